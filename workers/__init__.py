@@ -1,0 +1,1 @@
+"""The edge: Kafka, Redis, files, clock, environment."""
