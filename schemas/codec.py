@@ -1,8 +1,7 @@
 """Bytes to messages and back, with the headers of events."""
 
 from datetime import UTC, datetime
-from functools import cache
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 
@@ -32,11 +31,10 @@ class InvalidMessageError(Exception):
         self.detail = detail
 
 
-@cache
-def _json_decoder(kind: Any) -> msgspec.json.Decoder[Any]:  # Any: msgspec takes types and unions of types
-    return msgspec.json.Decoder(kind)
+_Message = TypeVar("_Message", Document, Event)
 
-
+_DOCUMENT = msgspec.json.Decoder(Document)
+_EVENT: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 _JSON = msgspec.json.Encoder()
 _MSGPACK = msgspec.msgpack.Encoder()
 _SIGNATURE = msgspec.msgpack.Decoder(Signature)
@@ -48,7 +46,7 @@ def decode_document(value: bytes) -> Document:
     Raises:
         InvalidMessageError: `not_json`, `invalid_id`, `invalid_time` or `invalid_message`.
     """
-    return _decode_json(value, Document)
+    return _decode_json(_DOCUMENT, value)
 
 
 def decode_event(value: bytes) -> Event:
@@ -57,7 +55,7 @@ def decode_event(value: bytes) -> Event:
     Raises:
         InvalidMessageError: It is none, or of an unknown type.
     """
-    return _decode_json(value, Event)
+    return _decode_json(_EVENT, value)
 
 
 def decode_signature(value: bytes) -> Signature:
@@ -107,9 +105,9 @@ def event_headers(event: Event, sent_at: datetime, traceparent: bytes | None = N
     return pairs
 
 
-def _decode_json(value: bytes, kind: Any) -> Any:
+def _decode_json(decoder: msgspec.json.Decoder[_Message], value: bytes) -> _Message:
     try:
-        return _json_decoder(kind).decode(value.removeprefix(_UTF8_BOM))
+        return decoder.decode(value.removeprefix(_UTF8_BOM))
     except msgspec.ValidationError as error:
         raise InvalidMessageError(_reason(str(error)), _detail(error)) from None
     # Invalid UTF-8 raises UnicodeDecodeError, deep nesting in an unknown field RecursionError.
