@@ -1,0 +1,112 @@
+"""The topology, on one screen.
+
+documents ──▶ sign ──▶ signatures ──▶ match ──▶ near-duplicates, containments, versions, overlaps
+               │                        │
+               └──────▶ dead-letters ◀──┘            match ◀──▶ index (Redis)
+"""
+
+import asyncio
+import sys
+from typing import Any, NoReturn
+
+import faust
+from faust.transport.drivers.aiokafka import Producer, Transport
+from mode.supervisors import CrashingSupervisor
+
+from schemas.topics import DOCUMENTS, SIGNATURES, Topic
+from workers.delivery import Delivery
+from workers.kafka_tools import SEND_MAX_BYTES
+from workers.matching import Matching
+from workers.settings import Settings
+from workers.signing import Signing
+
+SIGN_BATCH = 100
+MATCH_BATCH = 32
+
+
+def create_app(settings: Settings, datadir: str, signing: Signing | None, matching: Matching | None) -> faust.App:
+    """The Faust app of one worker; a role that is None has no agent here."""
+    app = faust.App(**_conf(settings), datadir=datadir)
+    app.transport = IdempotentTransport(app.conf.broker_consumer, app)
+
+    if signing is not None:
+        to_sign = Delivery(app, SIGN_BATCH, settings.outage_seconds)
+
+        @app.agent(_source(app, settings, DOCUMENTS), name="sign", concurrency=1)
+        async def sign(documents: faust.Stream[bytes]) -> None:
+            await to_sign.run(documents, signing.decide)
+
+    if matching is not None:
+        to_match = Delivery(app, MATCH_BATCH, settings.outage_seconds)
+
+        @app.agent(_source(app, settings, SIGNATURES), name="match", concurrency=1)
+        async def match(signatures: faust.Stream[bytes]) -> None:
+            await to_match.run(signatures, matching.decide)
+
+        @app.on_partitions_revoked.connect()
+        async def forget(*_: Any, **__: Any) -> None:  # noqa: ANN401 - Faust's signal
+            matching.forget_positions()
+
+    return app
+
+
+def serve(app: faust.App, loop: asyncio.AbstractEventLoop) -> NoReturn:
+    """Runs until a signal (exit code 0) or a crash (1)."""
+    worker = faust.Worker(app, loop=loop, quiet=True, override_logging=False, stdout=sys.stderr)
+    worker.spinner = None  # a log is no terminal
+    worker.execute_from_commandline()
+
+
+def _source(app: faust.App, settings: Settings, topic: Topic) -> Any:  # noqa: ANN401 - Faust's TopicT or channel
+    return app.topic(settings.topic_prefix + topic.name, key_type=bytes, value_type=bytes)
+
+
+class IdempotentProducer(Producer):
+    """Faust's producer, riding out broker outages: retries neither double nor reorder."""
+
+    def _settings_extra(self) -> dict[str, Any]:
+        return {"acks": "all", "enable_idempotence": True}
+
+
+class IdempotentTransport(Transport):
+    """Faust's transport with that producer."""
+
+    Producer = IdempotentProducer
+
+
+def _conf(settings: Settings) -> dict[str, Any]:
+    """Faust's settings; each that differs from its default guards against something seen to go wrong."""
+    return {
+        "id": settings.group,
+        "broker": [f"kafka://{address}" for address in settings.kafka.split(",")],
+        "autodiscover": False,
+        "key_serializer": "raw",
+        "value_serializer": "raw",
+        "processing_guarantee": "at_least_once",
+        "agent_supervisor": CrashingSupervisor,
+        "table_standby_replicas": 0,  # else Faust's own assignor serves even without tables
+        "topic_allow_declare": False,
+        "topic_disable_leader": True,
+        "web_enabled": False,
+        "worker_redirect_stdouts": False,
+        "broker_commit_interval": 0.5,
+        "broker_commit_every": 1000,
+        "stream_wait_empty": True,
+        "stream_buffer_maxsize": 256,
+        "broker_max_poll_records": 256,
+        "consumer_max_fetch_size": SEND_MAX_BYTES,
+        "broker_session_timeout": 10.0,
+        "broker_heartbeat_interval": 3.0,
+        "broker_rebalance_timeout": 60.0,
+        "broker_request_timeout": 40.0,  # must not be below the session timeout
+        "producer_request_timeout": 40.0,
+        # Off: a batch paused beyond it leaves the group for ever without a word.
+        "broker_max_poll_interval": 604_800.0,
+        "consumer_auto_offset_reset": "earliest",
+        "consumer_group_instance_id": settings.group_instance or None,
+        "producer_acks": -1,
+        "producer_linger": 0.0,
+        "producer_max_batch_size": 262_144,
+        "producer_max_request_size": SEND_MAX_BYTES,
+        "producer_compression_type": settings.kafka_compression or None,
+    }

@@ -1,0 +1,152 @@
+"""Take a batch, deliver every result, then acknowledge: the only place where offsets move.
+
+Faust's usual idioms acknowledge what was never delivered: an exception in `async for`, `take` or
+`take_events` commits the failing events, `topic.send` is awaited by nobody, and a selective or
+unordered acknowledgement is jumped by the next commit. Hence one loop, all or nothing, in order.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+from typing import Any, TypeVar
+
+import faust
+from faust.types import EventT
+
+from schemas.record import Outgoing, Record
+from streams.index import IndexLostError, IndexUnavailableError
+from workers.kafka_tools import retriable
+
+# A wait, not a maximum age: a lone record waits this long for company.
+BATCH_WAIT_SECONDS = 0.005
+UNCONFIRMED_SECONDS = 5.0
+_PAUSE_SECONDS = (0.1, 5.0)
+
+log = logging.getLogger(__name__)
+
+Decide = Callable[[Sequence[Record]], Awaitable[Sequence[Outgoing]]]
+_Result = TypeVar("_Result")
+
+
+class OutageTooLongError(Exception):
+    """A service stayed away longer than a worker waits; another worker may see it."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What the loop needs besides its records.
+
+    Attributes:
+        app: Gives the producer.
+        batch: Records taken at once, at most.
+        outage_seconds: Longest pause until the worker gives up; 0: for ever.
+    """
+
+    app: faust.App
+    batch: int
+    outage_seconds: float
+
+    async def run(self, stream: faust.Stream[bytes], decide: Decide) -> None:
+        """Decides and delivers batch after batch; returns when the stream ends.
+
+        Raises:
+            OutageTooLongError: Nothing of the batch is acknowledged.
+            Exception: A bug, or a delivery that no retry cures; nothing of the batch is acknowledged.
+        """
+        async for events in stream.noack_take(self.batch, within=BATCH_WAIT_SECONDS):
+            records = [_as_record(event) for event in events]
+            try:
+                outgoing = await self._through_outages(partial(decide, records))
+                await self._through_outages(partial(self._send_all, outgoing))
+            except Exception:
+                log.critical("cannot go on, nothing of this batch is acknowledged: %s", _places(records))
+                raise
+            for event in events:
+                await stream.ack(event)
+
+    async def _send_all(self, outgoing: Sequence[Outgoing]) -> None:
+        """Returns when the broker has confirmed every record; raises the first failure."""
+        producer: Any = self.app.producer  # its type denies null header values, which are sent well
+        waiting: list[asyncio.Future[Any]] = []
+        for record in outgoing:
+            seconds = None if record.timestamp_ms is None else record.timestamp_ms / 1000
+            sent = await producer.send(record.topic, record.key, record.value, None, seconds, record.headers)
+            waiting.append(asyncio.ensure_future(sent))
+        if waiting:
+            await self._confirmed(waiting)
+
+    async def _confirmed(self, waiting: Sequence[asyncio.Future[Any]]) -> None:
+        """An idempotent producer raises nothing while the broker is away, so silence is an outage too."""
+        _, unconfirmed = await asyncio.wait(waiting, timeout=UNCONFIRMED_SECONDS)
+        if unconfirmed:
+            began = monotonic() - UNCONFIRMED_SECONDS
+            log.warning("outage: Kafka has not confirmed %d records for %g s", len(unconfirmed), UNCONFIRMED_SECONDS)
+            left = max(self.outage_seconds - UNCONFIRMED_SECONDS, 0.1) if self.outage_seconds else None
+            _, unconfirmed = await asyncio.wait(waiting, timeout=left)
+            if unconfirmed:
+                raise OutageTooLongError(f"Kafka: no confirmation for {self.outage_seconds:g} s")
+            log.warning("outage over after %.1f s: Kafka", monotonic() - began)
+        for error in (done.exception() for done in waiting):
+            if error is not None:
+                raise error
+
+    async def _through_outages(self, action: Callable[[], Awaitable[_Result]]) -> _Result:
+        """The result of `action`, repeated as a whole until neither Kafka nor the index is away."""
+        began: float | None = None
+        for pause in _pauses():
+            try:
+                result = await action()
+            except Exception as error:
+                if not _outage(error):
+                    raise
+                if began is None:
+                    began = monotonic()
+                    log.warning("outage: %s", error)
+                # A lost index comes back by a rebuild only, however long that takes.
+                patient = self.outage_seconds == 0 or isinstance(error, IndexLostError)
+                if not patient and monotonic() - began > self.outage_seconds:
+                    raise OutageTooLongError(f"{error}: away for {self.outage_seconds:g} s") from error
+            else:
+                if began is not None:
+                    log.warning("outage over after %.1f s", monotonic() - began)
+                return result
+            await asyncio.sleep(pause)
+        raise AssertionError  # the pauses never end
+
+
+def _outage(error: Exception) -> bool:
+    return isinstance(error, IndexUnavailableError | IndexLostError) or retriable(error)
+
+
+def _pauses() -> Iterator[float]:
+    """Seconds: .1, doubling to 5, each 20 % shorter or longer."""
+    pause, longest = _PAUSE_SECONDS
+    while True:
+        yield pause * random.uniform(0.8, 1.2)  # noqa: S311 - spreads retries, hides nothing
+        pause = min(2 * pause, longest)
+
+
+def _as_record(event: EventT[bytes]) -> Record:
+    """The record as sent: Faust's own dict of headers drops repeats, its time is in seconds."""
+    message: Any = event.message  # its type denies null header values, which arrive well
+    return Record(
+        message.topic,
+        message.partition,
+        message.offset,
+        round(1000 * message.timestamp),
+        message.key,
+        message.value,
+        list(message.headers or []),
+    )
+
+
+def _places(records: Sequence[Record]) -> str:
+    """First and last offset of each partition, for the log."""
+    spans: dict[tuple[str, int], list[int]] = {}
+    for record in records:
+        spans.setdefault((record.topic, record.partition), []).append(record.offset)
+    return ", ".join(f"{topic} {part} offsets {at[0]}-{at[-1]}" for (topic, part), at in spans.items())

@@ -1,0 +1,236 @@
+"""Plain reading, sending and asking of Kafka, for workers and commands."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import (
+    BrokerResponseError,
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    InvalidTopicError,
+    KafkaConnectionError,
+    KafkaError,
+    KafkaTimeoutError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+)
+
+from schemas.record import Outgoing, Record
+from workers.settings import Settings
+
+SEND_MAX_BYTES = 4_718_592
+IN_FLIGHT = 1000
+RETRY_SECONDS = 0.5
+_REFUSALS = (
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    InvalidTopicError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+)
+
+
+class KafkaUnreachableError(Exception):
+    """No broker answers; one line says which address and why."""
+
+
+def retriable(error: BaseException) -> bool:
+    """Whether waiting may cure this error of Kafka: no leader, too few replicas, timeout, connection."""
+    if not isinstance(error, KafkaError) or refused(error):
+        return False
+    return bool(error.retriable) or isinstance(error, KafkaConnectionError | KafkaTimeoutError)
+
+
+def refused(error: BaseException) -> bool:
+    """Whether the broker will not do this for us: a missing topic or right, hence a matter of settings."""
+    return isinstance(error, _REFUSALS)
+
+
+@asynccontextmanager
+async def admin(settings: Settings, wait_seconds: float) -> AsyncIterator[AIOKafkaAdminClient]:
+    """An admin client that is connected.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds` seconds.
+    """
+    client = await _started(
+        lambda: AIOKafkaAdminClient(bootstrap_servers=settings.kafka, request_timeout_ms=10_000), settings, wait_seconds
+    )
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+@asynccontextmanager
+async def producer(settings: Settings, wait_seconds: float) -> AsyncIterator[AIOKafkaProducer]:
+    """An idempotent producer that is connected.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds` seconds.
+    """
+    client = await _started(
+        lambda: AIOKafkaProducer(
+            bootstrap_servers=settings.kafka,
+            acks="all",
+            enable_idempotence=True,
+            max_request_size=SEND_MAX_BYTES,
+            compression_type=settings.kafka_compression or None,
+        ),
+        settings,
+        wait_seconds,
+    )
+    try:
+        yield client
+    finally:
+        await client.stop()
+
+
+@asynccontextmanager
+async def consumer(settings: Settings, wait_seconds: float) -> AsyncIterator[AIOKafkaConsumer]:
+    """A consumer without group that is connected.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds` seconds.
+    """
+    client = await _started(
+        lambda: AIOKafkaConsumer(
+            bootstrap_servers=settings.kafka, enable_auto_commit=False, auto_offset_reset="earliest"
+        ),
+        settings,
+        wait_seconds,
+    )
+    try:
+        yield client
+    finally:
+        await client.stop()
+
+
+async def send_all(client: AIOKafkaProducer, records: Iterable[Outgoing]) -> None:
+    """Returns when the broker has confirmed every record; at most `IN_FLIGHT` are on their way at once."""
+    waiting: list[asyncio.Future[object]] = []
+    for record in records:
+        waiting.append(
+            await client.send(
+                record.topic,
+                key=record.key,
+                value=record.value,
+                headers=record.headers,
+                timestamp_ms=record.timestamp_ms,
+            )
+        )
+        if len(waiting) >= IN_FLIGHT:
+            await asyncio.gather(*waiting)
+            waiting.clear()
+    await asyncio.gather(*waiting)
+
+
+async def committed(settings: Settings, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+    """Committed offset of the group for each partition; -1 where it never committed."""
+    async with admin(settings, 10.0) as client:
+        asked = [TopicPartition(topic, partition) for partition in partitions]
+        offsets = await client.list_consumer_group_offsets(settings.group, partitions=asked)
+    return {place.partition: known.offset for place, known in offsets.items()}
+
+
+async def ever_committed(settings: Settings) -> bool:
+    """Whether the group has committed an offset on any topic."""
+    async with admin(settings, 10.0) as client:
+        try:
+            offsets = await client.list_consumer_group_offsets(settings.group)
+        except BrokerResponseError:
+            return False
+    return any(known.offset >= 0 for known in offsets.values())
+
+
+async def read_range(settings: Settings, topic: str, partition: int, start: int, end: int) -> AsyncIterator[Record]:
+    """Records of one partition from offset `start` up to, but without, `end`; what is no longer held is left out."""
+    place = TopicPartition(topic, partition)
+    async with consumer(settings, 10.0) as client:
+        client.assign([place])
+        client.seek(place, start)
+        first = (await client.beginning_offsets([place]))[place]
+        if first > start:
+            client.seek(place, first)
+        end = min(end, (await client.end_offsets([place]))[place])
+        while await client.position(place) < end:
+            for record in (await client.getmany(place, timeout_ms=1000)).get(place, []):
+                if record.offset < end:
+                    yield as_record(record)
+
+
+async def follow(
+    client: AIOKafkaConsumer, topics: Sequence[str], *, from_start: bool, until_end: bool
+) -> AsyncIterator[Record]:
+    """Records of these topics as they arrive.
+
+    Args:
+        client: A connected consumer without group.
+        topics: Names; each must exist.
+        from_start: Begin at the oldest record, else at the end.
+        until_end: Stop at what was the end when it began.
+    """
+    places = await partitions_of(client, topics)
+    client.assign(places)
+    ends = await client.end_offsets(places)
+    if from_start:
+        await client.seek_to_beginning(*places)
+    else:
+        await client.seek_to_end(*places)
+    while True:
+        if until_end and all([await client.position(place) >= ends[place] for place in places]):
+            return
+        for records in (await client.getmany(timeout_ms=200)).values():
+            for record in records:
+                yield as_record(record)
+
+
+async def partitions_of(client: AIOKafkaConsumer, topics: Sequence[str]) -> list[TopicPartition]:
+    """All partitions of these topics.
+
+    Raises:
+        UnknownTopicOrPartitionError: A topic does not exist; it is named.
+    """
+    await client.topics()
+    places = []
+    for topic in topics:
+        partitions = client.partitions_for_topic(topic)
+        if not partitions:
+            raise UnknownTopicOrPartitionError(f"topic {topic} does not exist: run `nearstream topics create`")
+        places += [TopicPartition(topic, partition) for partition in sorted(partitions)]
+    return places
+
+
+def as_record(record: ConsumerRecord) -> Record:
+    """A consumed record as plain values."""
+    headers = list(record.headers)
+    return Record(record.topic, record.partition, record.offset, record.timestamp, record.key, record.value, headers)
+
+
+async def _started(make: Callable[[], Any], settings: Settings, wait_seconds: float) -> Any:  # noqa: ANN401 - aiokafka has no types
+    """A client of `make`, connected; a new one for each try, until `wait_seconds` seconds are over."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wait_seconds
+    while True:
+        client = make()
+        try:
+            async with asyncio.timeout_at(deadline):
+                await client.start()
+            return client
+        except (KafkaError, TimeoutError) as error:
+            await _stopped(client)
+            if loop.time() + RETRY_SECONDS >= deadline:
+                reason = "no answer" if isinstance(error, TimeoutError) else str(error)
+                raise KafkaUnreachableError(
+                    f"no Kafka at {settings.kafka} within {wait_seconds:g} s: {reason}"
+                ) from None
+            await asyncio.sleep(RETRY_SECONDS)
+
+
+async def _stopped(client: Any) -> None:  # noqa: ANN401 - aiokafka has no types
+    """Ends a client that never started; aiokafka's admin client calls it close."""
+    await (client.close() if isinstance(client, AIOKafkaAdminClient) else client.stop())

@@ -1,0 +1,121 @@
+"""The topics of a deployment: made from the table, compared with it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import for_code
+
+from schemas.topics import ALL, Topic
+from workers.kafka_tools import KafkaUnreachableError, admin
+from workers.settings import Settings, SettingsError
+
+_TOPIC_EXISTS = 36
+
+
+@dataclass(frozen=True)
+class TopicState:
+    """One topic of the table as the broker has it; `partitions` 0: it is missing."""
+
+    topic: Topic
+    name: str
+    partitions: int
+    differences: tuple[str, ...]
+
+    @property
+    def fatal(self) -> bool:
+        """Whether a worker must not start: missing, other partitions of signatures, or too small a size limit."""
+        return not self.partitions or any(text.startswith(("partitions", "max.message")) for text in self.differences)
+
+
+async def topic_states(settings: Settings, wait_seconds: float) -> list[TopicState]:
+    """Each topic of the table with how it differs from it.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+    """
+    async with admin(settings, wait_seconds) as client:
+        names = [settings.topic_prefix + topic.name for topic in ALL]
+        found = {row["topic"]: len(row["partitions"]) for row in await client.describe_topics(names)}
+        existing = [name for name in names if found.get(name)]
+        configs = await _configs(client, existing) if existing else {}
+    return [
+        TopicState(
+            topic, name, found.get(name, 0), _differences(settings, topic, found.get(name, 0), configs.get(name))
+        )
+        for topic, name in zip(ALL, names, strict=True)
+    ]
+
+
+async def create_missing(settings: Settings, replication: int, wait_seconds: float) -> list[str]:
+    """Names of the topics that were missing and now exist.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The broker refused one; it is named.
+    """
+    missing = [state for state in await topic_states(settings, wait_seconds) if not state.partitions]
+    if not missing:
+        return []
+    async with admin(settings, wait_seconds) as client:
+        response = await client.create_topics(
+            [
+                NewTopic(
+                    state.name,
+                    state.topic.partitions,
+                    replication,
+                    topic_configs=state.topic.config(settings.retention_seconds),
+                )
+                for state in missing
+            ]
+        )
+    for name, code, message in response.topic_errors:
+        if code not in (0, _TOPIC_EXISTS):
+            raise SettingsError(f"topic {name} cannot be created: {message or for_code(code).__name__}")
+    return [state.name for state in missing]
+
+
+async def require(settings: Settings, wait_seconds: float) -> list[str]:
+    """Warnings about topics that differ from the table harmlessly.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: A topic is missing, or differs so that documents would be lost.
+    """
+    warnings = []
+    for state in await topic_states(settings, wait_seconds):
+        if not state.partitions:
+            raise SettingsError(f"topic {state.name} does not exist: run `nearstream topics create`")
+        if state.fatal:
+            raise SettingsError(f"topic {state.name}: {'; '.join(state.differences)}")
+        warnings += [f"topic {state.name}: {text}" for text in state.differences]
+    return warnings
+
+
+async def _configs(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, dict[str, str]]:
+    responses = await client.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names])
+    found: dict[str, dict[str, str]] = {}
+    for response in responses:
+        for code, message, _, name, entries in response.resources:
+            if code:
+                raise KafkaUnreachableError(f"topic {name} cannot be described: {message}")
+            found[name] = {entry[0]: entry[1] for entry in entries}
+    return found
+
+
+def _differences(settings: Settings, topic: Topic, partitions: int, config: dict[str, str] | None) -> tuple[str, ...]:
+    if config is None:
+        return ("missing",)
+    told = []
+    # The count of other topics is a matter of throughput; that of a compacted one decides where a key lives.
+    if partitions != topic.partitions and "compact" in topic.cleanup:
+        told.append(f"partitions: {topic.partitions} expected, {partitions} found")
+    for name, expected in topic.config(settings.retention_seconds).items():
+        value = config.get(name, "")
+        if name == "max.message.bytes":
+            if int(value) < int(expected):
+                told.append(f"{name}: at least {expected} expected, {value} found")
+        elif sorted(value.split(",")) != sorted(expected.split(",")):
+            told.append(f"{name}: {expected} expected, {value} found")
+    return tuple(told)

@@ -1,0 +1,147 @@
+"""Records of `signatures` in, relation events out."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from schemas.codec import InvalidMessageError, decode_signature, encode_event, event_headers
+from schemas.dead_letter import DeadLetter, Reason, Stage
+from schemas.document import document_key
+from schemas.events import Event, Retraction, kind_of
+from schemas.record import Outgoing, Record, header
+from schemas.signature import Signature
+from schemas.topics import EVENT_TOPICS, topic_of
+from streams.completion import Bounds
+from streams.index import IndexBehindError, Position
+from streams.matcher import Arrival, Matcher
+from streams.scheme import Scheme
+from workers.letters import Letters
+
+CATCH_UP_BATCH = 32
+_NOT_ADMITTED = -1
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True)
+class SignatureTopic:
+    """What matching asks of the topic that it reads.
+
+    Attributes:
+        committed: Partitions to the group's committed offsets, -1 where there is none.
+        read_range: Records of a partition from one offset up to, but without, another.
+    """
+
+    committed: Callable[[Iterable[int]], Awaitable[dict[int, int]]]
+    read_range: Callable[[int, int, int], AsyncIterator[Record]]
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Matches signatures; `prefix` goes before each event topic's name."""
+
+    matcher: Matcher
+    scheme: Scheme
+    bounds: Bounds
+    prefix: str
+    letters: Letters
+    topic: SignatureTopic
+    _admitted: dict[int, int] = field(default_factory=dict)  # partition to the last offset admitted
+
+    def forget_positions(self) -> None:
+        """Called when partitions are revoked: another worker may admit from them meanwhile."""
+        self._admitted.clear()
+
+    async def decide(self, records: Sequence[Record]) -> list[Outgoing]:
+        """The events of each record, or its dead letter.
+
+        An index that lost its newest writes is given them again first; what they said is said again.
+        """
+        await self._find_positions({record.partition for record in records})
+        restated: list[Outgoing] = []
+        while True:
+            try:
+                return restated + await self._match(records)
+            except IndexBehindError as behind:
+                restated += await self._catch_up(behind, records)
+
+    async def _find_positions(self, partitions: set[int]) -> None:
+        unknown = partitions - self._admitted.keys()
+        if unknown:
+            committed = await self.topic.committed(unknown)
+            self._admitted.update({part: max(committed.get(part, -1), 0) - 1 for part in unknown})
+
+    async def _catch_up(self, behind: IndexBehindError, records: Sequence[Record]) -> list[Outgoing]:
+        """Admits what lies between the index's checkpoint and this batch, from the topic itself."""
+        part = behind.partition
+        end = min(record.offset for record in records if record.partition == part)
+        self._admitted[part] = behind.checkpoint
+        missing = [record async for record in self.topic.read_range(part, behind.checkpoint + 1, end)]
+        outgoing: list[Outgoing] = []
+        for batch in _batches(missing, CATCH_UP_BATCH):
+            outgoing += await self._match(batch)
+        return outgoing
+
+    async def _match(self, records: Sequence[Record]) -> list[Outgoing]:
+        outgoing: list[Outgoing] = []
+        admitted = dict(self._admitted)
+        arrivals: list[tuple[Record, Arrival]] = []
+        for record in records:
+            try:
+                arrival = self._arrival(record, admitted.get(record.partition, _NOT_ADMITTED))
+            except InvalidMessageError as error:
+                outgoing.append(self.letters.write(DeadLetter(record, Stage.MATCH, error.reason, error.detail)))
+                continue
+            admitted[record.partition] = record.offset
+            arrivals.append((record, arrival))
+        told = await self.matcher.match_all([arrival for _, arrival in arrivals])
+        self._admitted.update(admitted)
+        for (record, _), events in zip(arrivals, told, strict=True):
+            for event in events:
+                outgoing += self._outgoing(event, header(record.headers, "traceparent"))
+        return outgoing
+
+    def _arrival(self, record: Record, previous: int) -> Arrival:
+        key = _key(record)
+        position = Position(record.partition, record.offset, previous)
+        if record.value is None:
+            return Arrival(key, None, position, record.timestamp_ms)
+        signature = decode_signature(record.value)
+        self.scheme.check(signature)
+        if signature.document_key != key:
+            raise InvalidMessageError(Reason.INVALID_SIGNATURE, "the document key as record key expected")
+        if not signature.n_bytes:
+            raise InvalidMessageError(Reason.INVALID_SIGNATURE, "a signature of a text that is not empty expected")
+        _check_time(signature, record, self.bounds)
+        return Arrival(key, signature, position)
+
+    def _outgoing(self, event: Event, traceparent: bytes | None) -> list[Outgoing]:
+        """The event for its topic; a retraction for every event topic."""
+        if isinstance(event, Retraction):
+            key, topics = document_key(event.collection, event.document_id), list(EVENT_TOPICS)
+        else:
+            key, topics = document_key(event.collection, event.newer.id), [topic_of(kind_of(event))]
+        headers = event_headers(event, datetime.now(UTC), traceparent)
+        value = encode_event(event)
+        return [Outgoing(self.prefix + topic.name, key.encode(), value, headers) for topic in topics]
+
+
+def _key(record: Record) -> str:
+    try:
+        return (record.key or b"").decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidMessageError(Reason.INVALID_SIGNATURE, "a record key in UTF-8 expected") from None
+
+
+def _check_time(signature: Signature, record: Record, bounds: Bounds) -> None:
+    latest_ms = record.timestamp_ms + 1000 * bounds.clock_skew_seconds
+    if not 0 <= signature.observed_at_ms <= latest_ms:
+        raise InvalidMessageError(
+            Reason.INVALID_SIGNATURE,
+            f"observed_at from 1970 to {bounds.clock_skew_seconds} s after the record's time expected",
+        )
+
+
+def _batches(items: Sequence[_Item], size: int) -> list[Sequence[_Item]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]

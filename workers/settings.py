@@ -1,0 +1,171 @@
+"""Every setting, once, from `NEARSTREAM_*` variables."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from schemas.dead_letter import Payload
+
+PREFIX = "NEARSTREAM_"
+PROFILES = ("development", "production", "mail")
+RELATIONS = ("exact_duplicate", "near_duplicate", "containment", "version", "rearranged", "overlap")
+_KEY_MIN_BYTES = 32
+
+
+class SettingsError(Exception):
+    """A setting, or something that a setting names, that makes a start pointless; one line says which."""
+
+
+def _setting(default: object, help_text: str, *, secret: bool = False) -> Any:  # noqa: ANN401 - as dataclasses.field
+    return field(default=default, metadata={"help": help_text, "secret": secret})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a deployment may want otherwise; everything else is a constant where it is used."""
+
+    profile: str = _setting("development", "development, production or mail: defaults and refusals")
+    kafka: str = _setting("127.0.0.1:9092", "brokers, host:port[,host:port]")
+    kafka_compression: str = _setting("", "gzip, snappy, lz4, zstd or empty: compression of what is sent")
+    redis: str = _setting("redis://127.0.0.1:6379/0", "redis:// or rediss:// address of the index", secret=True)
+    group: str = _setting("nearstream", "Kafka group of the workers")
+    group_instance: str = _setting("", "static member id of this worker; empty: none")
+    namespace: str = _setting("nearstream", "first part of every key in Redis, [a-z0-9-]{1,32}")
+    topic_prefix: str = _setting("", "put before every topic's name")
+    hash_key: str = _setting("", "secret of the hashes, at least 32 bytes; all workers share it", secret=True)
+    scheme: str = _setting("standard", "preset of the signatures: standard, compact or bands-only")
+    bands: int = _setting(0, "bands of the sketch, 0: the preset's")
+    rows: int = _setting(0, "sketch slots in each band, 0: the preset's")
+    mean_resemblance_min: float = _setting(0.71, "from here on a near-duplicate")
+    containment_min: float = _setting(0.75, "from here on contained")
+    order_free_min: float = _setting(0.12, "from here on related at all")
+    relations: str = _setting(
+        "exact_duplicate near_duplicate containment version rearranged", "relations that are sent, separated by spaces"
+    )
+    bucket_cap: int = _setting(50, "entries of an anchor bucket, 12 to 1000")
+    candidates: int = _setting(20, "earlier documents compared with each new one, 1 to 400")
+    retention_seconds: int = _setting(2_592_000, "how long a document is found, 0: for ever")
+    index_documents: int = _setting(1_000_000, "live documents expected; fixed when the index is created")
+    max_text_bytes: int = _setting(1024 * 1024, "UTF-8 bytes of a text, above: dead letter")
+    max_value_bytes: int = _setting(4 * 1024 * 1024, "bytes of a record on documents, above: dead letter")
+    max_clock_skew_seconds: int = _setting(86_400, "how far observed_at may lie after its record's time")
+    dead_letter_payload: str = _setting("full", "full, head (64 KiB) or hash: what a dead letter keeps")
+    outage_seconds: int = _setting(900, "pause of a worker without Kafka or Redis until it exits, 0: for ever")
+    stop_seconds: int = _setting(30, "how long a stopping worker may take")
+
+
+def load(environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings of this environment.
+
+    `NEARSTREAM_X_FILE` names a file that holds the value of `NEARSTREAM_X`.
+
+    Raises:
+        SettingsError: A variable is unknown, unreadable or out of its bounds; it is named.
+    """
+    known = {item.name: item for item in fields(Settings)}
+    given: dict[str, Any] = {}
+    for variable in sorted(name for name in environment if name.startswith(PREFIX)):
+        name = variable.removeprefix(PREFIX).lower()
+        text = environment[variable]
+        if name.endswith("_file") and name not in known:
+            name, text = name.removesuffix("_file"), _from_file(variable, text)
+            if variable.removesuffix("_FILE") in environment:
+                raise SettingsError(f"{variable}: {variable.removesuffix('_FILE')} is set too; expected one of both")
+        if name not in known:
+            raise SettingsError(f"{variable}: no such setting; `nearstream settings` lists them")
+        given[name] = _parsed(variable, text, type(known[name].default))
+    if given.get("profile") == "mail":
+        given.setdefault("dead_letter_payload", Payload.HASH.value)
+    settings = Settings(**given)
+    _validate(settings)
+    return settings
+
+
+def table(settings: Settings) -> list[tuple[str, str, str, str]]:
+    """Rows of variable, value (secrets masked), default, help."""
+    return [
+        (
+            PREFIX + item.name.upper(),
+            shown(item.name, getattr(settings, item.name)),
+            str(item.default),
+            item.metadata["help"],
+        )
+        for item in fields(Settings)
+    ]
+
+
+def shown(name: str, value: object) -> str:
+    """A value fit for a log: a secret becomes stars, an address loses its password."""
+    if name == "hash_key":
+        return "***" if value else ""
+    return re.sub(r"://[^@/]*@", "://***@", str(value))
+
+
+def _from_file(variable: str, path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{variable}: a readable text file expected: {error}") from None
+
+
+def _parsed(variable: str, text: str, kind: type) -> object:
+    try:
+        return kind(text.strip())
+    except ValueError:
+        expected = "a whole number" if kind is int else "a number"
+        raise SettingsError(f"{variable}: {expected} expected, got {text[:40]!r}") from None
+
+
+def _validate(settings: Settings) -> None:
+    for name, (low, high) in _BOUNDS.items():
+        value = getattr(settings, name)
+        if not low <= value <= high:
+            raise SettingsError(f"{PREFIX}{name.upper()}: {low} to {high} expected, got {value}")
+    for name, (pattern, expected) in _PATTERNS.items():
+        if not re.fullmatch(pattern, getattr(settings, name)):
+            # The value may hold a password, so the expectation alone is told.
+            raise SettingsError(f"{PREFIX}{name.upper()}: {expected} expected")
+    _validate_key(settings)
+    unknown = sorted(set(settings.relations.split()) - set(RELATIONS))
+    if unknown:
+        raise SettingsError(f"NEARSTREAM_RELATIONS: some of {', '.join(RELATIONS)} expected, got {unknown[0]!r}")
+
+
+def _validate_key(settings: Settings) -> None:
+    if settings.hash_key and len(settings.hash_key.encode()) < _KEY_MIN_BYTES:
+        raise SettingsError(f"NEARSTREAM_HASH_KEY: at least {_KEY_MIN_BYTES} bytes expected")
+    if settings.profile != "development" and not settings.hash_key:
+        raise SettingsError(f"NEARSTREAM_HASH_KEY: the profile {settings.profile} needs a key of its own")
+
+
+_BOUNDS: dict[str, tuple[float, float]] = {
+    "bands": (0, 128),
+    "rows": (0, 128),
+    "mean_resemblance_min": (0.0, 1.0),
+    "containment_min": (0.0, 1.0),
+    "order_free_min": (0.0, 1.0),
+    "bucket_cap": (12, 1000),
+    "candidates": (1, 400),
+    "retention_seconds": (0, 10**9),
+    "index_documents": (1000, 10**10),
+    "max_text_bytes": (1, 4 * 1024 * 1024),
+    "max_value_bytes": (1024, 4 * 1024 * 1024),
+    "max_clock_skew_seconds": (0, 10**9),
+    "outage_seconds": (0, 10**9),
+    "stop_seconds": (1, 3600),
+}
+_PATTERNS = {
+    "profile": ("|".join(PROFILES), f"one of {', '.join(PROFILES)}"),
+    "kafka": (r"[^\s,:/]+:\d{1,5}(,[^\s,:/]+:\d{1,5})*", "host:port[,host:port]"),
+    "kafka_compression": ("|gzip|snappy|lz4|zstd", "gzip, snappy, lz4, zstd or nothing"),
+    "redis": (r"rediss?://\S+", "redis://host:port/db"),
+    "group": (r"[A-Za-z0-9._-]{1,200}", "letters, digits, dots, dashes"),
+    "group_instance": (r"[A-Za-z0-9._-]{0,200}", "letters, digits, dots, dashes"),
+    "namespace": (r"[a-z0-9-]{1,32}", "1 to 32 lower-case letters, digits, dashes"),
+    "topic_prefix": (r"[A-Za-z0-9._-]{0,100}", "letters, digits, dots, dashes"),
+    "scheme": ("standard|compact|bands-only", "standard, compact or bands-only"),
+    "dead_letter_payload": ("full|head|hash", "full, head or hash"),
+}

@@ -1,0 +1,64 @@
+"""Records of `documents` in, records of `signatures` out."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+from schemas.codec import InvalidMessageError, encode_signature
+from schemas.dead_letter import DeadLetter, Stage
+from schemas.record import Headers, Outgoing, Record
+from schemas.signature import Origin
+from streams.completion import Bounds
+from streams.receive import Removal, receive
+from streams.signer import Signer
+from workers.letters import Letters
+
+YIELD_SECONDS = 0.05
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Signing:
+    """Signs documents; `topic` is where signatures go."""
+
+    signer: Signer
+    bounds: Bounds
+    topic: str
+    letters: Letters
+
+    async def decide(self, records: Sequence[Record]) -> list[Outgoing]:
+        """A signature, a removal or a dead letter for each record; nothing for an empty text."""
+        outgoing = []
+        since = monotonic()
+        for record in records:
+            try:
+                result = self._signed(record)
+            except InvalidMessageError as error:
+                result = self.letters.write(DeadLetter(record, Stage.DECODE, error.reason, error.detail))
+            if result is not None:
+                outgoing.append(result)
+            if monotonic() - since > YIELD_SECONDS:
+                await asyncio.sleep(0)
+                since = monotonic()
+        return outgoing
+
+    def _signed(self, record: Record) -> Outgoing | None:
+        received = receive(record, self.bounds)
+        traceparent: Headers = [pair for pair in record.headers if pair[0] == "traceparent"][-1:]
+        if isinstance(received, Removal):
+            return Outgoing(self.topic, received.document_key.encode(), None, traceparent, record.timestamp_ms)
+        origin = Origin(record.topic, record.partition, record.offset)
+        signature = self.signer.sign(received.document, origin, received.degraded)
+        if not signature.n_bytes:
+            log.debug("empty text: %s %d %d", record.topic, record.partition, record.offset)
+            return None
+        return Outgoing(
+            self.topic,
+            signature.document_key.encode(),
+            encode_signature(signature),
+            [("content-type", b"application/msgpack"), *traceparent],
+            record.timestamp_ms,
+        )
