@@ -1,0 +1,62 @@
+"""What is wrong with the byte fields of a signature that came from outside."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.signature import Signature
+from streams.packing import unpack_varints, unpack_words
+from streams.rules import AnchorRules, LdRules, SketchRules
+
+_LARGEST_RATE = 1 << 40
+
+
+def fault(signature: Signature, sketch: SketchRules, ld: LdRules | None, anchors: AnchorRules | None) -> str:
+    """Field and expectation of the first fault, or an empty string; never a value of the signature."""
+    if len(signature.digest) != 16 or len(signature.raw_digest) != 16:
+        return "digest, raw_digest: 16 bytes expected"
+    size = sketch.slots * sketch.bits // 8
+    if len(signature.sketch) != size:
+        return f"sketch: {size} bytes expected"
+    return _ld_fault(signature, ld) or _anchor_fault(signature.anchors, anchors)
+
+
+def _ld_fault(signature: Signature, rules: LdRules | None) -> str:
+    if rules is None:
+        return "rate, ld, gaps: none expected" if signature.rate or signature.ld or signature.gaps else ""
+    first = rules.first_rate(signature.n_bytes)
+    rate = signature.rate
+    if rate & (rate - 1) or not first <= rate <= _LARGEST_RATE:
+        return f"rate: a power of two from {first} expected"
+    try:
+        symbols, positions = _places(signature, rules)
+    except ValueError as error:
+        return f"ld, gaps: {error}"
+    if symbols > rules.max_symbols:
+        return f"ld: at most {rules.max_symbols} symbols expected"
+    # Every symbol stands for a whole window inside the text.
+    if symbols and int(positions[-1]) > signature.n_bytes - rules.window_bytes:
+        return "ld, gaps: positions inside the text expected"
+    return ""
+
+
+def _places(signature: Signature, rules: LdRules) -> tuple[int, NDArray[np.int64]]:
+    """How many symbols there are, with their positions in bytes; ValueError if they cannot be read."""
+    if rules.gap_bits:
+        if signature.gaps:
+            raise ValueError("gaps beside their symbols expected")
+        gaps = unpack_words(signature.ld)[1]
+        return gaps.size, np.cumsum(gaps)
+    gaps = unpack_varints(signature.gaps)
+    if len(signature.ld) != 2 * gaps.size:
+        raise ValueError("2 bytes and one gap for each symbol expected")
+    return gaps.size, np.cumsum(gaps) * (signature.rate // rules.gap_steps)
+
+
+def _anchor_fault(packed: bytes, rules: AnchorRules | None) -> str:
+    most = rules.max_anchors if rules else 0
+    if len(packed) % 8 or len(packed) > 8 * most:
+        return f"anchors: at most {most} of 8 bytes expected"
+    values = np.frombuffer(packed, dtype="<u8")
+    if not bool(np.all(values[1:] > values[:-1])):
+        return "anchors: ascending values expected, each once"
+    return ""

@@ -1,0 +1,111 @@
+"""Coates' LD signature: sampled symbols of a text with the gaps between them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.signature import Signature
+from streams.hashing import Rolling, mix
+from streams.packing import pack_varints, pack_words, unpack_varints, unpack_words
+from streams.rules import LdRules
+
+_WORD_SYMBOL_BITS = 19
+_SPLIT_SYMBOL_BITS = 16
+_SPLIT_STEPS = 8
+
+
+@dataclass(frozen=True)
+class LdSignature:
+    """Packed symbols and gaps at one rate, as `Signature` has them."""
+
+    rate: int
+    ld: bytes
+    gaps: bytes
+
+
+@dataclass(frozen=True)
+class LdView:
+    """Symbols of a text with their positions, in bytes of the normal form; both of one length."""
+
+    symbols: NDArray[np.uint32]
+    positions: NDArray[np.int64]
+
+
+def ld_signature(prefix: NDArray[np.uint64], salt: int, rolling: Rolling, rules: LdRules) -> LdSignature:
+    """The LD signature of a normal form.
+
+    Every window of 16 bytes is hashed; one in `rate`, those whose top bits are zero, leaves a symbol, made of the bits
+    below (Coates, Identifying document similarity using a fast estimation of the Levenshtein distance based on
+    compression and signatures, 2023; there H mod C = 0). Equal neighbours leave one symbol: repetition says nothing.
+
+    Args:
+        prefix: Prefix sums over the bytes of the normal form.
+        salt: Added to the polynomial of a window.
+        rolling: Polynomials over bytes.
+        rules: Rates, widths and bounds.
+    """
+    hashes = rolling.windows(prefix, rules.window_bytes)
+    hashes += np.uint64(salt)
+    mix(hashes)
+    rate = rules.first_rate(prefix.size - 1)
+    kept = np.flatnonzero(hashes < np.uint64((1 << 64) // rate))
+    hashes = hashes[kept]
+    while True:
+        symbols = _symbols(hashes, rate, rules.symbol_bits)
+        first = _first_of_runs(symbols)
+        if np.count_nonzero(first) <= rules.max_symbols:
+            return _packed(symbols[first], kept[first], rate, rules)
+        rate *= 2
+        sampled = hashes < np.uint64((1 << 64) // rate)
+        kept, hashes = kept[sampled], hashes[sampled]
+
+
+def view(signature: Signature, rate: int, bits: int) -> LdView:
+    """The LD signature as if it had been made at a coarser rate with fewer bits.
+
+    Exact: a signature and a finer one of the same text have the same view. Where gaps stand apart, positions are
+    multiples of rate / 8.
+
+    Args:
+        signature: Checked by `Scheme.check` if it came from outside.
+        rate: Bytes per symbol, a power of two, at least the signature's.
+        bits: Bits of a symbol: at most those stored, less one for each doubling of the rate.
+
+    Raises:
+        ValueError: The rate or the bits cannot be had from this signature.
+    """
+    split = bool(signature.gaps)
+    stored = _SPLIT_SYMBOL_BITS if split else _WORD_SYMBOL_BITS
+    drop = rate.bit_length() - signature.rate.bit_length()
+    if drop < 0 or rate & (rate - 1) or not 0 < bits <= stored - drop:
+        raise ValueError(f"rate {rate} with {bits} bits cannot be had from rate {signature.rate} with {stored} bits")
+    if split:
+        symbols = np.frombuffer(signature.ld, dtype="<u2").astype(np.uint32)
+        positions = (np.cumsum(unpack_varints(signature.gaps)) >> drop) * (rate // _SPLIT_STEPS)
+    else:
+        symbols, gaps = unpack_words(signature.ld)
+        positions = np.cumsum(gaps)
+    sampled = symbols >> np.uint32(stored - drop) == 0
+    # The sampling bits are zero, so a plain shift leaves the bits after them.
+    symbols = symbols[sampled] >> np.uint32(stored - drop - bits)
+    first = _first_of_runs(symbols)
+    return LdView(symbols[first], positions[sampled][first])
+
+
+def _symbols(hashes: NDArray[np.uint64], rate: int, bits: int) -> NDArray[np.uint32]:
+    """The bits after those that sampled the window."""
+    return (hashes << np.uint64(rate.bit_length() - 1) >> np.uint64(64 - bits)).astype(np.uint32)
+
+
+def _first_of_runs(symbols: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    first = np.ones(symbols.size, dtype=np.bool_)
+    np.not_equal(symbols[1:], symbols[:-1], out=first[1:])
+    return first
+
+
+def _packed(symbols: NDArray[np.uint32], positions: NDArray[np.int64], rate: int, rules: LdRules) -> LdSignature:
+    if rules.gap_bits:
+        return LdSignature(rate, pack_words(symbols, np.diff(positions, prepend=0)), b"")
+    steps = positions // (rate // rules.gap_steps)
+    return LdSignature(rate, symbols.astype("<u2").tobytes(), pack_varints(np.diff(steps, prepend=0)))

@@ -1,0 +1,170 @@
+"""Every number that shapes a signature or an index key, under one derived name."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace as replace_fields
+
+from schemas.codec import InvalidMessageError
+from schemas.dead_letter import Reason
+from schemas.signature import Signature
+from streams.banding import MAX_BANDS, band_values
+from streams.faults import fault
+from streams.hashing import HashKey
+from streams.rules import AnchorRules, BandRules, LdRules, SketchRules, TextRules
+
+__all__ = ["AnchorRules", "BandRules", "Keys", "LdRules", "Scheme", "SketchRules", "TextRules", "preset"]
+
+SPEC = 1  # raised when an algorithm changes; a changed number changes the name by itself
+UNICODE = 14
+_KEY_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Index keys of a signature by kind, 8 bytes each, each once."""
+
+    digest: bytes
+    lineage: bytes | None
+    bands: tuple[bytes, ...]
+    anchors: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How texts become signatures and signatures index keys; two schemes never meet.
+
+    Raises:
+        ValueError: The sketch is too narrow or too short for the bands.
+    """
+
+    label: str
+    key_fingerprint: str
+    text: TextRules = field(default_factory=TextRules)
+    sketch: SketchRules = field(default_factory=SketchRules)
+    ld: LdRules | None = field(default_factory=LdRules)
+    anchors: AnchorRules | None = field(default_factory=AnchorRules)
+    bands: BandRules = field(default_factory=BandRules)
+    spec: int = SPEC
+    unicode: int = UNICODE
+
+    def __post_init__(self) -> None:
+        """Refuses sketches that give too few slots, or too many chance hits, for their bands."""
+        bands, rows = self.bands.bands, self.bands.rows
+        if not (1 <= bands <= MAX_BANDS and rows >= 1 and bands * rows <= self.sketch.slots):
+            raise ValueError(f"at most {self.sketch.slots} slots and {MAX_BANDS} bands expected, not {bands} x {rows}")
+        if self.sketch.bits not in (8, 16, 32):
+            raise ValueError(f"slots of 8, 16 or 32 bits expected with bands, not {self.sketch.bits}")
+
+    @cached_property
+    def name(self) -> str:
+        """Label, specification, Unicode version, key fingerprint, hash of all numbers."""
+        lines = "\n".join(sorted(_lines(self)))
+        digest = blake2b(lines.encode(), digest_size=4).hexdigest()
+        return f"{self.label}-{self.spec}-u{self.unicode}-k{self.key_fingerprint}-{digest}"
+
+    def keys(self, signature: Signature, key: HashKey) -> Keys:
+        """The index keys of a whole signature; scheme and collection salt them all.
+
+        Raises:
+            ValueError: The normal form is empty, the signature belongs to another scheme or is one as the index
+                keeps it, or the key is another one.
+        """
+        self._expect_whole(signature, key)
+        salt = blake2b(self.name.encode(), digest_size=16).digest() + _sized(signature.collection.encode())
+        lineage = signature.lineage
+
+        def cut(kind: bytes, index: int, value: bytes) -> bytes:
+            return key.small_key(salt + kind + bytes((index,)) + value)[:_KEY_BYTES]
+
+        bands: list[bytes] = []
+        anchors: list[bytes] = []
+        if self._long_enough(signature):
+            values = band_values(signature.sketch, self.sketch.bits // 8, self.bands.bands, self.bands.rows)
+            bands = [cut(b"b", index, value) for index, value in enumerate(values)] if signature.shingles else []
+            packed = signature.anchors
+            anchors = [cut(b"a", 0, packed[start : start + 8]) for start in range(0, len(packed), 8)]
+        return Keys(
+            digest=cut(b"x", 0, signature.digest),
+            lineage=None if lineage is None else cut(b"l", 0, lineage.encode("utf-8", "surrogatepass")),
+            bands=tuple(dict.fromkeys(bands)),
+            anchors=tuple(dict.fromkeys(anchors)),
+        )
+
+    def kept(self, signature: Signature) -> Signature:
+        """The signature as an index record keeps it: the low bits of each sketch slot, no anchors."""
+        slots = np.frombuffer(signature.sketch, dtype=np.uint8).reshape(self.sketch.slots, -1)
+        low = slots[:, : self.sketch.kept_bits // 8].tobytes()
+        return replace_fields(signature, sketch=low, anchors=b"")
+
+    def check(self, signature: Signature) -> None:
+        """Looks into the byte fields of a signature that came from outside.
+
+        Raises:
+            InvalidMessageError: `other_scheme`, or `invalid_signature` with what was expected.
+        """
+        if signature.scheme != self.name:
+            raise InvalidMessageError(Reason.OTHER_SCHEME, f"scheme {self.name} expected")
+        detail = fault(signature, self.sketch, self.ld, self.anchors)
+        if detail:
+            raise InvalidMessageError(Reason.INVALID_SIGNATURE, detail)
+
+    def _expect_whole(self, signature: Signature, key: HashKey) -> None:
+        if key.fingerprint != self.key_fingerprint:
+            raise ValueError(f"the key {self.key_fingerprint} expected, not {key.fingerprint}")
+        if signature.scheme != self.name:
+            raise ValueError(f"a signature of {self.name} expected, not of {signature.scheme}")
+        if signature.n_bytes == 0:
+            raise ValueError("an empty normal form has no keys")
+        if len(signature.sketch) * 8 != self.sketch.slots * self.sketch.bits:
+            raise ValueError(f"a sketch of {self.sketch.slots} x {self.sketch.bits} bits expected")
+
+    def _long_enough(self, signature: Signature) -> bool:
+        if signature.spaceless:
+            return signature.n_bytes >= self.bands.min_spaceless_bytes
+        return signature.words >= self.bands.min_words
+
+
+_COMPACT_LD = LdRules(rates=(16, 32, 64, 128), symbol_bits=16, gap_bits=0, gap_steps=8, max_symbols=1_024)
+_PRESETS: dict[str, dict[str, Any]] = {  # Any: fields of Scheme, of one type each
+    "standard": {},
+    "compact": {"sketch": SketchRules(bits=8), "ld": _COMPACT_LD, "anchors": AnchorRules(run=64)},
+    "bands-only": {"ld": None, "anchors": None},
+}
+
+
+def preset(label: str, key: HashKey, bands: int | None = None, rows: int | None = None) -> Scheme:
+    """The scheme of this label, for this key.
+
+    Args:
+        label: `standard`, `compact` (under half the bytes) or `bands-only` (exact and near-duplicates only).
+        key: The deployment's key; only its fingerprint enters the scheme.
+        bands: Bands in place of the preset's.
+        rows: Rows in place of the preset's.
+
+    Raises:
+        ValueError: The label is unknown, or the sketch has too few slots for the bands.
+    """
+    if label not in _PRESETS:
+        raise ValueError(f"scheme: one of {', '.join(_PRESETS)} expected, not {label!r}")
+    scheme = Scheme(label=label, key_fingerprint=key.fingerprint, **_PRESETS[label])
+    rules = replace(scheme.bands, bands=bands or scheme.bands.bands, rows=rows or scheme.bands.rows)
+    return replace(scheme, bands=rules)
+
+
+def _sized(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "little") + data
+
+
+def _lines(rules: Any, path: str = "") -> Iterator[str]:  # Any: a dataclass, whichever
+    """`dotted.field=value` of every number; the label is only a nickname."""
+    for each in fields(rules):
+        value = getattr(rules, each.name)
+        if is_dataclass(value):
+            yield from _lines(value, f"{path}{each.name}.")
+        elif each.name != "label":
+            yield f"{path}{each.name}={value}"

@@ -1,0 +1,125 @@
+"""Frozen signatures under the public key; a change here is a new scheme."""
+
+from datetime import UTC, datetime
+from hashlib import blake2b
+
+import pytest
+
+from schemas.document import Document
+from schemas.signature import Signature
+from streams.folding import BASE, CODE_POINT, MARK, fold_table
+from streams.hashing import HashKey
+from streams.packing import unpack_words
+from streams.scheme import preset
+from streams.signer import Signer
+
+KEY = HashKey.public()
+TEXTS = {
+    "a": "The quick brown fox jumps over the lazy dog, twice.",
+    "b": " ".join(map(str, range(1000))),
+    "c": "日本語のテキスト、" * 20,
+    "d": "v" * 20000,
+    "e": ("x" * 200 + " ") * 9,
+    "f": "v" * 9000 + " " + " ".join(map(str, range(200))),
+}
+COUNTS = {  # n_bytes, characters, words, spaceless, digest starts
+    "a": (49, 49, 10, False, "830a2aa648ac4ebd"),
+    "b": (3889, 3889, 1000, False, "c1ea1570c1811c0e"),
+    "c": (499, 179, 20, True, "52592ce3875a373a"),
+    "d": (20000, 20000, 313, False, "a2d20f64c67e0fdc"),
+    "e": (1808, 1808, 36, False, "c6936bfa483ea1ce"),
+    "f": (9690, 9690, 341, False, "058bb4c982cf560d"),
+}
+SKETCHES = {  # slot 0, hash of the sketch
+    "a": ("eea02550", "9ab1a04bec301b81"),
+    "b": ("b9055774", "5c4dd369ac8e0f5d"),
+    "c": ("4b7cbafc", "1c2a3bcec64f49a9"),
+    "d": ("7b0bbe1a", "d966862a011c5509"),
+    "e": ("720ac4e2", "b32fbaee139de729"),
+    "f": ("04c4eadc", "6f03f24e4a715888"),
+}
+LD = {  # rate, u32 words, first word, hash of ld
+    "a": (8, 2, "3119e016", "4cfd05e38030db55"),
+    "b": (8, 514, "63b84000", "eb8da99a9068b9a6"),
+    "c": (8, 115, "48a3a005", "08560cd59beeb32f"),
+    "d": (32, 0, "", "e4a6a0577479b2b4"),
+    "e": (8, 24, "9473e0c2", "edc74b7224a4bb2d"),
+    "f": (16, 46, "fa2c2000", "4dcf208cd83336fb"),
+}
+ANCHORS = {  # how many, their hash
+    "a": (1, "2b64a00d2871e194"),
+    "b": (59, "925b693852bb4b1d"),
+    "c": (1, "1c56c43bfbbdf076"),
+    "d": (1, "9ab326a376db046f"),
+    "e": (1, "79f4bde1f9716f14"),
+    "f": (16, "e5cc4e370f3f24a3"),
+}
+COMPACT = {  # hash of the sketch, rate, symbols, hash of ld, gap bytes, their hash, anchors, their hash
+    "b": ("21d0fc9b3c978b9d", 16, 262, "1d4257e71a2ce8d9", 262, "1c9487a48c0a6638", 28, "6c16eb4f2a5c54d1"),
+    "f": ("fe3dfdbf113cdef9", 32, 21, "475a0cd4a3be7bf7", 22, "93b16112d6f8ebdc", 6, "0e50279faabaf6e4"),
+}
+
+
+def signed(text: str, label: str = "standard") -> Signature:
+    document = Document(id="x", text=text, observed_at=datetime(2026, 3, 2, tzinfo=UTC))
+    return Signer(preset(label, KEY), KEY).sign(document)
+
+
+def short_hash(data: bytes) -> str:
+    return blake2b(data, digest_size=8).hexdigest()
+
+
+def test_the_public_key_derives_the_frozen_numbers() -> None:
+    assert KEY.fingerprint == "0d3e89c8"
+    assert (int(KEY.table[0]), int(KEY.table[255])) == (0xBEC23422933DA99A, 0xE662880A74AE5FC8)
+    assert (KEY.base, KEY.word_base) == (0x583530DFEE1EC31D, 0xD38D8ED45086381D)
+    assert (KEY.sketch_salt, KEY.ld_salt) == (0xFC475ADD9E64E8AC, 0x799D366322B7300C)
+    assert KEY.anchor_salt == 0xA0958055EB17615F
+    assert KEY.permutation[:8].hex() == "eaffe3537b286985"
+    assert KEY.small_key(b"abc").hex() == "80296ffd1cd35ee4c20f792b31c5c2e3"
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_counts_and_digests_are_frozen(name: str) -> None:
+    s = signed(TEXTS[name])
+    assert (s.n_bytes, s.characters, s.words, s.spaceless, s.digest[:8].hex()) == COUNTS[name]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_sketches_are_frozen(name: str) -> None:
+    s = signed(TEXTS[name])
+    assert (s.sketch[3::-1].hex(), short_hash(s.sketch)) == SKETCHES[name]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_ld_signatures_are_frozen(name: str) -> None:
+    s = signed(TEXTS[name])
+    assert (s.rate, len(s.ld) // 4, s.ld[3::-1].hex(), short_hash(s.ld)) == LD[name]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_anchors_are_frozen(name: str) -> None:
+    s = signed(TEXTS[name])
+    assert (len(s.anchors) // 8, short_hash(s.anchors)) == ANCHORS[name]
+
+
+@pytest.mark.parametrize("name", COMPACT)
+def test_the_compact_signatures_are_frozen(name: str) -> None:
+    s = signed(TEXTS[name], "compact")
+    ld = (s.rate, len(s.ld) // 2, short_hash(s.ld), len(s.gaps), short_hash(s.gaps))
+    assert (short_hash(s.sketch), *ld, len(s.anchors) // 8, short_hash(s.anchors)) == COMPACT[name]
+
+
+def test_one_golden_gap_needs_an_escape() -> None:
+    s = signed(TEXTS["f"])
+    symbols, gaps = unpack_words(s.ld)
+    assert (len(s.ld) // 4, symbols.size, int((gaps >= 8191).sum())) == (46, 45, 1)
+
+
+def test_the_fold_table_is_the_golden_one() -> None:
+    table = fold_table()
+    kept = (table & (BASE | MARK)) != 0
+    codes, bases = (table & CODE_POINT).tolist(), (table & BASE != 0).tolist()
+    lines = ["-" if not keep else f"{codes[i]:x}{'B' if bases[i] else 'M'}" for i, keep in enumerate(kept.tolist())]
+    assert int(kept.sum()) == 135_955
+    assert short_hash(("\n".join(lines) + "\n").encode()) == "800b0038474d6b7b"
