@@ -1,0 +1,113 @@
+"""What two LD signatures have in common, with its order."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz.distance import Indel
+
+WINDOW_BYTES = 16  # each symbol stands for this many bytes of the normal form, from its position on
+
+_FIRST_CODE_POINT = 0xE000  # from here on no surrogate is in the way of a 19-bit symbol
+
+
+@dataclass(frozen=True)
+class Side:
+    """One text of a pair, as its LD signature shows it at the common rate.
+
+    Attributes:
+        symbols: Shape (n,).
+        positions: Shape (n,), byte where the window of each symbol starts.
+        n_bytes: Length of the normal form.
+    """
+
+    symbols: NDArray[np.uint32]
+    positions: NDArray[np.int64]
+    n_bytes: int
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Matches of two texts in order: symbol `in_shorter[k]` of one equals symbol `in_longer[k]` of the other."""
+
+    shorter: Side
+    longer: Side
+    in_shorter: NDArray[np.int64]
+    in_longer: NDArray[np.int64]
+
+    @property
+    def matches(self) -> int:
+        """How many symbols match in order."""
+        return len(self.in_shorter)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What lies between neighbouring matches; step 0 precedes the first match, the last one follows the last.
+
+    Attributes:
+        gaps_shorter: Shape (matches + 1,), bytes between two matching windows, negative where they overlap.
+        gaps_longer: The same of the longer text.
+        lost: Symbols without a match; of both texts the larger count.
+        lost_differs: Both texts lost a different count.
+    """
+
+    gaps_shorter: NDArray[np.int64]
+    gaps_longer: NDArray[np.int64]
+    lost: NDArray[np.int64]
+    lost_differs: NDArray[np.bool_]
+
+
+def common_symbols(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> int:
+    """Size of the intersection of both multisets of symbols, whatever their order."""
+    values_a, counts_a = np.unique(a, return_counts=True)
+    values_b, counts_b = np.unique(b, return_counts=True)
+    _, at_a, at_b = np.intersect1d(values_a, values_b, assume_unique=True, return_indices=True)
+    return int(np.minimum(counts_a[at_a], counts_b[at_b]).sum())
+
+
+def align(shorter: Side, longer: Side) -> Alignment:
+    """A longest common subsequence of both sequences of symbols.
+
+    It is not unique: the same one comes back only for the same order of arguments.
+    """
+    codes = Indel.opcodes(_string(shorter.symbols), _string(longer.symbols))
+    equal = [(code.src_start, code.dest_start, code.src_end - code.src_start) for code in codes if code.tag == "equal"]
+    starts_shorter, starts_longer, sizes = np.array(equal, dtype=np.int64).reshape(-1, 3).T
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return Alignment(
+        shorter, longer, np.repeat(starts_shorter, sizes) + within, np.repeat(starts_longer, sizes) + within
+    )
+
+
+def unaligned(shorter: Side, longer: Side) -> Alignment:
+    """The pair without any match."""
+    nothing = np.zeros(0, np.int64)
+    return Alignment(shorter, longer, nothing, nothing)
+
+
+def steps(alignment: Alignment) -> Steps:
+    """The text between the matches, from the start of both texts to their ends."""
+    lost_shorter = _lost(alignment.in_shorter, len(alignment.shorter.symbols))
+    lost_longer = _lost(alignment.in_longer, len(alignment.longer.symbols))
+    return Steps(
+        _gaps(alignment.shorter, alignment.in_shorter),
+        _gaps(alignment.longer, alignment.in_longer),
+        np.maximum(lost_shorter, lost_longer),
+        lost_shorter != lost_longer,
+    )
+
+
+def _string(symbols: NDArray[np.uint32]) -> str:
+    """Each symbol as one code point: the form in which the aligner is fastest."""
+    return (symbols + np.uint32(_FIRST_CODE_POINT)).astype("<u4").tobytes().decode("utf-32-le")
+
+
+def _gaps(side: Side, matched: NDArray[np.int64]) -> NDArray[np.int64]:
+    # A window that ends at byte 0 stands before the text, so the first gap starts there.
+    starts = np.concatenate(([-WINDOW_BYTES], side.positions[matched], [side.n_bytes]))
+    return np.diff(starts) - WINDOW_BYTES
+
+
+def _lost(matched: NDArray[np.int64], symbols: int) -> NDArray[np.int64]:
+    return np.diff(np.concatenate(([-1], matched, [symbols]))) - 1

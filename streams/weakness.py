@@ -1,0 +1,33 @@
+"""Why the numbers behind a verdict may be weak."""
+
+from schemas.signature import Signature
+from streams.estimate import Estimate
+from streams.relation import EQUAL_DIGEST, SCATTERED_NOISE, Rule, decide
+from streams.thresholds import Thresholds, neighbours
+
+_SHINGLES_MIN = 40  # below, one word more or less moves every share by several percent
+_SYMBOLS_MIN = 30
+_CHARACTERS_MAX = 100_000  # the longest texts on which the bounds were measured
+MANY_SIBLINGS = "many_siblings"
+
+
+def weaknesses(
+    texts: tuple[Signature, Signature], numbers: Estimate, rule: Rule, bounds: Thresholds
+) -> tuple[str, ...]:
+    """The reasons that hold; none for equal digests, where no number decides while all are exact."""
+    if rule is EQUAL_DIGEST:
+        return ()
+    reasons = {
+        "below_min_length": min(text.shingles for text in texts) < _SHINGLES_MIN,
+        "few_symbols": numbers.rate > 0 and numbers.symbols_shorter < _SYMBOLS_MIN,
+        "near_threshold": bool(rule.bounds) and _is_near_threshold(numbers, rule, bounds),
+        "char_noise": numbers.scattered or rule is SCATTERED_NOISE,
+        "long_text": numbers.longer_characters > _CHARACTERS_MAX,
+        "no_word_breaks": any(text.spaceless for text in texts),
+    }
+    return tuple(reason for reason, holds in reasons.items() if holds)
+
+
+def _is_near_threshold(numbers: Estimate, rule: Rule, bounds: Thresholds) -> bool:
+    """Whether another relation would come out if one bound were moved a little."""
+    return any(decide(numbers, moved).relation != rule.relation for moved in neighbours(bounds))
