@@ -11,10 +11,12 @@ from typing import Any, NoReturn
 
 import faust
 from faust.transport.drivers.aiokafka import Producer, Transport
+from faust.types import StreamT
 from mode.supervisors import CrashingSupervisor
 
 from schemas.topics import DOCUMENTS, SIGNATURES, Topic
 from workers.delivery import Delivery
+from workers.guard import guard_stop
 from workers.kafka_tools import SEND_MAX_BYTES
 from workers.matching import Matching
 from workers.settings import Settings
@@ -33,14 +35,14 @@ def create_app(settings: Settings, datadir: str, signing: Signing | None, matchi
         to_sign = Delivery(app, SIGN_BATCH, settings.outage_seconds)
 
         @app.agent(_source(app, settings, DOCUMENTS), name="sign", concurrency=1)
-        async def sign(documents: faust.Stream[bytes]) -> None:
+        async def sign(documents: StreamT[bytes]) -> None:
             await to_sign.run(documents, signing.decide)
 
     if matching is not None:
         to_match = Delivery(app, MATCH_BATCH, settings.outage_seconds)
 
         @app.agent(_source(app, settings, SIGNATURES), name="match", concurrency=1)
-        async def match(signatures: faust.Stream[bytes]) -> None:
+        async def match(signatures: StreamT[bytes]) -> None:
             await to_match.run(signatures, matching.decide)
 
         @app.on_partitions_revoked.connect()
@@ -50,9 +52,10 @@ def create_app(settings: Settings, datadir: str, signing: Signing | None, matchi
     return app
 
 
-def serve(app: faust.App, loop: asyncio.AbstractEventLoop) -> NoReturn:
+def serve(app: faust.App, loop: asyncio.AbstractEventLoop, stop_seconds: float) -> NoReturn:
     """Runs until a signal (exit code 0) or a crash (1)."""
     worker = faust.Worker(app, loop=loop, quiet=True, override_logging=False, stdout=sys.stderr)
+    guard_stop(lambda: worker.should_stop, stop_seconds)
     worker.spinner = None  # a log is no terminal
     worker.execute_from_commandline()
 

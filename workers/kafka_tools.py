@@ -1,8 +1,9 @@
 """Plain reading, sending and asking of Kafka, for workers and commands."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
@@ -20,7 +21,7 @@ from aiokafka.errors import (
 )
 
 from schemas.record import Outgoing, Record
-from workers.settings import Settings
+from workers.settings import Settings, SettingsError
 
 SEND_MAX_BYTES = 4_718_592
 IN_FLIGHT = 1000
@@ -67,11 +68,13 @@ async def admin(settings: Settings, wait_seconds: float) -> AsyncIterator[AIOKaf
 
 
 @asynccontextmanager
-async def producer(settings: Settings, wait_seconds: float) -> AsyncIterator[AIOKafkaProducer]:
-    """An idempotent producer that is connected.
+async def sender(
+    settings: Settings, wait_seconds: float
+) -> AsyncIterator[Callable[[Iterable[Outgoing]], Awaitable[None]]]:
+    """A function that sends records, by an idempotent producer, and returns when the broker has confirmed all.
 
     Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds` seconds.
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
     """
     client = await _started(
         lambda: AIOKafkaProducer(
@@ -85,7 +88,7 @@ async def producer(settings: Settings, wait_seconds: float) -> AsyncIterator[AIO
         wait_seconds,
     )
     try:
-        yield client
+        yield partial(_send_all, client)
     finally:
         await client.stop()
 
@@ -108,25 +111,6 @@ async def consumer(settings: Settings, wait_seconds: float) -> AsyncIterator[AIO
         yield client
     finally:
         await client.stop()
-
-
-async def send_all(client: AIOKafkaProducer, records: Iterable[Outgoing]) -> None:
-    """Returns when the broker has confirmed every record; at most `IN_FLIGHT` are on their way at once."""
-    waiting: list[asyncio.Future[object]] = []
-    for record in records:
-        waiting.append(
-            await client.send(
-                record.topic,
-                key=record.key,
-                value=record.value,
-                headers=record.headers,
-                timestamp_ms=record.timestamp_ms,
-            )
-        )
-        if len(waiting) >= IN_FLIGHT:
-            await asyncio.gather(*waiting)
-            waiting.clear()
-    await asyncio.gather(*waiting)
 
 
 async def committed(settings: Settings, topic: str, partitions: Iterable[int]) -> dict[int, int]:
@@ -170,11 +154,12 @@ async def follow(
 
     Args:
         client: A connected consumer without group.
-        topics: Names; each must exist.
+        topics: Names, asked for by `require_topics`.
         from_start: Begin at the oldest record, else at the end.
         until_end: Stop at what was the end when it began.
     """
-    places = await partitions_of(client, topics)
+    await client.topics()
+    places = [TopicPartition(topic, part) for topic in topics for part in sorted(client.partitions_for_topic(topic))]
     client.assign(places)
     ends = await client.end_offsets(places)
     if from_start:
@@ -189,26 +174,43 @@ async def follow(
                 yield as_record(record)
 
 
-async def partitions_of(client: AIOKafkaConsumer, topics: Sequence[str]) -> list[TopicPartition]:
-    """All partitions of these topics.
+async def require_topics(settings: Settings, topics: Sequence[str], wait_seconds: float) -> None:
+    """Returns when the broker has these topics.
 
     Raises:
-        UnknownTopicOrPartitionError: A topic does not exist; it is named.
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: A topic does not exist; it is named.
     """
-    await client.topics()
-    places = []
+    async with admin(settings, wait_seconds) as client:
+        known = await client.list_topics()
     for topic in topics:
-        partitions = client.partitions_for_topic(topic)
-        if not partitions:
-            raise UnknownTopicOrPartitionError(f"topic {topic} does not exist: run `nearstream topics create`")
-        places += [TopicPartition(topic, partition) for partition in sorted(partitions)]
-    return places
+        if topic not in known:
+            raise SettingsError(f"topic {topic} does not exist: run `nearstream topics create`")
 
 
 def as_record(record: ConsumerRecord) -> Record:
     """A consumed record as plain values."""
     headers = list(record.headers)
     return Record(record.topic, record.partition, record.offset, record.timestamp, record.key, record.value, headers)
+
+
+async def _send_all(client: AIOKafkaProducer, records: Iterable[Outgoing]) -> None:
+    """At most `IN_FLIGHT` records are on their way at once."""
+    waiting: list[asyncio.Future[object]] = []
+    for record in records:
+        waiting.append(
+            await client.send(
+                record.topic,
+                key=record.key,
+                value=record.value,
+                headers=record.headers,
+                timestamp_ms=record.timestamp_ms,
+            )
+        )
+        if len(waiting) >= IN_FLIGHT:
+            await asyncio.gather(*waiting)
+            waiting.clear()
+    await asyncio.gather(*waiting)
 
 
 async def _started(make: Callable[[], Any], settings: Settings, wait_seconds: float) -> Any:  # noqa: ANN401 - aiokafka has no types

@@ -1,0 +1,72 @@
+"""From settings to the objects that decide."""
+
+import logging
+
+from schemas.dead_letter import Payload
+from streams.completion import Bounds
+from streams.hashing import HashKey
+from streams.index import Index, IndexLimits
+from streams.matcher import Matcher
+from streams.relate import Thresholds
+from streams.scheme import Scheme, preset
+from streams.signer import Signer
+from workers.settings import Settings, SettingsError
+
+log = logging.getLogger(__name__)
+
+
+def hash_key(settings: Settings) -> HashKey:
+    """The deployment's key; in the development profile, without one, the public key."""
+    if settings.hash_key:
+        return HashKey.from_secret(settings.hash_key.encode())
+    log.warning("NEARSTREAM_HASH_KEY is not set: the public key serves, whoever writes documents can aim collisions")
+    return HashKey.public()
+
+
+def scheme(settings: Settings, key: HashKey) -> Scheme:
+    """The preset with the bands and rows asked for.
+
+    Raises:
+        SettingsError: Bands and rows need more slots than the sketch has.
+    """
+    try:
+        return preset(settings.scheme, key, bands=settings.bands or None, rows=settings.rows or None)
+    except ValueError as error:
+        raise SettingsError(f"NEARSTREAM_BANDS, NEARSTREAM_ROWS: {error}") from None
+
+
+def matcher(settings: Settings, index: Index, key: HashKey) -> Matcher:
+    """The matcher with the thresholds and relations asked for.
+
+    Raises:
+        SettingsError: The thresholds are out of order.
+    """
+    try:
+        thresholds = Thresholds(
+            mean_resemblance_min=settings.mean_resemblance_min,
+            containment_min=settings.containment_min,
+            order_free_min=settings.order_free_min,
+        )
+    except ValueError as error:
+        raise SettingsError(f"NEARSTREAM_*_MIN: {error}") from None
+    return Matcher(index, scheme(settings, key), key, thresholds, frozenset(settings.relations.split()))
+
+
+def signer(settings: Settings, key: HashKey) -> Signer:
+    """The signer of the deployment's scheme."""
+    return Signer(scheme(settings, key), key)
+
+
+def limits(settings: Settings) -> IndexLimits:
+    """The bounds of the index."""
+    return IndexLimits(settings.bucket_cap, settings.candidates, settings.retention_seconds, settings.index_documents)
+
+
+def bounds(settings: Settings) -> Bounds:
+    """What a document may be."""
+    return Bounds(settings.max_text_bytes, settings.max_value_bytes, settings.max_clock_skew_seconds)
+
+
+def payload(settings: Settings) -> Payload:
+    """How much of the original bytes a dead letter keeps."""
+    return Payload(settings.dead_letter_payload)

@@ -1,0 +1,126 @@
+"""The command line."""
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+
+from streams.index import IndexLostError, IndexUnavailableError
+from workers import commands
+from workers.commands import Exit
+from workers.demo import EXAMPLES
+from workers.kafka_tools import KafkaUnreachableError
+from workers.run import ROLES
+from workers.settings import Settings, SettingsError, load
+
+Command = Callable[[Settings, argparse.Namespace], Exit]
+
+_EPILOG = """exit codes: 0 done - 1 the answer is no, or a crash - 2 wrong usage - 65 unreadable input -
+69 Kafka or Redis not reachable - 78 settings invalid - 130 interrupted"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; its exit code (`commands.Exit`)."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s")
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    run: Command = options.run
+    try:
+        return run(load(), options)
+    except (SettingsError, IndexLostError) as error:
+        return _refuse(error, Exit.MISCONFIGURED)
+    except (KafkaUnreachableError, IndexUnavailableError) as error:
+        return _refuse(error, Exit.UNREACHABLE)
+    except BrokenPipeError:
+        # The reader of our output has seen enough; without this the flush at exit would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OK
+    except (OSError, msgspec.MsgspecError) as error:
+        return _refuse(error, Exit.UNREADABLE)
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+
+
+def _refuse(error: Exception, code: Exit) -> Exit:
+    sys.stderr.write(f"nearstream: {error}\n")
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="nearstream",
+        description="Tells, while documents arrive, how each relates to those before it.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"nearstream {version('nearstream')}")
+    known = parser.add_subparsers(required=True, metavar="command")
+    _add_embedded(known)
+    _add_kafka(known)
+    return parser
+
+
+def _add_embedded(known: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Commands that need no server."""
+    demo = _command(known, "demo", commands.demo, "stream the example documents; known against seen relations")
+    demo.add_argument("folder", nargs="?", type=Path, default=EXAMPLES, help="holds documents.jsonl, relations.jsonl")
+    demo.add_argument("--json", action="store_true", help="events as JSON Lines")
+    scan = _command(known, "scan", commands.scan, "relations among the documents of files, in process")
+    _add_paths(scan)
+    scan.add_argument("--json", action="store_true", help="events as JSON Lines")
+    settings = _command(known, "settings", commands.show_settings, "every setting: variable, value, meaning")
+    settings.add_argument("--json", action="store_true", help="one JSON object a line")
+
+
+def _add_kafka(known: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Commands that talk to Kafka or Redis."""
+    worker = _command(known, "worker", commands.worker, "run one worker process")
+    worker.add_argument("role", nargs="?", choices=ROLES, default="all", help="which agents it runs (default all)")
+    _add_timeout(worker, 30.0)
+    topics = _command(known, "topics", commands.topics, "list, create or check the topics")
+    topics.add_argument("action", nargs="?", choices=("list", "create", "check"), default="list")
+    topics.add_argument("--replication", type=int, default=1, metavar="N", help="replicas of each topic (default 1)")
+    _add_timeout(topics, 10.0)
+    produce = _command(known, "produce", commands.produce, "send the documents of files")
+    _add_paths(produce)
+    _add_timeout(produce, 10.0)
+    tail = _command(known, "tail", commands.tail, "show events as they arrive")
+    tail.add_argument("--from-start", action="store_true", help="begin with the oldest event")
+    tail.add_argument("--until-end", action="store_true", help="stop at what is the end now")
+    tail.add_argument("--json", action="store_true", help="events as JSON Lines")
+    _add_timeout(tail, 10.0)
+    _add_timeout(_command(known, "doctor", commands.examine, "check Kafka, topics, Redis, scheme; say what to do"), 5.0)
+
+
+def _command(
+    known: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, run: Command, meaning: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = known.add_parser(name, help=meaning, description=meaning)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_paths(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "paths", nargs="+", metavar="PATH", help="JSON Lines (.jsonl, .ndjson, - for standard input), texts, folders"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress line")
+
+
+def _add_timeout(parser: argparse.ArgumentParser, seconds: float) -> None:
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=seconds,
+        metavar="S",
+        help=f"longest wait for a service (default {seconds:g})",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

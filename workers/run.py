@@ -1,0 +1,121 @@
+"""One worker process, from its settings to its end."""
+
+import asyncio
+import logging
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterable
+from importlib.metadata import version
+
+from schemas.record import Record
+from schemas.topics import DEAD_LETTERS, SIGNATURES
+from streams.hashing import HashKey
+from streams.index import IndexUnavailableError
+from workers import assembly, kafka_tools, kafka_topics
+from workers.app import create_app, serve
+from workers.letters import Letters
+from workers.matching import Matching, SignatureTopic
+from workers.redis_index import RedisIndex
+from workers.settings import Settings, table
+from workers.signing import Signing
+
+ROLES = ("sign", "match", "all")
+RETRY_SECONDS = 0.5
+
+log = logging.getLogger("nearstream.worker")
+
+
+def run_worker(settings: Settings, role: str, wait_seconds: float) -> None:
+    """Runs until a signal or a crash; leaves by SystemExit with 0 or 1.
+
+    Raises:
+        SettingsError: Settings, topics, or an index of another scheme make a start pointless.
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        IndexUnavailableError: No Redis answered within `wait_seconds`.
+    """
+    _log_to_stderr()
+    log.info("nearstream %s, role %s", version("nearstream"), role)
+    for variable, value, default, _ in table(settings):
+        if value != default:
+            log.info("%s=%s", variable, value)
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    with tempfile.TemporaryDirectory(prefix="nearstream-") as datadir:
+        signing, matching = loop.run_until_complete(_prepare(settings, role, wait_seconds))
+        serve(create_app(settings, datadir, signing, matching), loop, settings.stop_seconds)
+
+
+async def open_index(settings: Settings, key: HashKey, wait_seconds: float) -> RedisIndex:
+    """The shared index, once Redis answers.
+
+    Raises:
+        IndexUnavailableError: It did not within `wait_seconds`.
+        SettingsError: The index belongs to another scheme or key, or its server would evict.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wait_seconds
+    first_start = not await kafka_tools.ever_committed(settings)
+    while True:
+        try:
+            return await RedisIndex.open(
+                settings.redis,
+                namespace=settings.namespace,
+                scheme_name=assembly.scheme(settings, key).name,
+                key_fingerprint=key.fingerprint,
+                limits=assembly.limits(settings),
+                first_start=first_start,
+            )
+        except IndexUnavailableError:
+            if loop.time() + RETRY_SECONDS >= deadline:
+                raise
+            await asyncio.sleep(RETRY_SECONDS)
+
+
+async def _prepare(settings: Settings, role: str, wait_seconds: float) -> tuple[Signing | None, Matching | None]:
+    """What each agent of this role decides with, everything outside being there."""
+    for warning in await kafka_topics.require(settings, wait_seconds):
+        log.warning(warning)
+    key = assembly.hash_key(settings)
+    letters = Letters(
+        settings.topic_prefix + DEAD_LETTERS.name,
+        f"nearstream/{version('nearstream')} {role}",
+        assembly.payload(settings),
+    )
+    signing = matching = None
+    if role in ("sign", "all"):
+        signer = assembly.signer(settings, key)
+        log.info("scheme %s, signing by %s", signer.scheme.name, signer.implementation)
+        signing = Signing(signer, assembly.bounds(settings), settings.topic_prefix + SIGNATURES.name, letters)
+    if role in ("match", "all"):
+        index = await open_index(settings, key, wait_seconds)
+        matching = Matching(
+            assembly.matcher(settings, index, key),
+            assembly.scheme(settings, key),
+            assembly.bounds(settings),
+            settings.topic_prefix,
+            letters,
+            _signature_topic(settings),
+        )
+    return signing, matching
+
+
+def _signature_topic(settings: Settings) -> SignatureTopic:
+    topic = settings.topic_prefix + SIGNATURES.name
+
+    async def committed(partitions: Iterable[int]) -> dict[int, int]:
+        return await kafka_tools.committed(settings, topic, partitions)
+
+    def read_range(partition: int, start: int, end: int) -> AsyncIterator[Record]:
+        return kafka_tools.read_range(settings, topic, partition, start, end)
+
+    return SignatureTopic(committed, read_range)
+
+
+def _log_to_stderr() -> None:
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True
+    )
+    # 60 s without a broker make thousands of lines of aiokafka's.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    for name in ("faust", "mode"):
+        logging.getLogger(name).setLevel(logging.WARNING)
