@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from streams.hashing import distinct
 from streams.rules import AnchorRules
 
 
@@ -47,4 +48,4 @@ def _distinct(minima: NDArray[np.uint64]) -> NDArray[np.uint64]:
     # Neighbouring runs mostly share their minimum: far fewer values are left to be sorted.
     changed = np.ones(minima.size, dtype=np.bool_)
     np.not_equal(minima[1:], minima[:-1], out=changed[1:])
-    return np.unique(minima[changed])
+    return distinct(minima[changed])

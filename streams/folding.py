@@ -91,7 +91,9 @@ def _unit(code: int, table: NDArray[np.uint32]) -> int:
         return COMPLEX
     codes = [ord(each) for each in unicodedata.normalize("NFKC", chr(code))]
     folded = [int(table[each]) for each in codes]
-    if not any(each & (BASE | MARK) for each in folded):
+    # An accent that stands alone is a space with marks, which fall with it.
+    flags = BASE if codes[0] == SPACE else BASE | MARK
+    if not any(each & flags for each in folded):
         return SPACE
     result = folded[0] & CODE_POINT
     alone = len(codes) == 1 and not folded[0] & MARK and codes[0] not in _JAMO and result < 0x10000

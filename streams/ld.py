@@ -106,6 +106,13 @@ def _first_of_runs(symbols: NDArray[np.uint32]) -> NDArray[np.bool_]:
 
 def _packed(symbols: NDArray[np.uint32], positions: NDArray[np.int64], rate: int, rules: LdRules) -> LdSignature:
     if rules.gap_bits:
-        return LdSignature(rate, pack_words(symbols, np.diff(positions, prepend=0)), b"")
+        return LdSignature(rate, pack_words(symbols, _gaps(positions)), b"")
     steps = positions // (rate // rules.gap_steps)
-    return LdSignature(rate, symbols.astype("<u2").tobytes(), pack_varints(np.diff(steps, prepend=0)))
+    return LdSignature(rate, symbols.astype("<u2").tobytes(), pack_varints(_gaps(steps)))
+
+
+def _gaps(positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Differences of neighbours, the first to 0."""
+    gaps = positions.copy()
+    gaps[1:] -= positions[:-1]
+    return gaps

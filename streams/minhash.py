@@ -63,7 +63,7 @@ def _fill(features: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _block_end(done: int, size: int) -> int:
-    """End of the next block of rounds, of one kind: enough to fill all slots in most cases, at most 1,024 throws more."""
+    """End of the next block of rounds of one kind: about 1,024 throws, which mostly fill all slots."""
     stop = done + max(1, 8 * _SLOTS // size)
     return min(stop, _SLOTS if done < _SLOTS else 2 * _SLOTS)
 

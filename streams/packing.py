@@ -14,10 +14,11 @@ Gaps = NDArray[np.int64]
 def pack_words(symbols: Symbols, gaps: Gaps) -> bytes:
     """Little-endian u32 words, symbol << 13 | gap; a gap of 8,191 or more stands in a word of its own after that."""
     fields = np.minimum(gaps, ESCAPE).astype(np.uint32)
-    words = symbols << np.uint32(GAP_BITS) | fields
+    words: Symbols = symbols << np.uint32(GAP_BITS) | fields
     escaped = np.flatnonzero(fields == ESCAPE)
-    packed: Symbols = np.insert(words, escaped + 1, gaps[escaped].astype(np.uint32))
-    return packed.astype("<u4").tobytes()
+    if escaped.size:
+        words = np.insert(words, escaped + 1, gaps[escaped].astype(np.uint32))
+    return words.astype("<u4", copy=False).tobytes()
 
 
 def unpack_words(packed: bytes) -> tuple[Symbols, Gaps]:
@@ -47,7 +48,7 @@ def pack_varints(values: Gaps) -> bytes:
     ends = np.cumsum(lengths)
     owner = np.repeat(np.arange(values.size), lengths)
     place = np.arange(owner.size) - (ends - lengths)[owner]
-    groups = values[owner] >> 7 * place & 0x7F
+    groups: Gaps = values[owner] >> 7 * place & 0x7F
     groups[place < lengths[owner] - 1] |= 0x80
     return groups.astype(np.uint8).tobytes()
 
@@ -69,7 +70,8 @@ def unpack_varints(packed: bytes) -> Gaps:
     if lengths.max() > _VARINT_BYTES:
         raise ValueError(f"numbers of at most {_VARINT_BYTES} bytes expected")
     place = np.arange(data.size) - np.repeat(starts, lengths)
-    values: Gaps = np.add.reduceat((data & 0x7F).astype(np.int64) << 7 * place, starts)
+    groups: Gaps = (data & 0x7F).astype(np.int64) << 7 * place
+    values: Gaps = np.add.reduceat(groups, starts)
     return values
 
 
@@ -79,5 +81,7 @@ def _escapes(marked: NDArray[np.bool_]) -> NDArray[np.int64]:
     # In a run of marked words every second one is a gap, starting with an escape.
     first = np.ones(places.size, dtype=np.bool_)
     first[1:] = np.diff(places) > 1
-    run_start = np.maximum.accumulate(np.where(first, np.arange(places.size), 0))
-    return places[(np.arange(places.size) - run_start) % 2 == 0]
+    numbers = np.arange(places.size)
+    run_start = np.maximum.accumulate(np.where(first, numbers, 0))
+    escapes: NDArray[np.int64] = places[(numbers - run_start) % 2 == 0]
+    return escapes

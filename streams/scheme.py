@@ -1,7 +1,7 @@
 """Every number that shapes a signature or an index key, under one derived name."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -63,7 +63,7 @@ class Scheme:
     @cached_property
     def name(self) -> str:
         """Label, specification, Unicode version, key fingerprint, hash of all numbers."""
-        lines = "\n".join(sorted(_lines(self)))
+        lines = "\n".join(sorted(_lines(asdict(self))))
         digest = blake2b(lines.encode(), digest_size=4).hexdigest()
         return f"{self.label}-{self.spec}-u{self.unicode}-k{self.key_fingerprint}-{digest}"
 
@@ -160,11 +160,10 @@ def _sized(data: bytes) -> bytes:
     return len(data).to_bytes(4, "little") + data
 
 
-def _lines(rules: Any, path: str = "") -> Iterator[str]:  # Any: a dataclass, whichever
+def _lines(rules: Mapping[str, object], path: str = "") -> Iterator[str]:
     """`dotted.field=value` of every number; the label is only a nickname."""
-    for each in fields(rules):
-        value = getattr(rules, each.name)
-        if is_dataclass(value):
-            yield from _lines(value, f"{path}{each.name}.")
-        elif each.name != "label":
-            yield f"{path}{each.name}={value}"
+    for name, value in rules.items():
+        if isinstance(value, Mapping):
+            yield from _lines(value, f"{path}{name}.")
+        elif name != "label":
+            yield f"{path}{name}={value}"

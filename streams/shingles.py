@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.hashing import HashKey, Rolling, fmix64
 from streams.folding import SPACE
+from streams.hashing import HashKey, Rolling, distinct, fmix64
 from streams.normalize import NormalForm
 from streams.rules import AnchorRules, SketchRules
 
@@ -57,7 +57,7 @@ class FeatureHasher:
         hashes = self._byte_windows(features, rules.window_bytes)
         if not hashes.size:
             hashes = self._over_words.windows(features.words_prefix, min(rules.shingle_words, features.words))
-        return np.unique(_salted(hashes, self._key.sketch_salt))
+        return distinct(_salted(hashes, self._key.sketch_salt))
 
     def anchor_windows(self, features: Features, rules: AnchorRules) -> Hashes:
         """Anchor windows in order of the text; none if it is shorter than one."""
