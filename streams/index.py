@@ -13,6 +13,9 @@ HEADS = 6
 ANCHOR_HEADS = 12
 LINEAGE_CAP = 8
 REPORTS_CAP = 64  # event ids kept for each document
+WALK = 64  # former states among which a redelivered one is looked for
+READS = 256  # ranked neighbours that are looked at for one document, alive or not
+MARKS = 256  # steps in which the retention moves
 
 
 class IndexUnavailableError(Exception):
@@ -64,7 +67,15 @@ class Position:
 
 @dataclass(frozen=True)
 class Admission:
-    """One document for the index; without a signature a removal, without a position no replay guard."""
+    """One document for the index.
+
+    Attributes:
+        document_key: `<collection>/<id>`.
+        signature: As a record keeps it (`Scheme.kept`): 8 bits of each sketch slot, no anchors; None:
+            a removal. No index knows the scheme, the anchor count is that of `keys`.
+        keys: Its bucket keys, each once.
+        position: None: no guard against replays.
+    """
 
     document_key: str
     signature: Signature | None
@@ -115,8 +126,8 @@ class Admitted:
     Attributes:
         status: What the admission was.
         number: The document's number; 0 if it has none.
-        previous: The state of the same document that it follows, of `UPDATED` and `UNCHANGED` (or the
-            replay of one).
+        previous: The state of the same document that was current before, of `UPDATED` and `UNCHANGED`
+            (or the replay of one); the newer of the two, if this one came late.
         candidates: Digest and lineage matches first, then by 4 * bands + anchors, ties by number.
         full_buckets: Buckets of this document that were full.
         cut: The limit left candidates out.

@@ -1,0 +1,178 @@
+"""Bytes that the index functions on the server take and give."""
+
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+from msgspec.structs import replace
+
+from schemas.codec import decode_signature, encode_signature
+from schemas.signature import Signature
+from streams.index import Admission, Admitted, Candidate, Report, Status
+from streams.scheme import Keys
+
+# Registry chunk, hash, flags, partition, offset (6), previous + 1 (6), observed (6), version, bands, anchors, digest,
+# lineage: the twin of ADMISSION in index.lua. Numbers of 5 and 6 bytes go in as bytes.
+_ADMISSION = struct.Struct(">4s12sBH6s6s6s8sBH8s8s")
+_RECORD = struct.Struct(">5sH6s6s8sBH12s")
+_ANSWER = struct.Struct(">HB")
+_CANDIDATE = struct.Struct(">5sBHB")
+_IS_REMOVAL, _HAS_POSITION, _HAS_LINEAGE = 1, 2, 4
+_CUT, _HAS_PREVIOUS, _COMPLETE, _FOUND = 1, 2, 4, 8
+_BY_DIGEST, _BY_LINEAGE, _IN_FULL = 1, 2, 4
+_NUMBER_BYTES = 5
+_STATUS_BYTES = 1 + _NUMBER_BYTES
+_NO_KEY = bytes(8)
+_EPOCH_SHIFT_MS = 1 << 47  # times before 1970 are positive too
+_STATUS = {
+    b"n": Status.NEW,
+    b"u": Status.UPDATED,
+    b"c": Status.UNCHANGED,
+    b"r": Status.REPLAYED,
+    b"s": Status.STALE,
+    b"d": Status.REMOVED,
+}
+_RELATIONS = ("exact_duplicate", "near_duplicate", "containment", "version", "rearranged", "overlap")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How keys are spread over the store.
+
+    Attributes:
+        epoch: Names this filling of the index; salts the hashes of document keys.
+        digests, lineages, bands, anchors, registry: Counts of chunks.
+    """
+
+    epoch: bytes
+    digests: int
+    lineages: int
+    bands: int
+    anchors: int
+    registry: int
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What an answer needs of a state."""
+
+    signature: Signature
+    anchor_count: int
+
+
+def pack_admissions(batch: Sequence[Admission], layout: Layout) -> list[bytes]:
+    """One argument for each admission."""
+    bands = _spread_each([admission.keys.bands for admission in batch], layout.bands)
+    anchors = _spread_each([admission.keys.anchors for admission in batch], layout.anchors)
+    return [
+        _pack(admission, layout) + of_bands + of_anchors + _payload(admission.signature)
+        for admission, of_bands, of_anchors in zip(batch, bands, anchors, strict=True)
+    ]
+
+
+def pack_keys(keys: Keys, layout: Layout) -> bytes:
+    """Keys to be looked up, as the argument of an admission that nothing is stored of."""
+    (packed,) = pack_admissions([Admission("", None, keys)], layout)
+    return packed
+
+
+def pack_report(pair: Report) -> bytes:
+    """Both numbers, a code of the relation, the event id."""
+    code = _RELATIONS.index(pair.relation) + 1 if pair.relation in _RELATIONS else 0
+    return _number(pair.newer) + _number(pair.older) + bytes((code,)) + bytes.fromhex(pair.event_id)
+
+
+def unpack_records(records: Iterable[bytes], scheme: str) -> dict[int, Kept]:
+    """States by number; the name of the scheme, which no record holds, is put back."""
+    states: dict[int, Kept] = {}
+    for record in records:
+        fields = _RECORD.unpack_from(record, _NUMBER_BYTES)
+        signature = decode_signature(record[_NUMBER_BYTES + _RECORD.size :])
+        states[_integer(record[:_NUMBER_BYTES])] = Kept(replace(signature, scheme=scheme), fields[6])
+    return states
+
+
+def unpack_answers(batch: Sequence[Admission], answers: Sequence[bytes], records: Mapping[int, Kept]) -> list[Admitted]:
+    """Answers to the first admissions of the batch, which lends the states that it brought itself."""
+    states = dict(records)
+    for admission, answer in zip(batch, answers, strict=False):
+        if answer[:1] in b"nu" and admission.signature is not None:
+            states[_integer(answer[1:_STATUS_BYTES])] = Kept(admission.signature, len(admission.keys.anchors))
+    return [unpack_answer(answer, states.__getitem__) for answer in answers]
+
+
+def unpack_answer(answer: bytes, kept: Callable[[int], Kept]) -> Admitted:
+    """One answer; `kept` gives the state of a number that it names."""
+    status, number = _STATUS[answer[:1]], _integer(answer[1:_STATUS_BYTES])
+    full, flags = _ANSWER.unpack_from(answer, _STATUS_BYTES)
+    rest = answer[_STATUS_BYTES + _ANSWER.size :]
+    if status is Status.REMOVED:
+        ids = tuple(rest[start : start + 16].hex() for start in range(0, len(rest), 16))
+        return Admitted(status, retracted=ids, complete=bool(flags & _COMPLETE), found=bool(flags & _FOUND))
+    named = [_candidate(kept, *fields) for fields in _CANDIDATE.iter_unpack(rest)]
+    previous = named.pop(0) if flags & _HAS_PREVIOUS else None
+    return Admitted(status, number, previous, tuple(named), full, bool(flags & _CUT))
+
+
+def _candidate(kept: Callable[[int], Kept], packed: bytes, bands: int, anchors: int, flags: int) -> Candidate:
+    number = _integer(packed)
+    state = kept(number)
+    found_by = (bool(flags & _BY_DIGEST), bool(flags & _BY_LINEAGE), bool(flags & _IN_FULL))
+    return Candidate(number, state.signature, bands, anchors, state.anchor_count, *found_by)
+
+
+def _pack(admission: Admission, layout: Layout) -> bytes:
+    keys, position, signature = admission.keys, admission.position, admission.signature
+    # No id is part of a key of the store: it could hold a brace, which would move the slot, or be chosen to collide.
+    name = blake2b(admission.document_key.encode("utf-8", "surrogatepass"), digest_size=12, key=layout.epoch).digest()
+    flags = (_IS_REMOVAL if signature is None else 0) | (_HAS_LINEAGE if keys.lineage is not None else 0)
+    partition, offset, previous = 0xFFFF, 0, -1
+    if position is not None:
+        flags |= _HAS_POSITION
+        partition, offset, previous = position.partition, position.offset, position.previous
+    return _ADMISSION.pack(
+        _chunk(name, layout.registry),
+        name,
+        flags,
+        partition,
+        offset.to_bytes(6, "big"),
+        (previous + 1).to_bytes(6, "big"),
+        ((0 if signature is None else signature.observed_at_ms) + _EPOCH_SHIFT_MS).to_bytes(6, "big"),
+        _NO_KEY if signature is None else signature.digest[:8],
+        len(keys.bands),
+        len(keys.anchors),
+        _spread(keys.digest or _NO_KEY, layout.digests),
+        _spread(keys.lineage or _NO_KEY, layout.lineages),
+    )
+
+
+def _payload(signature: Signature | None) -> bytes:
+    return b"" if signature is None else encode_signature(replace(signature, scheme=""))
+
+
+def _chunk(key: bytes, count: int) -> bytes:
+    return (int.from_bytes(key[:4], "big") % count).to_bytes(4, "big")
+
+
+def _spread(key: bytes, count: int) -> bytes:
+    """Chunk and field: the first half of a key modulo the count of chunks, its other half as it is."""
+    return _chunk(key, count) + key[4:]
+
+
+def _spread_each(keys: Sequence[tuple[bytes, ...]], count: int) -> list[bytes]:
+    """`_spread` over all keys of a batch at once, joined for each document."""
+    joined = np.frombuffer(b"".join(map(b"".join, keys)), dtype=">u4").reshape(-1, 2).copy()
+    joined[:, 0] %= count
+    packed = joined.tobytes()
+    ends = np.cumsum([8 * len(each) for each in keys], dtype=np.int64).tolist()
+    return [packed[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def _number(number: int) -> bytes:
+    return number.to_bytes(_NUMBER_BYTES, "big")
+
+
+def _integer(packed: bytes) -> int:
+    return int.from_bytes(packed, "big")
