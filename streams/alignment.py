@@ -43,10 +43,10 @@ class Alignment:
 
 @dataclass(frozen=True)
 class Steps:
-    """What lies between neighbouring matches; step 0 precedes the first match, the last one follows the last.
+    """What lies between neighbouring matches; step 0 leads to the first match, the last one to the end.
 
     Attributes:
-        gaps_shorter: Shape (matches + 1,), bytes between two matching windows, negative where they overlap.
+        gaps_shorter: Shape (matches + 1,), bytes from the start of one matching window to that of the next.
         gaps_longer: The same of the longer text.
         lost: Symbols without a match; of both texts the larger count.
         lost_differs: Both texts lost a different count.
@@ -104,9 +104,8 @@ def _string(symbols: NDArray[np.uint32]) -> str:
 
 
 def _gaps(side: Side, matched: NDArray[np.int64]) -> NDArray[np.int64]:
-    # A window that ends at byte 0 stands before the text, so the first gap starts there.
-    starts = np.concatenate(([-WINDOW_BYTES], side.positions[matched], [side.n_bytes]))
-    return np.diff(starts) - WINDOW_BYTES
+    # A window that ends where the text starts counts as the match before the first.
+    return np.diff(np.concatenate(([-WINDOW_BYTES], side.positions[matched], [side.n_bytes])))
 
 
 def _lost(matched: NDArray[np.int64], symbols: int) -> NDArray[np.int64]:

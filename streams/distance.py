@@ -68,7 +68,7 @@ def _is_scattered(alignment: Alignment, between: Steps) -> bool:
         return False
     edited = between.lost > 0
     drift = _drift(between)[edited].sum()
-    gaps = np.maximum(_larger_gap(between)[edited], 0).sum()
+    gaps = np.maximum(between.gaps_shorter, between.gaps_longer)[edited].sum()
     lost = between.lost[edited]
     return bool(drift <= _SCATTERED_DRIFT * gaps and lost.max(initial=0) <= _SCATTERED_LARGEST * lost.sum())
 
@@ -82,10 +82,10 @@ def _of_blocks(between: Steps, least: int) -> float:
     drift = _drift(between)
     in_place = (drift == 0) & (~between.lost_differs | (between.lost <= _LOST_FROM[0]))
     replaced = (between.lost > 0) & ~in_place
-    larger = np.maximum(_larger_gap(between)[replaced], 0)
-    smaller = np.maximum(np.minimum(between.gaps_shorter, between.gaps_longer)[replaced], 0)
+    smaller = np.minimum(between.gaps_shorter, between.gaps_longer)[replaced]
+    larger = np.maximum(between.gaps_shorter, between.gaps_longer)[replaced]
     weights = _LOST_WEIGHTS[np.searchsorted(_LOST_FROM, between.lost[replaced], side="right")]
-    foreign = weights * np.interp(smaller / np.maximum(larger, 1), _RATIOS, _FOREIGN) * smaller
+    foreign = weights * np.interp(smaller / larger, _RATIOS, _FOREIGN) * smaller
     return float(_DRIFT_WEIGHT * max(0, drift.sum() - least) + foreign.sum())
 
 
@@ -93,7 +93,3 @@ def _drift(between: Steps) -> NDArray[np.int64]:
     """By how many bytes both texts move against each other in each step."""
     drift: NDArray[np.int64] = np.abs(between.gaps_shorter - between.gaps_longer)
     return drift
-
-
-def _larger_gap(between: Steps) -> NDArray[np.int64]:
-    return np.maximum(between.gaps_shorter, between.gaps_longer)
