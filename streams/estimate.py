@@ -174,7 +174,7 @@ def _numbers(both: Pair, common: int, alignment: Alignment) -> Estimate:
         symbols_longer=len(both.longer_side.symbols),
         common=common,
         matches=alignment.matches,
-        resemblance=resemblance_share(resemblance(both.shorter, both.longer)),
+        resemblance=resemblance_share(float(resemblance(both.shorter, both.longer))),
         containment_shorter=containment_share(common, len(both.shorter_side.symbols)),
         containment_longer=containment_share(common, len(both.longer_side.symbols)),
         spread_shorter=spread(alignment.shorter, alignment.in_shorter),
