@@ -1,6 +1,7 @@
 """What two LD signatures have in common, with its order."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +20,13 @@ class Side:
         symbols: Shape (n,).
         positions: Shape (n,), byte where the window of each symbol starts.
         n_bytes: Length of the normal form.
+        characters: The same in characters.
     """
 
     symbols: NDArray[np.uint32]
     positions: NDArray[np.int64]
     n_bytes: int
+    characters: int
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,16 @@ class Alignment:
     longer: Side
     in_shorter: NDArray[np.int64]
     in_longer: NDArray[np.int64]
+
+    @cached_property
+    def starts_shorter(self) -> NDArray[np.int64]:
+        """Byte of the shorter text where the window of each match starts."""
+        return self.shorter.positions[self.in_shorter]
+
+    @cached_property
+    def starts_longer(self) -> NDArray[np.int64]:
+        """The same of the longer text."""
+        return self.longer.positions[self.in_longer]
 
     @property
     def matches(self) -> int:
@@ -48,22 +61,25 @@ class Steps:
     Attributes:
         gaps_shorter: Shape (matches + 1,), bytes from the start of one matching window to that of the next.
         gaps_longer: The same of the longer text.
+        drift: By how many bytes both texts move against each other.
         lost: Symbols without a match; of both texts the larger count.
         lost_differs: Both texts lost a different count.
     """
 
     gaps_shorter: NDArray[np.int64]
     gaps_longer: NDArray[np.int64]
+    drift: NDArray[np.int64]
     lost: NDArray[np.int64]
     lost_differs: NDArray[np.bool_]
 
 
 def common_symbols(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> int:
     """Size of the intersection of both multisets of symbols, whatever their order."""
-    values_a, counts_a = np.unique(a, return_counts=True)
-    values_b, counts_b = np.unique(b, return_counts=True)
-    _, at_a, at_b = np.intersect1d(values_a, values_b, assume_unique=True, return_indices=True)
-    return int(np.minimum(counts_a[at_a], counts_b[at_b]).sum())
+    a, b = np.sort(a), np.sort(b)
+    repeat = np.arange(len(a)) - np.searchsorted(a, a)
+    partner = np.searchsorted(b, a) + repeat
+    inside = partner < len(b)
+    return int(np.count_nonzero(b[partner[inside]] == a[inside]))
 
 
 def align(shorter: Side, longer: Side) -> Alignment:
@@ -72,8 +88,8 @@ def align(shorter: Side, longer: Side) -> Alignment:
     It is not unique: the same one comes back only for the same order of arguments.
     """
     codes = Indel.opcodes(_string(shorter.symbols), _string(longer.symbols))
-    equal = [(code.src_start, code.dest_start, code.src_end - code.src_start) for code in codes if code.tag == "equal"]
-    starts_shorter, starts_longer, sizes = np.array(equal, dtype=np.int64).reshape(-1, 3).T
+    blocks = [(block.a, block.b, block.size) for block in codes.as_matching_blocks()]
+    starts_shorter, starts_longer, sizes = np.array(blocks, dtype=np.int64).T
     within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return Alignment(
         shorter, longer, np.repeat(starts_shorter, sizes) + within, np.repeat(starts_longer, sizes) + within
@@ -90,11 +106,15 @@ def steps(alignment: Alignment) -> Steps:
     """The text between the matches, from the start of both texts to their ends."""
     lost_shorter = _lost(alignment.in_shorter, len(alignment.shorter.symbols))
     lost_longer = _lost(alignment.in_longer, len(alignment.longer.symbols))
+    # A window that ends where the text starts counts as the match before the first.
+    gaps_shorter = _differences(-WINDOW_BYTES, alignment.starts_shorter, alignment.shorter.n_bytes)
+    gaps_longer = _differences(-WINDOW_BYTES, alignment.starts_longer, alignment.longer.n_bytes)
     return Steps(
-        _gaps(alignment.shorter, alignment.in_shorter),
-        _gaps(alignment.longer, alignment.in_longer),
-        np.maximum(lost_shorter, lost_longer),
-        lost_shorter != lost_longer,
+        gaps_shorter,
+        gaps_longer,
+        drift=np.abs(gaps_shorter - gaps_longer),
+        lost=np.maximum(lost_shorter, lost_longer),
+        lost_differs=lost_shorter != lost_longer,
     )
 
 
@@ -103,10 +123,11 @@ def _string(symbols: NDArray[np.uint32]) -> str:
     return (symbols + np.uint32(_FIRST_CODE_POINT)).astype("<u4").tobytes().decode("utf-32-le")
 
 
-def _gaps(side: Side, matched: NDArray[np.int64]) -> NDArray[np.int64]:
-    # A window that ends where the text starts counts as the match before the first.
-    return np.diff(np.concatenate(([-WINDOW_BYTES], side.positions[matched], [side.n_bytes])))
-
-
 def _lost(matched: NDArray[np.int64], symbols: int) -> NDArray[np.int64]:
-    return np.diff(np.concatenate(([-1], matched, [symbols]))) - 1
+    return _differences(-1, matched, symbols) - 1
+
+
+def _differences(first: int, between: NDArray[np.int64], last: int) -> NDArray[np.int64]:
+    ends = np.empty(len(between) + 2, np.int64)
+    ends[0], ends[1:-1], ends[-1] = first, between, last
+    return ends[1:] - ends[:-1]

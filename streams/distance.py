@@ -3,20 +3,20 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streams.alignment import WINDOW_BYTES, Alignment, Steps
 
 # Edits that unrelated English costs beyond the difference of lengths, over the shorter length, by
 # shorter / longer; measured on texts of 250 to 8,000 characters.
-_RATIOS = (0.0, 0.0625, 0.125, 0.25, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
-_FOREIGN = (0.0, 0.030, 0.115, 0.265, 0.355, 0.465, 0.560, 0.650, 0.710, 0.770)
+_RATIOS = np.array((0.0, 0.0625, 0.125, 0.25, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0))
+_FOREIGN = np.array((0.0, 0.030, 0.115, 0.265, 0.355, 0.465, 0.560, 0.650, 0.710, 0.770))
 
 # Share of a step that is foreign text, by its lost symbols: few mean an edit and its neighbours, many
 # a replaced stretch.
-_LOST_FROM = (2, 5, 17, 65)
+_LOST_FROM = np.array((2, 5, 17, 65))
 _LOST_WEIGHTS = np.array((0.11, 0.19, 0.37, 0.92, 0.98))
 _DRIFT_WEIGHT = 0.60
+_IN_PLACE_LOST = 2
 
 _SCATTERED_MATCHES = 8
 _SCATTERED_RATIO = 0.9
@@ -67,7 +67,7 @@ def _is_scattered(alignment: Alignment, between: Steps) -> bool:
     if alignment.shorter.n_bytes < _SCATTERED_RATIO * alignment.longer.n_bytes:
         return False
     edited = between.lost > 0
-    drift = _drift(between)[edited].sum()
+    drift = between.drift[edited].sum()
     gaps = np.maximum(between.gaps_shorter, between.gaps_longer)[edited].sum()
     lost = between.lost[edited]
     return bool(drift <= _SCATTERED_DRIFT * gaps and lost.max(initial=0) <= _SCATTERED_LARGEST * lost.sum())
@@ -79,17 +79,10 @@ def _of_scattered_edits(alignment: Alignment) -> float:
 
 
 def _of_blocks(between: Steps, least: int) -> float:
-    drift = _drift(between)
-    in_place = (drift == 0) & (~between.lost_differs | (between.lost <= _LOST_FROM[0]))
-    replaced = (between.lost > 0) & ~in_place
-    smaller = np.minimum(between.gaps_shorter, between.gaps_longer)[replaced]
-    larger = np.maximum(between.gaps_shorter, between.gaps_longer)[replaced]
+    in_place = (between.drift == 0) & (~between.lost_differs | (between.lost <= _IN_PLACE_LOST))
+    replaced = np.flatnonzero((between.lost > 0) & ~in_place)
+    one, other = between.gaps_shorter[replaced], between.gaps_longer[replaced]
+    smaller, larger = np.minimum(one, other), np.maximum(one, other)
     weights = _LOST_WEIGHTS[np.searchsorted(_LOST_FROM, between.lost[replaced], side="right")]
     foreign = weights * np.interp(smaller / larger, _RATIOS, _FOREIGN) * smaller
-    return float(_DRIFT_WEIGHT * max(0, drift.sum() - least) + foreign.sum())
-
-
-def _drift(between: Steps) -> NDArray[np.int64]:
-    """By how many bytes both texts move against each other in each step."""
-    drift: NDArray[np.int64] = np.abs(between.gaps_shorter - between.gaps_longer)
-    return drift
+    return float(_DRIFT_WEIGHT * max(0, between.drift.sum() - least) + foreign.sum())

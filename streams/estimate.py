@@ -1,6 +1,7 @@
 """The numbers that two signatures give about their texts."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from schemas.signature import Signature
 from streams.alignment import Alignment, align, common_symbols, steps, unaligned
@@ -78,59 +79,59 @@ class Estimate:
     expected: float
     scattered: bool
 
-    @property
+    @cached_property
     def order_free(self) -> float:
         """Common symbols over those of the shorter."""
         return self.containment_shorter.value
 
-    @property
+    @cached_property
     def order_free_longer(self) -> float:
         """Common symbols over those of the longer."""
         return self.containment_longer.value
 
-    @property
+    @cached_property
     def in_order(self) -> float:
         """Matches over the symbols of the shorter."""
         return _ratio(self.matches, self.symbols_shorter)
 
-    @property
+    @cached_property
     def order_gap(self) -> float:
         """Common symbols that stand in another order, over those of the shorter."""
         return self.order_free - self.in_order
 
-    @property
+    @cached_property
     def symbol_resemblance(self) -> float:
         """Common symbols over all symbols of both."""
         return _ratio(self.common, self.symbols_shorter + self.symbols_longer - self.common)
 
-    @property
+    @cached_property
     def mean_resemblance(self) -> float:
         """Mean of two independent estimates of the resemblance; without LD symbols that of the sketch."""
         if not self.rate:
             return self.resemblance.value
         return (self.symbol_resemblance + self.resemblance.value) / 2
 
-    @property
+    @cached_property
     def spread(self) -> float:
         """The smaller of both spreads."""
         return min(self.spread_shorter, self.spread_longer)
 
-    @property
+    @cached_property
     def segment_cover(self) -> float:
         """Matches of the best segment over the symbols of the shorter."""
         return _ratio(self.segment_matches, self.symbols_shorter)
 
-    @property
+    @cached_property
     def segment_share(self) -> float:
         """Matches of the best segment over all matches."""
         return _ratio(self.segment_matches, self.matches)
 
-    @property
+    @cached_property
     def distance_ratio(self) -> float:
         """Distance over the longer length."""
         return self.distance / self.longer_characters
 
-    @property
+    @cached_property
     def kinship(self) -> float:
         """By how many standard deviations of unrelated texts the distance is below theirs."""
         return (self.expected - self.distance) / (_KINSHIP_UNIT * self.longer_characters)
@@ -177,11 +178,11 @@ def _numbers(both: Pair, common: int, alignment: Alignment) -> Estimate:
         resemblance=resemblance_share(float(resemblance(both.shorter, both.longer))),
         containment_shorter=containment_share(common, len(both.shorter_side.symbols)),
         containment_longer=containment_share(common, len(both.longer_side.symbols)),
-        spread_shorter=spread(alignment.shorter, alignment.in_shorter),
-        spread_longer=spread(alignment.longer, alignment.in_longer),
+        spread_shorter=spread(alignment.shorter, alignment.starts_shorter),
+        spread_longer=spread(alignment.longer, alignment.starts_longer),
         segment_matches=segment.matches,
-        segment=None if segment.place is None else _in_characters(segment.place, both),
-        passages=tuple(_in_characters(passage, both) for passage in found),
+        segment=segment.place,
+        passages=found,
         passages_omitted=omitted,
         distance=_scaled(distance.value, both),
         low=_scaled(low, both),
@@ -205,15 +206,6 @@ def _scaled(distance: float, both: Pair) -> float:
     shorter, longer = both.shorter, both.longer
     width = (shorter.characters + longer.characters) / (shorter.n_bytes + longer.n_bytes)
     return abs(longer.characters - shorter.characters) + (distance - (longer.n_bytes - shorter.n_bytes)) * width
-
-
-def _in_characters(passage: Passage, both: Pair) -> Passage:
-    return Passage(_scaled_span(passage.shorter, both.shorter), _scaled_span(passage.longer, both.longer))
-
-
-def _scaled_span(span: tuple[int, int], text: Signature) -> tuple[int, int]:
-    start, end = (round(place * text.characters / text.n_bytes) for place in span)
-    return start, end
 
 
 def _ratio(part: int, whole: int) -> float:

@@ -67,9 +67,9 @@ def _side(signature: Signature, finer: int, coarser: int) -> Side:
     width = _COMPACT_SYMBOL_BITS if signature.gaps else _SYMBOL_BITS
     bits = width - (coarser.bit_length() - finer.bit_length())
     if not signature.ld or bits < 1:
-        return Side(np.zeros(0, np.uint32), np.zeros(0, np.int64), signature.n_bytes)
+        return Side(np.zeros(0, np.uint32), np.zeros(0, np.int64), signature.n_bytes, signature.characters)
     seen = view(signature, coarser, bits)
-    return Side(seen.symbols, seen.positions, signature.n_bytes)
+    return Side(seen.symbols, seen.positions, signature.n_bytes, signature.characters)
 
 
 def _rank(seen: tuple[Side, Signature]) -> tuple[int, int, bytes]:

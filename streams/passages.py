@@ -16,7 +16,7 @@ _MATCHES_MIN = 2
 
 @dataclass(frozen=True)
 class Passage:
-    """Common text as `[start, end)` of both normal forms; an inner bound, the ends may reach further."""
+    """Common text as `[start, end)` in characters of both normal forms; the ends may reach further."""
 
     shorter: tuple[int, int]
     longer: tuple[int, int]
@@ -28,20 +28,24 @@ class Segment:
 
     Attributes:
         matches: How many matches lie in it.
-        place: Where it is, in bytes; None without a match.
+        place: Where it is; None without a match.
     """
 
     matches: int
     place: Passage | None
 
 
-def spread(side: Side, matched: NDArray[np.int64]) -> float:
-    """Share of a text between the outer ends of the middle 90 % of its matches, in [0, 1]."""
-    trimmed = int(_TRIM * len(matched))
-    if not len(matched):
+def spread(side: Side, starts: NDArray[np.int64]) -> float:
+    """Share of a text between the outer ends of the middle 90 % of its matches, in [0, 1].
+
+    Args:
+        side: The text.
+        starts: Byte where the window of each match starts, ascending.
+    """
+    trimmed = int(_TRIM * len(starts))
+    if not len(starts):
         return 0.0
-    first, last = matched[trimmed], matched[len(matched) - 1 - trimmed]
-    return float(side.positions[last] + WINDOW_BYTES - side.positions[first]) / side.n_bytes
+    return float(starts[len(starts) - 1 - trimmed] + WINDOW_BYTES - starts[trimmed]) / side.n_bytes
 
 
 def best_segment(alignment: Alignment) -> Segment:
@@ -55,33 +59,37 @@ def best_segment(alignment: Alignment) -> Segment:
     height = 2 * np.arange(alignment.matches) - alignment.in_longer
     last = int(np.argmax(height - np.minimum.accumulate(height)))
     first = int(np.argmin(height[: last + 1]))
-    return Segment(last - first + 1, _passage(alignment, first, last))
+    return Segment(last - first + 1, _places(alignment, np.array([first]), np.array([last]))[0])
 
 
 def passages(alignment: Alignment, between: Steps) -> tuple[tuple[Passage, ...], int]:
-    """The longest passages in the order of the text, in bytes, with the number of those left out."""
-    drift = np.abs(between.gaps_shorter - between.gaps_longer)
-    breaks = (between.lost > _LOST_MAX) | (drift > _DRIFT_MAX)
+    """The longest passages in the order of the text, with the number of those left out."""
+    breaks = (between.lost > _LOST_MAX) | (between.drift > _DRIFT_MAX)
     breaks[[0, -1]] = True
     edges = np.flatnonzero(breaks)
     firsts, lasts = edges[:-1], edges[1:] - 1
-    enough = lasts - firsts + 1 >= _MATCHES_MIN
+    enough = lasts - firsts >= _MATCHES_MIN - 1
     firsts, lasts = firsts[enough], lasts[enough]
-    lengths = sum(
-        side.positions[matched[lasts]] - side.positions[matched[firsts]]
-        for side, matched in ((alignment.shorter, alignment.in_shorter), (alignment.longer, alignment.in_longer))
-    )
-    longest = np.sort(np.argsort(-lengths, kind="stable")[:PASSAGES_MAX])
-    found = tuple(_passage(alignment, int(firsts[k]), int(lasts[k])) for k in longest)
-    return found, len(firsts) - len(found)
+    omitted = max(0, len(firsts) - PASSAGES_MAX)
+    if omitted:
+        one, other = alignment.starts_shorter, alignment.starts_longer
+        lengths = one[lasts] - one[firsts] + other[lasts] - other[firsts]
+        longest = np.sort(np.argsort(-lengths, kind="stable")[:PASSAGES_MAX])
+        firsts, lasts = firsts[longest], lasts[longest]
+    return _places(alignment, firsts, lasts), omitted
 
 
-def _passage(alignment: Alignment, first: int, last: int) -> Passage:
-    return Passage(
-        _span(alignment.shorter, alignment.in_shorter, first, last),
-        _span(alignment.longer, alignment.in_longer, first, last),
-    )
+def _places(alignment: Alignment, firsts: NDArray[np.int64], lasts: NDArray[np.int64]) -> tuple[Passage, ...]:
+    """Where the runs of matches from each first to its last stand."""
+    one, other = alignment.starts_shorter, alignment.starts_longer
+    shorter = _spans(alignment.shorter, one[firsts], one[lasts])
+    longer = _spans(alignment.longer, other[firsts], other[lasts])
+    return tuple(map(Passage, shorter, longer))
 
 
-def _span(side: Side, matched: NDArray[np.int64], first: int, last: int) -> tuple[int, int]:
-    return int(side.positions[matched[first]]), int(side.positions[matched[last]]) + WINDOW_BYTES
+def _spans(side: Side, firsts: NDArray[np.int64], lasts: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Characters from each first window to the end of the last; positions in bytes where no character is wider."""
+    ends = np.stack((firsts, lasts + WINDOW_BYTES), axis=1)
+    if side.characters != side.n_bytes:
+        ends = np.rint(ends * (side.characters / side.n_bytes)).astype(np.int64)
+    return [(start, end) for start, end in ends.tolist()]
