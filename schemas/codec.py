@@ -72,6 +72,11 @@ def decode_signature(value: bytes) -> Signature:
         raise InvalidMessageError(Reason.INVALID_SIGNATURE, _detail(error)) from None
 
 
+def reason_of(field: str) -> Reason:
+    """Why a document is refused whose field of this name is wrong."""
+    return _REASON_OF_PATH.get(field, Reason.INVALID_MESSAGE)
+
+
 def encode_document(document: Document) -> bytes:
     """JSON, defaults left out."""
     return _JSON.encode(document)
@@ -118,7 +123,7 @@ def _decode_json(decoder: msgspec.json.Decoder[_Message], value: bytes) -> _Mess
 def _reason(message: str) -> Reason:
     """The reason by the field that msgspec names at the end: "... - at `$.field...`"."""
     _, _, path = message.rpartition(" - at `$.")
-    return _REASON_OF_PATH.get(path.removesuffix("`"), Reason.INVALID_MESSAGE)
+    return reason_of(path.removesuffix("`"))
 
 
 def _detail(error: Exception) -> str:

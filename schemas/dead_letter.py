@@ -88,7 +88,7 @@ def outgoing(letter: DeadLetter, topic: str, worker: str, payload: Payload, max_
     value = record.value if payload is Payload.FULL else (record.value or b"")[:HEAD_BYTES]
     key, foreign = record.key, record.headers
     if _size(key, value, foreign) > max_bytes - _OUR_HEADERS_BYTES:
-        key, foreign = (key or b"")[:HEAD_BYTES], []
+        key, foreign = None if key is None else key[:HEAD_BYTES], []
     return Outgoing(topic, key, b"" if value is None else value, [*foreign, *ours])
 
 

@@ -6,7 +6,10 @@ import msgspec
 
 from schemas.document import Id, Labels, Name, Url, document_key
 
+YEAR_9999_MS = 253_402_300_799_999
+
 Count = Annotated[int, msgspec.Meta(ge=0)]
+Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=YEAR_9999_MS)]
 Digest = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
 TopicName = Annotated[str, msgspec.Meta(max_length=249)]
 
@@ -55,7 +58,7 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
     id: Id
     digest: Digest
     raw_digest: Digest
-    observed_at_ms: int
+    observed_at_ms: Milliseconds
     n_bytes: Count
     characters: Count
     words: Count

@@ -77,7 +77,7 @@ def _observed_at(document: Document, bounds: Bounds, timestamp_ms: int | None) -
     if observed_at is None:
         if timestamp_ms is None or timestamp_ms < 0:
             raise InvalidMessageError(Reason.INVALID_TIME, "$.observed_at: a time expected, the record has none")
-        return EPOCH + timedelta(milliseconds=timestamp_ms)
+        return _time(timestamp_ms)
     latest_ms = None if timestamp_ms is None else timestamp_ms + 1000 * bounds.clock_skew_seconds
     if observed_at < EPOCH or (latest_ms is not None and milliseconds(observed_at) > latest_ms):
         raise InvalidMessageError(
@@ -85,6 +85,13 @@ def _observed_at(document: Document, bounds: Bounds, timestamp_ms: int | None) -
             f"$.observed_at: a time from 1970 to {bounds.clock_skew_seconds} s after the record's expected",
         )
     return observed_at
+
+
+def _time(timestamp_ms: int) -> datetime:
+    try:
+        return EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        raise InvalidMessageError(Reason.INVALID_TIME, "the record's time: one up to the year 9999 expected") from None
 
 
 def _lineage(document: Document) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from schemas.codec import InvalidMessageError, decode_document
+from schemas.codec import InvalidMessageError, decode_document, reason_of
 from schemas.dead_letter import Reason
 from schemas.document import Document, document_key
 from schemas.record import Headers, Record, header
@@ -28,6 +28,7 @@ _FIELD_HEADERS = {
     "nearstream-observed-at": "observed_at",
     "nearstream-source": "source",
 }
+_REMOVAL_HEADERS = ("nearstream-id", "nearstream-collection")
 
 
 @dataclass(frozen=True)
@@ -100,14 +101,11 @@ def _with_text(document: Document) -> tuple[Document, tuple[str, ...]]:
 
 
 def _removal(record: Record) -> Removal:
-    named = header(record.headers, "nearstream-id")
-    fields = {"id": named if named is not None else record.key}
-    collection = header(record.headers, "nearstream-collection")
+    fields = {"id": record.key}
+    fields.update({_FIELD_HEADERS[name]: value for name, value in record.headers if name in _REMOVAL_HEADERS})
     if fields["id"] is None:
         raise InvalidMessageError(Reason.INVALID_ID, "a removal needs a key or the header nearstream-id")
-    if collection is not None:
-        fields["collection"] = collection
-    document = _validated({name: _utf8(name, value or b"") for name, value in fields.items()})
+    document = _validated({name: _utf8(name, value) for name, value in fields.items()})
     return Removal(document.collection, document.id or "", record.timestamp_ms)
 
 
@@ -115,12 +113,12 @@ def _from_headers(headers: Headers) -> Document:
     """The fields of a document whose value is nothing but its content."""
     fields: dict[str, object] = {}
     labels = {}
-    for name, value in headers:
+    for name, value in dict(headers).items():  # of repeated headers the last one wins
         if name in _FIELD_HEADERS:
             field = _FIELD_HEADERS[name]
-            fields[field] = _utf8(field, value or b"")
+            fields[field] = _utf8(field, value)
         elif name.startswith(_LABEL_HEADER):
-            labels[name.removeprefix(_LABEL_HEADER)] = _utf8("labels", value or b"")
+            labels[name.removeprefix(_LABEL_HEADER)] = _utf8("labels", value)
     return _validated({**fields, "labels": labels} if labels else fields)
 
 
@@ -129,12 +127,13 @@ def _validated(fields: dict[str, object] | dict[str, str]) -> Document:
     return decode_document(msgspec.json.encode(fields))
 
 
-def _utf8(field: str, value: bytes) -> str:
+def _utf8(field: str, value: bytes | None) -> str:
     try:
-        return value.decode("utf-8")
+        if value is not None:
+            return value.decode("utf-8")
     except UnicodeDecodeError:
-        reason = Reason.INVALID_ID if field == "id" else Reason.INVALID_MESSAGE
-        raise InvalidMessageError(reason, f"$.{field}: UTF-8 expected") from None
+        pass
+    raise InvalidMessageError(reason_of(field), f"$.{field}: UTF-8 expected")
 
 
 def _content_type(value: bytes) -> tuple[str, str]:
@@ -170,6 +169,7 @@ def _inflated(value: bytes, headers: Headers) -> bytes:
         raise InvalidMessageError(
             Reason.DECOMPRESSION_LIMIT, f"at most {INFLATED_MAX_BYTES} bytes and {INFLATED_MAX_RATIO} times expected"
         )
-    if not inflater.eof:
-        raise InvalidMessageError(Reason.INVALID_MESSAGE, "a whole gzip stream expected")
+    # A second member would be dropped without a word.
+    if not inflater.eof or inflater.unused_data:
+        raise InvalidMessageError(Reason.INVALID_MESSAGE, "one whole gzip stream expected")
     return data

@@ -98,10 +98,11 @@ def table(settings: Settings) -> list[tuple[str, str, str, str]]:
 
 
 def shown(name: str, value: object) -> str:
-    """A value fit for a log: a secret becomes stars, an address loses its password."""
+    """A value fit for a log: a secret becomes stars, an address loses its password and its options."""
     if name == "hash_key":
         return "***" if value else ""
-    return re.sub(r"://[^@/]*@", "://***@", str(value))
+    # A password may hold any sign, and redis-py reads one from the options too.
+    return re.sub(r"\?.*", "?***", re.sub(r"://.*@", "://***@", str(value)))
 
 
 def _from_file(variable: str, path: str) -> str:

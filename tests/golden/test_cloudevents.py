@@ -1,0 +1,78 @@
+"""The official CloudEvents SDK reads our events in Kafka binary mode."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import msgspec
+import pytest
+from cloudevents.core.base import BaseCloudEvent
+from cloudevents.core.bindings.kafka import KafkaMessage, from_kafka
+from cloudevents.core.formats.json import JSONFormat
+
+from schemas.codec import decode_event, encode_event, event_headers
+from schemas.document import document_key
+from schemas.events import Event, Retraction, kind_of
+
+EXAMPLES = Path(__file__).parents[2] / "schemas" / "examples"
+KINDS = ("exact_duplicate", "near_duplicate", "containment", "version", "rearranged", "overlap", "retraction")
+SENT_AT = datetime(2026, 3, 2, 8, 16, 41, 250_000, UTC)
+IDS = ["c-7730", "Wasserstände 日本語/№ 7", "<77@d.example>", "a:{b} \"c\" 'd' 100%"]
+
+
+def renamed(kind: str, document_id: str) -> Event:
+    """The example of this kind, about a document of this id."""
+    event = decode_event((EXAMPLES / f"{kind}.json").read_bytes())
+    if isinstance(event, Retraction):
+        return msgspec.structs.replace(event, document_id=document_id)
+    return msgspec.structs.replace(event, newer=msgspec.structs.replace(event.newer, id=document_id))
+
+
+def parsed(event: Event, key: str, headers: Sequence[tuple[str, bytes | None]]) -> BaseCloudEvent:
+    values = {name: value for name, value in headers if value is not None}
+    assert len(values) == len(headers)
+    return from_kafka(KafkaMessage(values, key.encode(), encode_event(event)), JSONFormat())
+
+
+@pytest.mark.parametrize("document_id", IDS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_cloudevents_sdk_parses_every_event(kind: str, document_id: str) -> None:
+    event = renamed(kind, document_id)
+    key = document_key(event.collection, document_id)
+    read = parsed(event, key, event_headers(event, SENT_AT))
+    assert read.get_specversion() == "1.0"
+    assert read.get_id() == event.event_id
+    assert read.get_source() == f"/nearstream/{event.collection}"
+    assert read.get_type() == f"nearstream.{kind}.v1"
+    assert read.get_subject() == document_id
+    assert read.get_time() == SENT_AT
+    assert read.get_datacontenttype() == "application/json"
+    assert read.get_extension("scheme") == event.scheme
+    assert read.get_extension("partitionkey") == key
+    assert read.get_data() == json.loads(encode_event(event))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_header_is_there_once_with_a_value(kind: str) -> None:
+    headers = event_headers(renamed(kind, "x"), SENT_AT, b"00-aa-bb-01")
+    assert len(dict(headers)) == len(headers)
+    assert all(isinstance(value, bytes) for _, value in headers)
+    assert dict(headers)["traceparent"] == b"00-aa-bb-01"
+
+
+def test_without_a_trace_there_is_no_such_header() -> None:
+    assert "traceparent" not in dict(event_headers(renamed("overlap", "x"), SENT_AT))
+
+
+def test_two_statements_of_one_event_differ_in_their_time_alone() -> None:
+    event = renamed("version", "x")
+    first, second = (event_headers(event, SENT_AT + timedelta(hours=hours)) for hours in (0, 5))
+    assert [pair for pair in first if pair not in second] == [("ce_time", b"2026-03-02T08:16:41.250000Z")]
+    assert kind_of(event) == "version"
+
+
+def test_the_time_of_sending_is_told_in_utc() -> None:
+    elsewhere = SENT_AT.astimezone(timezone(timedelta(hours=5, minutes=30)))
+    event = renamed("overlap", "x")
+    assert event_headers(event, elsewhere) == event_headers(event, SENT_AT)

@@ -1,0 +1,344 @@
+"""What no bytes can do to decoding, and what encoding never loses."""
+
+import gzip
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from schemas.codec import (
+    InvalidMessageError,
+    decode_document,
+    decode_event,
+    decode_signature,
+    encode_document,
+    encode_event,
+    encode_signature,
+)
+from schemas.dead_letter import DeadLetter, Payload, Stage, outgoing
+from schemas.document import Document
+from schemas.events import (
+    CommonSymbols,
+    Containment,
+    ContainmentShares,
+    Distance,
+    DocumentRef,
+    Event,
+    Evidence,
+    Interval,
+    Retraction,
+    SharedKeys,
+    Span,
+    Version,
+    event_id,
+)
+from schemas.record import Headers, Record
+from schemas.signature import YEAR_9999_MS, Origin, Signature
+from schemas.topics import DEAD_LETTERS
+from streams.completion import Bounds, canonical_url, complete, milliseconds
+from streams.receive import Received, receive
+
+EXAMPLES = Path(__file__).parents[2] / "schemas" / "examples"
+TIMESTAMP_MS = 1_772_439_300_000
+BOUNDS = Bounds(text_bytes=4096, value_bytes=64 * 1024)
+
+PLAIN = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+PRINTED = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40)
+NAMES = st.from_regex(r"[a-z0-9][a-z0-9-]{0,20}", fullmatch=True)
+LABELS = st.dictionaries(NAMES, PLAIN, max_size=8)
+ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+TIMES = st.datetimes(datetime(1970, 1, 2), datetime(9000, 1, 1), timezones=ZONES)  # noqa: DTZ001 - zones are drawn
+COUNTS = st.integers(0, 2**40)
+SHARES = st.floats(0, 1)
+
+DOCUMENTS = st.builds(
+    Document,
+    id=st.none() | PRINTED,
+    text=PLAIN,
+    url=st.none() | PLAIN,
+    lineage=st.none() | PRINTED,
+    collection=NAMES,
+    observed_at=st.none() | TIMES,
+    source=st.none() | NAMES,
+    labels=LABELS,
+)
+REFS = st.builds(
+    DocumentRef,
+    id=PRINTED,
+    version=st.just("5b0e6f1c9a2d7e43"),
+    observed_at=TIMES,
+    characters=COUNTS,
+    url=st.none() | PLAIN,
+    lineage=st.none() | PRINTED,
+    source=st.none() | NAMES,
+    labels=LABELS,
+    topic=st.none() | NAMES,
+    partition=st.none() | COUNTS,
+    offset=st.none() | COUNTS,
+)
+SPANS = st.tuples(COUNTS, COUNTS)
+EVIDENCE = st.builds(
+    Evidence, keys=st.builds(SharedKeys, *[COUNTS] * 5), resemblance=st.builds(Interval, *[SHARES] * 3)
+)
+WHOLE_EVIDENCE = st.builds(
+    Evidence,
+    keys=st.builds(SharedKeys, *[COUNTS] * 5),
+    resemblance=st.builds(Interval, *[SHARES] * 3),
+    overlap=st.builds(CommonSymbols, COUNTS, SHARES, SHARES, COUNTS, COUNTS, COUNTS),
+    containment=st.builds(ContainmentShares, SHARES, SHARES),
+    distance=st.builds(Distance, *[COUNTS] * 3),
+    distance_ratio=SHARES,
+    spans=st.lists(st.builds(Span, SPANS, SPANS), max_size=16).map(tuple),
+    spans_omitted=COUNTS,
+)
+
+
+def events_of(kind: type[Event]) -> st.SearchStrategy[Event]:
+    """Events of one type with every field drawn."""
+    if kind is Retraction:
+        return st.builds(
+            Retraction, event_id=NAMES, collection=NAMES, scheme=NAMES, document_id=PRINTED, removed_at=TIMES
+        )
+    own: dict[str, st.SearchStrategy[object]] = {}
+    if kind is Containment:
+        own = {"inner": st.sampled_from(["newer", "older"]), "place": SPANS}
+    if kind is Version:
+        own = {"added": COUNTS, "removed": COUNTS}
+    return st.builds(
+        kind,
+        event_id=NAMES,
+        collection=NAMES,
+        scheme=NAMES,
+        newer=REFS,
+        older=REFS,
+        same_lineage=st.booleans(),
+        rule=NAMES,
+        thresholds=st.dictionaries(NAMES, SHARES, max_size=5),
+        confidence=SHARES,
+        evidence=EVIDENCE | WHOLE_EVIDENCE,
+        low_confidence=st.lists(NAMES, max_size=3).map(tuple),
+        degraded=st.lists(NAMES, max_size=3).map(tuple),
+        **own,
+    )
+
+
+EVENTS = st.one_of([events_of(kind) for kind in get_args(Event)])
+SIGNATURES = st.builds(
+    Signature,
+    scheme=NAMES,
+    collection=NAMES,
+    id=PRINTED,
+    digest=st.binary(min_size=16, max_size=16),
+    raw_digest=st.binary(min_size=16, max_size=16),
+    observed_at_ms=st.integers(0, YEAR_9999_MS),
+    n_bytes=COUNTS,
+    characters=COUNTS,
+    words=COUNTS,
+    shingles=COUNTS,
+    spaceless=st.booleans(),
+    sketch=st.binary(max_size=512),
+    rate=COUNTS,
+    ld=st.binary(max_size=100),
+    gaps=st.binary(max_size=100),
+    anchors=st.binary(max_size=100),
+    lineage=st.none() | PRINTED,
+    url=st.none() | PLAIN,
+    source=st.none() | NAMES,
+    labels=LABELS,
+    origin=st.none() | st.builds(Origin, NAMES, COUNTS, COUNTS),
+    degraded=st.lists(NAMES, max_size=3).map(tuple),
+)
+
+
+def spoiled(whole: bytes) -> st.SearchStrategy[bytes]:
+    """A payload with a piece of it replaced, cut out or doubled."""
+    places = st.integers(0, len(whole))
+    return st.builds(lambda start, end, put: whole[:start] + put + whole[end:], places, places, st.binary(max_size=12))
+
+
+def any_json() -> st.SearchStrategy[bytes]:
+    """Values of every JSON type under our field names and others."""
+    fields = st.sampled_from([*Document.__struct_fields__, "type", "newer", "evidence", "later"])
+    scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=True) | PLAIN
+    values = st.recursive(scalars, lambda some: st.lists(some, max_size=4) | st.dictionaries(fields, some, max_size=6))
+    return values.map(lambda value: json.dumps(value).encode())
+
+
+PAYLOADS = st.one_of(
+    st.binary(max_size=300),
+    any_json(),
+    *[spoiled(path.read_bytes()) for path in sorted(EXAMPLES.iterdir())],
+)
+OUR_HEADERS = [
+    "content-type",
+    "content-encoding",
+    "nearstream-id",
+    "nearstream-url",
+    "nearstream-lineage",
+    "nearstream-collection",
+    "nearstream-observed-at",
+    "nearstream-source",
+    "nearstream-label-lang",
+    "nearstream-label-",
+    "nearstream-label-\n",
+    "nearstream-private",
+    "nearstream-dead-replays",
+    "traceparent",
+]
+CHARSETS = [
+    "utf-8",
+    "latin-1",
+    "utf-16",
+    "utf-7",
+    "idna",
+    "punycode",
+    "undefined",
+    "base64",
+    "rot13",
+    "hz",
+    "..",
+    "x" * 40,
+]
+HEADER_VALUES = st.one_of(
+    st.none(),
+    st.binary(max_size=40),
+    st.sampled_from([b"text/plain", b"application/json", b"application/ld+json", b"text/html", b"gzip", b"identity"]),
+    st.sampled_from([f"text/plain; charset={name}".encode() for name in CHARSETS]),
+    st.from_regex(rb'text/plain; charset="?[a-z0-9._:-]{1,20}', fullmatch=True),
+)
+HEADERS = st.lists(st.tuples(st.sampled_from(OUR_HEADERS) | PLAIN, HEADER_VALUES), max_size=6)
+KEYS = st.none() | st.binary(max_size=40) | st.binary(min_size=500, max_size=600)
+
+
+@pytest.mark.parametrize("decode", [decode_document, decode_event, decode_signature])
+@given(data=PAYLOADS)
+@example(data=b"[" * 100_000)
+@example(data=b'{"later":' + b"[" * 100_000)
+@example(data=b"\x91" * 100_000)
+@example(data=b"\xdc\xff\xff")
+@settings(deadline=None, max_examples=200)
+def test_no_bytes_raise_anything_but_invalid_message(decode: Callable[[bytes], object], data: bytes) -> None:
+    try:
+        decode(data)
+    except InvalidMessageError as error:
+        assert error.detail  # noqa: PT017 - either outcome is right
+
+
+@given(value=st.none() | PAYLOADS | PAYLOADS.map(gzip.compress), key=KEYS, headers=HEADERS)
+@settings(deadline=None, max_examples=500)
+def test_no_bytes_of_a_record_raise_anything_but_invalid_message(
+    value: bytes | None, key: bytes | None, headers: Headers
+) -> None:
+    record = Record("nearstream.documents.v1", 3, 8812, TIMESTAMP_MS, key, value, headers)
+    try:
+        receive(record, BOUNDS)
+    except InvalidMessageError as error:
+        letter = DeadLetter(record, Stage.DECODE, error.reason, error.detail)
+        sent = outgoing(letter, "dead", "nearstream/0 sign", Payload.FULL, DEAD_LETTERS.max_message_bytes)
+        assert sent.value is not None
+
+
+@given(timestamp_ms=st.integers(-(2**63), 2**63 - 1))
+@settings(deadline=None)
+def test_no_timestamp_raises_anything_but_invalid_message(timestamp_ms: int) -> None:
+    for value in (b'{"text":"a"}', b'{"text":"a","observed_at":"2026-03-02T08:15:00Z"}'):
+        try:
+            receive(Record("nearstream.documents.v1", 0, 0, timestamp_ms, None, value, []), BOUNDS)
+        except InvalidMessageError as error:
+            assert error.reason == "invalid_time"  # noqa: PT017 - either outcome is right
+
+
+@given(document=DOCUMENTS)
+@settings(deadline=None)
+def test_a_document_survives_encode_and_decode(document: Document) -> None:
+    assert decode_document(encode_document(document)) == document
+
+
+@given(event=EVENTS)
+@settings(deadline=None)
+def test_an_event_survives_encode_and_decode(event: Event) -> None:
+    said = encode_event(event)
+    assert decode_event(said) == event
+    assert encode_event(decode_event(said)) == said
+
+
+@given(signature=SIGNATURES)
+@settings(deadline=None)
+def test_a_signature_survives_encode_and_decode(signature: Signature) -> None:
+    assert decode_signature(encode_signature(signature)) == signature
+
+
+@given(document=DOCUMENTS, key=KEYS)
+@settings(deadline=None)
+def test_completion_is_a_function_of_its_record(document: Document, key: bytes | None) -> None:
+    value = encode_document(msgspec.structs.replace(document, observed_at=None))
+    record = Record("nearstream.documents.v1", 3, 8812, TIMESTAMP_MS, key, value, [])
+    once, elsewhere = receive(record, BOUNDS), receive(record._replace(partition=0, offset=9), BOUNDS)
+    assert once == elsewhere
+
+
+@given(document=DOCUMENTS, key=KEYS)
+@settings(deadline=None)
+def test_a_completed_document_is_whole_and_completing_it_again_changes_nothing(
+    document: Document, key: bytes | None
+) -> None:
+    document = msgspec.structs.replace(document, observed_at=None)
+    whole = complete(document, BOUNDS, TIMESTAMP_MS, key)
+    assert whole.id
+    assert whole.observed_at is not None
+    assert milliseconds(whole.observed_at) == TIMESTAMP_MS
+    assert len(whole.lineage or "") <= 512
+    assert complete(whole, BOUNDS, TIMESTAMP_MS, key) == whole
+    assert decode_document(encode_document(whole)).id == whole.id
+
+
+@given(document=DOCUMENTS, other=DOCUMENTS)
+@settings(deadline=None)
+def test_a_derived_id_depends_only_on_collection_lineage_time_and_text(document: Document, other: Document) -> None:
+    changes = {"id": None, "lineage": "thread-1", "observed_at": datetime(2026, 3, 2, 8, 15, tzinfo=UTC)}
+    document = msgspec.structs.replace(document, **changes)
+    rest = {"url": other.url, "source": other.source, "labels": other.labels}
+    derived = complete(document, BOUNDS, TIMESTAMP_MS).id
+    assert complete(msgspec.structs.replace(document, **rest), BOUNDS, TIMESTAMP_MS + 5, b"key").id == derived
+    for changed in (
+        {"lineage": "thread-2"},
+        {"collection": f"{document.collection}x"},
+        {"text": f"{document.text}."},
+        {"observed_at": datetime(2026, 3, 2, 8, 15, 0, 1000, UTC)},
+    ):
+        assert complete(msgspec.structs.replace(document, **changed), BOUNDS, TIMESTAMP_MS).id != derived
+
+
+@given(parts=st.lists(PLAIN, min_size=6, max_size=6), others=st.lists(PLAIN, min_size=6, max_size=6))
+@settings(deadline=None)
+def test_an_event_id_depends_only_on_its_six_fields(parts: list[str], others: list[str]) -> None:
+    assert event_id(*parts) == event_id(*parts)
+    assert (event_id(*parts) == event_id(*others)) == (parts == others)
+
+
+@given(url=PLAIN | PLAIN.map(lambda rest: f"https://a.example/{rest}"))
+@settings(deadline=None)
+def test_every_url_has_a_canonical_form_that_is_its_own(url: str) -> None:
+    assert canonical_url(canonical_url(url)) == canonical_url(url)
+
+
+@given(text=PRINTED, labels=LABELS, url=st.none() | PLAIN, document_id=st.none() | PRINTED, source=st.none() | NAMES)
+@settings(deadline=None)
+def test_raw_bytes_and_json_give_the_same_document(
+    text: str, labels: dict[str, str], url: str | None, document_id: str | None, source: str | None
+) -> None:
+    document = Document(id=document_id, text=text, url=url, source=source, labels=labels, collection="news")
+    headers: Headers = [("content-type", b"text/plain; charset=utf-8"), ("nearstream-collection", b"news")]
+    named = {"nearstream-id": document_id, "nearstream-url": url, "nearstream-source": source}
+    headers += [(name, value.encode()) for name, value in named.items() if value is not None]
+    headers += [(f"nearstream-label-{name}", value.encode()) for name, value in labels.items()]
+    as_json = Record("nearstream.documents.v1", 3, 8812, TIMESTAMP_MS, b"key", encode_document(document), [])
+    received = receive(as_json, BOUNDS)
+    assert isinstance(received, Received)
+    assert receive(as_json._replace(value=text.encode(), headers=headers), BOUNDS) == received
