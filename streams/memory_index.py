@@ -61,7 +61,7 @@ class MemoryIndex:
         self._buckets = Buckets(limits.bucket_cap)
         self._registry: dict[str, int] = {}
         self._states: dict[int, _State] = {}
-        self._removals: dict[tuple[int, int], Admitted] = {}
+        self._removals: dict[tuple[int, int], tuple[int, Admitted]] = {}  # with the last number given until then
         self._checkpoints: dict[int, int] = {}
         self._marks: deque[tuple[int, int]] = deque()
         self._latest_ms = 0
@@ -106,19 +106,23 @@ class MemoryIndex:
         return self._checkpoints.get(position.partition, -1)
 
     def _advance(self, now_ms: int) -> None:
-        """Marks which numbers were given until now, then forgets those older than the retention."""
+        """Marks which numbers come from now on, then forgets those older than the retention."""
         retention_ms = self._limits.retention_seconds * 1000
         if not retention_ms:
             return
+        step_ms = retention_ms // MARKS
         if self._marks:
             now_ms = max(now_ms, self._marks[-1][0])
-        if not self._marks or now_ms - self._marks[-1][0] >= retention_ms // MARKS:
+        if not self._marks or now_ms - self._marks[-1][0] >= step_ms:
             self._marks.append((now_ms, self._last + 1))
-        while self._marks[0][0] <= now_ms - retention_ms:
-            _, floor = self._marks.popleft()
-            for number in range(self._floor, floor):
+        # What was given between two marks was given within a step after the first.
+        while self._marks[0][0] + step_ms <= now_ms - retention_ms:
+            self._marks.popleft()
+            for number in range(self._floor, self._marks[0][1]):
                 self._expire(number)
-            self._floor = floor
+            self._floor = self._marks[0][1]
+        while self._removals and next(iter(self._removals.values()))[0] < self._floor - 1:
+            del self._removals[next(iter(self._removals))]
 
     def _expire(self, number: int) -> None:
         self._buckets.forget(number)
@@ -220,7 +224,7 @@ class MemoryIndex:
     def _remove(self, admission: Admission) -> Admitted:
         position, place = admission.position, _place(admission.position)
         if position is not None and place is not None and position.offset <= self._checkpoint(position):
-            return self._removals.get(place, _STALE)
+            return self._removals.get(place, (0, _STALE))[1]
         number = self._registry.pop(admission.document_key, 0)
         found, complete = number > 0, True
         ids: dict[str, None] = {}
@@ -231,7 +235,7 @@ class MemoryIndex:
             number = state.prev
         answer = Admitted(Status.REMOVED, retracted=tuple(ids), complete=complete and not number, found=found)
         if place is not None:
-            self._removals[place] = answer
+            self._removals[place] = self._last, answer
         return answer
 
     def _report(self, pair: Report) -> bool:

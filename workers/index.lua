@@ -496,17 +496,24 @@ local function begin(m, epoch, cap, limit)
   return c
 end
 
--- Marks which numbers were given until now; what was given a retention ago falls below the floor.
+local function mark_at(c, index)
+  local ms, number = string.match(redis.call('LINDEX', c.t .. 'g', index) or '', '(%d+):(%d+)')
+  return tonumber(ms), number
+end
+
+-- Marks which numbers come from now on; what was given a retention ago falls below the floor.
 local function advance(c, now)
   if c.retention == 0 then return end
+  local step = math.floor(c.retention / MARKS)
   now = math.max(now, c.mark)
-  if c.mark < 0 or now - c.mark >= math.floor(c.retention / MARKS) then
+  if c.mark < 0 or now - c.mark >= step then
     redis.call('RPUSH', c.t .. 'g', string.format('%.0f:%.0f', now, c.last + 1))
     redis.call('HSET', c.m, 'mark', string.format('%.0f', now))
   end
-  while true do
-    local ms, number = string.match(redis.call('LINDEX', c.t .. 'g', 0) or '', '(%d+):(%d+)')
-    if not ms or tonumber(ms) > now - c.retention then return end
+  -- What was given between two marks was given within a step after the first.
+  while (mark_at(c, 0) or now) + step <= now - c.retention do
+    local _, number = mark_at(c, 1)
+    if not number then return end
     c.floor = tonumber(number)
     redis.call('HSET', c.m, 'floor', number)
     redis.call('LPOP', c.t .. 'g')

@@ -59,8 +59,8 @@ class RedisIndex:
     def __init__(self, client: Redis, address: IndexAddress, layout: Layout) -> None:
         """Takes an open client and what `start` found."""
         self._client = client
-        self._address = address
-        self._layout = layout
+        self.address = address
+        self.layout = layout
         self._trouble: IndexState | None = None
 
     @classmethod
@@ -96,14 +96,14 @@ class RedisIndex:
             IndexBehindError: The index lost its newest writes.
             IndexLostError: The index was emptied.
         """
-        limits = self._address.limits
+        limits = self.address.limits
         now = "" if now_ms is None else now_ms
         head = (limits.bucket_cap, limits.candidates, limits.retention_seconds * 1000, now)
         answers: list[Admitted] = []
         while len(answers) < len(batch):
             part = _one_call(batch, len(answers))
-            reply = await self._write("admit", *head, *pack_admissions(part, self._layout))
-            states = unpack_records(reply[2], self._address.scheme)
+            reply = await self._write("admit", *head, *pack_admissions(part, self.layout))
+            states = unpack_records(reply[2], self.address.scheme)
             answers += unpack_answers(part, reply[1], states)
         return answers
 
@@ -127,9 +127,9 @@ class RedisIndex:
             IndexUnavailableError: No answer within 150 ms.
             IndexLostError: The index was emptied.
         """
-        cap = self._address.limits.bucket_cap
-        reply = await self._call(_LOOK_UP_SECONDS, "look_up", cap, limit, pack_keys(keys, self._layout))
-        states = unpack_records(reply[2], self._address.scheme)
+        cap = self.address.limits.bucket_cap
+        reply = await self._call(_LOOK_UP_SECONDS, "look_up", cap, limit, pack_keys(keys, self.layout))
+        states = unpack_records(reply[2], self.address.scheme)
         (answer,) = unpack_answers([], reply[1:2], states)
         return answer.candidates[:limit]
 
@@ -161,13 +161,13 @@ class RedisIndex:
         if reply[0] == b"GAP":
             raise IndexBehindError(reply[1], reply[2])
         if reply[0] != b"OK":
-            raise IndexLostError(f"{self._address.key.decode()}: the index is {reply[0].decode().lower()}")
+            raise IndexLostError(f"{self.address.key.decode()}: the index is {reply[0].decode().lower()}")
         return reply
 
     async def _reply(self, seconds: float, name: str, *arguments: bytes | str | int) -> list[Any]:
         with errors_mapped():
             async with asyncio.timeout(seconds):
-                return await call(self._client, name, self._address.key, self._layout.epoch, *arguments)
+                return await call(self._client, name, self.address.key, self.layout.epoch, *arguments)
 
 
 def _one_call(batch: Sequence[Admission], first: int) -> Sequence[Admission]:

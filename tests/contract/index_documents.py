@@ -1,14 +1,22 @@
 """Small documents for index tests: every key is named, so that each test says what is shared."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
+from random import Random
 
 from schemas.signature import Signature
-from streams.index import Admission, Admitted, Position
+from streams.index import Admission, Admitted, Candidate, IndexLimits, Position, Status
+from streams.memory_index import MemoryIndex
 from streams.scheme import Keys
+from workers.redis_index import IndexAddress, RedisIndex
+
+AnyIndex = MemoryIndex | RedisIndex
+Make = Callable[[IndexLimits], Awaitable[AnyIndex]]
 
 SCHEME = "test-1"
+FINGERPRINT = "0badcafe"
 NO_KEYS = Keys(b"", None, (), ())
 START_MS = 1_700_000_000_000
 
@@ -17,7 +25,7 @@ def key(kind: str, name: object) -> bytes:
     return blake2b(f"{kind}\0{name}".encode(), digest_size=8).digest()
 
 
-def admission(  # noqa: PLR0913 - each test names only what it is about
+def admission(
     name: str,
     *,
     bands: Sequence[object] = (),
@@ -35,8 +43,8 @@ def admission(  # noqa: PLR0913 - each test names only what it is about
     keys = Keys(
         key("digest", text),
         None if lineage is None else key("lineage", lineage),
-        tuple(key("band", one) for one in bands),
-        tuple(key("anchor", one) for one in anchors),
+        tuple(key("band", one) for one in dict.fromkeys(bands)),
+        tuple(key("anchor", one) for one in dict.fromkeys(anchors)),
     )
     return Admission(f"default/{name}", signature, keys)
 
@@ -45,8 +53,8 @@ def removal(name: str) -> Admission:
     return Admission(f"default/{name}", None, NO_KEYS)
 
 
-def at_offset(one: Admission, offset: int, previous: int | None = None, partition: int = 0) -> Admission:
-    return replace(one, position=Position(partition, offset, offset - 1 if previous is None else previous))
+def at_offset(one: Admission, offset: int, partition: int = 0) -> Admission:
+    return replace(one, position=Position(partition, offset, offset - 1))
 
 
 def in_order(batch: Sequence[Admission], first: int = 0) -> list[Admission]:
@@ -54,5 +62,57 @@ def in_order(batch: Sequence[Admission], first: int = 0) -> list[Admission]:
     return [at_offset(one, first + step) for step, one in enumerate(batch)]
 
 
-def ids(answer: Admitted) -> list[str]:
-    return [candidate.signature.id for candidate in answer.candidates]
+def ids(candidates: Sequence[Candidate]) -> list[str]:
+    return [candidate.signature.id for candidate in candidates]
+
+
+def pairs(batch: Sequence[Admission], answers: Sequence[Admitted]) -> set[tuple[str, str]]:
+    """The pairs that a matcher would look at, by id and version."""
+    return {
+        (name(one), f"{other.signature.id} {other.signature.version}")
+        for one, answer in zip(batch, answers, strict=True)
+        if answer.status is not Status.UNCHANGED
+        for other in (*answer.candidates, *([answer.previous] if answer.previous else []))
+    }
+
+
+def name(one: Admission) -> str:
+    return one.document_key if one.signature is None else f"{one.signature.id} {one.signature.version}"
+
+
+def traffic(random: Random, records: int, names: int) -> list[Admission]:
+    """Records of one partition: templates, copies, updates, late states, lineages, removals."""
+    batch = []
+    for offset in range(records):
+        own = f"d{random.randrange(names)}"
+        template = random.randrange(4)
+        batch.append(
+            removal(own)
+            if random.random() < 0.1
+            else admission(
+                own,
+                bands=[f"{template}.{slot}" if random.random() < 0.4 else random.random() for slot in range(5)],
+                anchors=[f"{template}.{slot}" if random.random() < 0.5 else random.random() for slot in range(9)],
+                text=random.randrange(80) if random.random() < 0.6 else None,
+                lineage=random.choice([None, None, f"l{random.randrange(6)}"]),
+                at=offset * 10 + random.randrange(-400, 400),
+            )
+        )
+    return in_order(batch)
+
+
+def admit_share(address: IndexAddress, share: int, count: int) -> dict[str, list[str]]:
+    """What each document of one share met; run by a process of its own, while others admit the other halves."""
+
+    async def run() -> dict[str, list[str]]:
+        index = await RedisIndex.open(address, may_create=True)
+        order = Random(share).sample(range(count), count)
+        met: dict[str, list[str]] = {}
+        for start in range(0, count, 7):
+            batch = [admission(f"{share}-{pair}", bands=[pair]) for pair in order[start : start + 7]]
+            for one, answer in zip(batch, await index.admit(batch), strict=True):
+                met[one.document_key.removeprefix("default/")] = ids(answer.candidates)
+        await index.close()
+        return met
+
+    return asyncio.run(run())

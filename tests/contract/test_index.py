@@ -1,0 +1,395 @@
+"""The laws of an index, over both of its forms."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from schemas.signature import Signature
+from streams.hashing import HashKey
+from streams.index import Admission, Admitted, IndexBehindError, IndexLimits, IndexState, Report, Status
+from streams.scheme import preset
+from tests.contract.index_documents import (
+    START_MS,
+    AnyIndex,
+    Make,
+    admission,
+    at_offset,
+    ids,
+    in_order,
+    pairs,
+    removal,
+    traffic,
+)
+
+MANY = IndexLimits(candidates=200, documents=6_400)
+
+
+async def only(index: AnyIndex, one: Admission, now_ms: int | None = None) -> Admitted:
+    (answer,) = await index.admit([one], now_ms)
+    return answer
+
+
+async def test_a_twin_in_the_same_batch_is_seen_once(index: AnyIndex) -> None:
+    first, second = await index.admit([admission("a", bands=[1]), admission("b", bands=[1])])
+    assert (first.status, ids(first.candidates)) == (Status.NEW, [])
+    assert (second.status, ids(second.candidates)) == (Status.NEW, ["a"])
+
+
+async def test_an_empty_batch_is_answered_by_nothing(index: AnyIndex) -> None:
+    assert list(await index.admit([])) == []
+    assert list(await index.report([])) == []
+    assert await index.state() is IndexState.READY
+
+
+async def test_an_answer_counts_what_is_shared_by_kind(index: AnyIndex) -> None:
+    await only(index, admission("a", bands=[1, 2, 3], anchors=[1, 2, 3, 4], lineage="x", text="same"))
+    answer = await only(index, admission("b", bands=[2, 3, 9], anchors=[3], lineage="x", text="same"))
+    (found,) = answer.candidates
+    assert (found.bands, found.anchors, found.anchor_count) == (2, 1, 4)
+    assert (found.by_digest, found.by_lineage, found.in_full_bucket) == (True, True, False)
+
+
+async def test_kinds_of_keys_never_meet(index: AnyIndex) -> None:
+    one = admission("a", bands=[1])
+    await only(index, one)
+    other = admission("b")
+    (band,) = one.keys.bands
+    keys = replace(other.keys, digest=band, lineage=band, anchors=(band,))
+    assert ids((await only(index, replace(other, keys=keys))).candidates) == []
+
+
+async def test_an_update_links_its_former_state(index: AnyIndex) -> None:
+    one, two = in_order([admission("a", bands=[1, 2], text="v1"), admission("a", bands=[1, 3], text="v2", at=5)])
+    await only(index, one)
+    answer = await only(index, two)
+    assert answer.status is Status.UPDATED
+    assert answer.previous is not None
+    assert answer.previous.signature == one.signature
+    assert (answer.previous.bands, answer.previous.by_lineage) == (1, True)
+    assert answer.candidates == ()
+
+
+async def test_an_unchanged_document_keeps_its_number(index: AnyIndex) -> None:
+    one, again = in_order([admission("a", bands=[1]), admission("a", bands=[1], at=7)])
+    first = await only(index, one)
+    second = await only(index, again)
+    assert (second.status, second.number) == (Status.UNCHANGED, first.number)
+    assert second.previous is not None
+    assert second.previous.signature == one.signature
+    assert (await only(index, again)).status is Status.STALE
+
+
+async def test_a_former_state_is_seen_by_replays_only(index: AnyIndex) -> None:
+    batch = in_order([admission("a", bands=[1], text="v1"), admission("b", bands=[1]), admission("a", text="v2", at=9)])
+    answers = await index.admit(batch)
+    assert ids((await only(index, admission("c", bands=[1]))).candidates) == ["b"]
+    again = await only(index, batch[1])
+    assert again == replace(answers[1], status=Status.REPLAYED)
+    assert ids(again.candidates) == ["a"]
+
+
+async def test_a_replayed_old_state_does_not_become_current(index: AnyIndex) -> None:
+    batch = in_order([admission("a", bands=[1], text="v1"), admission("a", bands=[2], text="v2", at=9)])
+    answers = await index.admit(batch)
+    again = await index.admit(batch)
+    assert again == [replace(answer, status=Status.REPLAYED) for answer in answers]
+    assert ids((await only(index, admission("b", bands=[1]))).candidates) == []
+    assert ids((await only(index, admission("c", bands=[2]))).candidates) == ["a"]
+
+
+async def test_a_late_older_state_does_not_become_current(index: AnyIndex) -> None:
+    batch = in_order(
+        [
+            admission("a", bands=[1], text="v1", at=10),
+            admission("a", bands=[3], text="v3", at=30),
+            admission("z", bands=[2]),
+            admission("a", bands=[2], text="v2", at=20),
+            admission("a", bands=[4], text="v4", at=40),
+        ]
+    )
+    answers = await index.admit(batch)
+    late = answers[3]
+    assert late.status is Status.UPDATED
+    assert late.previous is not None
+    assert late.previous.signature == batch[1].signature
+    assert ids(late.candidates) == ["z"]
+    assert answers[4].previous is not None
+    assert answers[4].previous.signature == batch[1].signature
+    assert await index.admit(batch) == [replace(answer, status=Status.REPLAYED) for answer in answers]
+    assert ids((await only(index, admission("b", bands=[1, 2, 3]))).candidates) == ["z"]
+    assert ids((await only(index, admission("c", bands=[4]))).candidates) == ["a"]
+
+
+async def test_a_removed_document_is_never_named_again(index: AnyIndex) -> None:
+    batch = in_order(
+        [
+            admission("a", bands=[1], text="v1"),
+            admission("b", bands=[1]),
+            admission("a", bands=[1], text="v2", at=1),
+            removal("a"),
+            admission("c", bands=[1]),
+            admission("a", bands=[1], text="v3", at=2),
+        ]
+    )
+    answers = await index.admit(batch)
+    assert (answers[3].status, answers[3].found, answers[3].number) == (Status.REMOVED, True, 0)
+    assert ids(answers[4].candidates) == ["b"]
+    assert (answers[5].status, answers[5].previous) == (Status.NEW, None)
+    again = await index.admit(batch)
+    assert [one.status for one in again[:3]] == [Status.STALE, Status.REPLAYED, Status.STALE]
+    assert ids(again[1].candidates) == []
+    assert ids(await index.look_up(batch[0].keys, 9)) == ["b", "c", "a"]
+
+
+async def test_a_redelivered_removal_answers_the_same(index: AnyIndex) -> None:
+    a, b, gone, back = in_order([admission("a", bands=[1]), admission("b", bands=[1]), removal("a"), admission("a")])
+    first, second = await index.admit([a, b])
+    event = "0f" * 16
+    assert await index.report([Report(second.number, first.number, "near_duplicate", event)]) == [True]
+    answer = await only(index, gone)
+    assert (answer.found, answer.complete, answer.retracted) == (True, True, (event,))
+    await only(index, back)
+    assert await only(index, gone) == answer
+    assert (await only(index, admission("a"))).status is Status.UNCHANGED
+
+
+async def test_the_removal_of_an_unknown_document_is_an_answer(index: AnyIndex) -> None:
+    answer = await only(index, removal("nobody"))
+    assert (answer.status, answer.found, answer.retracted) == (Status.REMOVED, False, ())
+
+
+async def test_a_removal_names_each_event_of_all_states_once(index: AnyIndex) -> None:
+    answers = await index.admit([admission("a", text=f"v{step}", at=step) for step in range(600)])
+    steps = [
+        Report(answers[step + 1].number, answers[step].number, "version", f"{step:032x}")
+        for step in range(len(answers) - 1)
+    ]
+    assert all(await index.report(steps))
+    removed = await only(index, removal("a"))
+    assert sorted(removed.retracted) == [step.event_id for step in steps]
+    assert removed.complete
+    assert not any(await index.report(steps))
+
+
+async def test_more_events_than_are_kept_make_a_removal_incomplete(index: AnyIndex) -> None:
+    first, *others = await index.admit([admission(str(step), bands=["all"]) for step in range(70)])
+    await index.report([Report(one.number, first.number, "overlap", f"{one.number:032x}") for one in others])
+    removed = await only(index, removal("0"))
+    assert (len(removed.retracted), removed.complete) == (64, False)
+
+
+async def test_a_pair_removed_in_flight_is_not_sent(index: AnyIndex) -> None:
+    a, b, c = await index.admit([admission(each, bands=[1]) for each in "abc"])
+    await only(index, removal("a"))
+    sent = [Report(b.number, a.number, "overlap", "aa" * 16), Report(c.number, b.number, "overlap", "bb" * 16)]
+    assert await index.report(sent) == [False, True]
+    assert await index.report(sent) == [False, True]
+    assert (await only(index, removal("b"))).retracted == ("bb" * 16,)
+
+
+async def test_later_neighbours_never_hide_an_earlier_owner(make: Make) -> None:
+    index = await make(IndexLimits(candidates=5, documents=6_400))
+    await only(index, admission("owner", bands=[1], anchors=[1], text="same"))
+    for start in range(0, 90, 30):
+        batch = [admission(str(start + step), bands=[1], anchors=[1]) for step in range(30)]
+        for answer in await index.admit(batch):
+            assert answer.number == 2 or "owner" in ids(answer.candidates)
+    answer = await only(index, admission("last", bands=[1], anchors=[1]))
+    assert ids(answer.candidates)[0] == "owner"
+    assert answer.candidates[0].in_full_bucket
+    assert (answer.full_buckets, answer.cut) == (2, True)
+
+
+async def test_a_full_bucket_keeps_its_oldest_and_its_newest(make: Make) -> None:
+    index = await make(MANY)
+    await index.admit([admission(str(step), bands=[1]) for step in range(30)])
+    await index.admit([admission(f"n{step}", anchors=[1]) for step in range(200)])
+    by_band = await only(index, admission("x", bands=[1]))
+    by_anchor = await only(index, admission("y", anchors=[1]))
+    assert ids(by_band.candidates) == [str(step) for step in (*range(6), *range(24, 30))]
+    assert ids(by_anchor.candidates) == [f"n{step}" for step in (*range(12), *range(162, 200))]
+
+
+async def test_a_lineage_bucket_keeps_the_newest_states(make: Make) -> None:
+    index = await make(MANY)
+    order = Random(1).sample(range(30), 30)
+    await index.admit([admission(str(step), lineage="page", at=step) for step in order])
+    answer = await only(index, admission("x", lineage="page", at=99))
+    assert sorted(int(each) for each in ids(answer.candidates)) == list(range(22, 30))
+
+
+async def test_the_limit_spares_digest_and_lineage_matches(make: Make) -> None:
+    index = await make(IndexLimits(candidates=2, documents=6_400))
+    await index.admit([admission(f"copy{step}", text="same") for step in range(4)])
+    await index.admit([admission(f"page{step}", lineage="page", bands=["b"]) for step in range(4)])
+    await index.admit([admission(f"near{step}", bands=["n"], anchors=range(step)) for step in range(4)])
+    one = admission("x", text="same", lineage="page", bands=["b", "n"], anchors=range(4))
+    answer = await only(index, one)
+    assert sorted(ids(answer.candidates)) == sorted(
+        [f"copy{step}" for step in range(4)] + [f"page{step}" for step in range(4)] + ["near3", "near2"]
+    )
+    assert ids(answer.candidates)[-2:] == ["near3", "near2"]
+    assert answer.cut
+    assert len(await index.look_up(one.keys, 3)) == 3
+
+
+async def test_more_superseded_neighbours_than_are_read_say_that_the_answer_was_cut(make: Make) -> None:
+    index = await make(IndexLimits(bucket_cap=400, documents=6_400))
+    await index.admit([admission("page", anchors=["a"], text=step, at=step) for step in range(300)])
+    await only(index, admission("other", anchors=["a"]))
+    answer = await only(index, admission("x", anchors=["a"]))
+    assert (answer.candidates, answer.cut) == ((), True)
+
+
+async def test_an_id_with_braces_or_newlines_is_only_an_id(index: AnyIndex) -> None:
+    names = ["a}{b", "a\n", "a", "{nearstream}m", "\0", "ü/../*?[x]"]
+    batch = [replace(admission("some", bands=[1], text=each), document_key=f"default/{each}") for each in names]
+    answers = await index.admit(batch)
+    assert [answer.status for answer in answers] == [Status.NEW] * len(names)
+    assert [len(answer.candidates) for answer in answers] == list(range(len(names)))
+    assert (await only(index, replace(removal(""), document_key="default/a\n"))).found
+    assert (await only(index, batch[2])).status is Status.UNCHANGED
+
+
+async def test_two_collections_never_meet(index: AnyIndex) -> None:
+    hash_key = HashKey.from_secret(b"test")
+    scheme = preset("bands-only", hash_key)
+    digest, sketch = b"d" * 16, bytes(range(256)) * (scheme.sketch.slots * scheme.sketch.bits // 8 // 256)
+    batch = []
+    for collection, name in (("one", "a"), ("two", "a"), ("two", "b")):
+        signature = Signature(
+            scheme.name,
+            collection,
+            name,
+            digest,
+            digest,
+            START_MS,
+            900,
+            900,
+            200,
+            190,
+            False,
+            sketch,
+            16,
+            b"",
+            b"",
+            b"",
+        )
+        batch.append(Admission(signature.document_key, scheme.kept(signature), scheme.keys(signature, hash_key)))
+    assert [len(answer.candidates) for answer in await index.admit(batch)] == [0, 0, 1]
+
+
+async def test_a_document_without_position_may_come_again(index: AnyIndex) -> None:
+    one = admission("a", bands=[1])
+    assert [answer.status for answer in await index.admit([one, one])] == [Status.NEW, Status.UNCHANGED]
+
+
+async def test_a_gap_before_a_batch_is_told(index: AnyIndex) -> None:
+    await index.admit(in_order([admission("a"), admission("b")]))
+    with pytest.raises(IndexBehindError) as caught:
+        await only(index, at_offset(admission("d"), 3))
+    assert (caught.value.partition, caught.value.checkpoint) == (0, 1)
+    with pytest.raises(IndexBehindError):
+        await only(index, at_offset(admission("d"), 7, partition=1))
+    answers = await index.admit([at_offset(admission("c"), 2), at_offset(admission("d"), 3)])
+    assert [answer.number for answer in answers] == [3, 4]
+
+
+async def test_expired_documents_are_found_no_more(make: Make) -> None:
+    index = await make(IndexLimits(retention_seconds=256, documents=6_400))
+    first = in_order([admission("old", bands=[1], text="v")])[0]
+    await only(index, first, START_MS)
+    assert ids((await only(index, admission("mid", bands=[1]), START_MS + 200_000)).candidates) == ["old"]
+    assert ids((await only(index, admission("new", bands=[1]), START_MS + 300_000)).candidates) == ["mid"]
+    assert ids(await index.look_up(first.keys, 9)) == ["mid", "new"]
+    assert (await only(index, first, START_MS)).status is Status.STALE
+    assert (await only(index, admission("old", text="v"), START_MS)).status is Status.NEW
+
+
+@pytest.mark.parametrize("kind", ["bands", "anchors"])
+async def test_an_expired_head_makes_room(make: Make, kind: str) -> None:
+    index = await make(replace(MANY, retention_seconds=256))
+    for step in range(80):
+        one = admission(str(step), bands=[1]) if kind == "bands" else admission(str(step), anchors=[1])
+        await only(index, one, START_MS + 10_000 * step)
+    found = sorted(int(each) for each in ids(await index.look_up(one.keys, 200)))
+    if kind == "anchors":
+        assert found == list(range(54, 80))
+    else:
+        assert len(found) == 12
+        # Without room at the head only the newest would be left.
+        assert 54 <= found[0] < found[5] < 74
+
+
+async def test_batches_of_1_and_of_32_answer_alike(make: Make) -> None:
+    limits = IndexLimits(bucket_cap=14, candidates=6, documents=6_400)
+    one_by_one, together = await make(limits), await make(limits)
+    batch = traffic(Random(3), 480, 40)
+    batch += [batch[step] for step in range(0, 480, 9)]
+    for start in range(0, len(batch), 32):
+        part = batch[start : start + 32]
+        assert [await only(one_by_one, each, START_MS) for each in part] == await together.admit(part, START_MS)
+
+
+async def test_numbers_are_never_used_twice(index: AnyIndex) -> None:
+    batch = traffic(Random(5), 400, 30)
+    numbers = [answer.number for answer in await index.admit(batch) if answer.status in {Status.NEW, Status.UPDATED}]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_replays_are_exact_under_templates_updates_and_removals(make: Make, seed: int) -> None:
+    random = Random(seed)
+    index = await make(IndexLimits(bucket_cap=random.choice([12, 16, 50]), candidates=10, documents=6_400))
+    batch = traffic(random, 700, 60)
+    answers: list[Admitted] = []
+    gone: set[int] = set()
+    states: dict[str, list[int]] = {}
+    while len(answers) < len(batch):
+        part = batch[len(answers) : len(answers) + random.randrange(1, 40)]
+        for one, answer in zip(part, await index.admit(part, START_MS), strict=True):
+            answers.append(answer)
+            if answer.status is Status.REMOVED:
+                gone.update(states.pop(one.document_key, []))
+            elif answer.status is not Status.UNCHANGED:
+                states.setdefault(one.document_key, []).append(answer.number)
+        for offset in random.sample(range(len(answers)), min(20, len(answers))):
+            check_replay(answers[offset], await only(index, batch[offset], START_MS), gone)
+
+
+def check_replay(then: Admitted, again: Admitted, gone: set[int]) -> None:
+    if then.status is Status.REMOVED:
+        assert again == then
+    elif then.status is Status.UNCHANGED or then.number in gone:
+        assert again.status is Status.STALE
+    elif not gone.intersection(candidate.number for candidate in then.candidates):
+        assert again == replace(then, status=Status.REPLAYED)
+    else:
+        # A removal may let another neighbour of then below the limit.
+        kept = {candidate.number for candidate in then.candidates} - gone
+        named = {candidate.number for candidate in again.candidates}
+        assert kept <= named
+        assert kept == named or then.cut
+        assert not named & gone
+
+
+async def test_an_answer_that_was_lost_is_made_up_for_by_sending_again(make: Make) -> None:
+    calm, shaken = await make(MANY), await make(MANY)
+    batch = [one for one in traffic(Random(8), 300, 40) if one.signature is not None]
+    batch = in_order(batch)
+    expected: set[tuple[str, str]] = set()
+    got: set[tuple[str, str]] = set()
+    for start in range(0, len(batch), 25):
+        part = batch[start : start + 25]
+        expected |= pairs(part, await calm.admit(part, START_MS))
+        await shaken.admit(part[: start % 11], START_MS)
+        await shaken.admit(part, START_MS)
+        got |= pairs(part, await shaken.admit(part, START_MS))
+    assert got == expected
+
+
+async def test_a_key_of_zeros_is_a_key(index: AnyIndex) -> None:
+    one, two = admission("a"), admission("b")
+    answers = await index.admit([replace(each, keys=replace(each.keys, bands=(bytes(8),))) for each in (one, two)])
+    assert [len(answer.candidates) for answer in answers] == [0, 1]
