@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-STACK := build/stack
+STACK ?= build/stack
 
 .PHONY: demo test check format stack stack-stop bench clean help
 

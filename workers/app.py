@@ -57,7 +57,12 @@ def serve(app: faust.App, loop: asyncio.AbstractEventLoop, stop_seconds: float) 
     worker = faust.Worker(app, loop=loop, quiet=True, override_logging=False, stdout=sys.stderr)
     guard_stop(lambda: worker.should_stop, stop_seconds)
     worker.spinner = None  # a log is no terminal
-    worker.execute_from_commandline()
+    try:
+        worker.execute_from_commandline()
+    except Exception as error:  # noqa: BLE001 - the outermost loop; the cause was logged where it arose
+        sys.exit(f"nearstream: stopped by a crash: {error!r}")
+    except asyncio.CancelledError:  # what a crash elsewhere does to an agent that waits
+        sys.exit(1)
 
 
 def _source(app: faust.App, settings: Settings, topic: Topic) -> Any:  # noqa: ANN401 - Faust's TopicT or channel

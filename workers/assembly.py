@@ -1,7 +1,5 @@
 """From settings to the objects that decide."""
 
-import logging
-
 from schemas.dead_letter import Payload
 from streams.completion import Bounds
 from streams.hashing import HashKey
@@ -12,14 +10,11 @@ from streams.scheme import Scheme, preset
 from streams.signer import Signer
 from workers.settings import Settings, SettingsError
 
-log = logging.getLogger(__name__)
-
 
 def hash_key(settings: Settings) -> HashKey:
     """The deployment's key; in the development profile, without one, the public key."""
     if settings.hash_key:
         return HashKey.from_secret(settings.hash_key.encode())
-    log.warning("NEARSTREAM_HASH_KEY is not set: the public key serves, whoever writes documents can aim collisions")
     return HashKey.public()
 
 

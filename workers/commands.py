@@ -4,7 +4,8 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
+from contextlib import aclosing
 from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
@@ -98,14 +99,15 @@ def tail(settings: Settings, options: argparse.Namespace) -> Exit:
     """Events as they arrive."""
 
     async def run() -> None:
-        events: AsyncIterator[Event | Record] = feed.follow_events(
+        following = feed.follow_events(
             settings, options.timeout, from_start=options.from_start, until_end=options.until_end
         )
-        async for event in events:
-            if isinstance(event, Record):
-                print(f"{'unknown':<16} {event.topic} {event.partition} offset {event.offset}")
-            else:
-                print(encode_event(event).decode() if options.json else line(event), flush=True)
+        async with aclosing(following) as events:
+            async for event in events:
+                if isinstance(event, Record):
+                    print(f"{'unknown':<16} {event.topic} {event.partition} offset {event.offset}", flush=True)
+                else:
+                    print(encode_event(event).decode() if options.json else line(event), flush=True)
 
     asyncio.run(run())
     return Exit.OK

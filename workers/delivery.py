@@ -63,7 +63,7 @@ class Delivery:
                 outgoing = await self._through_outages(partial(decide, records))
                 await self._through_outages(partial(self._send_all, outgoing))
             except Exception:
-                log.critical("cannot go on, nothing of this batch is acknowledged: %s", _places(records))
+                log.exception("cannot go on, nothing of this batch is acknowledged: %s", _places(records))
                 raise
             for event in events:
                 await stream.ack(event)

@@ -1,7 +1,7 @@
 """The main job in this process, without a server: documents in, events out, one at a time."""
 
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from schemas.codec import InvalidMessageError
 from schemas.events import Event
@@ -59,5 +59,5 @@ def embedded(settings: Settings) -> Embedded:
         SettingsError: Bands, rows or thresholds do not fit together.
     """
     key = assembly.hash_key(settings)
-    index = MemoryIndex(assembly.limits(settings))
+    index = MemoryIndex(replace(assembly.limits(settings), retention_seconds=0))
     return Embedded(assembly.signer(settings, key), assembly.matcher(settings, index, key), assembly.bounds(settings))

@@ -1,7 +1,8 @@
 """Documents from files onto the `documents` topic, events from their topics to the terminal."""
 
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from schemas.codec import InvalidMessageError, decode_event
@@ -37,7 +38,7 @@ async def produce(settings: Settings, paths: Sequence[str], wait_seconds: float,
     bounds = assembly.bounds(settings)
     progress = Progress("sent", count_lines(paths), quiet)
     produced = Produced()
-    await kafka_tools.require_topics(settings, [topic], wait_seconds)
+    await kafka_tools.partitions(settings, [topic], wait_seconds)
     async with kafka_tools.sender(settings, wait_seconds) as send_all:
         batch: list[Outgoing] = []
         for place, record in read(paths):
@@ -61,7 +62,7 @@ async def produce(settings: Settings, paths: Sequence[str], wait_seconds: float,
 
 async def follow_events(
     settings: Settings, wait_seconds: float, *, from_start: bool, until_end: bool
-) -> AsyncIterator[Event | Record]:
+) -> AsyncGenerator[Event | Record]:
     """Events of all topics as they arrive; a record that is no event of this release comes as it is.
 
     Raises:
@@ -69,9 +70,12 @@ async def follow_events(
         SettingsError: A topic does not exist.
     """
     topics = [settings.topic_prefix + topic.name for topic in EVENT_TOPICS]
-    await kafka_tools.require_topics(settings, topics, wait_seconds)
-    async with kafka_tools.consumer(settings, wait_seconds) as client:
-        async for record in kafka_tools.follow(client, topics, from_start=from_start, until_end=until_end):
+    places = await kafka_tools.partitions(settings, topics, wait_seconds)
+    async with (
+        kafka_tools.consumer(settings, wait_seconds) as client,
+        aclosing(kafka_tools.follow(client, places, from_start=from_start, until_end=until_end)) as records,
+    ):
+        async for record in records:
             try:
                 yield decode_event(record.value or b"")
             except InvalidMessageError:

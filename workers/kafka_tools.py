@@ -1,7 +1,7 @@
 """Plain reading, sending and asking of Kafka, for workers and commands."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -9,7 +9,6 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import (
-    BrokerResponseError,
     ClusterAuthorizationFailedError,
     GroupAuthorizationFailedError,
     InvalidTopicError,
@@ -24,6 +23,7 @@ from schemas.record import Outgoing, Record
 from workers.settings import Settings, SettingsError
 
 SEND_MAX_BYTES = 4_718_592
+SendAll = Callable[[Iterable[Outgoing]], Awaitable[None]]
 IN_FLIGHT = 1000
 RETRY_SECONDS = 0.5
 _REFUSALS = (
@@ -68,9 +68,7 @@ async def admin(settings: Settings, wait_seconds: float) -> AsyncIterator[AIOKaf
 
 
 @asynccontextmanager
-async def sender(
-    settings: Settings, wait_seconds: float
-) -> AsyncIterator[Callable[[Iterable[Outgoing]], Awaitable[None]]]:
+async def sender(settings: Settings, wait_seconds: float) -> AsyncIterator[SendAll]:
     """A function that sends records, by an idempotent producer, and returns when the broker has confirmed all.
 
     Raises:
@@ -121,14 +119,11 @@ async def committed(settings: Settings, topic: str, partitions: Iterable[int]) -
     return {place.partition: known.offset for place, known in offsets.items()}
 
 
-async def ever_committed(settings: Settings) -> bool:
-    """Whether the group has committed an offset on any topic."""
+async def ever_committed(settings: Settings, topic: str) -> bool:
+    """Whether the group has committed an offset of this topic."""
     async with admin(settings, 10.0) as client:
-        try:
-            offsets = await client.list_consumer_group_offsets(settings.group)
-        except BrokerResponseError:
-            return False
-    return any(known.offset >= 0 for known in offsets.values())
+        offsets = await client.list_consumer_group_offsets(settings.group)
+    return any(place.topic == topic and known.offset >= 0 for place, known in offsets.items())
 
 
 async def read_range(settings: Settings, topic: str, partition: int, start: int, end: int) -> AsyncIterator[Record]:
@@ -148,44 +143,43 @@ async def read_range(settings: Settings, topic: str, partition: int, start: int,
 
 
 async def follow(
-    client: AIOKafkaConsumer, topics: Sequence[str], *, from_start: bool, until_end: bool
-) -> AsyncIterator[Record]:
-    """Records of these topics as they arrive.
+    client: AIOKafkaConsumer, places: Sequence[TopicPartition], *, from_start: bool, until_end: bool
+) -> AsyncGenerator[Record]:
+    """Records of these partitions as they arrive.
 
     Args:
         client: A connected consumer without group.
-        topics: Names, asked for by `require_topics`.
+        places: What `partitions` gave.
         from_start: Begin at the oldest record, else at the end.
         until_end: Stop at what was the end when it began.
     """
-    await client.topics()
-    places = [TopicPartition(topic, part) for topic in topics for part in sorted(client.partitions_for_topic(topic))]
     client.assign(places)
     ends = await client.end_offsets(places)
     if from_start:
         await client.seek_to_beginning(*places)
     else:
         await client.seek_to_end(*places)
-    while True:
-        if until_end and all([await client.position(place) >= ends[place] for place in places]):
-            return
+    while not (until_end and all([await client.position(place) >= ends[place] for place in places])):
         for records in (await client.getmany(timeout_ms=200)).values():
             for record in records:
                 yield as_record(record)
 
 
-async def require_topics(settings: Settings, topics: Sequence[str], wait_seconds: float) -> None:
-    """Returns when the broker has these topics.
+async def partitions(settings: Settings, topics: Sequence[str], wait_seconds: float) -> list[TopicPartition]:
+    """All partitions of these topics.
 
     Raises:
         KafkaUnreachableError: No broker answered within `wait_seconds`.
         SettingsError: A topic does not exist; it is named.
     """
     async with admin(settings, wait_seconds) as client:
-        known = await client.list_topics()
-    for topic in topics:
-        if topic not in known:
-            raise SettingsError(f"topic {topic} does not exist: run `nearstream topics create`")
+        described = await client.describe_topics(list(topics))
+    places = []
+    for row in described:
+        if not row["partitions"]:
+            raise SettingsError(f"topic {row['topic']} does not exist: run `nearstream topics create`")
+        places += [TopicPartition(row["topic"], part["partition"]) for part in row["partitions"]]
+    return places
 
 
 def as_record(record: ConsumerRecord) -> Record:
@@ -226,7 +220,7 @@ async def _started(make: Callable[[], Any], settings: Settings, wait_seconds: fl
         except (KafkaError, TimeoutError) as error:
             await _stopped(client)
             if loop.time() + RETRY_SECONDS >= deadline:
-                reason = "no answer" if isinstance(error, TimeoutError) else str(error)
+                reason = "no answer" if isinstance(error, TimeoutError | KafkaConnectionError) else str(error)
                 raise KafkaUnreachableError(
                     f"no Kafka at {settings.kafka} within {wait_seconds:g} s: {reason}"
                 ) from None

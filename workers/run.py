@@ -15,7 +15,7 @@ from workers import assembly, kafka_tools, kafka_topics
 from workers.app import create_app, serve
 from workers.letters import Letters
 from workers.matching import Matching, SignatureTopic
-from workers.redis_index import RedisIndex
+from workers.redis_index import IndexAddress, RedisIndex
 from workers.settings import Settings, table
 from workers.signing import Signing
 
@@ -51,20 +51,21 @@ async def open_index(settings: Settings, key: HashKey, wait_seconds: float) -> R
     Raises:
         IndexUnavailableError: It did not within `wait_seconds`.
         SettingsError: The index belongs to another scheme or key, or its server would evict.
+        IndexLostError: The group has matched before, and the index is gone.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_seconds
-    first_start = not await kafka_tools.ever_committed(settings)
+    may_create = not await kafka_tools.ever_committed(settings, settings.topic_prefix + SIGNATURES.name)
+    address = IndexAddress(
+        settings.redis,
+        settings.namespace,
+        assembly.scheme(settings, key).name,
+        key.fingerprint,
+        assembly.limits(settings),
+    )
     while True:
         try:
-            return await RedisIndex.open(
-                settings.redis,
-                namespace=settings.namespace,
-                scheme_name=assembly.scheme(settings, key).name,
-                key_fingerprint=key.fingerprint,
-                limits=assembly.limits(settings),
-                first_start=first_start,
-            )
+            return await RedisIndex.open(address, may_create=may_create)
         except IndexUnavailableError:
             if loop.time() + RETRY_SECONDS >= deadline:
                 raise
@@ -76,6 +77,8 @@ async def _prepare(settings: Settings, role: str, wait_seconds: float) -> tuple[
     for warning in await kafka_topics.require(settings, wait_seconds):
         log.warning(warning)
     key = assembly.hash_key(settings)
+    if not settings.hash_key:
+        log.warning("NEARSTREAM_HASH_KEY is not set: the public key serves, whoever knows it can aim collisions")
     letters = Letters(
         settings.topic_prefix + DEAD_LETTERS.name,
         f"nearstream/{version('nearstream')} {role}",
@@ -84,7 +87,7 @@ async def _prepare(settings: Settings, role: str, wait_seconds: float) -> tuple[
     signing = matching = None
     if role in ("sign", "all"):
         signer = assembly.signer(settings, key)
-        log.info("scheme %s, signing by %s", signer.scheme.name, signer.implementation)
+        log.info("scheme %s, signing by %s", assembly.scheme(settings, key).name, signer.implementation)
         signing = Signing(signer, assembly.bounds(settings), settings.topic_prefix + SIGNATURES.name, letters)
     if role in ("match", "all"):
         index = await open_index(settings, key, wait_seconds)
@@ -117,5 +120,8 @@ def _log_to_stderr() -> None:
     )
     # 60 s without a broker make thousands of lines of aiokafka's.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-    for name in ("faust", "mode"):
+    for name in ("faust", "mode", "workers.app"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    # A crash is told once, by the delivery loop.
+    for name in ("faust.agents.actor", "faust.worker"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)

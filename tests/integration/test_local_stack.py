@@ -209,7 +209,7 @@ def test_servers_end_with_a_parent_that_had_no_chance_to_stop_them(tmp_path: Pat
         "    print(stack.redis, flush=True); time.sleep(60)"
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
-    parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 - the program above
+    parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
     with parent:
         address = parent.stdout.readline().strip()
@@ -225,7 +225,7 @@ def test_the_command_prints_the_addresses_and_ends_its_servers_on_a_signal(
     given = {**os.environ, "NEARSTREAM_KAFKA": broker.address}
     given.pop("NEARSTREAM_REDIS", None)
     command = [sys.executable, "-m", "workers.local_stack"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=given)  # noqa: S603 - this project's
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=given)
     assert process.stdout is not None
     with process:
         assert process.stdout.readline() == f"export NEARSTREAM_KAFKA={broker.address}\n"

@@ -1,0 +1,153 @@
+"""One deployment of the main job on real services, seen from outside: its own topics, group and keys."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiokafka.admin import NewTopic
+
+from schemas.codec import decode_event
+from schemas.events import Event
+from schemas.record import Outgoing, Record
+from schemas.topics import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
+from workers import kafka_tools, kafka_topics
+from workers.embedded import embedded
+from workers.settings import Settings, load
+from workers.sources import Item
+
+DOCUMENT_PARTITIONS = 4
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Settings of one deployment, with the folder of its workers' logs."""
+
+    settings: Settings
+    environment: dict[str, str]
+    logs: Path
+
+    @contextmanager
+    def worker(self, role: str = "all") -> Iterator[subprocess.Popen[bytes]]:
+        """A worker process; ended in order, or killed if it does not end."""
+        with (self.logs / f"{role}-{time.monotonic_ns()}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "workers.cli", "worker", role], env=self.environment, stderr=log, stdout=log
+            )
+        try:
+            yield process
+        finally:
+            stop(process)
+
+    def run(self, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        """One command of this deployment, to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "workers.cli", *arguments],
+            env=self.environment,
+            input=given,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+
+    async def send(self, records: Sequence[Outgoing]) -> None:
+        """Records on their topics, confirmed."""
+        async with kafka_tools.sender(self.settings, 10.0) as send_all:
+            await send_all(records)
+
+    async def read(self, topic: str) -> list[Record]:
+        """Every record of a topic."""
+        places = await kafka_tools.partitions(self.settings, [self.settings.topic_prefix + topic], 10.0)
+        async with kafka_tools.consumer(self.settings, 10.0) as client:
+            return [record async for record in kafka_tools.follow(client, places, from_start=True, until_end=True)]
+
+    async def events(self) -> list[Event]:
+        """Every event on every topic, repeats included."""
+        return [decode_event(record.value or b"") for topic in EVENT_TOPICS for record in await self.read(topic.name)]
+
+    async def letters(self) -> list[Record]:
+        """Every dead letter."""
+        return await self.read(DEAD_LETTERS.name)
+
+    async def oracle(self) -> list[Event]:
+        """The events of a single process fed the same records one at a time, in order of their time."""
+        records = sorted(await self.read(DOCUMENTS.name), key=lambda record: (record.timestamp_ms, record.offset))
+        job = embedded(self.settings)
+        return [
+            event async for outcome in job.outcomes(Item("", record) for record in records) for event in outcome.events
+        ]
+
+    async def drained(self, within_seconds: float = 60.0) -> None:
+        """Returns when every record of both input topics is acknowledged.
+
+        Raises:
+            TimeoutError: It was not within `within_seconds`; the logs are told.
+        """
+        try:
+            await until(self._drained, within_seconds)
+        except TimeoutError:
+            logs = "\n".join(path.read_text()[-3000:] for path in sorted(self.logs.glob("*.log")))
+            raise TimeoutError(f"not drained within {within_seconds:g} s\n{logs}") from None
+
+    async def _drained(self) -> bool:
+        # Documents first: what they add to signatures is there once they are acknowledged.
+        for topic in (DOCUMENTS, SIGNATURES):
+            name = self.settings.topic_prefix + topic.name
+            places = await kafka_tools.partitions(self.settings, [name], 10.0)
+            async with kafka_tools.consumer(self.settings, 10.0) as client:
+                ends = await client.end_offsets(places)
+            known = await kafka_tools.committed(self.settings, name, [place.partition for place in places])
+            if any(known.get(place.partition, -1) < end for place, end in ends.items() if end):
+                return False
+        return True
+
+
+@asynccontextmanager
+async def deployed(kafka: str, redis_url: str, logs: Path, **settings: str) -> AsyncIterator[Deployment]:
+    """A fresh deployment with its topics; 4 partitions of documents."""
+    name = uuid.uuid4().hex[:12]
+    given = {
+        "NEARSTREAM_KAFKA": kafka,
+        "NEARSTREAM_REDIS": redis_url,
+        "NEARSTREAM_GROUP": name,
+        "NEARSTREAM_NAMESPACE": name,
+        "NEARSTREAM_TOPIC_PREFIX": f"{name}.",
+        **{f"NEARSTREAM_{key.upper()}": value for key, value in settings.items()},
+    }
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("NEARSTREAM_")}
+    loaded = load(given)
+    async with kafka_tools.admin(loaded, 10.0) as client:
+        config = DOCUMENTS.config(loaded.retention_seconds)
+        name = loaded.topic_prefix + DOCUMENTS.name
+        await client.create_topics([NewTopic(name, DOCUMENT_PARTITIONS, 1, topic_configs=config)])
+    await kafka_topics.create_missing(loaded, 1, 10.0)
+    yield Deployment(loaded, {**inherited, **given}, logs)
+
+
+def stop(process: subprocess.Popen[bytes], within_seconds: float = 40.0) -> int:
+    """Exit code after SIGTERM; after SIGKILL if that was not heard."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(within_seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    return process.wait(10)
+
+
+async def until(condition: Callable[[], Awaitable[bool]], within_seconds: float) -> None:
+    """Returns when the condition holds.
+
+    Raises:
+        TimeoutError: It did not within `within_seconds`.
+    """
+    async with asyncio.timeout(within_seconds):
+        while not await condition():
+            await asyncio.sleep(0.1)

@@ -1,0 +1,121 @@
+"""Whatever stands on the topics, good documents around it get their events and nothing is lost."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from schemas.record import Headers, Outgoing, header
+from schemas.topics import DOCUMENTS, SIGNATURES
+from tests.integration.deployment import deployed
+from workers.demo import EXAMPLES
+
+TEXTS = [json.loads(line)["text"] for line in (EXAMPLES / "documents.jsonl").read_bytes().splitlines()]
+JSON: Headers = [("content-type", b"application/json")]
+GZIP: Headers = [("content-encoding", b"gzip")]
+_LARGE = json.dumps({"text": "large " * 200_000}).encode()
+
+BAD: list[tuple[str, bytes | None, Headers, str]] = [
+    ("b01", b"\x00\x01\x02not json", [], "not_json"),
+    ("b02", b'{"id": "b02", "text": "tru', [], "not_json"),
+    ("b03", b'{"text": "a"} tail', [], "not_json"),
+    ("b06", b"", [], "empty_value"),
+    ("b07", b"   \n", [], "not_json"),
+    ("b08", b'[{"text": "in a list"}]', [], "invalid_message"),
+    ("b10", b'{"id": "b10"}', [], "no_content"),
+    ("b11", b'{"text": null}', [], "no_content"),
+    ("b12", b'{"text": 5}', [], "invalid_message"),
+    ("b13", b'{"text": "a", "html": "b"}', [], "several_contents"),
+    ("b14", b'{"text": "a", "deep": ' + b"[" * 10_000 + b"]" * 10_000 + b"}", [], "not_json"),
+    ("b17", b'{"text": "\\ud800"}', [], "not_json"),
+    ("b19", b'{"text": "\xff\xfe"}', [], "not_json"),
+    ("b24", b'{"id": "", "text": "a"}', [], "invalid_id"),
+    ("b27", b'{"collection": "No Such", "text": "a"}', [], "invalid_message"),
+    ("b29", b'{"observed_at": "2026-03-02T08:15:00", "text": "a"}', [], "invalid_time"),
+    ("b30", b'{"observed_at": "9999-01-01T00:00:00Z", "text": "a"}', [], "invalid_time"),
+    ("b39", _LARGE, [], "too_large"),
+    ("b41", gzip.compress(b"0" * 10_000_000), GZIP, "decompression_limit"),
+    ("b42", b"\x1f\x8bnot gzip", GZIP, "invalid_message"),
+    ("b43", b"%PDF-1.7", [("content-type", b"application/pdf")], "unsupported_content_type"),
+    ("b46", b'{"raw": "??", "content_type": "text/plain"}', [], "invalid_message"),
+]
+
+
+async def test_f15_bad_records_become_letters_and_hold_nobody_up(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        topic = deployment.settings.topic_prefix + DOCUMENTS.name
+        records = [_good(topic, "before"), Outgoing(topic, b"\xff", None, [])]
+        for number, (name, value, headers, _) in enumerate(BAD):
+            records += [Outgoing(topic, name.encode(), value, headers), _good(topic, f"after-{name}", number // 3)]
+        spaces = json.dumps({"id": "spaces", "text": " \t\n "}).encode()
+        records += [Outgoing(topic, b"spaces", spaces, JSON), _good(topic, "last")]
+        with deployment.worker() as worker:
+            await deployment.send(records)
+            await deployment.drained()
+            assert worker.poll() is None
+        letters = await deployment.letters()
+        told = {(letter.key or b"").decode("latin-1"): letter for letter in letters}
+        assert len(letters) == len(BAD) + 1
+        assert _reason(told["\xff"].headers) == "invalid_id"
+        for name, value, headers, reason in BAD:
+            assert (name, _reason(told[name].headers)) == (name, reason)
+            assert told[name].value == value
+            assert told[name].headers[: len(headers)] == headers
+        events, expected = await deployment.events(), await deployment.oracle()
+        assert {event.event_id for event in events} == {event.event_id for event in expected}
+        assert len(expected) >= len(BAD)
+
+
+async def test_bad_signatures_become_letters(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        documents = deployment.settings.topic_prefix + DOCUMENTS.name
+        signatures = deployment.settings.topic_prefix + SIGNATURES.name
+        with deployment.worker() as worker:
+            await deployment.send([_good(documents, "one")])
+            await deployment.drained()
+            (signed,) = await deployment.read(SIGNATURES.name)
+            value = signed.value or b""
+            bad = {
+                b"default/junk": b"\xc1junk",
+                b"default/two": value,  # the key of another document: compaction would drop the wrong record
+                b"default/one": value.replace(b"standard", b"mystery1", 1),
+            }
+            await deployment.send([Outgoing(signatures, key, text, []) for key, text in bad.items()])
+            await deployment.send([_good(documents, "three")])
+            await deployment.drained()
+            assert worker.poll() is None
+        reasons = {letter.key: _reason(letter.headers) for letter in await deployment.letters()}
+        assert reasons == {
+            b"default/junk": "invalid_signature",
+            b"default/two": "invalid_signature",
+            b"default/one": "other_scheme",
+        }
+        events = await deployment.events()
+        assert [(type(event).__name__, event.newer.id, event.older.id) for event in events] == [  # type: ignore[union-attr]
+            ("ExactDuplicate", "three", "one")
+        ]
+
+
+@pytest.mark.parametrize("size", [5_000_000, 20_000_000])
+async def test_b40_a_document_over_the_limit_is_refused_before_it_is_sent(
+    kafka: str, redis_url: str, tmp_path: Path, size: int
+) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        lines = [json.dumps({"id": "large", "text": "x" * size}), json.dumps({"id": "good", "text": TEXTS[0]})]
+        path = tmp_path / "documents.jsonl"
+        path.write_text("\n".join(lines))
+        done = deployment.run("produce", str(path))
+        assert done.returncode == 65
+        assert b"too_large" in done.stderr
+        assert b"sent 1, refused" in done.stderr
+        assert len(await deployment.read(DOCUMENTS.name)) == 1
+
+
+def _good(topic: str, name: str, number: int = 0) -> Outgoing:
+    """A readable document; a few share one text, fewer than a bucket holds."""
+    return Outgoing(topic, name.encode(), json.dumps({"id": name, "text": TEXTS[number]}).encode(), [])
+
+
+def _reason(headers: Headers) -> str:
+    return (header(headers, "nearstream-dead-reason") or b"").decode()

@@ -1,0 +1,132 @@
+"""The main job on a real Kafka and a real Redis against a single process fed one document at a time."""
+
+import asyncio
+import json
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from schemas.codec import encode_event
+from schemas.events import Event, Retraction
+from schemas.record import Outgoing
+from schemas.topics import DOCUMENTS
+from tests.integration.deployment import Deployment, deployed, stop, until
+from workers.demo import EXAMPLES
+
+LINES = (EXAMPLES / "documents.jsonl").read_bytes().splitlines()
+
+
+def _records(deployment: Deployment, lines: list[bytes]) -> list[Outgoing]:
+    topic = deployment.settings.topic_prefix + DOCUMENTS.name
+    return [Outgoing(topic, json.loads(line)["id"].encode(), line, []) for line in lines]
+
+
+def _ids(events: list[Event]) -> set[str]:
+    return {event.event_id for event in events}
+
+
+def _assert_one_value_for_each_id(events: list[Event]) -> None:
+    """Restated events are the same to the byte, but for what they say of the buckets of that moment."""
+    values = Counter((event.event_id, _value(event)) for event in events)
+    assert len(values) == len(_ids(events))
+
+
+def _value(event: Event) -> bytes:
+    return encode_event(event)
+
+
+async def test_two_workers_say_what_a_single_process_says(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        with deployment.worker(), deployment.worker():
+            await deployment.send(_records(deployment, LINES))
+            await deployment.drained()
+        events, expected = await deployment.events(), await deployment.oracle()
+        assert len(_ids(expected)) > 100
+        assert _ids(events) == _ids(expected)
+        _assert_one_value_for_each_id(events)
+        assert await deployment.letters() == []
+
+
+async def test_a_killed_worker_loses_nothing_and_invents_nothing(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        records = _records(deployment, LINES)
+        with deployment.worker() as steady, deployment.worker() as victim:
+            await deployment.send(records[:100])
+            await until(lambda: _some_events(deployment), 30)
+            victim.kill()
+            await deployment.send(records[100:])
+            with deployment.worker() as successor:
+                await deployment.drained()
+                assert stop(successor) == 0
+            assert stop(steady) == 0
+        events, expected = await deployment.events(), await deployment.oracle()
+        assert _ids(events) == _ids(expected)
+        _assert_one_value_for_each_id(events)
+
+
+@pytest.mark.parametrize("step", ["send", "ack"])
+async def test_f38_a_crash_around_sending_loses_nothing(kafka: str, redis_url: str, tmp_path: Path, step: str) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        await deployment.send(_records(deployment, LINES[:120]))
+        program = str(Path(__file__).with_name("crashing_worker.py"))
+        command = [sys.executable, program, step, "2"]
+        crashed = await asyncio.to_thread(subprocess.run, command, env=deployment.environment, timeout=60, check=False)
+        assert crashed.returncode == 9
+        with deployment.worker():
+            await deployment.drained()
+        events, expected = await deployment.events(), await deployment.oracle()
+        assert _ids(events) == _ids(expected)
+        _assert_one_value_for_each_id(events)
+
+
+async def test_the_whole_input_again_adds_no_event(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        with deployment.worker():
+            await deployment.send(_records(deployment, LINES))
+            await deployment.drained()
+            before = _ids(await deployment.events())
+            await deployment.send(_records(deployment, random.Random(5).sample(LINES, len(LINES))))
+            await deployment.drained()
+        assert _ids(await deployment.events()) == before
+
+
+async def test_a_removed_document_is_retracted_and_never_named_again(
+    kafka: str, redis_url: str, tmp_path: Path
+) -> None:
+    text = json.loads(LINES[0])["text"]
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        topic = deployment.settings.topic_prefix + DOCUMENTS.name
+
+        def named(document_id: str) -> Outgoing:
+            return Outgoing(topic, document_id.encode(), json.dumps({"id": document_id, "text": text}).encode(), [])
+
+        with deployment.worker():
+            await deployment.send([named("a"), named("b")])
+            await deployment.drained()
+            await deployment.send([Outgoing(topic, b"a", None, []), Outgoing(topic, b"unknown", None, [])])
+            await deployment.drained()
+            await deployment.send([named("c")])
+            await deployment.drained()
+        events = await deployment.events()
+        retractions = [event for event in events if isinstance(event, Retraction)]
+        assert [event.document_id for event in retractions] == ["a"] * 4
+        assert len(_ids(list(retractions))) == 1
+        pairs = {(event.newer.id, event.older.id) for event in events if not isinstance(event, Retraction)}
+        assert pairs == {("b", "a"), ("c", "b")}
+
+
+async def test_roles_share_one_group(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        with deployment.worker("sign"), deployment.worker("match"):
+            await deployment.send(_records(deployment, LINES[:60]))
+            await deployment.drained()
+        assert _ids(await deployment.events()) == _ids(await deployment.oracle())
+
+
+async def _some_events(deployment: Deployment) -> bool:
+    await asyncio.sleep(0)
+    return bool(await deployment.events())
