@@ -1,0 +1,99 @@
+"""What holds for the numbers and verdicts of any two texts."""
+
+from datetime import UTC, datetime
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.document import Document
+from schemas.signature import Signature
+from streams.estimate import estimate
+from streams.hashing import HashKey
+from streams.relate import relate
+from streams.scheme import preset
+from streams.signer import Signer
+
+KEY = HashKey.public()
+STANDARD = preset("standard", KEY)
+SIGNER = Signer(STANDARD, KEY)
+LANGUAGE = Random(7)
+VOCABULARY = ["".join(LANGUAGE.choices("etaoinshrdlué東", k=LANGUAGE.randint(1, 9))) for _ in range(2000)]
+
+
+def sign(words: list[str], name: str) -> Signature:
+    return SIGNER.sign(Document(id=name, text=" ".join(words), observed_at=datetime(2026, 3, 2, tzinfo=UTC)))
+
+
+def written(seed: int, count: int) -> list[str]:
+    return Random(seed).choices(VOCABULARY, k=count)
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[list[str], list[str]]:
+    """Two texts made of shared and own stretches, any of them missing, repeated or moved."""
+    stretches = [written(seed, draw(st.integers(1, 200))) for seed in range(draw(st.integers(1, 5)))]
+    orders = [draw(st.lists(st.sampled_from(range(len(stretches))), min_size=1, max_size=6)) for _ in range(2)]
+    one, other = ([word for place in order for word in stretches[place]] for order in orders)
+    return one, other
+
+
+@given(pairs())
+@settings(max_examples=150, deadline=None)
+def test_a_verdict_does_not_depend_on_argument_order(pair: tuple[list[str], list[str]]) -> None:
+    one, other = sign(pair[0], "a"), sign(pair[1], "b")
+    numbers = estimate(one, other)
+    assert numbers == estimate(other, one)
+    here, there = relate(one, other, numbers), relate(other, one, numbers)
+    assert (here.relation, here.rule, here.low_confidence) == (there.relation, there.rule, there.low_confidence)
+    assert here.inner is None or {here.inner, there.inner} == {"newer", "older"}
+
+
+@given(pairs())
+@settings(max_examples=150, deadline=None)
+def test_distance_lies_between_length_difference_and_expected_distance(pair: tuple[list[str], list[str]]) -> None:
+    one, other = sign(pair[0], "a"), sign(pair[1], "b")
+    numbers = estimate(one, other)
+    slack = 1e-6
+    assert abs(one.characters - other.characters) <= numbers.low + slack
+    assert numbers.low <= numbers.distance + slack
+    assert numbers.distance <= numbers.high + slack
+    assert one.digest == other.digest or numbers.high <= numbers.expected + slack
+
+
+@given(pairs())
+@settings(max_examples=100, deadline=None)
+def test_all_shares_and_places_are_inside_their_text(pair: tuple[list[str], list[str]]) -> None:
+    one, other = sign(pair[0], "a"), sign(pair[1], "b")
+    numbers = estimate(one, other)
+    shares = (numbers.order_free, numbers.order_free_longer, numbers.in_order, numbers.order_gap)
+    assert all(0 <= share <= 1 for share in (*shares, numbers.segment_cover, numbers.segment_share, numbers.spread))
+    shorter, longer = (one, other) if one.digest == numbers.shorter_digest else (other, one)
+    for passage in (*numbers.passages, *([numbers.segment] if numbers.segment else [])):
+        assert 0 <= passage.shorter[0] < passage.shorter[1] <= shorter.characters
+        assert 0 <= passage.longer[0] < passage.longer[1] <= longer.characters
+    for share in (numbers.resemblance, numbers.containment_shorter, numbers.containment_longer):
+        assert 0 <= share.low <= share.value + 1e-9
+        assert share.value <= share.high + 1e-9
+
+
+@given(pairs())
+@settings(max_examples=60, deadline=None)
+def test_a_record_and_a_whole_signature_give_the_same_verdict(pair: tuple[list[str], list[str]]) -> None:
+    one, other = sign(pair[0], "a"), sign(pair[1], "b")
+    kept = STANDARD.kept(one), STANDARD.kept(other)
+    assert relate(one, other, estimate(one, other)) == relate(*kept, estimate(*kept))
+
+
+@given(st.integers(0, 2**32), st.integers(0, 600), st.integers(0, 600), st.integers(0, 600), st.integers(0, 600))
+@settings(max_examples=150, deadline=None)
+def test_39_common_words_always_share_an_anchor(seed: int, before: int, after: int, lead: int, tail: int) -> None:
+    latin = [word for word in VOCABULARY if word.isascii()]
+    random = Random(seed)
+    passage = random.choices(latin, k=39)
+    texts = (
+        [*random.choices(latin, k=before), *passage, *random.choices(latin, k=after)],
+        [*random.choices(latin, k=lead), *passage, *random.choices(latin, k=tail)],
+    )
+    one, other = (set(STANDARD.keys(sign(text, "a"), KEY).anchors) for text in texts)
+    assert one & other

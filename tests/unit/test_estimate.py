@@ -1,0 +1,221 @@
+"""The numbers of pairs of texts whose edits are known."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+from msgspec.structs import replace as replace_fields
+from rapidfuzz.distance import Levenshtein
+
+from schemas.document import Document
+from schemas.signature import Signature
+from streams.estimate import Estimate, estimate
+from streams.hashing import HashKey
+from streams.intervals import containment_share, resemblance_share, wilson
+from streams.normalize import normalize
+from streams.relate import relate
+from streams.rules import LdRules
+from streams.scheme import preset
+from streams.signer import Signer
+
+KEY = HashKey.public()
+STANDARD = preset("standard", KEY)
+SIGNER = Signer(STANDARD, KEY)
+LINES = (Path(__file__).parents[2] / "examples" / "documents.jsonl").read_bytes().splitlines()
+TEXTS = {each.id: each.text for each in (msgspec.json.decode(line, type=Document) for line in LINES) if each.text}
+SPEECHES = [TEXTS[name] for name in sorted(TEXTS) if name.startswith("sotu-") and name.count("-") == 2]
+
+
+def sign(text: str, name: str = "a", signer: Signer = SIGNER) -> Signature:
+    return signer.sign(Document(id=name, text=text, observed_at=datetime(2026, 3, 2, tzinfo=UTC)))
+
+
+def of_texts(one: str, other: str) -> Estimate:
+    return estimate(sign(one), sign(other, "b"))
+
+
+def words(seed: int, count: int) -> list[str]:
+    """Words of a made-up language, frequent ones often."""
+    random = Random(seed)
+    language = Random(7)
+    vocabulary = ["".join(language.choices("etaoinshrdlu", k=language.randint(2, 9))) for _ in range(4000)]
+    return [vocabulary[int(4000 * random.random() ** 2)] for _ in range(count)]
+
+
+def plain(text: str) -> str:
+    return normalize(text).data.tobytes().decode()
+
+
+def error(one: str, other: str) -> float:
+    """Of the estimated distance, over the longer length."""
+    one, other = plain(one), plain(other)
+    truth = Levenshtein.distance(one, other)
+    return abs(of_texts(one, other).distance - truth) / max(len(one), len(other))
+
+
+def replaced_characters(text: str, share: float, seed: int) -> str:
+    random = Random(seed)
+    return "".join(random.choice("abcdefghij") if random.random() < share and c != " " else c for c in text)
+
+
+def test_a_record_and_a_whole_signature_give_the_same_numbers() -> None:
+    text = words(1, 900)
+    a, b = sign(" ".join(text)), sign(" ".join([*text[100:], *words(2, 50)]), "b")
+    whole = estimate(a, b)
+    assert estimate(STANDARD.kept(a), b) == whole
+    assert estimate(a, STANDARD.kept(b)) == whole
+    assert estimate(STANDARD.kept(a), STANDARD.kept(b)) == whole
+
+
+def test_thinned_and_direct_signatures_give_equal_numbers() -> None:
+    coarse = Signer(replace(STANDARD, ld=LdRules(rates=(16, 16, 32, 64))), KEY)
+    text = words(3, 400)
+    longer = sign(" ".join([*words(4, 900), *text[:300], *words(5, 600)]), "b")
+    fine, direct = sign(" ".join(text)), sign(" ".join(text), signer=coarse)
+    assert (fine.rate, direct.rate, longer.rate) == (8, 16, 16)
+    assert estimate(fine, longer) == estimate(replace_fields(direct, scheme=longer.scheme), longer)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_passage_put_into_a_longer_text_is_located_within_five_rates(seed: int) -> None:
+    host, passage = words(10 + seed, 3000), words(20 + seed, 300)
+    text = " ".join(passage)
+    start = len(" ".join(host[:1200])) + 1
+    numbers = of_texts(text, " ".join([*host[:1200], *passage, *host[1200:]]))
+    assert numbers.segment is not None
+    assert numbers.segment.longer[0] == pytest.approx(start, abs=5 * numbers.rate)
+    assert numbers.segment.longer[1] == pytest.approx(start + len(text), abs=5 * numbers.rate)
+    assert numbers.segment.shorter[0] <= 5 * numbers.rate
+    assert numbers.passages == (numbers.segment,)
+
+
+def test_distances_of_unrelated_text_block_inserts_and_five_percent_noise_are_within_3_1_and_2_percent() -> None:
+    unrelated = [error(one[:9000], other[:9000]) for one, other in zip(SPEECHES[:6], SPEECHES[6:12], strict=True)]
+    assert sum(unrelated) / len(unrelated) < 0.03
+    block = SPEECHES[3][2000:3500]
+    inserts = [error(text[:9000], f"{text[:4000]} {block} {text[4000:9000]}") for text in SPEECHES[8:14]]
+    assert sum(inserts) / len(inserts) < 0.01
+    noise = [error(plain(text[:9000]), replaced_characters(plain(text[:9000]), 0.05, 1)) for text in SPEECHES[:6]]
+    assert sum(noise) / len(noise) < 0.02
+
+
+def test_the_gate_never_changes_a_verdict() -> None:
+    signatures = [sign(text, name) for name, text in sorted(TEXTS.items())[::4]]
+    stopped = 0
+    for one in signatures:
+        for other in signatures:
+            if one.id >= other.id:
+                continue
+            numbers = estimate(one, other)
+            if numbers.matches or not numbers.common:
+                continue
+            # States of one lineage are aligned whatever they share.
+            aligned = estimate(replace_fields(one, lineage="x"), replace_fields(other, lineage="x"))
+            assert relate(one, other, numbers).relation == relate(one, other, aligned).relation == "unrelated"
+            stopped += 1
+    assert stopped > 100
+
+
+def test_equal_normal_forms_have_distance_zero_however_short() -> None:
+    for text in ("Yes.", "ab", " ".join(words(1, 500))):
+        numbers = of_texts(text, f"  {text.upper()} ")
+        assert (numbers.distance, numbers.low, numbers.high) == (0, 0, 0)
+        assert numbers.resemblance.value == 1
+    assert numbers.kinship > 10
+
+
+def test_texts_without_common_symbols_have_the_distance_of_unrelated_texts() -> None:
+    numbers = of_texts(" ".join(words(1, 400)), " ".join(words(2, 800)))
+    assert numbers.distance == numbers.expected == numbers.high
+    assert (numbers.matches, numbers.segment, numbers.passages) == (0, None, ())
+    assert numbers.kinship == 0
+
+
+def test_inserted_text_costs_its_length() -> None:
+    text = words(1, 700)
+    block = words(2, 60)
+    numbers = of_texts(" ".join(text), " ".join([*text[:300], *block, *text[300:]]))
+    assert numbers.distance == pytest.approx(len(" ".join(block)) + 1, rel=0.02)
+    assert numbers.low <= len(" ".join(block)) + 1 <= numbers.high
+
+
+def test_distances_and_spans_are_characters_whatever_the_width_of_a_character() -> None:
+    table = str.maketrans("etaoinshrdlu", "ετασιωσηρδλυ")
+    text, block = words(1, 1200), words(2, 100)
+    latin = [" ".join(text), " ".join([*text[:500], *block, *text[500:]])]
+    greek = [each.translate(table) for each in latin]
+    numbers = of_texts(*greek)
+    assert numbers.distance == pytest.approx(len(latin[1]) - len(latin[0]), abs=20)
+    assert numbers.passages[-1].longer[1] == pytest.approx(len(greek[1]), abs=5 * numbers.rate)
+    assert numbers.longer_characters == len(greek[1])
+
+
+def test_moved_text_is_common_but_not_in_order() -> None:
+    blocks = [" ".join(words(seed, 200)) for seed in range(30, 36)]
+    numbers = of_texts(" ".join(blocks), " ".join(blocks[3:] + blocks[:3]))
+    assert numbers.order_free > 0.97
+    assert numbers.in_order == pytest.approx(0.5, abs=0.1)
+    # The band of a rearranged text reaches far up, as its distance is too low.
+    assert numbers.high - numbers.distance == pytest.approx(
+        min(0.27 * numbers.longer_characters, numbers.expected - numbers.distance)
+    )
+
+
+def test_scattered_noise_is_read_from_the_survival_of_windows() -> None:
+    text = " ".join(words(1, 1500))
+    numbers = of_texts(text, replaced_characters(text, 0.04, 3))
+    assert numbers.scattered
+    assert numbers.order_free < 0.7
+
+
+def test_at_most_sixteen_passages_come_back_with_the_count_of_the_others() -> None:
+    text = words(1, 2400)
+    edited = text.copy()
+    for place in range(60, 2400, 100):
+        edited[place : place + 8] = words(1000 + place, 8)
+    numbers = of_texts(" ".join(text), " ".join(edited))
+    assert len(numbers.passages) == 16
+    assert numbers.passages_omitted == pytest.approx(9, abs=3)
+    starts = [passage.shorter[0] for passage in numbers.passages]
+    assert starts == sorted(starts)
+
+
+@pytest.mark.parametrize("label", ["standard", "compact"])
+def test_both_layouts_of_ld_signatures_are_read(label: str) -> None:
+    signer = Signer(preset(label, KEY), KEY)
+    text = words(1, 2000)
+    one, other = (sign(" ".join(each), name, signer) for name, each in (("a", text[200:1800]), ("b", text)))
+    numbers = estimate(one, other)
+    assert numbers.order_free > 0.97
+    assert numbers.segment is not None
+    assert numbers.segment.longer[0] == pytest.approx(len(" ".join(text[:200])), abs=5 * numbers.rate)
+
+
+def test_without_an_ld_signature_the_sketch_speaks_alone() -> None:
+    signer = Signer(preset("bands-only", KEY), KEY)
+    text = " ".join(words(1, 300))
+    numbers = estimate(sign(text, "a", signer), sign(f"{text} {text[:200]}", "b", signer))
+    assert numbers.rate == 0
+    assert numbers.mean_resemblance == numbers.resemblance.value > 0.8
+    assert numbers.distance == numbers.expected
+
+
+@pytest.mark.parametrize("change", [{"scheme": "other"}, {"collection": "other"}, {"n_bytes": 0}])
+def test_what_cannot_be_compared_is_refused(change: dict[str, object]) -> None:
+    signature = sign("one two three four five six seven eight nine")
+    with pytest.raises(ValueError, match="expected"):
+        estimate(signature, replace_fields(signature, **change))
+
+
+def test_intervals_are_those_of_wilson() -> None:
+    # Newcombe 1998, table I: 81 of 263, 15 of 148, 0 of 20.
+    assert wilson(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert wilson(15 / 148, 148) == pytest.approx((0.0624, 0.1605), abs=5e-5)
+    assert wilson(0.0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
+    share = resemblance_share(0.898)
+    assert (share.low, share.high) == pytest.approx((0.8333, 0.9394), abs=5e-5)
+    assert resemblance_share(0.0).low == 0.0
+    assert containment_share(0, 0).high == 1.0

@@ -1,0 +1,376 @@
+"""The events of documents that arrive one after another."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import msgspec
+import pytest
+from msgspec import UNSET
+from msgspec.structs import replace as replace_fields
+
+from schemas.codec import decode_event, encode_event
+from schemas.document import Document
+from schemas.events import (
+    Containment,
+    Event,
+    ExactDuplicate,
+    NearDuplicate,
+    Overlap,
+    Retraction,
+    Version,
+    event_id,
+    kind_of,
+)
+from schemas.signature import Origin, Signature
+from streams.hashing import HashKey
+from streams.index import Admission, Admitted, Candidate, IndexLimits, IndexState, Position, Report, Status
+from streams.matcher import SENT_BY_DEFAULT, Arrival, Matcher
+from streams.memory_index import MemoryIndex
+from streams.scheme import Keys, preset
+from streams.signer import Signer
+
+KEY = HashKey.public()
+STANDARD = preset("standard", KEY)
+SIGNER = Signer(STANDARD, KEY)
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def words(seed: int, count: int) -> list[str]:
+    """Words of a made-up language, frequent ones often."""
+    random = Random(seed)
+    language = Random(7)
+    vocabulary = ["".join(language.choices("etaoinshrdlu", k=language.randint(2, 9))) for _ in range(4000)]
+    return [vocabulary[int(4000 * random.random() ** 2)] for _ in range(count)]
+
+
+TEXT = words(1, 1200)
+NEAR = [*TEXT[:600], *words(2, 15), *TEXT[600:]]
+PASSAGE = TEXT[200:500]
+OTHER = words(3, 1200)
+
+
+def sign(name: str, text: list[str] | str, minute: int = 0, **fields: str) -> Signature:
+    text = text if isinstance(text, str) else " ".join(text)
+    return SIGNER.sign(Document(id=name, text=text, observed_at=NOON + timedelta(minutes=minute), **fields))
+
+
+def matcher(**options: object) -> Matcher:
+    return Matcher(MemoryIndex(), STANDARD, KEY, **options)
+
+
+def kinds(events: Sequence[Event]) -> list[str]:
+    return sorted(kind_of(event) for event in events)
+
+
+async def told(signatures: Sequence[Signature], **options: object) -> list[Event]:
+    """All events about documents that arrive in this order."""
+    one = matcher(**options)
+    return [event for signature in signatures for event in await one.match(signature)]
+
+
+@dataclass
+class Scripted:
+    """An index that answers what it is told; it keeps what it was asked."""
+
+    answers: list[Admitted]
+    reported: list[Report] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)
+
+    async def admit(self, batch: Sequence[Admission]) -> Sequence[Admitted]:
+        return self.answers[: len(batch)]
+
+    async def report(self, pairs: Sequence[Report]) -> Sequence[bool]:
+        self.reported.extend(pairs)
+        return [pair.relation not in self.refused for pair in pairs]
+
+    async def look_up(self, keys: Keys, limit: int) -> Sequence[Candidate]:
+        return []
+
+    async def state(self) -> IndexState:
+        return IndexState.READY
+
+
+def candidate(signature: Signature, number: int = 1) -> Candidate:
+    return Candidate(
+        number, STANDARD.kept(signature), 3, 9, 40, by_digest=False, by_lineage=False, in_full_bucket=False
+    )
+
+
+async def test_each_relation_becomes_its_event() -> None:
+    arrivals = [
+        sign("a", TEXT),
+        sign("b", NEAR, 1),
+        sign("c", PASSAGE, 2),
+        sign("d", " ".join(TEXT).upper(), 3),
+        sign("e", OTHER, 4),
+    ]
+    events = await told(arrivals)
+    assert {
+        (event.newer.id, event.older.id): kind_of(event) for event in events if not isinstance(event, Retraction)
+    } == {
+        ("b", "a"): "near_duplicate",
+        ("c", "a"): "containment",
+        ("c", "b"): "containment",
+        ("d", "a"): "exact_duplicate",
+        ("d", "b"): "near_duplicate",
+        ("d", "c"): "containment",
+    }
+    assert all(decode_event(encode_event(event)) == event for event in events)
+
+
+async def test_an_event_names_both_documents_with_all_evidence() -> None:
+    labels = {"lang": "en"}
+    older = replace_fields(
+        sign("a", TEXT, url="https://a.example/x", source="feed"), labels=labels, origin=Origin("t", 3, 9)
+    )
+    newer = sign("b", NEAR, 1)
+    (event,) = await told([older, newer])
+    assert isinstance(event, NearDuplicate)
+    assert event.event_id == event_id(
+        "near_duplicate", "default/a", older.version, "default/b", newer.version, STANDARD.name
+    )
+    assert (event.older.url, event.older.source, event.older.labels) == ("https://a.example/x", "feed", labels)
+    assert (event.older.topic, event.older.partition, event.older.offset) == ("t", 3, 9)
+    assert event.newer.observed_at == NOON + timedelta(minutes=1)
+    assert event.newer.topic is None
+    assert (event.rule, event.thresholds) == ("mean_resemblance", {"mean_resemblance_min": 0.71, "order_gap": 0.2})
+    assert event.confidence == 0.97
+    keys = event.evidence.keys
+    own = STANDARD.keys(newer, KEY)
+    assert (keys.bands_of, keys.anchors_newer) == (25, len(own.anchors))
+    assert keys.anchors_older == len(STANDARD.keys(older, KEY).anchors)
+    assert 0 < keys.anchors <= keys.anchors_older
+    assert event.evidence.distance is not UNSET
+    inserted = newer.characters - older.characters
+    assert event.evidence.distance.low <= inserted <= event.evidence.distance.high
+    assert event.evidence.overlap is not UNSET
+    assert event.evidence.overlap.symbols_newer > event.evidence.overlap.symbols_older
+    assert event.evidence.containment is not UNSET
+    assert event.evidence.containment.older_in_newer == event.evidence.overlap.order_free
+
+
+async def test_arrival_order_never_decides_who_is_newer() -> None:
+    pairs = [
+        (sign("a", TEXT), sign("b", NEAR, 1)),
+        (sign("a", TEXT), sign("b", PASSAGE, 1)),
+        (sign("b", TEXT), sign("a", NEAR)),
+    ]
+    for one, other in pairs:
+        first, second = await told([one, other]), await told([other, one])
+        assert [encode_event(event) for event in first] == [encode_event(event) for event in second]
+        assert len(first) == 1
+
+
+async def test_a_containment_says_which_one_lies_inside_and_where() -> None:
+    start = len(" ".join(TEXT[:200])) + 1
+    for minute, inner in ((1, "newer"), (-1, "older")):
+        (event,) = await told([sign("a", TEXT), sign("b", PASSAGE, minute)])
+        assert isinstance(event, Containment)
+        assert event.inner == inner
+        assert event.place == pytest.approx((start, start + len(" ".join(PASSAGE))), abs=80)
+
+
+async def test_a_new_state_of_a_document_is_a_version_told_once() -> None:
+    events = await told(
+        [sign("a", TEXT, lineage="x"), sign("a", NEAR, 1, lineage="x"), sign("b", OTHER, 2, lineage="x")]
+    )
+    versions = [event for event in events if isinstance(event, Version)]
+    assert len(versions) == len(events) == 2
+    assert [(event.newer.id, event.older.id, event.rule) for event in versions] == [
+        ("a", "a", "same_lineage"),
+        ("b", "a", "same_lineage"),
+    ]
+    grown = len(" ".join(NEAR)) - len(" ".join(TEXT))
+    assert versions[0].added is not UNSET
+    assert versions[0].removed is not UNSET
+    assert versions[0].added - versions[0].removed == grown
+    assert versions[0].removed == pytest.approx(0, abs=5)
+    assert versions[0].confidence == 0.99
+
+
+async def test_a_late_older_state_is_the_older_one() -> None:
+    (event,) = await told([sign("a", TEXT, 5), sign("a", NEAR, 1)])
+    assert isinstance(event, Version)
+    assert (event.newer.characters, event.older.characters) == (len(" ".join(TEXT)), len(" ".join(NEAR)))
+
+
+async def test_an_unchanged_document_makes_no_event_but_its_lineage_does() -> None:
+    assert await told([sign("a", TEXT, lineage="x"), sign("a", TEXT, 1, lineage="x")]) == []
+    (event,) = await told([sign("a", TEXT, lineage="x"), sign("b", TEXT, 1, lineage="x")])
+    assert isinstance(event, ExactDuplicate)
+    assert event.same_lineage
+
+
+async def test_an_overlap_is_counted_but_not_sent_by_default() -> None:
+    pair = [sign("a", [*TEXT[:500], *OTHER[:700]]), sign("b", [*words(4, 700), *TEXT[:500]], 1)]
+    one = matcher()
+    assert [await one.match(signature) for signature in pair] == [[], []]
+    assert one.counts.suppressed == {"overlap": 1}
+    assert one.counts.candidates == {"looked_up": 1, "verified": 1}
+    (event,) = await told(pair, relations=SENT_BY_DEFAULT | {"overlap"})
+    assert isinstance(event, Overlap)
+
+
+async def test_a_small_overlap_is_never_sent() -> None:
+    pair = [sign("a", [*TEXT[:150], *OTHER[:850]]), sign("b", [*words(4, 850), *TEXT[:150]], 1)]
+    one = matcher(relations=SENT_BY_DEFAULT | {"overlap"})
+    assert [await one.match(signature) for signature in pair] == [[], []]
+    assert one.counts.suppressed == {"overlap": 1}
+
+
+async def test_relations_not_asked_for_are_not_sent() -> None:
+    assert await told([sign("a", TEXT), sign("b", NEAR, 1)], relations=frozenset({"version"})) == []
+
+
+async def test_batches_of_any_size_tell_the_same() -> None:
+    signatures = [sign("a", TEXT), sign("b", NEAR, 1), sign("c", PASSAGE, 2), sign("a", OTHER, 3), sign("d", NEAR, 4)]
+    batch = await matcher().match_all([Arrival(each.document_key, each) for each in signatures])
+    assert [event for each in batch for event in each] == await told(signatures)
+
+
+async def test_a_replay_restates_the_same_events() -> None:
+    one = matcher()
+    arrivals = [
+        Arrival(each.document_key, each, Position(0, offset, offset - 1))
+        for offset, each in enumerate([sign("a", TEXT), sign("b", NEAR, 1), sign("a", OTHER, 2), sign("c", NEAR, 3)])
+    ]
+    first = await one.match_all(arrivals)
+    assert [len(each) for each in first] == [0, 1, 1, 1]
+    assert await one.match_all(arrivals) == first
+    assert one.counts.statuses["replayed"] == 4
+
+
+async def test_a_removal_voids_what_was_said() -> None:
+    one = matcher()
+    await one.match_all([Arrival("default/a/x", sign("a/x", TEXT))])
+    gone = Arrival("default/a/x", None, removed_at_ms=1_772_500_000_123)
+    assert (await one.match_all([gone, gone])) == [
+        [
+            Retraction(
+                event_id=event_id("retraction", "default/a/x", "", "", "1772500000123", STANDARD.name),
+                collection="default",
+                scheme=STANDARD.name,
+                document_id="a/x",
+                removed_at=datetime(2026, 3, 3, 1, 6, 40, 123_000, tzinfo=UTC),
+            )
+        ],
+        [],
+    ]
+    assert await one.match(sign("b", NEAR, 1)) == []
+
+
+async def test_a_document_removed_meanwhile_is_not_named() -> None:
+    arriving = sign("b", NEAR, 1)
+    answer = Admitted(Status.NEW, 7, candidates=(candidate(sign("a", TEXT), 3), candidate(sign("c", PASSAGE), 5)))
+    index = Scripted([answer], refused={"near_duplicate"})
+    events = await Matcher(index, STANDARD, KEY).match(arriving)
+    assert kinds(events) == ["containment"]
+    assert [(report.newer, report.older, report.relation) for report in index.reported] == [
+        (7, 3, "near_duplicate"),
+        (7, 5, "containment"),
+    ]
+    assert index.reported[1].event_id == events[0].event_id
+
+
+async def test_reports_name_the_newer_first_whoever_arrived_first() -> None:
+    index = Scripted([Admitted(Status.NEW, 7, candidates=(candidate(sign("a", TEXT, 9), 3),))])
+    await Matcher(index, STANDARD, KEY).match(sign("b", NEAR, 1))
+    assert [(report.newer, report.older) for report in index.reported] == [(3, 7)]
+
+
+@pytest.mark.parametrize("status", [Status.STALE, Status.UNCHANGED])
+async def test_what_is_no_news_makes_no_event(status: Status) -> None:
+    answer = Admitted(status, 7, candidates=(candidate(sign("a", TEXT)),))
+    index = Scripted([answer])
+    assert await Matcher(index, STANDARD, KEY).match(sign("b", NEAR, 1)) == []
+    assert index.reported == []
+
+
+async def test_the_replay_of_an_unchanged_document_makes_no_event() -> None:
+    same = sign("b", NEAR)
+    answer = Admitted(Status.REPLAYED, 7, previous=candidate(same), candidates=(candidate(sign("a", TEXT)),))
+    assert await Matcher(Scripted([answer]), STANDARD, KEY).match(replace_fields(same, observed_at_ms=1)) == []
+
+
+async def test_a_state_named_twice_makes_one_event() -> None:
+    before = candidate(sign("b", TEXT), 3)
+    answer = Admitted(Status.UPDATED, 7, previous=before, candidates=(replace(before, bands=0), before))
+    (event,) = await Matcher(Scripted([answer]), STANDARD, KEY).match(sign("b", NEAR, 1))
+    assert isinstance(event, Version)
+    assert event.evidence.keys.bands == 3
+
+
+async def test_what_was_not_whole_is_named() -> None:
+    near = replace(candidate(replace_fields(sign("a", TEXT), degraded=("z", "charset_replaced"))), in_full_bucket=True)
+    answer = Admitted(Status.NEW, 7, candidates=(near,), full_buckets=2, cut=True)
+    one = Matcher(Scripted([answer]), STANDARD, KEY)
+    (event,) = await one.match(replace_fields(sign("b", NEAR, 1), degraded=("a",)))
+    assert isinstance(event, NearDuplicate)
+    assert event.degraded == ("a", "bucket_overflow", "candidates_capped", "charset_replaced", "z")
+    assert event.low_confidence == ("many_siblings",)
+    assert one.counts.full_buckets == 2
+
+
+async def test_a_whole_candidate_and_a_kept_one_make_the_same_event() -> None:
+    older, newer = sign("a", TEXT), sign("b", NEAR, 1)
+    whole = replace(candidate(older), signature=older)
+    events = [
+        await Matcher(Scripted([Admitted(Status.NEW, 7, candidates=(each,))]), STANDARD, KEY).match(newer)
+        for each in (whole, candidate(older))
+    ]
+    assert events[0] == events[1]
+
+
+async def test_two_collections_never_meet() -> None:
+    assert await told([sign("a", TEXT), sign("b", TEXT, 1, collection="other")]) == []
+
+
+@pytest.mark.parametrize("change", [{"n_bytes": 0}, {"scheme": "other"}])
+async def test_what_has_no_keys_is_never_admitted(change: dict[str, object]) -> None:
+    index = Scripted([])
+    with pytest.raises(ValueError):  # noqa: PT011 - the scheme words it
+        await Matcher(index, STANDARD, KEY).match(replace_fields(sign("a", TEXT), **change))
+
+
+def test_an_arrival_has_its_own_key_and_a_removal_its_time() -> None:
+    with pytest.raises(ValueError, match="document_key"):
+        Arrival("default/b", sign("a", TEXT))
+    with pytest.raises(ValueError, match="removed_at_ms"):
+        Arrival("default/b", None)
+
+
+async def test_digest_matches_survive_a_full_candidate_list() -> None:
+    index = MemoryIndex(IndexLimits(candidates=2))
+    one = Matcher(index, STANDARD, KEY)
+    for number in range(5):
+        await one.match(sign(f"near-{number}", [*TEXT[: 200 * number], *words(number, 9), *TEXT[200 * number :]]))
+    await one.match(sign("same", TEXT))
+    events = await one.match(sign("z", TEXT, 1))
+    assert kinds(events) == ["exact_duplicate", "near_duplicate", "near_duplicate"]
+    assert all(event.degraded == ("candidates_capped",) for event in events if not isinstance(event, Retraction))
+
+
+async def test_later_neighbours_never_hide_an_earlier_owner() -> None:
+    one = matcher()
+    await one.match(sign("owner", TEXT))
+    for number in range(100):
+        await one.match(sign(f"half-{number}", [*TEXT[:800], *words(100 + number, 400)], number))
+    events = await one.match(sign("copy", [*TEXT[:1000], *words(9, 10), *TEXT[1000:]], 200))
+    assert "owner" in [event.older.id for event in events if isinstance(event, NearDuplicate)]
+
+
+async def test_without_an_ld_signature_events_leave_out_its_numbers() -> None:
+    scheme = preset("bands-only", KEY)
+    signer = Signer(scheme, KEY)
+    one = Matcher(MemoryIndex(), scheme, KEY)
+    states = [
+        Document(id="a", text=" ".join(text), observed_at=NOON + timedelta(minutes=m))
+        for m, text in enumerate((TEXT, NEAR))
+    ]
+    events = [event for state in states for event in await one.match(signer.sign(state))]
+    assert kinds(events) == ["version"]
+    told_fields = msgspec.json.decode(encode_event(events[0]))
+    assert set(told_fields["evidence"]) == {"keys", "resemblance"}
+    assert not {"added", "removed"} & set(told_fields)
