@@ -20,7 +20,7 @@ class SettingsError(Exception):
 
 
 def _setting(default: object, help_text: str, *, secret: bool = False) -> Any:  # noqa: ANN401 - as dataclasses.field
-    return field(default=default, metadata={"help": help_text, "secret": secret})
+    return field(default=default, repr=not secret, metadata={"help": help_text, "secret": secret})
 
 
 @dataclass(frozen=True)
