@@ -1,6 +1,6 @@
 """The index contract in dictionaries, for embedded use."""
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -61,7 +61,7 @@ class MemoryIndex:
         self._buckets = Buckets(limits.bucket_cap)
         self._registry: dict[str, int] = {}
         self._states: dict[int, _State] = {}
-        self._removals: dict[tuple[int, int], tuple[int, Admitted]] = {}  # with the last number given until then
+        self._removals: OrderedDict[tuple[int, int], tuple[int, Admitted]] = OrderedDict()  # last number, answer
         self._checkpoints: dict[int, int] = {}
         self._marks: deque[tuple[int, int]] = deque()
         self._latest_ms = 0
@@ -127,9 +127,7 @@ class MemoryIndex:
     def _expire(self, number: int) -> None:
         self._buckets.forget(number)
         state = self._states.pop(number, None)
-        if state is None:
-            return
-        if self._registry.get(state.document_key) == number:
+        if state is not None and self._registry.get(state.document_key) == number:
             del self._registry[state.document_key]
 
     def _put(self, admission: Admission, signature: Signature) -> Admitted:
@@ -219,7 +217,7 @@ class MemoryIndex:
     def _age(self, number: int) -> tuple[int, int]:
         """What a full lineage bucket drops first: removed states, then the longest not observed."""
         state = self._states.get(number)
-        return (0, number) if state is None else (1 + state.signature.observed_at_ms, number)
+        return -1 << 63 if state is None else state.signature.observed_at_ms, number
 
     def _remove(self, admission: Admission) -> Admitted:
         position, place = admission.position, _place(admission.position)
