@@ -59,7 +59,7 @@ def best_segment(alignment: Alignment) -> Segment:
     height = 2 * np.arange(alignment.matches) - alignment.in_longer
     last = int(np.argmax(height - np.minimum.accumulate(height)))
     first = int(np.argmin(height[: last + 1]))
-    return Segment(last - first + 1, _places(alignment, np.array([first]), np.array([last]))[0])
+    return Segment(last - first + 1, _passage(alignment, first, last))
 
 
 def passages(alignment: Alignment, between: Steps) -> tuple[tuple[Passage, ...], int]:
@@ -76,20 +76,19 @@ def passages(alignment: Alignment, between: Steps) -> tuple[tuple[Passage, ...],
         lengths = one[lasts] - one[firsts] + other[lasts] - other[firsts]
         longest = np.sort(np.argsort(-lengths, kind="stable")[:PASSAGES_MAX])
         firsts, lasts = firsts[longest], lasts[longest]
-    return _places(alignment, firsts, lasts), omitted
+    runs = zip(firsts.tolist(), lasts.tolist(), strict=True)
+    return tuple(_passage(alignment, first, last) for first, last in runs), omitted
 
 
-def _places(alignment: Alignment, firsts: NDArray[np.int64], lasts: NDArray[np.int64]) -> tuple[Passage, ...]:
-    """Where the runs of matches from each first to its last stand."""
-    one, other = alignment.starts_shorter, alignment.starts_longer
-    shorter = _spans(alignment.shorter, one[firsts], one[lasts])
-    longer = _spans(alignment.longer, other[firsts], other[lasts])
-    return tuple(map(Passage, shorter, longer))
+def _passage(alignment: Alignment, first: int, last: int) -> Passage:
+    """Where the run of matches from `first` to `last` stands."""
+    return Passage(
+        _span(alignment.shorter, alignment.starts_shorter, first, last),
+        _span(alignment.longer, alignment.starts_longer, first, last),
+    )
 
 
-def _spans(side: Side, firsts: NDArray[np.int64], lasts: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Characters from each first window to the end of the last; positions in bytes where no character is wider."""
-    ends = np.stack((firsts, lasts + WINDOW_BYTES), axis=1)
-    if side.characters != side.n_bytes:
-        ends = np.rint(ends * (side.characters / side.n_bytes)).astype(np.int64)
-    return [(start, end) for start, end in ends.tolist()]
+def _span(side: Side, starts: NDArray[np.int64], first: int, last: int) -> tuple[int, int]:
+    """From one window to the end of another, in characters of average width."""
+    start, end = int(starts[first]), int(starts[last]) + WINDOW_BYTES
+    return round(start * side.characters / side.n_bytes), round(end * side.characters / side.n_bytes)
