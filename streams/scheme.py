@@ -152,8 +152,8 @@ def preset(label: str, key: HashKey, bands: int | None = None, rows: int | None 
     if label not in _PRESETS:
         raise ValueError(f"scheme: one of {', '.join(_PRESETS)} expected, not {label!r}")
     scheme = Scheme(label=label, key_fingerprint=key.fingerprint, **_PRESETS[label])
-    rules = replace(scheme.bands, bands=bands or scheme.bands.bands, rows=rows or scheme.bands.rows)
-    return replace(scheme, bands=rules)
+    wanted = {name: value for name, value in (("bands", bands), ("rows", rows)) if value is not None}
+    return replace(scheme, bands=replace(scheme.bands, **wanted))
 
 
 def _sized(data: bytes) -> bytes:

@@ -1,0 +1,96 @@
+"""Winnowed fingerprints: guarantee, subsets, bounds."""
+
+from random import Random
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from streams.anchors import anchors, run_minima
+from streams.hashing import HashKey
+from streams.normalize import normalize
+from streams.rules import AnchorRules
+from streams.shingles import FeatureHasher
+
+RULES = AnchorRules()
+HASHER = FeatureHasher(HashKey.public(), 64)
+UNBOUND = AnchorRules(max_anchors=1 << 30)
+
+
+def values(size: int, seed: int = 1) -> NDArray[np.uint64]:
+    return np.random.default_rng(seed).integers(0, 2**64, size, dtype=np.uint64)
+
+
+def found(windows: NDArray[np.uint64], run: int = 32, most: int = 1 << 30, spaceless: bool = False) -> set[int]:
+    packed = anchors(windows, spaceless, AnchorRules(run=run, max_anchors=most))
+    return set(np.frombuffer(packed, dtype="<u8").tolist())
+
+
+def anchors_of(text: str) -> set[int]:
+    form = normalize(text)
+    windows = HASHER.anchor_windows(HASHER.features(form), RULES)
+    return set(np.frombuffer(anchors(windows, form.spaceless, RULES), dtype="<u8").tolist())
+
+
+def words(size: int, seed: int) -> list[str]:
+    return [f"w{Random(f'{seed} {number}').randrange(10**6)}" for number in range(size)]
+
+
+@pytest.mark.parametrize("run", [1, 2, 3, 7, 32, 33, 100, 1000])
+@pytest.mark.parametrize("size", [1, 2, 31, 32, 33, 500])
+def test_anchors_are_the_minima_of_all_runs(run: int, size: int) -> None:
+    y = values(size)
+    expected = {min(y[start : start + run].tolist()) for start in range(max(1, size - run + 1))}
+    assert set(run_minima(y, run).tolist()) == found(y, run) == expected
+
+
+def test_no_windows_have_no_anchors() -> None:
+    assert anchors(values(0), False, RULES) == b""
+
+
+def test_anchors_are_ascending() -> None:
+    packed = np.frombuffer(anchors(values(5000), False, RULES), dtype="<u8")
+    assert np.array_equal(packed, np.unique(packed))
+
+
+@pytest.mark.parametrize("run", [2, 5, 32, 64])
+def test_a_larger_window_gives_a_subset(run: int) -> None:
+    y = values(4000)
+    assert found(y, 2 * run) < found(y, run)
+
+
+@pytest.mark.parametrize("size", [9000, 40_000, 500_000])
+def test_there_are_never_more_than_512(size: int) -> None:
+    y = values(size)
+    run = 32
+    while len(found(y, run)) > 512:
+        run *= 2
+    assert run > 32
+    assert found(y, 32, 512) == found(y, run)
+
+
+def test_spaceless_texts_have_twice_the_run() -> None:
+    y = values(3000)
+    assert found(y, 32, spaceless=True) == found(y, 64)
+
+
+def test_repeated_text_collapses() -> None:
+    assert len(anchors_of("one two three four five six seven eight nine " * 300)) <= 9
+
+
+def test_eight_words_give_one_anchor() -> None:
+    assert len(anchors_of("one two three four five six seven eight")) == 1
+    assert anchors_of("one two three four five six seven") == set()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_shared_passage_of_39_words_shares_an_anchor(seed: int) -> None:
+    passage = words(39, seed)
+    first = words(seed * 13, 1000 + seed) + passage + words(200, 2000 + seed)
+    second = words(300, 3000 + seed) + passage + words(seed * 7, 4000 + seed)
+    assert anchors_of(" ".join(first)) & anchors_of(" ".join(second))
+
+
+def test_an_excerpt_shares_an_anchor_with_its_book() -> None:
+    book = words(30_000, 5)
+    assert anchors_of(" ".join(book[9000:11_500])) & anchors_of(" ".join(book))

@@ -1,0 +1,124 @@
+"""From a complete document to its signature."""
+
+import tracemalloc
+from datetime import UTC, datetime, timedelta, timezone
+from random import Random
+
+import msgspec
+import pytest
+
+from schemas.codec import decode_signature, encode_signature
+from schemas.document import Document
+from schemas.signature import Origin
+from streams.hashing import HashKey
+from streams.minhash import resemblance
+from streams.scheme import preset
+from streams.signer import Signer
+
+KEY = HashKey.public()
+OTHER_KEY = HashKey.from_secret(b"another secret of thirty-two bytes")
+SIGNER = Signer(preset("standard", KEY), KEY)
+SEEN = datetime(2026, 3, 2, 6, 35, 0, 123_999, tzinfo=UTC)
+
+
+def document(**fields: object) -> Document:
+    return Document(**({"id": "x", "text": "one two three", "observed_at": SEEN} | fields))
+
+
+def test_a_signature_takes_over_what_the_document_says() -> None:
+    said = {"collection": "news", "url": "https://a.example/x", "lineage": "u", "source": "crawler"}
+    signature = SIGNER.sign(document(labels={"lang": "en"}, **said), Origin("t", 2, 3), ("charset_replaced",))
+    assert {name: getattr(signature, name) for name in said} == said
+    assert (signature.id, signature.labels, signature.origin) == ("x", {"lang": "en"}, Origin("t", 2, 3))
+    assert signature.degraded == ("charset_replaced",)
+    assert signature.scheme == preset("standard", KEY).name
+
+
+@pytest.mark.parametrize("name", ["id", "text", "observed_at"])
+def test_an_incomplete_document_is_refused_by_field(name: str) -> None:
+    with pytest.raises(ValueError, match=f"^{name}: "):
+        SIGNER.sign(document(**{name: None}))
+
+
+def test_a_time_without_zone_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^observed_at: "):
+        SIGNER.sign(document(observed_at=SEEN.replace(tzinfo=None)))
+
+
+@pytest.mark.parametrize(
+    ("observed_at", "milliseconds"),
+    [
+        (SEEN, 1_772_433_300_123),
+        (SEEN.astimezone(timezone(timedelta(hours=9))), 1_772_433_300_123),
+        (datetime(1969, 12, 31, 23, 59, 59, 999_500, tzinfo=UTC), -1),
+    ],
+)
+def test_times_are_whole_milliseconds_since_1970(observed_at: datetime, milliseconds: int) -> None:
+    assert SIGNER.sign(document(observed_at=observed_at)).observed_at_ms == milliseconds
+
+
+@pytest.mark.parametrize(("label", "rate"), [("standard", 8), ("compact", 16), ("bands-only", 0)])
+def test_an_empty_normal_form_is_signed_as_nothing(label: str, rate: int) -> None:
+    signature = Signer(preset(label, KEY), KEY).sign(document(text="… !"))
+    counts = (signature.n_bytes, signature.characters, signature.words, signature.shingles, signature.spaceless)
+    assert counts == (0, 0, 0, 0, False)
+    assert set(signature.sketch) == {0xFF}
+    assert (signature.rate, signature.ld, signature.gaps, signature.anchors) == (rate, b"", b"", b"")
+
+
+def test_the_digest_is_of_the_normal_form_with_the_raw_digest_beside_it() -> None:
+    first, second = SIGNER.sign(document(text="Hello, world")), SIGNER.sign(document(text="hello WORLD"))
+    assert first.digest == second.digest
+    assert first.raw_digest != second.raw_digest
+
+
+def test_lone_surrogates_can_be_signed() -> None:
+    assert SIGNER.sign(document(text="a\ud800b")).words == 2
+
+
+def test_another_key_changes_every_hash() -> None:
+    text = " ".join(map(str, range(300)))
+    first = SIGNER.sign(document(text=text))
+    second = Signer(preset("standard", OTHER_KEY), OTHER_KEY).sign(document(text=text))
+    for name in ("scheme", "digest", "raw_digest", "sketch", "ld", "anchors"):
+        assert getattr(first, name) != getattr(second, name)
+    assert resemblance(first, second) < 0.05
+
+
+def test_a_key_with_another_fingerprint_is_refused() -> None:
+    with pytest.raises(ValueError, match="0d3e89c8"):
+        Signer(preset("standard", KEY), OTHER_KEY)
+
+
+def test_a_signature_survives_the_wire() -> None:
+    signature = SIGNER.sign(document(text="語 " * 50 + "word " * 400))
+    assert decode_signature(encode_signature(signature)) == signature
+
+
+def test_bands_only_leaves_out_the_ld_signature_with_the_anchors() -> None:
+    text = " ".join(map(str, range(300)))
+    whole, part = (Signer(preset(label, KEY), KEY).sign(document(text=text)) for label in ("standard", "bands-only"))
+    assert msgspec.structs.replace(whole, scheme=part.scheme, rate=0, ld=b"", anchors=b"") == part
+
+
+def test_a_former_text_leaves_no_trace_in_the_next_signature() -> None:
+    fresh = Signer(preset("standard", KEY), KEY)
+    expected = fresh.sign(document(text="a b c d e f g h i"))
+    fresh.sign(document(text="z" * 50_000))
+    assert fresh.sign(document(text="a b c d e f g h i")) == expected
+
+
+@pytest.mark.parametrize("text", ["v", "{} ", "語", "e\u0301"])
+def test_scratch_stays_below_100_bytes_a_byte(text: str) -> None:
+    random = Random(1)
+    long = "".join(text.replace("{}", random.choice("abcdefghij")) for _ in range(300_000))
+    size = SIGNER.sign(document(text=long)).n_bytes
+    tracemalloc.start()
+    SIGNER.sign(document(text=long))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 100 * max(size, len(long.encode()))
+
+
+def test_the_implementation_is_named() -> None:
+    assert Signer.implementation in {"numpy", "native"}
