@@ -12,8 +12,9 @@ local SPAN = 2 ^ 36 -- live numbers lie closer together than this
 
 -- prev, partition, offset, observed at + 2^47, version, bands, anchors, keyed hash of the document key
 local RECORD = '>I5I2I6I6c8BI2c12'
--- registry chunk, hash, flags, partition, offset, previous + 1, observed, version, bands, anchors, digest, lineage
-local ADMISSION = '>c4c12BI2I6I6I6c8BI2c8c8'
+-- registry chunk, hash, flags, partition, offset, previous + 1, observed, version, bands, anchors;
+-- then a digest, lineage, bands, anchors: 8 bytes each, chunk and field; then the signature
+local ADMISSION = '>c4c12BI2I6I6I6c8BI2'
 local ADMISSION_SIZE = 64
 local IS_REMOVAL, HAS_POSITION, HAS_LINEAGE = 1, 2, 4
 local ANSWER, CANDIDATE, CANDIDATE_SIZE = '>I2B', '>I5BI2B', 9
@@ -110,14 +111,14 @@ end
 -- Buckets -------------------------------------------------------------------------------------------------
 
 -- Takes what is below the floor out of a chunk.
-local function sweep(c, kind, chunk)
+local function sweep(c, spills, chunk)
   local fields = redis.call('HGETALL', chunk)
   for i = 1, #fields, 2 do
     local field, numbers = fields[i], unpack_numbers(fields[i + 1])
     local count = #numbers
     c.entries = c.entries + count
     -- Behind full heads of an anchor newer numbers may stand: the next admission moves them up.
-    if numbers[1] < c.floor and not (kind == 'a' and count == ANCHOR_HEADS) then
+    if numbers[1] < c.floor and not (spills and count == ANCHOR_HEADS) then
       local first = 1
       while first <= count and numbers[first] < c.floor do first = first + 1 end
       if first > count then
@@ -130,11 +131,11 @@ local function sweep(c, kind, chunk)
 end
 
 -- Living entries of a bucket, oldest first, and whether some had expired; nil for no bucket.
-local function load(c, kind, key)
-  local packed = redis.call('HGET', c.t .. kind .. string.sub(key, 1, 4), string.sub(key, 5))
+local function load(c, kind, chunk, field)
+  local packed = redis.call('HGET', kind.prefix .. chunk, field)
   if not packed then return nil end
-  if kind == 'a' and #packed == 5 * ANCHOR_HEADS and c.spill > 0 then
-    packed = packed .. redis.call('GETRANGE', c.t .. 'w' .. key, -5 * c.spill, -1)
+  if kind.spills and #packed == 5 * ANCHOR_HEADS and c.spill > 0 then
+    packed = packed .. redis.call('GETRANGE', c.t .. 'w' .. chunk .. field, -5 * c.spill, -1)
   end
   local entries = unpack_numbers(packed)
   local count = #entries
@@ -167,8 +168,8 @@ local function oldest(c, entries, own, observed)
   return at
 end
 
-local function add_anchor(c, key, entries, expired, own)
-  local spill = c.t .. 'w' .. key
+local function add_anchor(c, bucket, entries, expired, own)
+  local spill = c.t .. 'w' .. bucket.chunk .. bucket.field
   if not expired and #entries >= ANCHOR_HEADS then
     if c.spill == 0 then return end
     if redis.call('APPEND', spill, pack5(own)) > 10 * c.spill then
@@ -184,19 +185,15 @@ local function add_anchor(c, key, entries, expired, own)
   if expired then
     write_spill(c, spill, #entries > heads and pack_numbers(entries, heads + 1, #entries) or '')
   end
-  redis.call('HSET', c.t .. 'a' .. string.sub(key, 1, 4), string.sub(key, 5), pack_numbers(entries, 1, heads))
+  redis.call('HSET', c.t .. 'a' .. bucket.chunk, bucket.field, pack_numbers(entries, 1, heads))
 end
 
-local function add(c, kind, key, entries, expired, d)
-  if kind == 'a' then return add_anchor(c, key, entries, expired, d.number) end
+local function add(c, kind, chunk, field, entries, d)
   entries[#entries + 1] = d.number
-  if kind == 'l' then
-    if #entries > LINEAGE_CAP then table.remove(entries, oldest(c, entries, d.number, d.observed)) end
-  elseif #entries > BAND_CAP then
-    table.remove(entries, HEADS + 1)
+  if #entries > kind.cap then
+    table.remove(entries, kind.heads > 0 and kind.heads + 1 or oldest(c, entries, d.number, d.observed))
   end
-  local packed = pack_numbers(entries, 1, #entries)
-  redis.call('HSET', c.t .. kind .. string.sub(key, 1, 4), string.sub(key, 5), packed)
+  redis.call('HSET', kind.prefix .. chunk, field, pack_numbers(entries, 1, #entries))
 end
 
 local function tally(seen, entries, own, kind)
@@ -214,34 +211,36 @@ local function tally(seen, entries, own, kind)
   end
 end
 
-local function visit(c, seen, d, kind, key)
-  c.keys = c.keys + 1
-  local letter = kind.letter
-  if d.enters then
-    local chunk = c.t .. letter .. string.sub(key, 1, 4)
-    if redis.call('HSETNX', chunk, string.sub(key, 5), d.packed) == 1 then
-      if c.floor > 1 and string.byte(key, 8) % 16 == 0 then sweep(c, letter, chunk) end
-      return
-    end
+local function visit(c, seen, d, kind, at)
+  local chunk, field = string.sub(d.blob, at, at + 3), string.sub(d.blob, at + 4, at + 7)
+  if d.enters and redis.call('HSETNX', kind.prefix .. chunk, field, d.packed) == 1 then
+    if c.floor > 1 and string.byte(field, 4) % 16 == 0 then sweep(c, kind.spills, kind.prefix .. chunk) end
+    return
   end
-  local entries, expired = load(c, letter, key)
+  local entries, expired = load(c, kind, chunk, field)
   if not entries then return end
   tally(seen, entries, d.number, kind)
-  if d.enters then add(c, letter, key, entries, expired, d) end
+  if not d.enters then return end
+  if kind.spills then
+    add_anchor(c, {chunk = chunk, field = field}, entries, expired, d.number)
+  else
+    add(c, kind, chunk, field, entries, d)
+  end
 end
 
 -- What the buckets held as of d.number; with d.enters the number is added to them.
 local function gather(c, d)
   local seen = {counts = {}, flags = {}, full = 0, beyond = false}
-  local kinds, at = c.kinds, ADMISSION_SIZE + 1
-  visit(c, seen, d, kinds.digest, d.digest)
-  if bit.band(d.flags, HAS_LINEAGE) > 0 then visit(c, seen, d, kinds.lineage, d.lineage) end
+  local band, anchor, at = c.kinds.band, c.kinds.anchor, ADMISSION_SIZE + 1
+  c.keys = c.keys + 2 + d.bands + d.anchors
+  visit(c, seen, d, c.kinds.digest, ADMISSION_SIZE - 15)
+  if bit.band(d.flags, HAS_LINEAGE) > 0 then visit(c, seen, d, c.kinds.lineage, ADMISSION_SIZE - 7) end
   for _ = 1, d.bands do
-    visit(c, seen, d, kinds.band, string.sub(d.blob, at, at + 7))
+    visit(c, seen, d, band, at)
     at = at + 8
   end
   for _ = 1, d.anchors do
-    visit(c, seen, d, kinds.anchor, string.sub(d.blob, at, at + 7))
+    visit(c, seen, d, anchor, at)
     at = at + 8
   end
   return seen
@@ -361,7 +360,7 @@ end
 local function register(c, d)
   local chunk = c.t .. 'i' .. d.chunk
   local is_new = redis.call('HSET', chunk, string.sub(d.doc, 5), d.packed) == 1
-  if is_new and c.floor > 1 and string.byte(d.doc, 12) % 16 == 0 then sweep(c, 'i', chunk) end
+  if is_new and c.floor > 1 and string.byte(d.doc, 12) % 16 == 0 then sweep(c, false, chunk) end
 end
 
 local function store(c, d, current)
@@ -488,10 +487,10 @@ local function begin(m, epoch, cap, limit)
     states = {}, wanted = {}, checkpoints = {}, keys = 0, entries = 0, reads = 0,
   }
   c.kinds = {
-    digest = {letter = 'x', heads = HEADS, cap = BAND_CAP, weight = 0, bits = BY_DIGEST},
-    lineage = {letter = 'l', heads = 0, cap = LINEAGE_CAP, weight = 0, bits = BY_LINEAGE},
-    band = {letter = 'b', heads = HEADS, cap = BAND_CAP, weight = 65536, bits = 0},
-    anchor = {letter = 'a', heads = ANCHOR_HEADS, cap = cap, weight = 1, bits = 0},
+    digest = {prefix = c.t .. 'x', heads = HEADS, cap = BAND_CAP, weight = 0, bits = BY_DIGEST},
+    lineage = {prefix = c.t .. 'l', heads = 0, cap = LINEAGE_CAP, weight = 0, bits = BY_LINEAGE},
+    band = {prefix = c.t .. 'b', heads = HEADS, cap = BAND_CAP, weight = 65536, bits = 0},
+    anchor = {prefix = c.t .. 'a', heads = ANCHOR_HEADS, cap = cap, weight = 1, bits = 0, spills = true},
   }
   return c
 end
@@ -547,7 +546,7 @@ end
 
 local function parse_admission(c, blob)
   local d = {blob = blob}
-  d.chunk, d.doc, d.flags, d.partition, d.offset, d.previous, d.observed, d.version, d.bands, d.anchors, d.digest, d.lineage =
+  d.chunk, d.doc, d.flags, d.partition, d.offset, d.previous, d.observed, d.version, d.bands, d.anchors =
     struct.unpack(ADMISSION, blob)
   d.previous = d.previous - 1
   d.position = bit.band(d.flags, HAS_POSITION) > 0
