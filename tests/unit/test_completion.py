@@ -16,7 +16,7 @@ PAGE = "https://a.example/x"
 
 
 def completed(key: bytes | None = None, **fields: object) -> Document:
-    return complete(Document(**{"text": "some text", **fields}), Bounds(), TIMESTAMP_MS, key)  # type: ignore[arg-type] - fields by name
+    return complete(Document(**{"text": "some text", **fields}), Bounds(), TIMESTAMP_MS, key)  # type: ignore[arg-type]
 
 
 def refusal(document: Document, timestamp_ms: int | None = TIMESTAMP_MS, bounds: Bounds | None = None) -> Reason:

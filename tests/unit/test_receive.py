@@ -475,9 +475,9 @@ def test_headers_add_no_field_to_a_json_document() -> None:
 def broken_documents() -> list[tuple[bytes, Headers]]:
     """Records that are refused, a planted phrase in a different place of each."""
     wrong: list[dict[str, object]] = [
-        *({name: {PLANTED: PLANTED}} for name in Document.__struct_fields__),
-        *({name: [PLANTED]} for name in Document.__struct_fields__),
-        *({name: PLANTED + "\n"} for name in ("id", "lineage", "collection", "source", "observed_at")),
+        *[dict[str, object]({name: {PLANTED: PLANTED}}) for name in Document.__struct_fields__],
+        *[dict[str, object]({name: [PLANTED]}) for name in Document.__struct_fields__],
+        *[dict[str, object]({name: PLANTED + "\n"}) for name in ("id", "lineage", "collection", "source", "observed_at")],
         {"url": PLANTED * 300},
         {"content_type": PLANTED * 20},
         {"labels": {PLANTED: "x"}},

@@ -1,0 +1,336 @@
+"""Offsets move only when every result of a batch is delivered."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka.errors import (
+    KafkaConnectionError,
+    KafkaTimeoutError,
+    MessageSizeTooLargeError,
+    NotEnoughReplicasError,
+    NotLeaderForPartitionError,
+    TopicAuthorizationFailedError,
+)
+
+from schemas.record import Headers, Outgoing, Record
+from streams.index import IndexBehindError, IndexLostError, IndexUnavailableError
+from workers import delivery
+from workers.delivery import Delivery, OutageTooLongError
+
+
+def event(offset: int, partition: int = 0, headers: Headers | None = None, timestamp: float = 1.0) -> SimpleNamespace:
+    """A record as Faust hands it on."""
+    message = SimpleNamespace(
+        topic="in", partition=partition, offset=offset, timestamp=timestamp, key=b"k", value=b"%d" % offset
+    )
+    message.headers = headers
+    return SimpleNamespace(message=message)
+
+
+@dataclass
+class Stream:
+    """Stands in for Faust's stream: batches in, acknowledgements noted."""
+
+    batches: list[list[Any]]
+    journal: list[str]
+    asked: list[tuple[int, float]] = field(default_factory=list)
+
+    async def noack_take(self, most: int, within: float) -> AsyncIterator[list[Any]]:
+        self.asked.append((most, within))
+        for batch in self.batches:
+            yield batch
+
+    async def ack(self, acknowledged: SimpleNamespace) -> None:
+        self.journal.append(f"ack {acknowledged.message.partition}/{acknowledged.message.offset}")
+
+
+@dataclass
+class Broker:
+    """Stands in for Faust's producer; `outcomes`: the error of each sending in turn, True: none, None: not yet."""
+
+    journal: list[str]
+    outcomes: list[Exception | bool | None] = field(default_factory=list)
+    sent: list[tuple[object, ...]] = field(default_factory=list)
+    waiting: list[asyncio.Future[None]] = field(default_factory=list)
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    refuses: Exception | None = None
+
+    async def send(
+        self, topic: str, key: bytes, value: bytes, partition: None, timestamp: float | None, headers: Headers
+    ) -> asyncio.Future[None]:
+        if self.refuses is not None:
+            raise self.refuses
+        self.journal.append(f"send {value.decode()}")
+        self.sent.append((topic, key, value, partition, timestamp, headers))
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        outcome = self.outcomes.pop(0) if self.outcomes else True
+        if isinstance(outcome, Exception):
+            future.set_exception(outcome)
+        elif outcome:
+            future.set_result(None)
+        else:
+            self.waiting.append(future)
+            self.arrived.set()
+        return future
+
+
+@dataclass
+class Bench:
+    """A loop over batches of two partitions, with everything that happens in one journal."""
+
+    outcomes: list[Exception | bool | None] = field(default_factory=list)
+    batches: list[list[Any]] = field(default_factory=lambda: [[event(7), event(3, 1), event(8)]])
+    outage_seconds: float = 900
+    journal: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.broker = Broker(self.journal, self.outcomes)
+        self.stream = Stream(self.batches, self.journal)
+
+    async def run(self, decide: Callable[[Sequence[Record]], Any] | None = None) -> None:
+        app: Any = SimpleNamespace(producer=self.broker)
+        await Delivery(app, 100, self.outage_seconds).run(self.stream, decide or echo)
+
+    @property
+    def acknowledged(self) -> list[str]:
+        return [line for line in self.journal if line.startswith("ack")]
+
+
+async def echo(records: Sequence[Record]) -> list[Outgoing]:
+    """One result for each record, of the same value."""
+    return [Outgoing("out", record.key, record.value, []) for record in records]
+
+
+async def turns(count: int = 20) -> None:
+    """Lets everything that is ready run."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_a_batch_is_acked_only_after_every_delivery() -> None:
+    bench = Bench(outcomes=[None, None, None])
+    running = asyncio.create_task(bench.run())
+    await bench.broker.arrived.wait()
+    await turns()
+    assert bench.journal == ["send 7", "send 3", "send 8"]
+    for confirmed in bench.broker.waiting[1:]:
+        confirmed.set_result(None)
+    await turns()
+    assert bench.acknowledged == []
+    bench.broker.waiting[0].set_result(None)
+    await running
+    assert bench.acknowledged == ["ack 0/7", "ack 1/3", "ack 0/8"]
+
+
+async def test_the_next_batch_starts_when_the_last_one_is_acked() -> None:
+    bench = Bench(batches=[[event(1), event(2)], [event(3)]])
+    await bench.run()
+    assert bench.journal == ["send 1", "send 2", "ack 0/1", "ack 0/2", "send 3", "ack 0/3"]
+    assert bench.stream.asked == [(100, delivery.BATCH_WAIT_SECONDS)]
+
+
+async def test_a_batch_without_results_is_acked() -> None:
+    async def nothing(records: Sequence[Record]) -> list[Outgoing]:
+        return []
+
+    bench = Bench()
+    await bench.run(nothing)
+    assert bench.journal == ["ack 0/7", "ack 1/3", "ack 0/8"]
+
+
+@pytest.mark.parametrize("error", [MessageSizeTooLargeError(), TopicAuthorizationFailedError(), ValueError("bug")])
+@pytest.mark.parametrize("place", [0, 1, 2])
+async def test_a_failed_delivery_acks_nothing(error: Exception, place: int) -> None:
+    outcomes: list[Exception | bool | None] = [True, True, True]
+    outcomes[place] = error
+    bench = Bench(outcomes=outcomes)
+    with pytest.raises(type(error)):
+        await bench.run()
+    assert bench.acknowledged == []
+    assert len(bench.broker.sent) == 3
+
+
+async def test_a_record_that_the_producer_does_not_take_acks_nothing() -> None:
+    bench = Bench()
+    bench.broker.refuses = MessageSizeTooLargeError()
+    with pytest.raises(MessageSizeTooLargeError):
+        await bench.run()
+    assert bench.journal == []
+
+
+@pytest.mark.parametrize(
+    "error", [KafkaTimeoutError(), NotLeaderForPartitionError(), NotEnoughReplicasError(), KafkaConnectionError()]
+)
+async def test_a_retriable_failure_sends_the_whole_batch_again(error: Exception) -> None:
+    bench = Bench(outcomes=[True, error, True])
+    await bench.run()
+    once = ["send 7", "send 3", "send 8"]
+    assert bench.journal == [*once, *once, "ack 0/7", "ack 1/3", "ack 0/8"]
+    assert bench.broker.sent[:3] == bench.broker.sent[3:]
+
+
+async def test_a_batch_is_decided_once_however_often_it_is_sent() -> None:
+    decided = []
+
+    async def noted(records: Sequence[Record]) -> list[Outgoing]:
+        decided.append([record.offset for record in records])
+        return await echo(records)
+
+    await Bench(outcomes=[KafkaTimeoutError()]).run(noted)
+    assert decided == [[7, 3, 8]]
+
+
+async def test_a_bug_acks_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(records: Sequence[Record]) -> list[Outgoing]:
+        raise ZeroDivisionError
+
+    bench = Bench(batches=[[event(7), event(3, 1), event(9)], [event(10)]])
+    with pytest.raises(ZeroDivisionError):
+        await bench.run(broken)
+    assert bench.journal == []
+    assert "in 0 offsets 7-9, in 1 offsets 3-3" in caplog.text
+
+
+async def test_a_bug_after_good_batches_leaves_these_acked() -> None:
+    async def broken_at_9(records: Sequence[Record]) -> list[Outgoing]:
+        if records[0].offset == 9:
+            raise ZeroDivisionError
+        return await echo(records)
+
+    bench = Bench(batches=[[event(8)], [event(9)]])
+    with pytest.raises(ZeroDivisionError):
+        await bench.run(broken_at_9)
+    assert bench.journal == ["send 8", "ack 0/8"]
+
+
+async def test_an_index_that_is_behind_is_no_outage() -> None:
+    async def behind(records: Sequence[Record]) -> list[Outgoing]:
+        raise IndexBehindError(0, 5)
+
+    bench = Bench()
+    with pytest.raises(IndexBehindError):
+        await bench.run(behind)
+    assert bench.journal == []
+
+
+@pytest.mark.parametrize("error", [IndexUnavailableError("away"), IndexLostError("emptied"), KafkaTimeoutError("away")])
+async def test_an_outage_pauses_and_retries(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    left = [error, error]
+
+    async def away_twice(records: Sequence[Record]) -> list[Outgoing]:
+        if left:
+            raise left.pop()
+        return await echo(records)
+
+    bench = Bench()
+    with caplog.at_level(logging.WARNING):
+        await bench.run(away_twice)
+    assert bench.journal == ["send 7", "send 3", "send 8", "ack 0/7", "ack 1/3", "ack 0/8"]
+    assert [record.getMessage().split(":")[0].split(" after")[0] for record in caplog.records] == [
+        "outage",
+        "outage over",
+    ]
+
+
+async def test_an_outage_beyond_its_limit_ends_the_worker_and_acks_nothing() -> None:
+    async def away(records: Sequence[Record]) -> list[Outgoing]:
+        raise IndexUnavailableError("Redis at h:6379")
+
+    bench = Bench(outage_seconds=0.01)
+    with pytest.raises(OutageTooLongError, match=r"Redis at h:6379: away for 0\.01 s"):
+        await bench.run(away)
+    assert bench.journal == []
+
+
+async def test_a_lost_index_is_waited_for_without_limit() -> None:
+    left = [IndexLostError("emptied")] * 2
+
+    async def lost(records: Sequence[Record]) -> list[Outgoing]:
+        if left:
+            raise left.pop()
+        return []
+
+    bench = Bench(outage_seconds=0.01)
+    await bench.run(lost)
+    assert len(bench.acknowledged) == 3
+
+
+async def test_a_limit_of_zero_waits_for_ever() -> None:
+    left = [IndexUnavailableError("away")] * 2
+
+    async def away(records: Sequence[Record]) -> list[Outgoing]:
+        if left:
+            raise left.pop()
+        return []
+
+    bench = Bench(outage_seconds=0)
+    await bench.run(away)
+    assert len(bench.acknowledged) == 3
+
+
+async def test_a_broker_that_confirms_nothing_is_an_outage(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(delivery, "UNCONFIRMED_SECONDS", 0.01)
+    bench = Bench(outcomes=[True, None, True], outage_seconds=0.02)
+    with pytest.raises(OutageTooLongError):
+        await bench.run()
+    assert bench.acknowledged == []
+    assert "Kafka has not confirmed 1 records" in caplog.text
+
+
+async def test_a_broker_that_confirms_late_ends_the_outage(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(delivery, "UNCONFIRMED_SECONDS", 0.01)
+    bench = Bench(outcomes=[True, True, None])
+    running = asyncio.create_task(bench.run())
+    async with asyncio.timeout(10):
+        while "not confirmed" not in caplog.text:
+            await asyncio.sleep(0.001)
+    assert bench.acknowledged == []
+    bench.broker.waiting[0].set_result(None)
+    await running
+    assert len(bench.acknowledged) == 3
+    assert len(bench.broker.sent) == 3
+
+
+async def test_a_record_is_read_as_it_was_sent() -> None:
+    seen: list[Record] = []
+
+    async def noted(records: Sequence[Record]) -> list[Outgoing]:
+        seen.extend(records)
+        return []
+
+    headers: Headers = [("a", b"1"), ("b", None), ("a", b"\xff")]
+    bench = Bench(batches=[[event(7, 2, headers, 1_772_439_300.0009999), event(8, 2, None, 1_772_439_300.001)]])
+    await bench.run(noted)
+    assert seen == [
+        Record("in", 2, 7, 1_772_439_300_001, b"k", b"7", headers),
+        Record("in", 2, 8, 1_772_439_300_001, b"k", b"8", []),
+    ]
+
+
+async def test_a_result_is_sent_as_it_was_decided() -> None:
+    headers: Headers = [("a", b"1"), ("b", None), ("a", b"2")]
+
+    async def two(records: Sequence[Record]) -> list[Outgoing]:
+        return [Outgoing("out", None, b"", headers, 1_772_439_300_001), Outgoing("out", b"k", b"v", [])]
+
+    bench = Bench()
+    await bench.run(two)
+    assert bench.broker.sent == [
+        ("out", None, b"", None, 1_772_439_300.001, headers),
+        ("out", b"k", b"v", None, None, []),
+    ]
+
+
+def test_pauses_double_up_to_five_seconds_each_a_fifth_shorter_or_longer() -> None:
+    pauses = delivery._pauses()
+    for expected in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0):
+        assert 0.8 * expected <= next(pauses) <= 1.2 * expected

@@ -1,0 +1,398 @@
+"""What matching makes of each record of `signatures`."""
+
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import msgspec
+import pytest
+
+from schemas.codec import SIGNATURE_MAX_BYTES, decode_event, encode_signature
+from schemas.dead_letter import Payload
+from schemas.document import Document
+from schemas.events import (
+    Containment,
+    Event,
+    ExactDuplicate,
+    NearDuplicate,
+    Rearranged,
+    Retraction,
+    Version,
+    event_id,
+)
+from schemas.record import Headers, Outgoing, Record, header
+from schemas.signature import Origin, Signature
+from schemas.topics import EVENT_TOPICS
+from streams.completion import Bounds, milliseconds
+from streams.hashing import HashKey
+from streams.matcher import Matcher
+from streams.memory_index import MemoryIndex
+from streams.scheme import preset
+from streams.signer import Signer
+from workers.letters import Letters
+from workers.matching import Matching, SignatureTopic
+
+KEY = HashKey.public()
+SCHEME = preset("standard", KEY)
+SIGNER = Signer(SCHEME, KEY)
+TIME = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
+WORDS = [f"{a}{b}{c}" for a in ("bru", "ka", "lo", "mi", "ste") for b in ("na", "ri", "to", "wel") for c in "dklmnrst"]
+
+
+def prose(seed: int, words: int = 400) -> str:
+    return " ".join(Random(seed).choices(WORDS, k=words))
+
+
+def edited(text: str, every: int = 60) -> str:
+    """A few words of it exchanged."""
+    return " ".join("other" if at % every == every - 1 else word for at, word in enumerate(text.split()))
+
+
+def swapped(text: str) -> str:
+    """Its halves in the other order."""
+    words = text.split()
+    return " ".join(words[len(words) // 2 :] + words[: len(words) // 2])
+
+
+def signed(document_id: str, text: str, minutes: int = 0, lineage: str | None = None) -> Signature:
+    observed_at = TIME + timedelta(minutes=minutes)
+    document = Document(id=document_id, text=text, collection="news", observed_at=observed_at, lineage=lineage)
+    return SIGNER.sign(document, Origin("nearstream.documents.v1", 0, minutes))
+
+
+def record(
+    value: Signature | bytes | None, offset: int = 0, key: bytes | None = None, headers: Headers | None = None
+) -> Record:
+    """A record of `signatures` a day after `TIME`, under its right key unless told."""
+    if isinstance(value, Signature):
+        key, value = value.document_key.encode() if key is None else key, encode_signature(value)
+    timestamp_ms = milliseconds(TIME + timedelta(days=1))
+    return Record("nearstream.signatures.v1", 0, offset, timestamp_ms, key, value, headers or [])
+
+
+@dataclass
+class Topic:
+    """The topic of signatures as a list of records; offsets are places in it."""
+
+    records: list[Record] = field(default_factory=list)
+    committed_offset: int = -1
+    asked: list[set[int]] = field(default_factory=list)
+    reads: list[tuple[int, int, int]] = field(default_factory=list)
+
+    async def committed(self, partitions: Iterable[int]) -> dict[int, int]:
+        self.asked.append(set(partitions))
+        return dict.fromkeys(self.asked[-1], self.committed_offset)
+
+    async def read_range(self, partition: int, start: int, end: int) -> AsyncIterator[Record]:
+        self.reads.append((partition, start, end))
+        for each in self.records[start:end]:
+            yield each
+
+
+class Emptied(MemoryIndex):
+    """An index that can lose everything."""
+
+    def empty(self) -> None:
+        super().__init__()
+
+
+def matching(topic: Topic | None = None, index: MemoryIndex | None = None) -> Matching:
+    topic = topic or Topic()
+    return Matching(
+        Matcher(index or MemoryIndex(), SCHEME, KEY),
+        SCHEME,
+        Bounds(),
+        "p.",
+        Letters("p.nearstream.dead-letters.v1", "nearstream/0 match", Payload.FULL),
+        SignatureTopic(topic.committed, topic.read_range),
+    )
+
+
+async def decided(*values: Signature | bytes | None) -> list[Outgoing]:
+    return await matching().decide([record(value, offset) for offset, value in enumerate(values)])
+
+
+def event(sent: Outgoing) -> Event:
+    assert sent.value is not None
+    return decode_event(sent.value)
+
+
+async def refusal(bad: Record) -> str:
+    """The reason of the dead letter that comes of this record, its good neighbours being unharmed."""
+    text = prose(1)
+    before, after = record(signed("before", text)), record(signed("after", text, 1), 2)
+    letter, said = sorted(
+        await matching().decide([before, bad._replace(offset=1), after]),
+        key=lambda sent: "dead-letters" not in sent.topic,
+    )
+    assert isinstance(event(said), ExactDuplicate)
+    assert (letter.topic, letter.key, letter.value) == ("p.nearstream.dead-letters.v1", bad.key, bad.value)
+    assert header(letter.headers, "nearstream-dead-stage") == b"match"
+    return (header(letter.headers, "nearstream-dead-reason") or b"").decode()
+
+
+@pytest.mark.parametrize("value", [b"", b"garbage", b"\xc1", b"\x80", b"{}", b"\x93\x01\x02\x03", b"\xdc\xff\xff"])
+async def test_b61_what_is_no_signature_is_a_dead_letter(value: bytes) -> None:
+    assert await refusal(record(value, key=b"news/x")) == "invalid_signature"
+
+
+@pytest.mark.parametrize("cut", [1, 3, 40, 300, -1])
+async def test_b61_a_truncated_signature_is_a_dead_letter(cut: int) -> None:
+    assert await refusal(record(encode_signature(signed("x", prose(2)))[:cut], key=b"news/x")) == "invalid_signature"
+
+
+async def test_b61_a_signature_with_too_few_fields_is_a_dead_letter() -> None:
+    fields = msgspec.msgpack.decode(encode_signature(signed("x", prose(2))))
+    assert await refusal(record(msgspec.msgpack.encode(fields[:15]), key=b"news/x")) == "invalid_signature"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sketch": b""},
+        {"sketch": b"\0" * 511},
+        {"digest": b"short"},
+        {"raw_digest": b"\0" * 17},
+        {"ld": b"\0\0\0"},
+        {"gaps": b"\x01"},
+        {"rate": 3},
+        {"anchors": b"\0" * 7},
+        {"anchors": b"\0" * 16},
+        {"n_bytes": -1},
+        {"n_bytes": 0},
+        {"collection": "NEWS"},
+        {"id": "a\nb"},
+        {"labels": {"Lang": "x"}},
+        {"url": "x" * 4097},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+async def test_b61_wrong_lengths_and_fields_inside_are_a_dead_letter(change: dict[str, object]) -> None:
+    spoiled = msgspec.structs.replace(signed("x", prose(2)), **change)
+    assert await refusal(record(spoiled)) == "invalid_signature"
+
+
+async def test_b62_a_value_over_128_kib_is_a_dead_letter() -> None:
+    huge = msgspec.structs.replace(signed("x", prose(2)), degraded=("y" * SIGNATURE_MAX_BYTES,))
+    assert await refusal(record(huge)) == "invalid_signature"
+
+
+async def test_b63_a_signature_of_another_scheme_or_key_is_a_dead_letter() -> None:
+    elsewhere = HashKey.from_secret(b"another secret of at least 32 bytes")
+    document = Document(id="x", text=prose(2), observed_at=TIME)
+    for key, label in ((elsewhere, "standard"), (KEY, "compact")):
+        assert await refusal(record(Signer(preset(label, key), key).sign(document))) == "other_scheme"
+
+
+@pytest.mark.parametrize("key", [b"news/y", b"mail/x", b"x", b"", b"\xff", None])
+async def test_b64_a_record_under_the_key_of_another_document_is_a_dead_letter(key: bytes | None) -> None:
+    value = encode_signature(signed("x", prose(2)))
+    assert await refusal(record(value, key=key)) == "invalid_signature"
+
+
+@pytest.mark.parametrize("observed_at_ms", [-1, milliseconds(TIME + timedelta(days=2)) + 1, 2**62, 2**63])
+async def test_b65_a_time_out_of_bounds_is_a_dead_letter(observed_at_ms: int) -> None:
+    dated = msgspec.structs.replace(signed("x", prose(2)), observed_at_ms=observed_at_ms)
+    assert await refusal(record(dated)) == "invalid_signature"
+
+
+async def test_b65_a_record_from_the_far_future_cannot_carry_a_time_that_no_calendar_holds() -> None:
+    dated = msgspec.structs.replace(signed("x", prose(2)), observed_at_ms=2**61)
+    assert await refusal(record(dated)._replace(timestamp_ms=2**62)) == "invalid_signature"
+
+
+async def test_an_exact_duplicate_goes_to_its_topic_under_the_key_of_the_newer() -> None:
+    (sent,) = await decided(signed("a", prose(1)), signed("b", prose(1).upper(), 5))
+    said = event(sent)
+    assert isinstance(said, ExactDuplicate)
+    assert (sent.topic, sent.key, sent.timestamp_ms) == ("p.nearstream.near-duplicates.v1", b"news/b", None)
+    assert (said.newer.id, said.older.id) == ("b", "a")
+    assert said.newer.offset == 5
+
+
+async def test_the_newer_one_is_so_by_its_time_whichever_came_first() -> None:
+    (sent,) = await decided(signed("b", prose(1), 5), signed("a", prose(1)))
+    said = event(sent)
+    assert isinstance(said, ExactDuplicate)
+    assert (sent.key, said.newer.id) == (b"news/b", "b")
+
+
+async def test_every_relation_goes_to_the_topic_that_the_table_says() -> None:
+    text = prose(1)
+    page = "https://a.example/x"
+    cases: list[tuple[type[Event], str, Signature, Signature]] = [
+        (ExactDuplicate, "near-duplicates", signed("a", text), signed("b", text, 1)),
+        (NearDuplicate, "near-duplicates", signed("a", text), signed("b", edited(text), 1)),
+        (Containment, "containments", signed("a", text), signed("b", f"{text} {prose(2, 600)}", 1)),
+        (Version, "versions", signed("a", text, lineage=page), signed("b", edited(text), 1, lineage=page)),
+        (Rearranged, "overlaps", signed("a", text), signed("b", swapped(text), 1)),
+    ]
+    for kind, topic, older, newer in cases:
+        (sent,) = await decided(older, newer)
+        assert type(event(sent)) is kind
+        assert (sent.topic, sent.key) == (f"p.nearstream.{topic}.v1", b"news/b")
+
+
+async def test_an_event_carries_the_headers_of_cloudevents_and_the_trace() -> None:
+    first = record(signed("a", prose(1)), headers=[("traceparent", b"00-1"), ("x", b"y")])
+    second = record(signed("b", prose(1), 5), 1, headers=[("traceparent", b"00-2")])
+    (sent,) = await matching().decide([first, second])
+    headers = dict(sent.headers)
+    assert len(headers) == len(sent.headers)
+    assert headers["ce_id"] == event(sent).event_id.encode()
+    assert headers["ce_type"] == b"nearstream.exact_duplicate.v1"
+    assert headers["ce_subject"] == b"b"
+    assert headers["traceparent"] == b"00-2"
+    assert "x" not in headers
+
+
+async def test_an_unrelated_document_makes_no_event() -> None:
+    assert await decided(signed("a", prose(1)), signed("b", prose(2), 5)) == []
+
+
+async def test_equal_ids_and_texts_in_two_collections_do_not_meet() -> None:
+    ours = signed("a", prose(1))
+    theirs = msgspec.structs.replace(ours, collection="mail", observed_at_ms=ours.observed_at_ms + 1)
+    assert await decided(ours, theirs) == []
+
+
+async def test_a_removal_retracts_on_every_event_topic_and_no_later_event_names_the_document() -> None:
+    job = matching()
+    trace: Headers = [("traceparent", b"00-1")]
+    removal = record(None, 2, b"news/a", trace)
+    await job.decide([record(signed("a", prose(1))), record(signed("b", prose(1), 1), 1)])
+    told = await job.decide([removal])
+    assert [sent.topic for sent in told] == [f"p.{topic.name}" for topic in EVENT_TOPICS]
+    for sent in told:
+        said = event(sent)
+        assert isinstance(said, Retraction)
+        assert (sent.key, said.document_id, said.collection) == (b"news/a", "a", "news")
+        assert said.removed_at == TIME + timedelta(days=1)
+        at = str(removal.timestamp_ms)
+        assert said.event_id == event_id("retraction", "news/a", "", "", at, SCHEME.name)
+        assert header(sent.headers, "traceparent") == b"00-1"
+    (after,) = await job.decide([record(signed("c", prose(1), 2), 3)])
+    assert b'"a"' not in (after.value or b"")
+
+
+async def test_a_document_removed_in_the_batch_that_brought_it_is_not_named() -> None:
+    told = await decided(signed("a", prose(1)), signed("b", prose(1), 1))
+    assert len(told) == 1
+    removal = record(None, 2, b"news/a")
+    told = await matching().decide([record(signed("a", prose(1))), record(signed("b", prose(1), 1), 1), removal])
+    assert [type(event(sent)) for sent in told] == [Retraction] * len(EVENT_TOPICS)
+
+
+async def test_the_same_removal_delivered_twice_is_one_retraction() -> None:
+    job = matching()
+    removal = record(None, 1, b"news/a")
+    await job.decide([record(signed("a", prose(1)))])
+    first, second = await job.decide([removal]), await job.decide([removal])
+    assert [sent.value for sent in first] == [sent.value for sent in second]
+    assert len(ids(first)) == 1
+
+
+@pytest.mark.parametrize("key", [b"news/unknown", b"", None])
+async def test_the_removal_of_an_unknown_document_says_nothing(key: bytes | None) -> None:
+    assert await matching().decide([record(None, key=key)]) == []
+
+
+async def test_a_removal_without_a_readable_key_is_a_dead_letter() -> None:
+    (letter,) = await matching().decide([record(None, key=b"\xff")])
+    assert letter.topic == "p.nearstream.dead-letters.v1"
+    assert letter.value == b""
+
+
+def family(count: int) -> list[Record]:
+    """Documents of one text, each an exact duplicate of all before it."""
+    return [record(signed(f"d{number}", prose(1), number), number) for number in range(count)]
+
+
+def ids(sent: Iterable[Outgoing]) -> set[str]:
+    return {event(each).event_id for each in sent}
+
+
+async def test_redelivery_restates_byte_identical_values() -> None:
+    job, records = matching(), family(4)
+    first = await job.decide(records)
+    again = await job.decide(records)
+    assert len(first) == 6
+    assert [(sent.topic, sent.key, sent.value) for sent in again] == [
+        (sent.topic, sent.key, sent.value) for sent in first
+    ]
+
+
+async def test_batches_of_any_size_say_the_same() -> None:
+    records = family(5)
+    whole = await matching().decide(records)
+    job = matching()
+    assert [sent.value for one in records for sent in await job.decide([one])] == [sent.value for sent in whole]
+
+
+async def test_the_committed_offset_is_asked_once_until_partitions_are_revoked() -> None:
+    topic = Topic()
+    job = matching(topic)
+    records = family(3)
+    for one in records[:2]:
+        await job.decide([one])
+    assert topic.asked == [{0}]
+    job.forget_positions()
+    await job.decide(records[2:])
+    assert topic.asked == [{0}, {0}]
+
+
+async def test_an_index_that_lost_its_newest_writes_is_given_them_again_with_their_events() -> None:
+    records = family(6)
+    whole = await matching().decide(records)
+    topic = Topic(records, committed_offset=5)
+    told = await matching(topic).decide(records[5:])
+    assert topic.reads == [(0, 0, 5)]
+    assert ids(told) == ids(whole)
+    assert [sent.value for sent in told] == [sent.value for sent in whole]
+
+
+async def test_only_what_the_index_misses_is_read_again() -> None:
+    records = family(6)
+    index = MemoryIndex()
+    early = await matching(index=index).decide(records[:2])
+    topic = Topic(records, committed_offset=5)
+    told = await matching(topic, index).decide(records[5:])
+    assert topic.reads == [(0, 2, 5)]
+    assert ids(early) | ids(told) == ids(await matching().decide(records))
+
+
+async def test_a_loss_in_the_middle_of_the_run_is_caught_up_too() -> None:
+    records = family(6)
+    topic, index = Topic(records), Emptied()
+    job = matching(topic, index)
+    await job.decide(records[:4])
+    index.empty()
+    assert ids(await job.decide(records[4:])) == ids(await matching().decide(records))
+    assert topic.reads == [(0, 0, 4)]
+
+
+async def test_a_long_gap_is_caught_up_whole() -> None:
+    texts = [record(signed(f"d{number}", prose(number % 40, 60), number), number) for number in range(81)]
+    told = await matching(Topic(texts, committed_offset=80)).decide(texts[80:])
+    assert ids(told) == ids(await matching().decide(texts))
+    assert len(told) >= 40
+
+
+async def test_bad_records_in_the_gap_become_the_same_letters_again() -> None:
+    records = family(4)
+    records[1] = record(b"garbage", 1, b"news/x")
+    before = await matching().decide(records)
+    after = await matching(Topic(records, committed_offset=3)).decide(records[3:])
+    letters = [[sent for sent in told if "dead" in sent.topic] for told in (before, after)]
+    assert len(letters[0]) == 1
+    assert letters[0] == letters[1]
+
+
+async def test_the_removal_of_a_document_in_the_gap_is_caught_up() -> None:
+    records = [*family(2), record(None, 2, b"news/d0"), record(signed("d3", prose(1), 3), 3)]
+    told = await matching(Topic(records, committed_offset=3)).decide(records[3:])
+    named = [said for said in map(event, told) if isinstance(said, ExactDuplicate)]
+    assert {(said.newer.id, said.older.id) for said in named} >= {("d3", "d1")}
+    assert ("d3", "d0") not in {(said.newer.id, said.older.id) for said in named}
+    assert sum(isinstance(event(sent), Retraction) for sent in told) == len(EVENT_TOPICS)
