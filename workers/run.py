@@ -34,14 +34,11 @@ def run_worker(settings: Settings, role: str, wait_seconds: float) -> None:
         IndexUnavailableError: No Redis answered within `wait_seconds`.
     """
     _log_to_stderr()
-    log.info("nearstream %s, role %s", version("nearstream"), role)
-    for variable, value, default, _ in table(settings):
-        if value != default:
-            log.info("%s=%s", variable, value)
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     with tempfile.TemporaryDirectory(prefix="nearstream-") as datadir:
         signing, matching = loop.run_until_complete(_prepare(settings, role, wait_seconds))
+        _log_start(settings, role)
         serve(create_app(settings, datadir, signing, matching), loop, settings.stop_seconds)
 
 
@@ -77,8 +74,6 @@ async def _prepare(settings: Settings, role: str, wait_seconds: float) -> tuple[
     for warning in await kafka_topics.require(settings, wait_seconds):
         log.warning(warning)
     key = assembly.hash_key(settings)
-    if not settings.hash_key:
-        log.warning("NEARSTREAM_HASH_KEY is not set: the public key serves, whoever knows it can aim collisions")
     letters = Letters(
         settings.topic_prefix + DEAD_LETTERS.name,
         f"nearstream/{version('nearstream')} {role}",
@@ -86,9 +81,9 @@ async def _prepare(settings: Settings, role: str, wait_seconds: float) -> tuple[
     )
     signing = matching = None
     if role in ("sign", "all"):
-        signer = assembly.signer(settings, key)
-        log.info("scheme %s, signing by %s", assembly.scheme(settings, key).name, signer.implementation)
-        signing = Signing(signer, assembly.bounds(settings), settings.topic_prefix + SIGNATURES.name, letters)
+        signing = Signing(
+            assembly.signer(settings, key), assembly.bounds(settings), settings.topic_prefix + SIGNATURES.name, letters
+        )
     if role in ("match", "all"):
         index = await open_index(settings, key, wait_seconds)
         matching = Matching(
@@ -112,6 +107,22 @@ def _signature_topic(settings: Settings) -> SignatureTopic:
         return kafka_tools.read_range(settings, topic, partition, start, end)
 
     return SignatureTopic(committed, read_range)
+
+
+def _log_start(settings: Settings, role: str) -> None:
+    key = assembly.hash_key(settings)
+    log.info(
+        "nearstream %s, role %s, group %s, scheme %s, signing by %s",
+        version("nearstream"),
+        role,
+        settings.group,
+        assembly.scheme(settings, key).name,
+        assembly.signer(settings, key).implementation,
+    )
+    if not settings.hash_key:
+        log.warning("NEARSTREAM_HASH_KEY is not set: the public key serves, whoever knows it can aim collisions")
+    changed = [f"{variable}={value}" for variable, value, default, _ in table(settings) if value != default]
+    log.info("settings: %s", " ".join(changed) or "all defaults")
 
 
 def _log_to_stderr() -> None:

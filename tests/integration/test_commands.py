@@ -1,0 +1,111 @@
+"""Commands against a real Kafka and Redis: what a new user tries, mistakes included."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.deployment import Deployment, deployed
+from workers.demo import EXAMPLES
+
+NOWHERE = "127.0.0.1:1"
+
+
+async def test_doctor_finds_everything_in_order_then_names_the_remedy_of_each_failure(
+    kafka: str, redis_url: str, tmp_path: Path
+) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        well = deployment.run("doctor")
+        assert well.returncode == 0
+        assert b"FAIL" not in well.stdout
+        assert b"index     ready" in well.stdout
+        no_kafka = _with(deployment, NEARSTREAM_KAFKA=NOWHERE).run("doctor", "--timeout", "1")
+        assert no_kafka.returncode == 1
+        assert b"FAIL  kafka" in no_kafka.stdout
+        assert b"set NEARSTREAM_KAFKA" in no_kafka.stdout
+        no_redis = _with(deployment, NEARSTREAM_REDIS=f"redis://{NOWHERE}/0").run("doctor", "--timeout", "1")
+        assert no_redis.returncode == 1
+        assert b"FAIL  redis" in no_redis.stdout
+        no_topics = _with(deployment, NEARSTREAM_TOPIC_PREFIX="missing.").run("doctor")
+        assert no_topics.returncode == 1
+        assert b"run `nearstream topics create`" in no_topics.stdout
+
+
+async def test_a_worker_that_cannot_start_says_why_in_one_line(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    cases = [
+        ({"NEARSTREAM_KAFKA": NOWHERE}, 69, "no Kafka at 127.0.0.1:1"),
+        ({"NEARSTREAM_REDIS": f"redis://{NOWHERE}/0"}, 69, "Redis does not answer"),
+        ({"NEARSTREAM_TOPIC_PREFIX": "missing."}, 78, "missing.nearstream.documents.v1 does not exist"),
+        ({"NEARSTREAM_BANDS": "many"}, 78, "NEARSTREAM_BANDS: a whole number expected"),
+        ({"NEARSTREAM_PROFILE": "production"}, 78, "NEARSTREAM_HASH_KEY"),
+        ({"NEARSTREAM_SCHEM": "compact"}, 78, "NEARSTREAM_SCHEM: no such setting"),
+    ]
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        for changed, code, told in cases:
+            done = _with(deployment, **changed).run("worker", "--timeout", "1")
+            lines = [line for line in done.stderr.decode().splitlines() if "nearstream: " in line]
+            assert (changed, done.returncode) == (changed, code)
+            assert len(lines) == 1
+            assert told in lines[0]
+            assert "Traceback" not in done.stderr.decode()
+
+
+async def test_another_key_or_scheme_is_refused_or_kept_apart(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        assert deployment.run("doctor").returncode == 0
+        other = _with(deployment, NEARSTREAM_HASH_KEY="0123456789abcdef0123456789abcdef").run("doctor")
+        assert other.returncode == 1
+        assert b"FAIL  index" in other.stdout
+
+
+async def test_topics_create_is_idempotent_and_check_names_the_difference(
+    kafka: str, redis_url: str, tmp_path: Path
+) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        assert deployment.run("topics", "create").returncode == 0
+        again = deployment.run("topics", "create")
+        assert again.returncode == 0
+        assert b"created" not in again.stderr
+        longer = _with(deployment, NEARSTREAM_RETENTION_SECONDS="86400").run("topics", "check")
+        assert longer.returncode == 1
+        assert b"retention.ms: 691200000 expected, 3196800000 found" in longer.stdout
+
+
+async def test_what_is_produced_can_be_tailed(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        lines = (EXAMPLES / "documents.jsonl").read_bytes().splitlines()[:40]
+        broken = b'{"id": "broken", "text": 5}'
+        done = deployment.run("produce", "-", given=b"\n".join([*lines, broken]))
+        assert done.returncode == 65
+        assert b"refused standard input:41: invalid_message" in done.stderr
+        assert b"sent 40, refused 1" in done.stderr
+        with deployment.worker():
+            await deployment.drained()
+        told = deployment.run("tail", "--from-start", "--until-end", "--json")
+        ids = {json.loads(line)["event_id"] for line in told.stdout.splitlines()}
+        assert ids == {event.event_id for event in await deployment.oracle()}
+        plain = deployment.run("tail", "--from-start", "--until-end").stdout.decode()
+        assert len(plain.splitlines()) == len(told.stdout.splitlines())
+        assert deployment.run("tail", "--until-end").stdout == b""
+
+
+@pytest.mark.parametrize("command", ["produce", "tail", "topics"])
+def test_without_kafka_a_command_says_so_and_ends(command: str, tmp_path: Path) -> None:
+    arguments = [command, "--timeout", "1"]
+    if command == "produce":
+        path = tmp_path / "one.jsonl"
+        path.write_text('{"text": "a"}')
+        arguments.append(str(path))
+    environment = {**os.environ, "NEARSTREAM_KAFKA": NOWHERE}
+    done = subprocess.run(
+        [sys.executable, "-m", "workers.cli", *arguments], env=environment, capture_output=True, timeout=30, check=False
+    )
+    assert done.returncode == 69
+    assert done.stderr.decode().startswith("nearstream: no Kafka at 127.0.0.1:1")
+
+
+def _with(deployment: Deployment, **changed: str) -> Deployment:
+    return Deployment(deployment.settings, {**deployment.environment, **changed}, deployment.logs)

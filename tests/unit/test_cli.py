@@ -1,0 +1,118 @@
+"""Commands that need no server, run as a user runs them."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from workers.cli import main
+from workers.demo import EXAMPLES
+from workers.settings import load, table
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def _run(*arguments: str, given: bytes = b"", **variables: str) -> subprocess.CompletedProcess[bytes]:
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("NEARSTREAM_")}
+    return subprocess.run(
+        [sys.executable, "-m", "workers.cli", *arguments],
+        env={**inherited, **variables},
+        input=given,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        cwd=ROOT,
+    )
+
+
+def test_the_demo_tells_every_relation_then_agrees_with_history() -> None:
+    done = _run("demo")
+    told = done.stdout.decode()
+    assert done.returncode == 0
+    for relation in ("exact_duplicate", "near_duplicate", "containment", "version", "rearranged", "overlap", "removed"):
+        assert re.search(f"^{relation} ", told, re.MULTILINE)
+    assert re.search(r"unrelated +49 +49 +0 +0", told)
+
+
+def test_scan_reads_standard_input_and_writes_json_lines() -> None:
+    text = json.loads((EXAMPLES / "documents.jsonl").read_bytes().splitlines()[0])["text"]
+    lines = [
+        json.dumps({"id": name, "text": text, "observed_at": f"2026-01-0{day}T00:00:00Z"})
+        for name, day in (("b", 2), ("a", 1))
+    ]
+    done = _run("scan", "-", "--json", "--quiet", given="\n".join(lines).encode())
+    (event,) = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0
+    assert (event["type"], event["newer"]["id"], event["older"]["id"]) == ("exact_duplicate", "b", "a")
+    assert done.stderr == b""
+
+
+def test_scan_reads_texts_and_folders(tmp_path: Path) -> None:
+    text = "one two three four five six seven eight nine ten eleven twelve thirteen"
+    (tmp_path / "a.txt").write_text(text)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "b.txt").write_text(text.upper())
+    done = _run("scan", str(tmp_path), "--quiet")
+    assert done.returncode == 0
+    assert b"exact_duplicate" in done.stdout
+
+
+def test_an_unreadable_line_is_told_with_its_place_and_the_rest_goes_on() -> None:
+    text = "one two three four five six seven eight nine ten"
+    good = [json.dumps({"id": name, "text": text}).encode() for name in "ab"]
+    done = _run("scan", "-", "--quiet", given=b"\n".join([good[0], b"{", good[1]]))
+    assert done.returncode == 65
+    assert b"refused standard input:2: not_json" in done.stderr
+    assert b"exact_duplicate" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["scan", "no-such-file.jsonl"], 65, "no-such-file.jsonl"),
+        (["demo", "no-such-folder"], 65, "no-such-folder"),
+        ([], 2, "required"),
+        (["worker", "sing"], 2, "invalid choice"),
+        (["fly"], 2, "invalid choice"),
+    ],
+)
+def test_wrong_use_gets_a_clear_answer(arguments: list[str], code: int, told: str) -> None:
+    done = _run(*arguments)
+    assert done.returncode == code
+    assert told in done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
+
+
+def test_wrong_settings_stop_every_command() -> None:
+    done = _run("demo", NEARSTREAM_ROWS="x")
+    assert done.returncode == 78
+    assert done.stderr.decode() == "nearstream: NEARSTREAM_ROWS: a whole number expected, got 'x'\n"
+
+
+def test_settings_are_listed_without_secrets() -> None:
+    done = _run("settings", "--json", NEARSTREAM_REDIS="redis://u:hunter2@h:1/0", NEARSTREAM_HASH_KEY="k" * 40)
+    rows = {row["variable"]: row for row in map(json.loads, done.stdout.splitlines())}
+    assert len(rows) == len(table(load({})))
+    assert rows["NEARSTREAM_REDIS"]["value"] == "redis://***@h:1/0"
+    assert b"hunter2" not in done.stdout + done.stderr
+    assert b"kkkk" not in done.stdout
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    command = f"{sys.executable} -m workers.cli scan examples/documents.jsonl --quiet | head -n 1"
+    shell = ["/bin/bash", "-o", "pipefail", "-c", command]
+    done = subprocess.run(shell, capture_output=True, timeout=60, cwd=ROOT, check=False)
+    assert done.returncode == 0
+    assert done.stderr == b""
+
+
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("demo", "scan", "worker", "topics", "produce", "tail", "doctor", "settings"):
+        with pytest.raises(SystemExit) as ended:
+            main([command, "--help"])
+        assert ended.value.code == 0
+        assert command in capsys.readouterr().out
