@@ -25,6 +25,7 @@ from streams.scheme import Keys
 
 _DEFAULTS = IndexLimits()
 _STALE = Admitted(Status.STALE)
+_REMOVAL_MS = 604_800_000  # answers to removals are kept for a week of redeliveries
 
 
 @dataclass(slots=True)
@@ -61,10 +62,10 @@ class MemoryIndex:
         self._buckets = Buckets(limits.bucket_cap)
         self._registry: dict[str, int] = {}
         self._states: dict[int, _State] = {}
-        self._removals: OrderedDict[tuple[int, int], tuple[int, Admitted]] = OrderedDict()  # last number, answer
+        self._removals: OrderedDict[tuple[int, int], tuple[int, Admitted]] = OrderedDict()  # when, answer
         self._checkpoints: dict[int, int] = {}
         self._marks: deque[tuple[int, int]] = deque()
-        self._latest_ms = 0
+        self._now_ms = 0
         self._last = 0
         self._floor = 1
 
@@ -94,9 +95,9 @@ class MemoryIndex:
         position, signature = admission.position, admission.signature
         if position is not None and self._checkpoint(position) < position.previous:
             raise IndexBehindError(position.partition, self._checkpoint(position))
-        if signature is not None:
-            self._latest_ms = max(self._latest_ms, signature.observed_at_ms)
-        self._advance(self._latest_ms if now_ms is None else now_ms)
+        if now_ms is None and signature is not None:
+            now_ms = signature.observed_at_ms
+        self._advance(now_ms or 0)
         answer = self._remove(admission) if signature is None else self._put(admission, signature)
         if position is not None:
             self._checkpoints[position.partition] = max(self._checkpoint(position), position.offset)
@@ -107,12 +108,11 @@ class MemoryIndex:
 
     def _advance(self, now_ms: int) -> None:
         """Marks which numbers come from now on, then forgets those older than the retention."""
+        self._now_ms = now_ms = max(self._now_ms, now_ms)
         retention_ms = self._limits.retention_seconds * 1000
         if not retention_ms:
             return
         step_ms = retention_ms // MARKS
-        if self._marks:
-            now_ms = max(now_ms, self._marks[-1][0])
         if not self._marks or now_ms - self._marks[-1][0] >= step_ms:
             self._marks.append((now_ms, self._last + 1))
         # What was given between two marks was given within a step after the first.
@@ -121,8 +121,6 @@ class MemoryIndex:
             for number in range(self._floor, self._marks[0][1]):
                 self._expire(number)
             self._floor = self._marks[0][1]
-        while self._removals and next(iter(self._removals.values()))[0] < self._floor - 1:
-            del self._removals[next(iter(self._removals))]
 
     def _expire(self, number: int) -> None:
         self._buckets.forget(number)
@@ -233,7 +231,9 @@ class MemoryIndex:
             number = state.prev
         answer = Admitted(Status.REMOVED, retracted=tuple(ids), complete=complete and not number, found=found)
         if place is not None:
-            self._removals[place] = self._last, answer
+            self._removals[place] = self._now_ms, answer
+            while next(iter(self._removals.values()))[0] < self._now_ms - _REMOVAL_MS:
+                self._removals.popitem(last=False)
         return answer
 
     def _report(self, pair: Report) -> bool:

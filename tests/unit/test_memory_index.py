@@ -44,7 +44,7 @@ async def test_what_expired_takes_no_memory() -> None:
     for step in range(6_000):
         one = admission(f"{step}", bands=[step // 3], anchors=["hot"], lineage=f"{step % 99}", at=1_000 * step)
         page = admission("page", text=step, at=1_000 * step)
-        await index.admit(in_order([one, page, removal(str(step - 3))], 3 * step))
+        await index.admit([one, page, removal(str(step - 3))])
         if step % 2_000 == 1_999:
             sizes.append(len(pickle.dumps(index)))
     assert sizes[-1] < 1.1 * sizes[0]
@@ -62,3 +62,13 @@ async def test_an_expired_answer_names_no_expired_document() -> None:
 
 async def test_it_is_always_ready() -> None:
     assert await MemoryIndex().state() is IndexState.READY
+
+
+async def test_answers_to_removals_are_kept_for_a_week() -> None:
+    index = MemoryIndex(IndexLimits(retention_seconds=0))
+    week_ms = 7 * 86_400_000
+    batch = in_order([admission("a"), removal("a"), admission("b", at=week_ms), removal("b")])
+    await index.admit(batch)
+    assert [answer.status for answer in await index.admit(batch[1:2])] == [Status.REMOVED]
+    await index.admit(in_order([admission("c", at=week_ms + 1), removal("c")], 4))
+    assert [answer.status for answer in await index.admit([batch[1], batch[3]])] == [Status.STALE, Status.REMOVED]
