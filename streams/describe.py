@@ -163,7 +163,7 @@ def _evidence(pair: Related) -> Evidence:
         ),
         containment=ContainmentShares(*(round(share, _DECIMALS) for share in contained)),
         distance=Distance(round(numbers.distance), round(numbers.low), round(numbers.high)),
-        distance_ratio=round(numbers.distance_ratio, _DECIMALS),
+        distance_ratio=round(round(numbers.distance) / numbers.longer_characters, _DECIMALS),
         spans=tuple(Span(*_newer_first(pair, each.shorter, each.longer)) for each in numbers.passages),
         spans_omitted=numbers.passages_omitted,
     )
