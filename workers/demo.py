@@ -50,7 +50,10 @@ def known_relations(folder: Path) -> list[Known]:
         OSError: There is no such file.
         msgspec.DecodeError: It does not hold relations.
     """
-    lines = (folder / "relations.jsonl").read_bytes().splitlines()
+    path = folder / "relations.jsonl"
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist: name the folder `examples` of a checkout")
+    lines = path.read_bytes().splitlines()
     return [msgspec.json.decode(line, type=Known) for line in lines if line.strip()]
 
 

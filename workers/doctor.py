@@ -44,7 +44,9 @@ async def _kafka(settings: Settings, wait_seconds: float) -> AsyncIterator[Check
     try:
         states = await kafka_topics.topic_states(settings, wait_seconds)
     except KafkaUnreachableError as error:
-        yield Check(Grade.FAIL, "kafka", f"{error}: start a broker (`make stack`) or set NEARSTREAM_KAFKA")
+        yield Check(
+            Grade.FAIL, "kafka", f"{error}: start a broker (in a checkout: `make stack`) or set NEARSTREAM_KAFKA"
+        )
         return
     yield Check(Grade.OK, "kafka", f"answers at {settings.kafka}")
     for state in states:
@@ -63,7 +65,9 @@ async def _index(settings: Settings, wait_seconds: float) -> Check:
     except KafkaUnreachableError:
         return Check(Grade.WARN, "index", "not looked at: whether it may be empty, only Kafka knows")
     except IndexUnavailableError as error:
-        return Check(Grade.FAIL, "redis", f"{error}: start a server (`make stack`) or set NEARSTREAM_REDIS")
+        return Check(
+            Grade.FAIL, "redis", f"{error}: start a server (in a checkout: `make stack`) or set NEARSTREAM_REDIS"
+        )
     except (SettingsError, IndexLostError) as error:
         return Check(Grade.FAIL, "index", str(error))
     state = await index.state()

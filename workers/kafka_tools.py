@@ -119,11 +119,23 @@ async def committed(settings: Settings, topic: str, partitions: Iterable[int]) -
     return {place.partition: known.offset for place, known in offsets.items()}
 
 
-async def ever_committed(settings: Settings, topic: str) -> bool:
-    """Whether the group has committed an offset of this topic."""
-    async with admin(settings, 10.0) as client:
-        offsets = await client.list_consumer_group_offsets(settings.group)
-    return any(place.topic == topic and known.offset >= 0 for place, known in offsets.items())
+async def ever_committed(settings: Settings, topic: str, wait_seconds: float) -> bool:
+    """Whether the group has committed an offset of this topic.
+
+    Raises:
+        KafkaUnreachableError: No broker knew within `wait_seconds`; a fresh one makes its list of groups first.
+    """
+    deadline = asyncio.get_running_loop().time() + wait_seconds
+    async with admin(settings, wait_seconds) as client:
+        while True:
+            try:
+                offsets = await client.list_consumer_group_offsets(settings.group)
+            except KafkaError as error:
+                if not retriable(error) or asyncio.get_running_loop().time() > deadline:
+                    raise KafkaUnreachableError(f"group {settings.group} cannot be asked for: {error}") from error
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                return any(place.topic == topic and known.offset >= 0 for place, known in offsets.items())
 
 
 async def read_range(settings: Settings, topic: str, partition: int, start: int, end: int) -> AsyncIterator[Record]:

@@ -46,13 +46,14 @@ async def open_index(settings: Settings, key: HashKey, wait_seconds: float) -> R
     """The shared index, once Redis answers.
 
     Raises:
-        IndexUnavailableError: It did not within `wait_seconds`.
+        KafkaUnreachableError: No broker told within `wait_seconds` whether the group has matched before.
+        IndexUnavailableError: Redis did not answer within `wait_seconds`.
         SettingsError: The index belongs to another scheme or key, or its server would evict.
         IndexLostError: The group has matched before, and the index is gone.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_seconds
-    may_create = not await kafka_tools.ever_committed(settings, settings.topic_prefix + SIGNATURES.name)
+    may_create = not await kafka_tools.ever_committed(settings, settings.topic_prefix + SIGNATURES.name, wait_seconds)
     address = IndexAddress(
         settings.redis,
         settings.namespace,
