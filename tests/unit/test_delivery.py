@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import faust
 import pytest
 from aiokafka.errors import (
     KafkaConnectionError,
@@ -20,7 +22,7 @@ from aiokafka.errors import (
 from schemas.record import Headers, Outgoing, Record
 from streams.index import IndexBehindError, IndexLostError, IndexUnavailableError
 from workers import delivery
-from workers.delivery import Delivery, OutageTooLongError
+from workers.delivery import Decide, Delivery, OutageTooLongError
 
 
 def event(offset: int, partition: int = 0, headers: Headers | None = None, timestamp: float = 1.0) -> SimpleNamespace:
@@ -92,7 +94,7 @@ class Bench:
         self.broker = Broker(self.journal, self.outcomes)
         self.stream = Stream(self.batches, self.journal)
 
-    async def run(self, decide: Callable[[Sequence[Record]], Any] | None = None) -> None:
+    async def run(self, decide: Decide | None = None) -> None:
         app: Any = SimpleNamespace(producer=self.broker)
         await Delivery(app, 100, self.outage_seconds).run(self.stream, decide or echo)
 
@@ -334,3 +336,40 @@ def test_pauses_double_up_to_five_seconds_each_a_fifth_shorter_or_longer() -> No
     pauses = delivery._pauses()
     for expected in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0):
         assert 0.8 * expected <= next(pauses) <= 1.2 * expected
+
+
+def faust_agent(broker: Broker, datadir: Path, decide: Decide) -> Any:  # noqa: ANN401 - Faust's agent
+    """An agent of a real Faust app that runs the loop, its producer replaced."""
+    app: Any = faust.App("test", datadir=str(datadir), key_serializer="raw", value_serializer="raw", web_enabled=False)
+
+    @app.agent(app.topic("in", key_type=bytes, value_type=bytes))  # type: ignore[untyped-decorator]
+    async def carry(stream: faust.StreamT[bytes]) -> None:
+        await Delivery(app, 100, 900).run(stream, decide)
+
+    app.finalize()
+    app.flow_control.resume()
+    app.producer = broker
+    return carry
+
+
+async def test_fausts_own_stream_acks_after_delivery_and_not_before(tmp_path: Path) -> None:
+    broker = Broker([], [None])
+    async with asyncio.timeout(20), faust_agent(broker, tmp_path, echo).test_context() as context:
+        put = await context.put(b"value", wait=False)
+        await broker.arrived.wait()
+        await turns()
+        assert not put.message.acked
+        broker.waiting[0].set_result(None)
+        while not put.message.acked:
+            await asyncio.sleep(0.001)
+
+
+async def test_fausts_own_stream_acks_nothing_of_a_batch_that_fails(tmp_path: Path) -> None:
+    async def broken(records: Sequence[Record]) -> list[Outgoing]:
+        raise ZeroDivisionError
+
+    async with asyncio.timeout(20), faust_agent(Broker([]), tmp_path, broken).test_context() as context:
+        put = await context.put(b"value", wait=False)
+        while not context.crashed:
+            await asyncio.sleep(0.001)
+    assert not put.message.acked

@@ -477,7 +477,10 @@ def broken_documents() -> list[tuple[bytes, Headers]]:
     wrong: list[dict[str, object]] = [
         *[dict[str, object]({name: {PLANTED: PLANTED}}) for name in Document.__struct_fields__],
         *[dict[str, object]({name: [PLANTED]}) for name in Document.__struct_fields__],
-        *[dict[str, object]({name: PLANTED + "\n"}) for name in ("id", "lineage", "collection", "source", "observed_at")],
+        *[
+            dict[str, object]({name: PLANTED + "\n"})
+            for name in ("id", "lineage", "collection", "source", "observed_at")
+        ],
         {"url": PLANTED * 300},
         {"content_type": PLANTED * 20},
         {"labels": {PLANTED: "x"}},
