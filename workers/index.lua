@@ -10,7 +10,7 @@ local MAX_KEYS, MAX_ENTRIES, MAX_RECORDS = 1024, 16384, 512
 local OUTBOX_MS, REMOVALS_MS, GROUP_GRACE_MS = 3600000, 604800000, 3600000
 local SPAN = 2 ^ 36 -- live numbers lie closer together than this
 
--- prev, partition, offset, observed at + 2^47, version, bands, anchors, keyed hash of the document key
+-- prev, partition, offset, observed at + 2^46, version, bands, anchors, keyed hash of the document key
 local RECORD = '>I5I2I6I6c8BI2c12'
 -- registry chunk, hash, flags, partition, offset, previous + 1, observed, version, bands, anchors;
 -- then a digest, lineage, bands, anchors: 8 bytes each, chunk and field; then the signature
@@ -180,7 +180,6 @@ local function add_anchor(c, bucket, entries, expired, own)
     return
   end
   entries[#entries + 1] = own
-  if #entries > c.cap then table.remove(entries, ANCHOR_HEADS + 1) end
   local heads = math.min(#entries, ANCHOR_HEADS)
   if expired then
     write_spill(c, spill, #entries > heads and pack_numbers(entries, heads + 1, #entries) or '')

@@ -144,6 +144,17 @@ class RedisIndex:
             status, self._trouble or IndexState.READY
         )
 
+    async def checkpoints(self) -> dict[int, int]:
+        """Last offset admitted, by partition.
+
+        Raises:
+            IndexUnavailableError: The server does not answer.
+        """
+        with errors_mapped():
+            async with asyncio.timeout(_WRITE_SECONDS):
+                facts = await self._client.hgetall(self.address.key)
+        return {int(name[1:]): int(value) for name, value in facts.items() if name[:1] == b"o"}
+
     async def _write(self, name: str, *arguments: bytes | str | int) -> list[Any]:
         try:
             reply = await self._call(_WRITE_SECONDS, name, *arguments)

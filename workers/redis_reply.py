@@ -25,7 +25,8 @@ _BY_DIGEST, _BY_LINEAGE, _IN_FULL = 1, 2, 4
 _NUMBER_BYTES = 5
 _STATUS_BYTES = 1 + _NUMBER_BYTES
 _NO_KEY = bytes(8)
-_EPOCH_SHIFT_MS = 1 << 47  # times before 1970 are positive too
+_SHIFT_MS = 1 << 46  # times before 1970 are positive too
+_LAST_MS = (1 << 48) - 1
 _STATUS = {
     b"n": Status.NEW,
     b"u": Status.UPDATED,
@@ -139,7 +140,7 @@ def _pack(admission: Admission, layout: Layout) -> bytes:
         partition,
         offset.to_bytes(6, "big"),
         (previous + 1).to_bytes(6, "big"),
-        ((0 if signature is None else signature.observed_at_ms) + _EPOCH_SHIFT_MS).to_bytes(6, "big"),
+        b"" if signature is None else _time(signature.observed_at_ms),
         _NO_KEY if signature is None else signature.digest[:8],
         len(keys.bands),
         len(keys.anchors),
@@ -168,6 +169,10 @@ def _spread_each(keys: Sequence[tuple[bytes, ...]], count: int) -> list[bytes]:
     packed = joined.tobytes()
     ends = np.cumsum([8 * len(each) for each in keys], dtype=np.int64).tolist()
     return [packed[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def _time(ms: int) -> bytes:
+    return min(max(ms + _SHIFT_MS, 0), _LAST_MS).to_bytes(6, "big")
 
 
 def _number(number: int) -> bytes:

@@ -280,6 +280,15 @@ async def test_two_collections_never_meet(index: AnyIndex) -> None:
     assert [len(answer.candidates) for answer in await index.admit(batch)] == [0, 0, 1]
 
 
+@pytest.mark.parametrize("at", [-(10**15), -(10**12) - START_MS, 252 * 10**12 - START_MS, 10**15])
+async def test_any_time_of_observation_is_stored(index: AnyIndex, at: int) -> None:
+    first, second = in_order([admission("a", text="v1", at=at), admission("a", text="v2", at=0)])
+    answers = await index.admit([first, second], START_MS)
+    assert answers[1].previous is not None
+    assert answers[1].previous.signature == first.signature
+    assert ids(await index.look_up(first.keys, 1)) == (["a"] if at > 0 else [])
+
+
 async def test_a_document_without_position_may_come_again(index: AnyIndex) -> None:
     one = admission("a", bands=[1])
     assert [answer.status for answer in await index.admit([one, one])] == [Status.NEW, Status.UNCHANGED]

@@ -176,6 +176,11 @@ async def test_a_dump_holds_no_word_and_no_readable_id_in_a_key(
         assert b"private" not in await client.dump(key)
 
 
+async def test_checkpoints_are_told(redis_index: RedisIndex) -> None:
+    await redis_index.admit([*in_order([admission("a"), removal("b")]), at_offset(admission("c"), 0, partition=7)])
+    assert await redis_index.checkpoints() == {0: 1, 7: 0}
+
+
 async def test_another_key_or_scheme_is_refused(address: IndexAddress) -> None:
     index = await RedisIndex.open(address, may_create=True)
     await index.close()
