@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import tracemalloc
 import zlib
 from datetime import UTC, datetime, timedelta
 
@@ -141,6 +142,12 @@ def test_b18_control_characters_in_the_text_are_accepted() -> None:
 
 def test_b19_invalid_utf8_is_a_dead_letter() -> None:
     assert refusal(b'{"text":"\xff\xfe"}') is Reason.NOT_JSON
+
+
+def test_b19_the_detail_about_invalid_utf8_quotes_no_byte() -> None:
+    with pytest.raises(InvalidMessageError) as caught:
+        receive(record(b'{"text":"\xfe"}'), Bounds())
+    assert caught.value.detail == "UTF-8 expected"
 
 
 def test_b20_a_byte_order_mark_before_json_is_ignored() -> None:
@@ -285,6 +292,19 @@ def test_b41_gzip_beyond_16_mib_is_a_dead_letter() -> None:
     for bomb in (packed, stored):
         reason = refusal(bomb, [*PLAIN, ("content-encoding", b"gzip")], bounds=wide)
         assert reason is Reason.DECOMPRESSION_LIMIT
+
+
+def test_b41_a_gzip_bomb_is_never_unpacked_whole() -> None:
+    packer = zlib.compressobj(wbits=31)
+    mebibyte = b"\0" * 1024 * 1024
+    bomb = b"".join(packer.compress(mebibyte) for _ in range(64)) + packer.flush()
+    tracemalloc.start()
+    try:
+        assert refusal(bomb, [*PLAIN, ("content-encoding", b"gzip")]) is Reason.DECOMPRESSION_LIMIT
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 32 * len(mebibyte)
 
 
 def test_b42_damaged_gzip_is_a_dead_letter() -> None:
