@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from streams.hashing import distinct
 from streams.rules import AnchorRules
+from streams.runs import starts_run
 
 
 def anchors(windows: NDArray[np.uint64], spaceless: bool, rules: AnchorRules) -> bytes:
@@ -46,6 +47,4 @@ def _minima_of_two(minima: NDArray[np.uint64], width: int, wider: int) -> NDArra
 
 def _distinct(minima: NDArray[np.uint64]) -> NDArray[np.uint64]:
     # Neighbouring runs mostly share their minimum: far fewer values are left to be sorted.
-    changed = np.ones(minima.size, dtype=np.bool_)
-    np.not_equal(minima[1:], minima[:-1], out=changed[1:])
-    return distinct(minima[changed])
+    return distinct(minima[starts_run(minima)])

@@ -16,6 +16,7 @@ BASE = 1 << 24  # a letter or number
 MARK = 1 << 25
 REPLACED = 1 << 26  # a surrogate, or newer than the frozen version
 SPACELESS = 1 << 27
+MARK_LIKE = 1 << 28  # a mark, or what NFKC turns into one
 
 _CODE_POINTS = 0x110000
 _NEWER = frozenset(code for first, last in NEWER for code in range(first, last + 1))
@@ -51,6 +52,8 @@ def fold_table() -> NDArray[np.uint32]:
         table[codes.start : codes.stop] = [_folded(code) for code in codes]
     for first, last in _SPACELESS:
         table[first : last + 1] |= SPACELESS
+    table[table & MARK != 0] |= MARK_LIKE
+    table[list(_HALFWIDTH_MARKS)] |= MARK_LIKE
     for first, last in (*NEWER, _SURROGATES):
         table[first : last + 1] = SPACE | REPLACED
     return table
@@ -87,7 +90,7 @@ def _unit(code: int, table: NDArray[np.uint32]) -> int:
     own = int(table[code])
     if own & REPLACED:
         return SPACE
-    if own & MARK or code in _HALFWIDTH_MARKS or code in _JAMO:
+    if own & MARK_LIKE or code in _JAMO:
         return COMPLEX
     codes = [ord(each) for each in unicodedata.normalize("NFKC", chr(code))]
     folded = [int(table[each]) for each in codes]

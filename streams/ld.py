@@ -9,6 +9,7 @@ from schemas.signature import Signature
 from streams.hashing import Rolling, mix
 from streams.packing import pack_varints, pack_words, unpack_varints, unpack_words
 from streams.rules import LdRules
+from streams.runs import starts_run
 
 _WORD_SYMBOL_BITS = 19
 _SPLIT_SYMBOL_BITS = 16
@@ -53,7 +54,7 @@ def ld_signature(prefix: NDArray[np.uint64], salt: int, rolling: Rolling, rules:
     hashes = hashes[kept]
     while True:
         symbols = _symbols(hashes, rate, rules.symbol_bits)
-        first = _first_of_runs(symbols)
+        first = starts_run(symbols)
         if np.count_nonzero(first) <= rules.max_symbols:
             return _packed(symbols[first], kept[first], rate, rules)
         rate *= 2
@@ -89,19 +90,13 @@ def view(signature: Signature, rate: int, bits: int) -> LdView:
     sampled = symbols >> np.uint32(stored - drop) == 0
     # The sampling bits are zero, so a plain shift leaves the bits after them.
     symbols = symbols[sampled] >> np.uint32(stored - drop - bits)
-    first = _first_of_runs(symbols)
+    first = starts_run(symbols)
     return LdView(symbols[first], positions[sampled][first])
 
 
 def _symbols(hashes: NDArray[np.uint64], rate: int, bits: int) -> NDArray[np.uint32]:
     """The bits after those that sampled the window."""
     return (hashes << np.uint64(rate.bit_length() - 1) >> np.uint64(64 - bits)).astype(np.uint32)
-
-
-def _first_of_runs(symbols: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    first = np.ones(symbols.size, dtype=np.bool_)
-    np.not_equal(symbols[1:], symbols[:-1], out=first[1:])
-    return first
 
 
 def _packed(symbols: NDArray[np.uint32], positions: NDArray[np.int64], rate: int, rules: LdRules) -> LdSignature:

@@ -79,10 +79,10 @@ def _throws(features: NDArray[np.uint64], start: int, stop: int) -> NDArray[np.u
 
 def _firsts(ascending: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """For each slot the bits below the slot's number of its first value; all ones if it has none."""
-    starts = np.searchsorted(ascending, _EDGES)
-    ends = np.append(starts[1:], ascending.size)
-    firsts = ascending.take(starts, mode="clip") & np.uint64((1 << _SLOT_SHIFT) - 1)
-    firsts[starts == ends] = _EMPTY
+    bounds = np.full(_SLOTS + 1, ascending.size)
+    bounds[:-1] = np.searchsorted(ascending, _EDGES)
+    firsts = ascending.take(bounds[:-1], mode="clip") & np.uint64((1 << _SLOT_SHIFT) - 1)
+    firsts[bounds[:-1] == bounds[1:]] = _EMPTY
     return firsts
 
 

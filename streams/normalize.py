@@ -7,11 +7,22 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.folding import BASE, CODE_POINT, COMPLEX, MARK, REPLACED, SPACE, SPACELESS, bmp_table, fold_table
+from streams.folding import (
+    BASE,
+    CODE_POINT,
+    COMPLEX,
+    MARK,
+    MARK_LIKE,
+    REPLACED,
+    SPACE,
+    SPACELESS,
+    bmp_table,
+    fold_table,
+)
 from streams.rules import TextRules
+from streams.runs import first_place
 
 _ASCII = bytes(ord(chr(byte).lower()) if chr(byte).isalnum() and byte < 0x80 else SPACE for byte in range(256))
-_HALFWIDTH_MARKS = (0xFF9E, 0xFF9F)
 _RULES = TextRules()
 _Unit = TypeVar("_Unit", np.uint8, np.uint16, np.uint32)
 
@@ -73,23 +84,24 @@ def _tamed(text: str, mark_run: int) -> str:
     """
     codes = _code_points(text)
     folded = fold_table().take(codes)
-    marks = (folded & MARK != 0) | (codes == _HALFWIDTH_MARKS[0]) | (codes == _HALFWIDTH_MARKS[1])
-    places = np.arange(codes.size)
-    run = places - np.maximum.accumulate(np.where(marks, -1, places))
-    spaced = (folded & REPLACED != 0) | (run > mark_run)
-    if not np.any(spaced):
+    marks = np.flatnonzero(folded & MARK_LIKE != 0)
+    surplus = marks[marks - first_place(marks) >= mark_run]
+    replaced = np.flatnonzero(folded & REPLACED != 0)
+    if not (surplus.size or replaced.size):
         return text
-    return np.where(spaced, SPACE, codes).astype("<u4").tobytes().decode("utf-32-le")
+    codes = codes.copy()
+    codes[surplus] = SPACE
+    codes[replaced] = SPACE
+    return codes.tobytes().decode("utf-32-le")
 
 
 def _marks_on_text(folded: NDArray[np.uint32]) -> NDArray[np.bool_]:
     """Letters and numbers, with the marks whose nearest preceding code point that is no mark is one of these."""
     bases: NDArray[np.bool_] = folded & BASE != 0
-    marks = folded & MARK != 0
-    if np.any(marks):
-        carrier = np.maximum.accumulate(np.where(marks, 0, np.arange(folded.size)))
-        # Marks at the very start fall back on the first code point, itself a mark.
-        bases |= marks & bases[carrier]
+    marks = np.flatnonzero(folded & MARK != 0)
+    # Before the first code point stands none: marks there fall back on a mark, which is no base.
+    carriers = np.maximum(first_place(marks) - 1, 0)
+    bases[marks] = bases[carriers]
     return bases
 
 

@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from streams.runs import first_place
+
 GAP_BITS = 13
 ESCAPE = (1 << GAP_BITS) - 1
 _VARINT_BYTES = 6
@@ -79,9 +81,5 @@ def _escapes(marked: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Places of escapes; the word after an escape is a gap, whatever its low bits say."""
     places = np.flatnonzero(marked)
     # In a run of marked words every second one is a gap, starting with an escape.
-    first = np.ones(places.size, dtype=np.bool_)
-    first[1:] = np.diff(places) > 1
-    numbers = np.arange(places.size)
-    run_start = np.maximum.accumulate(np.where(first, numbers, 0))
-    escapes: NDArray[np.int64] = places[(numbers - run_start) % 2 == 0]
+    escapes: NDArray[np.int64] = places[(places - first_place(places)) % 2 == 0]
     return escapes
