@@ -86,7 +86,7 @@ class Rolling:
     """Polynomial hashes of any run of a sequence from one prefix sum, modulo 2**64 (Karp and Rabin 1987).
 
     The hash of values v[s:e] is the sum of v[j] * base**(e - 1 - j). Holds the powers of its base for the longest
-    sequence seen, 16 bytes an element.
+    sequence seen, 16 to 32 bytes an element.
     """
 
     def __init__(self, base: int) -> None:

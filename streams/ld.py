@@ -37,8 +37,8 @@ def ld_signature(prefix: NDArray[np.uint64], salt: int, rolling: Rolling, rules:
     """The LD signature of a normal form.
 
     Every window of 16 bytes is hashed; one in `rate`, those whose top bits are zero, leaves a symbol, made of the bits
-    below (Coates, Identifying document similarity using a fast estimation of the Levenshtein distance based on
-    compression and signatures, 2023; there H mod C = 0). Equal neighbours leave one symbol: repetition says nothing.
+    below (Coates, A Fast Metric of Document Similarity, 2011; there H mod C = 0). Equal neighbours leave one symbol:
+    repetition says nothing.
 
     Args:
         prefix: Prefix sums over the bytes of the normal form.

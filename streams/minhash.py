@@ -19,7 +19,7 @@ _CHANCE = 2.0**-8
 def sketch(features: NDArray[np.uint64], rules: SketchRules) -> bytes:
     """128 slots, little-endian; all ones if there are no features.
 
-    Fast similarity sketching (Dahlgaard, Knudsen, Thorup, FOCS 2017, algorithm 1): in each round every feature throws
+    Fast similarity sketching (Dahlgaard, Knudsen, Thorup, FOCS 2017): in each round every feature throws
     a value into one slot, at random in the first 128 rounds, into the next slot in order in the 128 rounds after
     these. A slot keeps its smallest value, which always comes from its earliest round; rounds go on until no slot is
     empty, and more of them change nothing.

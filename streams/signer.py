@@ -33,7 +33,7 @@ class _Content:
 
 
 class Signer:
-    """Signs documents under one scheme; holds tables that grow to 24 bytes per byte of the longest text.
+    """Signs documents under one scheme; keeps tables of up to 48 bytes for each byte of the longest normal form.
 
     Attributes:
         implementation: What computes, for log and metric.
