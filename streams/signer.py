@@ -66,9 +66,7 @@ class Signer:
         """
         document_id = _present(document.id, "id")
         text = _present(document.text, "text")
-        observed_at = _present(document.observed_at, "observed_at")
-        if observed_at.tzinfo is None:
-            raise ValueError("observed_at: a time zone expected")
+        observed_at_ms = _milliseconds(_present(document.observed_at, "observed_at"))
         form = normalize(text, self._scheme.text)
         content = self._content(form)
         return Signature(
@@ -77,7 +75,7 @@ class Signer:
             id=document_id,
             digest=self._key.digest(form.data.data),
             raw_digest=self._key.digest(text.encode("utf-8", "surrogatepass")),
-            observed_at_ms=(observed_at - _EPOCH) // _MILLISECOND,
+            observed_at_ms=observed_at_ms,
             n_bytes=form.data.size,
             characters=form.characters,
             spaceless=form.spaceless,
@@ -111,6 +109,13 @@ class Signer:
         if scheme.anchors:
             found = anchors(hasher.anchor_windows(features, scheme.anchors), form.spaceless, scheme.anchors)
         return _Content(features.words, shingles.size, sketch(shingles, scheme.sketch), ld, found)
+
+
+def _milliseconds(observed_at: datetime) -> int:
+    """Whole milliseconds since 1970, rounded down."""
+    if observed_at.tzinfo is None:
+        raise ValueError("observed_at: a time zone expected")
+    return (observed_at - _EPOCH) // _MILLISECOND
 
 
 def _present(value: _Value | None, name: str) -> _Value:
