@@ -1,7 +1,7 @@
 """The index contract in dictionaries, for embedded use."""
 
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from schemas.signature import Signature
@@ -53,12 +53,13 @@ class _State:
 class MemoryIndex:
     """An index in this process; the oracle that every other form is compared with.
 
-    Time is the largest `observed_at_ms` admitted so far, unless `admit` is told.
+    Time is the clock's; without one the largest `observed_at_ms` admitted so far.
     """
 
-    def __init__(self, limits: IndexLimits = _DEFAULTS) -> None:
-        """Makes an empty index."""
+    def __init__(self, limits: IndexLimits = _DEFAULTS, clock: Callable[[], int] | None = None) -> None:
+        """Makes an empty index; `clock` gives milliseconds since 1970."""
         self._limits = limits
+        self._clock = clock
         self._buckets = Buckets(limits.bucket_cap)
         self._registry: dict[str, int] = {}
         self._states: dict[int, _State] = {}
@@ -66,8 +67,7 @@ class MemoryIndex:
         self._checkpoints: dict[int, int] = {}
         self._marks: deque[tuple[int, int]] = deque()
         self._now_ms = 0
-        self._last = 0
-        self._floor = 1
+        self._last, self._floor = 0, 1
 
     async def admit(self, batch: Sequence[Admission], now_ms: int | None = None) -> Sequence[Admitted]:
         """Adds each document and answers its earlier neighbours, as of `now_ms`.
@@ -95,9 +95,9 @@ class MemoryIndex:
         position, signature = admission.position, admission.signature
         if position is not None and self._checkpoint(position) < position.previous:
             raise IndexBehindError(position.partition, self._checkpoint(position))
-        if now_ms is None and signature is not None:
-            now_ms = signature.observed_at_ms
-        self._advance(now_ms or 0)
+        if now_ms is None:
+            now_ms = self._clock() if self._clock else signature.observed_at_ms if signature else 0
+        self._advance(now_ms)
         answer = self._remove(admission) if signature is None else self._put(admission, signature)
         if position is not None:
             self._checkpoints[position.partition] = max(self._checkpoint(position), position.offset)

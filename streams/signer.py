@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
 
+from schemas.codec import InvalidMessageError
+from schemas.dead_letter import Reason
 from schemas.document import Document
 from schemas.signature import Origin, Signature
 from streams.anchors import anchors
@@ -16,7 +18,7 @@ from streams.shingles import NONE, FeatureHasher
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
-
+MAX_BYTES = 1024 * 1024
 
 _Value = TypeVar("_Value")
 
@@ -41,8 +43,8 @@ class Signer:
 
     implementation: Final = "numpy"
 
-    def __init__(self, scheme: Scheme, key: HashKey) -> None:
-        """Takes the scheme with its key.
+    def __init__(self, scheme: Scheme, key: HashKey, max_bytes: int = MAX_BYTES) -> None:
+        """Takes the scheme with its key, and how many bytes a normal form may have.
 
         Raises:
             ValueError: The scheme was made for another key.
@@ -51,6 +53,7 @@ class Signer:
             raise ValueError(f"the key {scheme.key_fingerprint} expected, not {key.fingerprint}")
         self._scheme = scheme
         self._key = key
+        self._max_bytes = max_bytes
         self._hasher = FeatureHasher(key, scheme.text.word_bytes)
 
     def sign(self, document: Document, origin: Origin | None = None, degraded: tuple[str, ...] = ()) -> Signature:
@@ -63,11 +66,16 @@ class Signer:
 
         Raises:
             ValueError: A field is missing, or `observed_at` has no time zone.
+            InvalidMessageError: `too_large`: one character may become 18 in the normal form.
         """
         document_id = _present(document.id, "id")
         text = _present(document.text, "text")
         observed_at_ms = _milliseconds(_present(document.observed_at, "observed_at"))
         form = normalize(text, self._scheme.text)
+        if form.data.size > self._max_bytes:
+            raise InvalidMessageError(
+                Reason.TOO_LARGE, f"$.text: a normal form of at most {self._max_bytes} bytes of UTF-8 expected"
+            )
         content = self._content(form)
         return Signature(
             scheme=self._scheme.name,

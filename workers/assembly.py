@@ -49,7 +49,7 @@ def matcher(settings: Settings, index: Index, key: HashKey) -> Matcher:
 
 def signer(settings: Settings, key: HashKey) -> Signer:
     """The signer of the deployment's scheme."""
-    return Signer(scheme(settings, key), key)
+    return Signer(scheme(settings, key), key, settings.max_text_bytes)
 
 
 def limits(settings: Settings) -> IndexLimits:

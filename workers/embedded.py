@@ -1,7 +1,8 @@
 """The main job in this process, without a server: documents in, events out, one at a time."""
 
+import time
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from schemas.codec import InvalidMessageError
 from schemas.events import Event
@@ -59,5 +60,5 @@ def embedded(settings: Settings) -> Embedded:
         SettingsError: Bands, rows or thresholds do not fit together.
     """
     key = assembly.hash_key(settings)
-    index = MemoryIndex(replace(assembly.limits(settings), retention_seconds=0))
+    index = MemoryIndex(assembly.limits(settings), clock=lambda: time.time_ns() // 1_000_000)
     return Embedded(assembly.signer(settings, key), assembly.matcher(settings, index, key), assembly.bounds(settings))

@@ -10,7 +10,7 @@ from schemas.events import Event
 from schemas.record import Outgoing, Record
 from schemas.topics import DOCUMENTS, EVENT_TOPICS
 from streams.receive import Received, Removal, receive
-from workers import assembly, kafka_tools
+from workers import assembly, kafka_offsets, kafka_tools
 from workers.settings import Settings
 from workers.show import Progress
 from workers.sources import count_lines, read
@@ -38,7 +38,7 @@ async def produce(settings: Settings, paths: Sequence[str], wait_seconds: float,
     bounds = assembly.bounds(settings)
     progress = Progress("sent", count_lines(paths), quiet)
     produced = Produced()
-    await kafka_tools.partitions(settings, [topic], wait_seconds)
+    await kafka_offsets.partitions(settings, [topic], wait_seconds)
     async with kafka_tools.sender(settings, wait_seconds) as send_all:
         batch: list[Outgoing] = []
         for place, record in read(paths):
@@ -70,7 +70,7 @@ async def follow_events(
         SettingsError: A topic does not exist.
     """
     topics = [settings.topic_prefix + topic.name for topic in EVENT_TOPICS]
-    places = await kafka_tools.partitions(settings, topics, wait_seconds)
+    places = await kafka_offsets.partitions(settings, topics, wait_seconds)
     async with (
         kafka_tools.consumer(settings, wait_seconds) as client,
         aclosing(kafka_tools.follow(client, places, from_start=from_start, until_end=until_end)) as records,

@@ -20,7 +20,7 @@ from aiokafka.errors import (
 )
 
 from schemas.record import Outgoing, Record
-from workers.settings import Settings, SettingsError
+from workers.settings import Settings
 
 SEND_MAX_BYTES = 4_718_592
 SendAll = Callable[[Iterable[Outgoing]], Awaitable[None]]
@@ -111,33 +111,6 @@ async def consumer(settings: Settings, wait_seconds: float) -> AsyncIterator[AIO
         await client.stop()
 
 
-async def committed(settings: Settings, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-    """Committed offset of the group for each partition; -1 where it never committed."""
-    async with admin(settings, 10.0) as client:
-        asked = [TopicPartition(topic, partition) for partition in partitions]
-        offsets = await client.list_consumer_group_offsets(settings.group, partitions=asked)
-    return {place.partition: known.offset for place, known in offsets.items()}
-
-
-async def ever_committed(settings: Settings, topic: str, wait_seconds: float) -> bool:
-    """Whether the group has committed an offset of this topic.
-
-    Raises:
-        KafkaUnreachableError: No broker knew within `wait_seconds`; a fresh one makes its list of groups first.
-    """
-    deadline = asyncio.get_running_loop().time() + wait_seconds
-    async with admin(settings, wait_seconds) as client:
-        while True:
-            try:
-                offsets = await client.list_consumer_group_offsets(settings.group)
-            except KafkaError as error:
-                if not retriable(error) or asyncio.get_running_loop().time() > deadline:
-                    raise KafkaUnreachableError(f"group {settings.group} cannot be asked for: {error}") from error
-                await asyncio.sleep(RETRY_SECONDS)
-            else:
-                return any(place.topic == topic and known.offset >= 0 for place, known in offsets.items())
-
-
 async def read_range(settings: Settings, topic: str, partition: int, start: int, end: int) -> AsyncIterator[Record]:
     """Records of one partition from offset `start` up to, but without, `end`; what is no longer held is left out."""
     place = TopicPartition(topic, partition)
@@ -175,23 +148,6 @@ async def follow(
         for records in (await client.getmany(timeout_ms=200)).values():
             for record in records:
                 yield as_record(record)
-
-
-async def partitions(settings: Settings, topics: Sequence[str], wait_seconds: float) -> list[TopicPartition]:
-    """All partitions of these topics.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: A topic does not exist; it is named.
-    """
-    async with admin(settings, wait_seconds) as client:
-        described = await client.describe_topics(list(topics))
-    places = []
-    for row in described:
-        if not row["partitions"]:
-            raise SettingsError(f"topic {row['topic']} does not exist: run `nearstream topics create`")
-        places += [TopicPartition(row["topic"], part["partition"]) for part in row["partitions"]]
-    return places
 
 
 def as_record(record: ConsumerRecord) -> Record:

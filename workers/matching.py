@@ -19,6 +19,7 @@ from streams.scheme import Scheme
 from workers.letters import Letters
 
 CATCH_UP_BATCH = 32
+LATEST_MS = 253_402_300_799_999  # the last time that has a four-digit year
 _NOT_ADMITTED = -1
 
 _Item = TypeVar("_Item")
@@ -106,6 +107,8 @@ class Matching:
         key = _key(record)
         position = Position(record.partition, record.offset, previous)
         if record.value is None:
+            if not 0 <= record.timestamp_ms <= LATEST_MS:
+                raise InvalidMessageError(Reason.INVALID_SIGNATURE, "a removal with a time from 1970 to 9999 expected")
             return Arrival(key, None, position, record.timestamp_ms)
         signature = decode_signature(record.value)
         self.scheme.check(signature)

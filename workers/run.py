@@ -4,19 +4,19 @@ import asyncio
 import logging
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from importlib.metadata import version
 
 from schemas.record import Record
 from schemas.topics import DEAD_LETTERS, SIGNATURES
 from streams.hashing import HashKey
 from streams.index import IndexUnavailableError
-from workers import assembly, kafka_tools, kafka_topics
+from workers import assembly, kafka_offsets, kafka_tools, kafka_topics
 from workers.app import create_app, serve
 from workers.letters import Letters
 from workers.matching import Matching, SignatureTopic
 from workers.redis_index import IndexAddress, RedisIndex
-from workers.settings import Settings, table
+from workers.settings import Settings, SettingsError, table
 from workers.signing import Signing
 
 ROLES = ("sign", "match", "all")
@@ -53,7 +53,7 @@ async def open_index(settings: Settings, key: HashKey, wait_seconds: float) -> R
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_seconds
-    may_create = not await kafka_tools.ever_committed(settings, settings.topic_prefix + SIGNATURES.name, wait_seconds)
+    may_create = not await kafka_offsets.ever_committed(settings, settings.topic_prefix + SIGNATURES.name, wait_seconds)
     address = IndexAddress(
         settings.redis,
         settings.namespace,
@@ -63,11 +63,25 @@ async def open_index(settings: Settings, key: HashKey, wait_seconds: float) -> R
     )
     while True:
         try:
-            return await RedisIndex.open(address, may_create=may_create)
+            index = await RedisIndex.open(address, may_create=may_create)
+            await _require_same_topic(settings, await index.checkpoints(), wait_seconds)
         except IndexUnavailableError:
             if loop.time() + RETRY_SECONDS >= deadline:
                 raise
             await asyncio.sleep(RETRY_SECONDS)
+        else:
+            return index
+
+
+async def _require_same_topic(settings: Settings, checkpoints: Mapping[int, int], wait_seconds: float) -> None:
+    """Refuses an index that has seen more of the topic than there is: every record would be taken for a repeat."""
+    ends = await kafka_offsets.end_offsets(settings, settings.topic_prefix + SIGNATURES.name, wait_seconds)
+    for partition, offset in checkpoints.items():
+        if offset >= ends.get(partition, 0):
+            raise SettingsError(
+                f"topic {SIGNATURES.name} partition {partition} ends at {ends.get(partition, 0)}, the index knows "
+                f"offset {offset}: the topic was made anew; set NEARSTREAM_NAMESPACE to a new name"
+            )
 
 
 async def _prepare(settings: Settings, role: str, wait_seconds: float) -> tuple[Signing | None, Matching | None]:
@@ -102,7 +116,7 @@ def _signature_topic(settings: Settings) -> SignatureTopic:
     topic = settings.topic_prefix + SIGNATURES.name
 
     async def committed(partitions: Iterable[int]) -> dict[int, int]:
-        return await kafka_tools.committed(settings, topic, partitions)
+        return await kafka_offsets.committed(settings, topic, partitions)
 
     def read_range(partition: int, start: int, end: int) -> AsyncIterator[Record]:
         return kafka_tools.read_range(settings, topic, partition, start, end)

@@ -49,7 +49,7 @@ class Settings:
     candidates: int = _setting(20, "earlier documents compared with each new one, 1 to 400")
     retention_seconds: int = _setting(2_592_000, "how long a document is found, 0: for ever")
     index_documents: int = _setting(1_000_000, "live documents expected; fixed when the index is created")
-    max_text_bytes: int = _setting(1024 * 1024, "UTF-8 bytes of a text, above: dead letter")
+    max_text_bytes: int = _setting(1024 * 1024, "UTF-8 bytes of a text and of its normal form, above: dead letter")
     max_value_bytes: int = _setting(4 * 1024 * 1024, "bytes of a record on documents, above: dead letter")
     max_clock_skew_seconds: int = _setting(86_400, "how far observed_at may lie after its record's time")
     dead_letter_payload: str = _setting("full", "full, head (64 KiB) or hash: what a dead letter keeps")

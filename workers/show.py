@@ -60,7 +60,7 @@ def _numbers(event: Event) -> list[str]:
         told.append(f"+{event.added} -{event.removed}")
     keys = evidence.keys
     told.append(f"{keys.bands} bands, {keys.anchors} anchors shared")
-    told += [f"weak: {reason}" for reason in event.low_confidence]
+    told += [f"weak: {escaped(reason)}" for reason in event.low_confidence]
     return told
 
 

@@ -26,7 +26,7 @@ def read(paths: Iterable[str]) -> Iterator[Item]:
     """Every document of the paths as the record that would carry it.
 
     JSON Lines (`.jsonl`, `.ndjson`, `-`) hold a document a line; any other file is one text, its path
-    the id and its time of change `observed_at`; of a folder all files are read, in order of name.
+    the id and its time of change `observed_at`; of a folder all files that are not hidden are read, in order of name.
 
     Raises:
         OSError: A path cannot be read.
@@ -56,7 +56,7 @@ def _files(paths: Iterable[str]) -> Iterator[str]:
     for path in paths:
         if path != STDIN and Path(path).is_dir():
             for folder, folders, names in os.walk(path):
-                folders.sort()
+                folders[:] = sorted(name for name in folders if not name.startswith("."))
                 yield from (str(Path(folder, name)) for name in sorted(names) if not name.startswith("."))
         else:
             yield path
@@ -83,5 +83,8 @@ def _lines(name: str, stream: BinaryIO) -> Iterator[tuple[str, bytes, Headers]]:
     number = 0
     while line := stream.readline(LINE_MAX_BYTES):
         number += 1
+        rest = line
+        while rest and not rest.endswith(b"\n"):  # of a longer line enough is kept to be refused as too large
+            rest = stream.readline(LINE_MAX_BYTES)
         if line.strip():
             yield f"{name}:{number}", line.strip(), []

@@ -18,7 +18,7 @@ from schemas.codec import decode_event
 from schemas.events import Event
 from schemas.record import Outgoing, Record
 from schemas.topics import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
-from workers import kafka_tools, kafka_topics
+from workers import kafka_offsets, kafka_tools, kafka_topics
 from workers.embedded import embedded
 from workers.settings import Settings, load
 from workers.sources import Item
@@ -64,7 +64,7 @@ class Deployment:
 
     async def read(self, topic: str) -> list[Record]:
         """Every record of a topic."""
-        places = await kafka_tools.partitions(self.settings, [self.settings.topic_prefix + topic], 10.0)
+        places = await kafka_offsets.partitions(self.settings, [self.settings.topic_prefix + topic], 10.0)
         async with kafka_tools.consumer(self.settings, 10.0) as client:
             return [record async for record in kafka_tools.follow(client, places, from_start=True, until_end=True)]
 
@@ -100,11 +100,9 @@ class Deployment:
         # Documents first: what they add to signatures is there once they are acknowledged.
         for topic in (DOCUMENTS, SIGNATURES):
             name = self.settings.topic_prefix + topic.name
-            places = await kafka_tools.partitions(self.settings, [name], 10.0)
-            async with kafka_tools.consumer(self.settings, 10.0) as client:
-                ends = await client.end_offsets(places)
-            known = await kafka_tools.committed(self.settings, name, [place.partition for place in places])
-            if any(known.get(place.partition, -1) < end for place, end in ends.items() if end):
+            ends = await kafka_offsets.end_offsets(self.settings, name, 10.0)
+            known = await kafka_offsets.committed(self.settings, name, ends)
+            if any(known.get(partition, -1) < end for partition, end in ends.items() if end):
                 return False
         return True
 

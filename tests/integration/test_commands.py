@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.deployment import Deployment, deployed
+from schemas.topics import SIGNATURES
+from tests.integration.deployment import Deployment, deployed, until
+from workers import kafka_tools, kafka_topics
 from workers.demo import EXAMPLES
 
 NOWHERE = "127.0.0.1:1"
@@ -90,6 +92,29 @@ async def test_what_is_produced_can_be_tailed(kafka: str, redis_url: str, tmp_pa
         plain = deployment.run("tail", "--from-start", "--until-end").stdout.decode()
         assert len(plain.splitlines()) == len(told.stdout.splitlines())
         assert deployment.run("tail", "--until-end").stdout == b""
+
+
+async def test_a_recreated_topic_is_refused(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    """Its first records would have offsets that the index takes for repeats."""
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        path = tmp_path / "one.jsonl"
+        path.write_bytes((EXAMPLES / "documents.jsonl").read_bytes().splitlines()[0])
+        assert deployment.run("produce", str(path)).returncode == 0
+        with deployment.worker():
+            await deployment.drained()
+        name = deployment.settings.topic_prefix + SIGNATURES.name
+        async with kafka_tools.admin(deployment.settings, 10.0) as client:
+            await client.delete_topics([name])
+        await until(lambda: _gone(deployment), 20)
+        assert deployment.run("topics", "create").returncode == 0
+        refused = deployment.run("worker")
+        assert refused.returncode == 78
+        assert b"the topic was made anew" in refused.stderr
+
+
+async def _gone(deployment: Deployment) -> bool:
+    states = await kafka_topics.topic_states(deployment.settings, 10.0)
+    return not next(state.partitions for state in states if state.topic is SIGNATURES)
 
 
 @pytest.mark.parametrize("command", ["produce", "tail", "topics"])

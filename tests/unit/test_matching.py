@@ -304,6 +304,15 @@ async def test_a_removal_without_a_readable_key_is_a_dead_letter() -> None:
     assert letter.value == b""
 
 
+@pytest.mark.parametrize("timestamp_ms", [-1, 253_402_300_800_000])
+async def test_a_removal_at_a_time_that_no_calendar_holds_is_a_dead_letter(timestamp_ms: int) -> None:
+    job = matching()
+    await job.decide([record(signed("x", prose(1)))])
+    removal = record(None, 1, key=b"news/x")._replace(timestamp_ms=timestamp_ms)
+    (letter,) = await job.decide([removal])
+    assert header(letter.headers, "nearstream-dead-reason") == b"invalid_signature"
+
+
 def family(count: int) -> list[Record]:
     """Documents of one text, each an exact duplicate of all before it."""
     return [record(signed(f"d{number}", prose(1), number), number) for number in range(count)]

@@ -112,6 +112,11 @@ def test_weak_numbers_are_told() -> None:
     assert line(event).endswith("weak: few_symbols, weak: near_threshold]")
 
 
+def test_a_reason_from_a_foreign_event_cannot_forge_a_line() -> None:
+    event = msgspec.structs.replace(example("overlap"), low_confidence=("x\nremoved          victim",))
+    assert "\n" not in line(event)
+
+
 def test_an_event_of_a_scheme_without_ld_signature_is_told_without_its_numbers() -> None:
     event = example("version")
     assert isinstance(event, Version)

@@ -214,3 +214,8 @@ async def test_a_batch_of_large_texts_holds_the_loop_no_longer_than_one_of_them(
     await decided(*[record(value, offset=offset) for offset in range(8)])
     watching.cancel()
     assert longest < 4 * max(alone, signing.YIELD_SECONDS)
+
+
+async def test_a_text_that_grows_beyond_the_limit_when_normalised_is_too_large() -> None:
+    (letter,) = await decided(record(document(text="\ufdfa" * 100_000)))
+    assert header(letter.headers, "nearstream-dead-reason") == b"too_large"

@@ -127,7 +127,16 @@ def test_a_path_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
         list(read([str(tmp_path / name)]))
 
 
-def test_a_line_without_end_is_read_in_bounded_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_line_without_end_a_bounded_piece_is_one_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.sources.LINE_MAX_BYTES", 10)
-    (tmp_path / "a.jsonl").write_bytes(b"x" * 25)
-    assert all(len(item.record.value or b"") <= 10 for item in read([str(tmp_path / "a.jsonl")]))
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"x" * 25 + b"\nshort\n" + b"y" * 11)
+    items = [(item.place, item.record.value) for item in read([str(path)])]
+    assert items == [(f"{path}:1", b"x" * 10), (f"{path}:2", b"short"), (f"{path}:3", b"y" * 10)]
+
+
+def test_hidden_folders_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text("not a document")
+    (tmp_path / "a.txt").write_text("a document")
+    assert [item.place for item in read([str(tmp_path)])] == [str(tmp_path / "a.txt")]
