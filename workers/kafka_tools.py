@@ -140,10 +140,9 @@ async def follow(
     """
     client.assign(places)
     ends = await client.end_offsets(places)
-    if from_start:
-        await client.seek_to_beginning(*places)
-    else:
-        await client.seek_to_end(*places)
+    starts = await client.beginning_offsets(places) if from_start else ends
+    for place in places:
+        client.seek(place, starts[place])
     while not (until_end and all([await client.position(place) >= ends[place] for place in places])):
         for records in (await client.getmany(timeout_ms=200)).values():
             for record in records:
