@@ -1,0 +1,1 @@
+"""The sources' own methods, as independent oracles for tests and benchmarks."""
