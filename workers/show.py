@@ -12,6 +12,7 @@ from schemas.events import Containment, Event, Retraction, Version, kind_of
 ID_CHARACTERS = 128
 _TERMINAL_SECONDS = 0.2
 _PIPE_SECONDS = 10.0
+_BAR = 20
 
 
 def escaped(text: str) -> str:
@@ -99,6 +100,8 @@ class Progress:
         text = f"{self.what}: {self.done}"
         if self.total:
             left = (self.total - self.done) / rate if rate else 0
-            text += f" of {self.total} ({100 * self.done // self.total} %), {left:.0f} s left"
+            share = min(self.done / self.total, 1.0)
+            bar = "#" * round(_BAR * share)
+            text = f"{self.what} [{bar:.<{_BAR}}] {self.done} of {self.total} ({100 * share:.0f} %), {left:.0f} s left"
         self.stream.write(f"{before}{text}, {rate:.0f}/s{after}")
         self.stream.flush()

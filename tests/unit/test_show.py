@@ -140,7 +140,7 @@ def test_progress_ends_with_its_count() -> None:
     for _ in range(3):
         progress.step()
     progress.end()
-    assert stream.getvalue().startswith("signing: 3 of 4 (75 %), ")
+    assert stream.getvalue().startswith("signing [###############.....] 3 of 4 (75 %), ")
     assert stream.getvalue().endswith("/s\n")
 
 
@@ -157,7 +157,7 @@ def test_progress_on_a_terminal_rewrites_its_line() -> None:
     progress = Progress("signing", 2, stream=stream)
     progress.step()
     progress.end()
-    assert stream.getvalue().startswith("\rsigning: 1 of 2 (50 %)")
+    assert stream.getvalue().startswith("\rsigning [##########..........] 1 of 2 (50 %)")
 
 
 def test_many_steps_at_once_make_one_line() -> None:
