@@ -1,0 +1,211 @@
+"""Which related documents an index brings together when they arrive one by one, and what that costs.
+
+    python -m benchmarks.retrieval --corpus DIR [--events OUT.jsonl] [--seed N] [--bucket-cap N] [--candidates N]
+
+Prints one JSON object; exit code 2 when an input cannot be read. No network, no service, no lineage. `--ranking`
+re-ranks the answers of the index by score / sqrt(fewer keys of the two), to see what that would give: `root` all that
+share a key, `two-steps` the best 2 x candidates by score.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.corpus import CorpusError, Pair, Text, document, read_pairs, read_texts, share, shingles
+from benchmarks.scoring import Figures
+from benchmarks.strata import strata
+from schemas.codec import encode_event, encode_signature
+from schemas.events import Event, Retraction, kind_of
+from streams.hashing import HashKey
+from streams.index import READS, Admission, Admitted, Candidate, IndexLimits, IndexState, Report
+from streams.matcher import SENT_BY_DEFAULT, Matcher
+from streams.memory_index import MemoryIndex
+from streams.scheme import Keys, preset
+from streams.signer import Signer
+
+CHARACTERS_MAX = 100_000
+_RANKINGS = ("index", "root", "two-steps")
+_ENTRY_BYTES = 13.9  # of a packed entry in Redis 7.0
+_UNRELATED = 0.10
+_BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+Both = frozenset[str]
+
+
+@dataclass
+class Recording:
+    """An index that notes what it answers.
+
+    Attributes:
+        inner: The index that is asked.
+        candidates: How many earlier documents it answers for one.
+        ranking: `index`, `root` or `two-steps`.
+        met: Pairs that came back together.
+        looked_up: Earlier documents that shared a key, at most 256 for one document.
+        entries: Keys of all documents.
+    """
+
+    inner: MemoryIndex
+    candidates: int
+    ranking: str = "index"
+    met: set[Both] = field(default_factory=set)
+    looked_up: int = 0
+    entries: int = 0
+
+    async def admit(self, batch: Sequence[Admission]) -> Sequence[Admitted]:
+        """The answers of the inner index, ranked anew if so wished."""
+        return [await self._admit(admission) for admission in batch]
+
+    async def report(self, pairs: Sequence[Report]) -> Sequence[bool]:
+        """As the inner index."""
+        return await self.inner.report(pairs)
+
+    async def look_up(self, keys: Keys, limit: int) -> Sequence[Candidate]:
+        """As the inner index."""
+        return await self.inner.look_up(keys, limit)
+
+    async def state(self) -> IndexState:
+        """As the inner index."""
+        return await self.inner.state()
+
+    async def _admit(self, admission: Admission) -> Admitted:
+        keys = admission.keys
+        found = await self.inner.look_up(keys, READS)
+        (answer,) = await self.inner.admit([admission])
+        if self.ranking != "index":
+            best = found if self.ranking == "root" else found[: 2 * self.candidates]
+            ranked = sorted(best, key=lambda each: (not each.by_digest, -_root(each, keys)))
+            answer = replace(answer, candidates=tuple(ranked[: self.candidates]))
+        own = admission.document_key.partition("/")[2]
+        self.met |= {frozenset((own, each.signature.id)) for each in answer.candidates}
+        self.looked_up += len(found)
+        self.entries += 1 + len(keys.bands) + len(keys.anchors)
+        return answer
+
+
+def _root(candidate: Candidate, keys: Keys) -> float:
+    fewer = min(len(keys.bands) + len(keys.anchors), len(keys.bands) + candidate.anchor_count)
+    return (4 * candidate.bands + candidate.anchors) / sqrt(max(fewer, 1))
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one pass over all documents gave."""
+
+    index: Recording
+    events: dict[Both, Event]
+    bytes_signed: int
+    bytes_kept: int
+    full_buckets: int
+    seconds: float
+
+
+async def run(texts: Sequence[Text], index: Recording) -> Run:
+    """Documents in this order through signer, matcher and index."""
+    key = HashKey.public()
+    scheme = preset("standard", key)
+    signer, matcher = Signer(scheme, key), Matcher(index, scheme, key, relations=SENT_BY_DEFAULT | {"overlap"})
+    events: dict[Both, Event] = {}
+    signed = kept = 0
+    began = time.process_time()
+    for number, text in enumerate(texts):
+        signature = signer.sign(document(text, _BEGIN + timedelta(seconds=number)))
+        signed += len(encode_signature(signature))
+        kept += len(encode_signature(scheme.kept(signature)))
+        for event in await matcher.match(signature) if signature.n_bytes else ():
+            if not isinstance(event, Retraction):
+                events[frozenset((event.newer.id, event.older.id))] = event
+    seconds = time.process_time() - began
+    return Run(index, events, signed, kept, matcher.counts.full_buckets, seconds)
+
+
+def recall(pairs: Sequence[Pair], done: Run) -> Figures:
+    """Of labelled related pairs: the share that met, that made an event, that made the right one."""
+    together = [frozenset((pair.a, pair.b)) for pair in pairs]
+    events = [(pair, done.events.get(both)) for pair, both in zip(pairs, together, strict=True)]
+    return {
+        "n": len(pairs),
+        "candidate": share(sum(both in done.index.met for both in together), len(pairs)),
+        "event": share(sum(event is not None for _, event in events), len(pairs)),
+        "right_relation": share(
+            sum(event is not None and kind_of(event) == pair.relation for pair, event in events), len(pairs)
+        ),
+    }
+
+
+def false_meetings(met: Iterable[Both], texts: Mapping[str, NDArray[np.int64]]) -> int:
+    """Pairs that met although less than a tenth of either one's shingles lies in the other."""
+    count = 0
+    for a, b in met:
+        one, other = texts[a], texts[b]
+        common = np.intersect1d(one, other, assume_unique=True).size
+        count += common < _UNRELATED * max(min(one.size, other.size), 1)
+    return count
+
+
+def report(pairs: Sequence[Pair], texts: Mapping[str, Text], options: argparse.Namespace) -> tuple[Run, Figures]:
+    """All that the command prints about one order of arrival."""
+    arriving = [text for text in texts.values() if len(text.text) <= CHARACTERS_MAX]
+    random.Random(options.seed).shuffle(arriving)
+    limits = IndexLimits(options.bucket_cap, options.candidates, retention_seconds=0)
+    done = asyncio.run(run(arriving, Recording(MemoryIndex(limits), options.candidates, options.ranking)))
+    sets = {text.id: shingles(text.text) for text in arriving}
+    known = [pair for pair in pairs if pair.a in sets and pair.b in sets]
+    n, index = max(len(arriving), 1), done.index
+    return done, {
+        "documents": len(arriving),
+        "skipped": len(texts) - len(arriving),
+        "settings": {name: getattr(options, name) for name in ("seed", "bucket_cap", "candidates", "ranking")},
+        "strata": {name: recall(each, done) for name, each in strata(known, sets).items()},
+        "per_document": {
+            "looked_up": round(index.looked_up / n, 2),
+            "verified": round(len(index.met) / n, 2),
+            "false": round(false_meetings(index.met, sets) / n, 2),
+            "index_entries": round(index.entries / n, 1),
+            "entry_bytes": round(_ENTRY_BYTES * index.entries / n),
+            "signature_bytes": round(done.bytes_signed / n),
+            "kept_bytes": round(done.bytes_kept / n),
+            "full_buckets": round(done.full_buckets / n, 2),
+        },
+        "full_buckets": done.full_buckets,
+        "events": dict(Counter(map(kind_of, done.events.values())).most_common()),
+        "seconds": round(done.seconds, 1),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line; 0 when measured, 2 when an input is unreadable."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--corpus", type=Path, required=True, help="holds docs.jsonl.gz and pairs.jsonl.gz")
+    parser.add_argument("--events", type=Path, help="write the events, one JSON line each")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="order of arrival (default 1)")
+    parser.add_argument("--bucket-cap", type=int, default=50, metavar="N", help="entries of an anchor bucket")
+    parser.add_argument("--candidates", type=int, default=20, metavar="N", help="earlier documents answered for one")
+    parser.add_argument("--ranking", choices=_RANKINGS, default="index", help="how answers are ranked")
+    options = parser.parse_args(arguments)
+    try:
+        pairs, texts = read_pairs(options.corpus), read_texts(options.corpus)
+    except CorpusError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    done, figures = report(pairs, texts, options)
+    if options.events:
+        options.events.write_bytes(b"".join(encode_event(event) + b"\n" for event in done.events.values()))
+    print(json.dumps(figures, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
