@@ -37,15 +37,15 @@ clean: ## remove what was built here; a running stack is stopped first
 	@if [ -x $(BIN)/python ] && [ -d $(STACK) ]; then $(BIN)/python -m workers.local_stack stop --folder $(STACK); fi
 	@rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
-.venv/installed: pyproject.toml | .venv/bin/python
+.venv/installed: pyproject.toml streams/_native.c | .venv/bin/python
 	@$(BIN)/pip install --quiet --editable .
 	@touch $@
 
-.venv/installed-test: pyproject.toml | .venv/bin/python
+.venv/installed-test: pyproject.toml streams/_native.c | .venv/bin/python
 	@$(BIN)/pip install --quiet --editable '.[test]'
 	@touch $@ .venv/installed
 
-.venv/installed-dev: pyproject.toml | .venv/bin/python
+.venv/installed-dev: pyproject.toml streams/_native.c | .venv/bin/python
 	@$(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $@ .venv/installed .venv/installed-test
 

@@ -10,8 +10,7 @@ from schemas.signature import Signature
 from streams.folding import BASE, CODE_POINT, MARK, fold_table
 from streams.hashing import HashKey
 from streams.packing import unpack_words
-from streams.scheme import preset
-from streams.signer import Signer
+from tests.implementations import each_implementation, signer_of
 
 KEY = HashKey.public()
 TEXTS = {
@@ -60,9 +59,9 @@ COMPACT = {  # hash of the sketch, rate, symbols, hash of ld, gap bytes, their h
 }
 
 
-def signed(text: str, label: str = "standard") -> Signature:
+def signed(text: str, implementation: str, label: str = "standard") -> Signature:
     document = Document(id="x", text=text, observed_at=datetime(2026, 3, 2, tzinfo=UTC))
-    return Signer(preset(label, KEY), KEY).sign(document)
+    return signer_of(implementation, label).sign(document)
 
 
 def short_hash(data: bytes) -> str:
@@ -79,39 +78,45 @@ def test_the_public_key_derives_the_frozen_numbers() -> None:
     assert KEY.small_key(b"abc").hex() == "80296ffd1cd35ee4c20f792b31c5c2e3"
 
 
+@each_implementation
 @pytest.mark.parametrize("name", TEXTS)
-def test_the_counts_and_digests_are_frozen(name: str) -> None:
-    s = signed(TEXTS[name])
+def test_the_counts_and_digests_are_frozen(name: str, implementation: str) -> None:
+    s = signed(TEXTS[name], implementation)
     assert (s.n_bytes, s.characters, s.words, s.spaceless, s.digest[:8].hex()) == COUNTS[name]
 
 
+@each_implementation
 @pytest.mark.parametrize("name", TEXTS)
-def test_the_sketches_are_frozen(name: str) -> None:
-    s = signed(TEXTS[name])
+def test_the_sketches_are_frozen(name: str, implementation: str) -> None:
+    s = signed(TEXTS[name], implementation)
     assert (s.sketch[3::-1].hex(), short_hash(s.sketch)) == SKETCHES[name]
 
 
+@each_implementation
 @pytest.mark.parametrize("name", TEXTS)
-def test_the_ld_signatures_are_frozen(name: str) -> None:
-    s = signed(TEXTS[name])
+def test_the_ld_signatures_are_frozen(name: str, implementation: str) -> None:
+    s = signed(TEXTS[name], implementation)
     assert (s.rate, len(s.ld) // 4, s.ld[3::-1].hex(), short_hash(s.ld)) == LD[name]
 
 
+@each_implementation
 @pytest.mark.parametrize("name", TEXTS)
-def test_the_anchors_are_frozen(name: str) -> None:
-    s = signed(TEXTS[name])
+def test_the_anchors_are_frozen(name: str, implementation: str) -> None:
+    s = signed(TEXTS[name], implementation)
     assert (len(s.anchors) // 8, short_hash(s.anchors)) == ANCHORS[name]
 
 
+@each_implementation
 @pytest.mark.parametrize("name", COMPACT)
-def test_the_compact_signatures_are_frozen(name: str) -> None:
-    s = signed(TEXTS[name], "compact")
+def test_the_compact_signatures_are_frozen(name: str, implementation: str) -> None:
+    s = signed(TEXTS[name], implementation, "compact")
     ld = (s.rate, len(s.ld) // 2, short_hash(s.ld), len(s.gaps), short_hash(s.gaps))
     assert (short_hash(s.sketch), *ld, len(s.anchors) // 8, short_hash(s.anchors)) == COMPACT[name]
 
 
-def test_one_golden_gap_needs_an_escape() -> None:
-    s = signed(TEXTS["f"])
+@each_implementation
+def test_one_golden_gap_needs_an_escape(implementation: str) -> None:
+    s = signed(TEXTS["f"], implementation)
     symbols, gaps = unpack_words(s.ld)
     assert (len(s.ld) // 4, symbols.size, int((gaps >= 8191).sum())) == (46, 45, 1)
 

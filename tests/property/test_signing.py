@@ -1,6 +1,7 @@
 """Signing against its slow reference, on any text."""
 
 from datetime import UTC, datetime
+from functools import cache
 from random import Random
 
 import numpy as np
@@ -18,7 +19,7 @@ from streams.minhash import resemblance, sketch
 from streams.normalize import normalize
 from streams.packing import pack_varints, pack_words, unpack_varints, unpack_words
 from streams.scheme import preset
-from streams.signer import Signer
+from tests.implementations import each_implementation, signer_of
 from tests.property.signing_reference import (
     normalize_reference,
     sign_reference,
@@ -27,7 +28,7 @@ from tests.property.signing_reference import (
 )
 
 KEY = HashKey.public()
-SIGNERS = {label: Signer(preset(label, KEY), KEY) for label in ("standard", "compact")}
+signer = cache(signer_of)
 RANGES = [
     (0x00, 0x7F), (0x80, 0x24F), (0x370, 0x3FF), (0x900, 0xDFF), (0xE00, 0xE7F), (0x1100, 0x11FF), (0x1D00, 0x2200),
     (0x3040, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7FF), (0xD800, 0xDFFF), (0xF900, 0xFFFF), (0x10000, 0x11000),
@@ -42,8 +43,8 @@ repeated = st.builds(lambda text, times: text * times, st.text(any_character, ma
 signed_text = st.one_of(any_text, short_words, repeated)
 
 
-def signed(text: str, label: str = "standard") -> Signature:
-    return SIGNERS[label].sign(Document(id="x", text=text, observed_at=datetime(2026, 3, 2, tzinfo=UTC)))
+def signed(text: str, label: str = "standard", implementation: str = "numpy") -> Signature:
+    return signer(implementation, label).sign(Document(id="x", text=text, observed_at=datetime(2026, 3, 2, tzinfo=UTC)))
 
 
 def measured(signature: Signature, names: dict[str, object]) -> dict[str, object]:
@@ -71,22 +72,25 @@ def test_the_fast_paths_equal_the_reference_on_every_listed_range(range_: tuple[
             assert normalize(text).data.tobytes().decode() == normalize_reference(text)
 
 
+@each_implementation
 @settings(max_examples=150, deadline=None)
 @given(signed_text, st.sampled_from(["standard", "compact"]))
-def test_any_text_has_the_signature_of_the_reference(text: str, label: str) -> None:
+def test_any_text_has_the_signature_of_the_reference(implementation: str, text: str, label: str) -> None:
     expected = sign_reference(text, preset(label, KEY), KEY)
-    assert measured(signed(text, label), expected) == expected
+    assert measured(signed(text, label, implementation), expected) == expected
 
 
+@each_implementation
 @pytest.mark.parametrize("label", ["standard", "compact"])
-def test_texts_of_every_length_to_200_have_the_signature_of_the_reference(label: str) -> None:
+def test_texts_of_every_length_to_200_have_the_signature_of_the_reference(label: str, implementation: str) -> None:
     base = "the 7 ducks swam over été " + "語の文" * 12 + " and " + "x" * 150
     for size in range(201):
         text = (base * 2)[size % 7 : size % 7 + size]
         expected = sign_reference(text, preset(label, KEY), KEY)
-        assert measured(signed(text, label), expected) == expected
+        assert measured(signed(text, label, implementation), expected) == expected
 
 
+@each_implementation
 @pytest.mark.parametrize("label", ["standard", "compact"])
 @pytest.mark.parametrize(
     "text",
@@ -99,9 +103,9 @@ def test_texts_of_every_length_to_200_have_the_signature_of_the_reference(label:
     ],
     ids=["escape", "one-letter words", "letters", "han", "all ranges"],
 )
-def test_long_texts_have_the_signature_of_the_reference(text: str, label: str) -> None:
+def test_long_texts_have_the_signature_of_the_reference(text: str, label: str, implementation: str) -> None:
     expected = sign_reference(text, preset(label, KEY), KEY)
-    assert measured(signed(text, label), expected) == expected
+    assert measured(signed(text, label, implementation), expected) == expected
 
 
 @settings(max_examples=60, deadline=None)

@@ -14,6 +14,7 @@ from streams.hashing import HashKey
 from streams.minhash import resemblance
 from streams.scheme import preset
 from streams.signer import Signer
+from tests.implementations import each_implementation, signer_of
 
 KEY = HashKey.public()
 OTHER_KEY = HashKey.from_secret(b"another secret of thirty-two bytes")
@@ -58,8 +59,9 @@ def test_times_are_whole_milliseconds_since_1970(observed_at: datetime, millisec
 
 
 @pytest.mark.parametrize(("label", "rate"), [("standard", 8), ("compact", 16), ("bands-only", 0)])
-def test_an_empty_normal_form_is_signed_as_nothing(label: str, rate: int) -> None:
-    signature = Signer(preset(label, KEY), KEY).sign(document(text="… !"))
+@each_implementation
+def test_an_empty_normal_form_is_signed_as_nothing(label: str, rate: int, implementation: str) -> None:
+    signature = signer_of(implementation, label).sign(document(text="… !"))
     counts = (signature.n_bytes, signature.characters, signature.words, signature.shingles, signature.spaceless)
     assert counts == (0, 0, 0, 0, False)
     assert set(signature.sketch) == {0xFF}
@@ -72,14 +74,15 @@ def test_the_digest_is_of_the_normal_form_with_the_raw_digest_beside_it() -> Non
     assert first.raw_digest != second.raw_digest
 
 
-def test_lone_surrogates_can_be_signed() -> None:
-    assert SIGNER.sign(document(text="a\ud800b")).words == 2
+@each_implementation
+def test_lone_surrogates_can_be_signed(implementation: str) -> None:
+    assert signer_of(implementation).sign(document(text="a\ud800b")).words == 2
 
 
-def test_another_key_changes_every_hash() -> None:
+@each_implementation
+def test_another_key_changes_every_hash(implementation: str) -> None:
     text = " ".join(map(str, range(300)))
-    first = SIGNER.sign(document(text=text))
-    second = Signer(preset("standard", OTHER_KEY), OTHER_KEY).sign(document(text=text))
+    first, second = (signer_of(implementation, key=key).sign(document(text=text)) for key in (KEY, OTHER_KEY))
     for name in ("scheme", "digest", "raw_digest", "sketch", "ld", "anchors"):
         assert getattr(first, name) != getattr(second, name)
     assert resemblance(first, second) < 0.05
@@ -95,14 +98,17 @@ def test_a_signature_survives_the_wire() -> None:
     assert decode_signature(encode_signature(signature)) == signature
 
 
-def test_bands_only_leaves_out_the_ld_signature_with_the_anchors() -> None:
+@each_implementation
+def test_bands_only_leaves_out_the_ld_signature_with_the_anchors(implementation: str) -> None:
     text = " ".join(map(str, range(300)))
-    whole, part = (Signer(preset(label, KEY), KEY).sign(document(text=text)) for label in ("standard", "bands-only"))
+    labels = ("standard", "bands-only")
+    whole, part = (signer_of(implementation, label).sign(document(text=text)) for label in labels)
     assert msgspec.structs.replace(whole, scheme=part.scheme, rate=0, ld=b"", anchors=b"") == part
 
 
-def test_a_former_text_leaves_no_trace_in_the_next_signature() -> None:
-    fresh = Signer(preset("standard", KEY), KEY)
+@each_implementation
+def test_a_former_text_leaves_no_trace_in_the_next_signature(implementation: str) -> None:
+    fresh = signer_of(implementation)
     expected = fresh.sign(document(text="a b c d e f g h i"))
     fresh.sign(document(text="z" * 50_000))
     assert fresh.sign(document(text="a b c d e f g h i")) == expected
@@ -112,13 +118,16 @@ def test_a_former_text_leaves_no_trace_in_the_next_signature() -> None:
 def test_scratch_stays_below_100_bytes_a_byte(text: str) -> None:
     random = Random(1)
     long = "".join(text.replace("{}", random.choice("abcdefghij")) for _ in range(300_000))
-    size = SIGNER.sign(document(text=long)).n_bytes
+    signer = signer_of("numpy")
+    size = signer.sign(document(text=long)).n_bytes
     tracemalloc.start()
-    SIGNER.sign(document(text=long))
+    signer.sign(document(text=long))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak <= 100 * max(size, len(long.encode()))
 
 
 def test_the_implementation_is_named() -> None:
-    assert Signer.implementation in {"numpy", "native"}
+    assert signer_of("numpy").implementation == "numpy"
+    assert signer_of("native").implementation == "native"
+    assert Signer(preset("standard", KEY), KEY).implementation in {"numpy", "native"}

@@ -1,0 +1,821 @@
+/* The C twin of signing: the same bytes as the numpy modules, faster.
+ *
+ * normalize_ascii, normalize_bmp: normalize.py; sign: shingles.py, minhash.py, ld.py, anchors.py. Formulas and their
+ * sources stand there. All arithmetic is modulo 2**64. A call takes one block of scratch, touches no state of the
+ * process and lets other threads run; any bytes are accepted or refused with ValueError.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "little-endian expected: numpy serves elsewhere"
+#endif
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+
+enum {
+    SPACE = 0x20,
+    COMPLEX = 0xFFFF,
+    SLOTS = 128,
+    SLOT_SHIFT = 57,
+    VALUE_BITS = 49,
+    MOST_BYTES = 1 << 30,
+    MOST_POWER = 64,
+    MOST_RATES = 8,
+    MOST_KEPT = 1 << 16,
+    MOST_RUN = 1 << 12,
+    CHUNK = 1024,
+    LD_WINDOW = 16,
+    GAP_BITS = 13,
+    ESCAPE = (1 << GAP_BITS) - 1,
+    BMP_UNITS = 0x10000 * 2,
+    BMP_TABLE = BMP_UNITS + 0x10000 / 8,
+};
+
+/* What native.py packs once for each signer, all u64. */
+typedef struct {
+    u64 table[256];
+    u64 powers[MOST_POWER + 1]; /* of the base over bytes */
+    u64 word_powers[MOST_POWER + 1];
+    u64 sketch_salt, ld_salt, anchor_salt;
+    u64 word_bytes;
+    u64 sketch_bits, shingle_words, shingle_bytes;
+    u64 rates; /* 0: no LD signature */
+    u64 rate[MOST_RATES], length[MOST_RATES];
+    u64 symbol_bits, gap_bits, gap_steps, max_symbols;
+    u64 anchor_words, anchor_bytes, run, spaceless_factor, max_anchors; /* max_anchors 0: no anchors */
+} Context;
+
+typedef struct {
+    u64 count;
+    u32 *positions;
+    u64 *hashes;
+} Kept;
+
+typedef struct {
+    const Context *context;
+    const u8 *data;
+    size_t size;
+    int spaceless;
+    size_t firsts;      /* code points */
+    size_t words;       /* hashed so far */
+    size_t most_words;
+    size_t most_windows; /* elements of each of the lists below */
+    u64 *prefix;        /* over bytes, only if spaceless */
+    u64 *words_prefix;
+    Kept kept;
+    u64 *shingles, *windows, *spare, *table; /* share their place with `kept`, which is done before */
+    size_t table_size;
+} Job;
+
+typedef struct {
+    size_t shingles, ld_size, gaps_size, anchors;
+    u64 rate;
+    u8 sketch[SLOTS * 4];
+    u8 *ld, *gaps;
+    u64 *anchor;
+} Result;
+
+static inline u64 fmix64(u64 x)
+{
+    x = (x ^ x >> 33) * 0xFF51AFD7ED558CCDu;
+    x = (x ^ x >> 33) * 0xC4CEB9FE1A85EC53u;
+    return x ^ x >> 33;
+}
+
+static inline u64 mix(u64 x)
+{
+    return (x ^ x >> 32) * 0xD6E8FEB86659FD93u;
+}
+
+static inline u64 smaller(u64 a, u64 b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- words and LD windows: one pass over the bytes ---- */
+
+static u64 polynomial(const Context *c, const u8 *data, size_t size)
+{
+    u64 sum = 0;
+    for (size_t i = 0; i < size; i++)
+        sum = sum * c->powers[1] + c->table[data[i]];
+    return sum;
+}
+
+static inline void add_word(Job *job, u64 hash)
+{
+    u64 *prefix = job->words_prefix + job->words++;
+    prefix[1] = prefix[0] * job->context->word_powers[1] + fmix64(hash);
+}
+
+/* Words are cut: long polynomials modulo 2**64 collide on Thue-Morse strings whatever the base. */
+static void add_long_word(Job *job, const u8 *start, size_t size)
+{
+    size_t cut = job->context->word_bytes;
+    for (; size > cut; start += cut, size -= cut)
+        add_word(job, polynomial(job->context, start, cut));
+    add_word(job, polynomial(job->context, start, size));
+}
+
+typedef struct {
+    size_t start; /* of the word that goes on */
+    u64 before;   /* prefix at its start */
+} Word;
+
+static inline void end_word(Job *job, Word *word, size_t end, u64 prefix)
+{
+    size_t size = end - word->start;
+    if (size > job->context->word_bytes)
+        add_long_word(job, job->data + word->start, size);
+    else if (size)
+        add_word(job, prefix - word->before * job->context->powers[size]);
+}
+
+/* Prefix sums after `size` bytes from prefix[0] on, places of spaces, sampled windows that end here.
+ *
+ * No branch depends on a byte: what is not wanted is written over. Two bytes at a time halve the chain of multiplies.
+ */
+static size_t scan(const Job *job, size_t start, size_t size, u64 *restrict prefix, u32 *restrict spaces, u64 limit,
+                   Kept *kept)
+{
+    const Context *c = job->context;
+    const u8 *data = job->data + start;
+    u64 base = c->powers[1], base16 = c->powers[LD_WINDOW], salt = c->ld_salt;
+    u64 last = prefix[0], count = kept->count;
+    size_t found = 0;
+    u32 *restrict positions = kept->positions;
+    u64 *restrict hashes = kept->hashes;
+    for (size_t i = 0; i < size; i++) {
+        last = last * base + c->table[data[i]];
+        prefix[i + 1] = last;
+        u64 hash = mix(salt + last - prefix[(ptrdiff_t)i + 1 - LD_WINDOW] * base16);
+        hashes[count] = hash;
+        positions[count] = (u32)(start + i + 1 - LD_WINDOW);
+        count += hash < limit;
+        spaces[found] = (u32)i;
+        found += data[i] == SPACE;
+    }
+    kept->count = count;
+    return found;
+}
+
+static u64 rate_limit(u64 rate)
+{
+    return (~(u64)0 / rate) + 1; /* 2**64 / rate, a power of two from 2 on */
+}
+
+static void scan_all(Job *job, u64 limit)
+{
+    u64 ring[LD_WINDOW + CHUNK + 1] = {0};
+    u32 spaces[CHUNK + 1];
+    Word word = {0, 0};
+    for (size_t start = 0, size; start < job->size; start += size) {
+        size = smaller(job->size - start, start ? CHUNK : LD_WINDOW - 1);
+        u64 *prefix = job->spaceless ? job->prefix + start : ring + LD_WINDOW;
+        size_t found = scan(job, start, size, prefix, spaces, limit, &job->kept);
+        if (!start)
+            job->kept.count = 0; /* no window is whole before the 16th byte */
+        for (size_t i = 0; i < found; i++) {
+            end_word(job, &word, start + spaces[i], prefix[spaces[i]]);
+            word = (Word){start + spaces[i] + 1, prefix[spaces[i] + 1]};
+        }
+        if (start + size == job->size)
+            end_word(job, &word, job->size, prefix[size]);
+        if (!job->spaceless)
+            memmove(ring, ring + size, (LD_WINDOW + 1) * sizeof(u64));
+    }
+}
+
+/* ---- LD signature ---- */
+
+static size_t put_varint(u8 *out, u64 value)
+{
+    size_t size = 0;
+    for (; value >= 0x80; value >>= 7)
+        out[size++] = (u8)(value | 0x80);
+    out[size++] = (u8)value;
+    return size;
+}
+
+typedef struct {
+    u64 symbols;
+    u8 *ld, *gaps;
+    u64 previous; /* position, in steps where gaps stand apart */
+} Packing;
+
+static void pack_joined(Packing *p, u32 symbol, u32 position)
+{
+    u32 gap = position - (u32)p->previous;
+    u32 word = symbol << GAP_BITS | (gap < ESCAPE ? gap : ESCAPE);
+    memcpy(p->ld, &word, 4);
+    p->ld += 4;
+    if (gap >= ESCAPE) {
+        memcpy(p->ld, &gap, 4);
+        p->ld += 4;
+    }
+    p->previous = position;
+}
+
+static void pack_split(Packing *p, u32 symbol, u32 position, u64 unit)
+{
+    u64 step = position / unit;
+    u16 narrow = (u16)symbol;
+    memcpy(p->ld, &narrow, 2);
+    p->ld += 2;
+    p->gaps += put_varint(p->gaps, step - p->previous);
+    p->previous = step;
+}
+
+/* Whether the symbols at this rate are few enough; if so they are packed. */
+static int pack_ld(const Job *job, Result *result, int zeros)
+{
+    const Context *c = job->context;
+    u64 unit = c->gap_bits ? 1 : ((u64)1 << zeros) / c->gap_steps;
+    Packing packing = {0, result->ld, result->gaps, 0};
+    u64 before = ~(u64)0;
+    for (size_t i = 0; i < job->kept.count; i++) {
+        u64 symbol = job->kept.hashes[i] << zeros >> (64 - c->symbol_bits);
+        if (symbol == before)
+            continue;
+        before = symbol;
+        if (packing.symbols++ == c->max_symbols)
+            return 0;
+        if (c->gap_bits)
+            pack_joined(&packing, (u32)symbol, job->kept.positions[i]);
+        else
+            pack_split(&packing, (u32)symbol, job->kept.positions[i], unit);
+    }
+    result->ld_size = (size_t)(packing.ld - result->ld);
+    result->gaps_size = (size_t)(packing.gaps - result->gaps);
+    return 1;
+}
+
+static void keep_below(Kept *kept, u64 limit)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < kept->count; i++) {
+        kept->hashes[count] = kept->hashes[i];
+        kept->positions[count] = kept->positions[i];
+        count += kept->hashes[i] < limit;
+    }
+    kept->count = count;
+}
+
+static int log2_of(u64 power)
+{
+    int zeros = 0;
+    while (power >>= 1)
+        zeros++;
+    return zeros;
+}
+
+static u64 first_rate(const Context *c, size_t size)
+{
+    size_t passed = 0;
+    for (size_t i = 0; i + 1 < c->rates; i++)
+        passed += size >= c->length[i];
+    return c->rates ? c->rate[passed] : 0;
+}
+
+static void ld_signature(Job *job, Result *result)
+{
+    int zeros = log2_of(result->rate);
+    /* At 63 zeros two symbols are left, which only a made-up table could alternate: nothing then. */
+    for (; zeros < 63 && !pack_ld(job, result, zeros); zeros++)
+        keep_below(&job->kept, rate_limit((u64)2 << zeros));
+    result->rate = (u64)1 << zeros;
+}
+
+/* ---- sets of hashes ---- */
+
+/* The distinct values, in place and in any order; how many.
+ *
+ * A value goes to its place in a table of empty places; what finds another one there tries again by other bits in the
+ * next round, all copies alike. No branch depends on a value.
+ */
+static size_t distinct(Job *job, u64 *values, size_t count)
+{
+    size_t size = 64, found = 0, rest = 0;
+    u64 *table = job->table, *later = job->spare, zero = 0;
+    while (size < 2 * count && 2 * size <= job->table_size)
+        size *= 2;
+    memset(table, 0, size * sizeof(u64));
+    for (size_t i = 0; i < count; i++) {
+        u64 value = values[i], *place = table + (value & (size - 1)), there = *place;
+        zero |= value == 0;
+        *place = there ? there : value;
+        values[found] = value;
+        found += (there == 0) & (value != 0);
+        later[rest] = value;
+        rest += (there != 0) & (there != value);
+    }
+    for (int round = 1; rest; round++) {
+        size_t again = 0;
+        for (size_t i = 0; i < rest; i++) {
+            u64 value = later[i];
+            size_t at = (value >> round % 63 | value << (64 - round % 63)) + (u64)round * 7919;
+            u64 *place = table + (at & (size - 1)), there = *place;
+            *place = there ? there : value;
+            values[found] = value;
+            found += there == 0;
+            later[again] = value;
+            again += (there != 0) & (there != value);
+        }
+        rest = again;
+    }
+    if (zero)
+        values[found++] = 0;
+    return found;
+}
+
+/* ---- sketch ---- */
+
+/* A throw is a slot above a value; each slot keeps its smallest. */
+static inline void throw(u64 *slots, u64 slot, u64 round, u64 hash)
+{
+    u64 value = round << VALUE_BITS | hash << (64 - SLOT_SHIFT) >> (64 - VALUE_BITS);
+    slots[slot] = smaller(slots[slot], value);
+}
+
+static int any_empty(const u64 *slots)
+{
+    int empty = 0;
+    for (int k = 0; k < SLOTS; k++)
+        empty |= slots[k] == ~(u64)0;
+    return empty;
+}
+
+static void sketch(const u64 *features, size_t count, u64 bits, u8 *out)
+{
+    u64 slots[SLOTS];
+    memset(slots, 0xFF, sizeof slots);
+    for (size_t i = 0; i < count; i++)
+        throw(slots, features[i] >> SLOT_SHIFT, 0, features[i]);
+    for (u64 round = 1; count && round < 2 * SLOTS && any_empty(slots); round++)
+        for (size_t i = 0; i < count; i++) {
+            u64 hash = fmix64(features[i] + round * 0x9E3779B97F4A7C15u);
+            throw(slots, round < SLOTS ? hash >> SLOT_SHIFT : round - SLOTS, round, hash);
+        }
+    for (u64 k = 0; k < SLOTS; k++) {
+        u32 slot = count ? (u32)(fmix64(k << SLOT_SHIFT | slots[k]) >> 32) : ~(u32)0;
+        memcpy(out + k * (bits / 8), &slot, bits / 8);
+    }
+}
+
+/* ---- runs of words, or of bytes that start with a code point ---- */
+
+static size_t word_runs(const Job *job, u64 run, u64 salt, u64 *out)
+{
+    const u64 *prefix = job->words_prefix;
+    u64 power = job->context->word_powers[run];
+    if (job->words < run)
+        return 0;
+    size_t count = job->words - run + 1;
+    for (size_t i = 0; i < count; i++)
+        out[i] = fmix64(salt + prefix[i + run] - prefix[i] * power);
+    return count;
+}
+
+static size_t byte_runs(const Job *job, u64 run, u64 salt, u64 *out)
+{
+    const u64 *prefix = job->prefix;
+    u64 power = job->context->powers[run];
+    size_t count = 0;
+    for (size_t i = 0; i + run <= job->size; i++) {
+        out[count] = fmix64(salt + prefix[i + run] - prefix[i] * power);
+        count += (job->data[i] & 0xC0) != 0x80;
+    }
+    return count;
+}
+
+static size_t shingles(Job *job)
+{
+    const Context *c = job->context;
+    size_t count = 0;
+    if (job->spaceless)
+        count = byte_runs(job, c->shingle_bytes, c->sketch_salt, job->shingles);
+    if (!count && job->words)
+        count = word_runs(job, smaller(c->shingle_words, job->words), c->sketch_salt, job->shingles);
+    return distinct(job, job->shingles, count);
+}
+
+/* ---- anchors ---- */
+
+/* Minima of all runs, in place, by suffix minima of blocks and prefix minima of the next (van Herk 1992); how many. */
+static size_t run_minima(u64 *values, size_t count, size_t run)
+{
+    u64 suffix[MOST_RUN];
+    if (count <= run) {
+        for (size_t i = 1; i < count; i++)
+            values[0] = smaller(values[0], values[i]);
+        return 1;
+    }
+    size_t minima = count - run + 1;
+    for (size_t start = 0; start < minima; start += run) {
+        suffix[run - 1] = values[start + run - 1];
+        for (size_t i = run - 1; i > 0; i--)
+            suffix[i - 1] = smaller(suffix[i], values[start + i - 1]);
+        u64 prefix = ~(u64)0;
+        size_t stop = smaller(run, minima - start);
+        values[start] = suffix[0];
+        for (size_t i = 1; i < stop; i++) {
+            prefix = smaller(prefix, values[start + run + i - 1]);
+            values[start + i] = smaller(suffix[i], prefix);
+        }
+    }
+    return minima;
+}
+
+static size_t changes(const u64 *values, size_t count, u64 *out)
+{
+    size_t found = 1;
+    out[0] = values[0];
+    for (size_t i = 1; i < count; i++) {
+        out[found] = values[i];
+        found += values[i] != values[i - 1];
+    }
+    return found;
+}
+
+/* Sorts hashes: by their top bits into about one place each, then by insertion. */
+static void sort(u64 *values, size_t count, u64 *spare)
+{
+    u32 starts[257] = {0};
+    for (size_t i = 0; i < count; i++)
+        starts[(values[i] >> 56) + 1]++;
+    for (int i = 0; i < 256; i++)
+        starts[i + 1] += starts[i];
+    for (size_t i = 0; i < count; i++)
+        spare[starts[values[i] >> 56]++] = values[i];
+    for (size_t i = 0; i < count; i++) {
+        size_t at = i;
+        for (; at && values[at - 1] > spare[i]; at--)
+            values[at] = values[at - 1];
+        values[at] = spare[i];
+    }
+}
+
+static void anchors(Job *job, Result *result)
+{
+    const Context *c = job->context;
+    u64 *windows = job->windows;
+    size_t run = c->run * (job->spaceless ? c->spaceless_factor : 1), count;
+    if (job->spaceless)
+        count = byte_runs(job, c->anchor_bytes, c->anchor_salt, windows);
+    else
+        count = word_runs(job, c->anchor_words, c->anchor_salt, windows);
+    if (!count)
+        return;
+    result->anchor = job->shingles; /* done before */
+    size_t minima = run_minima(windows, count, run);
+    for (;;) {
+        result->anchors = distinct(job, result->anchor, changes(windows, minima, result->anchor));
+        if (result->anchors <= c->max_anchors)
+            break;
+        size_t shift = smaller(run, count - run);
+        minima -= shift;
+        for (size_t i = 0; i < minima; i++)
+            windows[i] = smaller(windows[i], windows[i + shift]);
+        run += shift;
+    }
+    sort(result->anchor, result->anchors, job->spare);
+}
+
+/* ---- one call ---- */
+
+static size_t count_of(const u8 *data, size_t size, u8 mask, u8 wanted)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < size; i++)
+        count += (data[i] & mask) == wanted;
+    return count;
+}
+
+static void measure(Job *job)
+{
+    const Context *c = job->context;
+    job->most_words = count_of(job->data, job->size, 0xFF, SPACE) + 1 + job->size / c->word_bytes;
+    job->most_windows = job->most_words;
+    if (job->spaceless)
+        job->most_windows += job->size - count_of(job->data, job->size, 0xC0, 0x80);
+    job->table_size = 64;
+    while (job->table_size < job->most_windows)
+        job->table_size *= 2;
+    if (job->table_size <= 1 << 14)
+        job->table_size *= 2; /* fewer collisions while it fits the cache */
+}
+
+/* Gives each list its place in the scratch, from *at on. */
+static void *take(u64 *block, size_t *at, size_t size)
+{
+    size_t start = *at;
+    *at += size;
+    return block ? block + start : NULL;
+}
+
+/* Cuts the scratch into its parts; without a block only says how many u64 they need. */
+static size_t lay_out(Job *job, Result *result, u64 *block)
+{
+    size_t at = 0, most = job->context->max_symbols + 1, list = job->most_windows + 1;
+    result->ld = take(block, &at, most);
+    result->gaps = take(block, &at, most);
+    job->prefix = take(block, &at, job->spaceless ? LD_WINDOW + job->size + 1 : 0);
+    job->words_prefix = take(block, &at, job->most_words + 1);
+    size_t shared = at; /* the LD signature is done before the sketch begins */
+    job->kept.hashes = take(block, &at, job->size + 1);
+    job->kept.positions = take(block, &at, job->size / 2 + 1);
+    size_t end = at;
+    job->shingles = take(block, &shared, list);
+    job->windows = take(block, &shared, list);
+    job->spare = take(block, &shared, list);
+    job->table = take(block, &shared, job->table_size);
+    return end > shared ? end : shared;
+}
+
+static void run_job(Job *job, Result *result)
+{
+    const Context *c = job->context;
+    result->rate = first_rate(c, job->size);
+    job->kept.count = 0;
+    job->words = 0;
+    job->words_prefix[0] = 0;
+    if (job->spaceless) { /* windows that begin before the text are written, then dropped */
+        memset(job->prefix, 0, (LD_WINDOW + 1) * sizeof(u64));
+        job->prefix += LD_WINDOW;
+    }
+    scan_all(job, c->rates ? rate_limit(result->rate) : 0);
+    if (c->rates)
+        ld_signature(job, result);
+    result->shingles = shingles(job);
+    sketch(job->shingles, result->shingles, c->sketch_bits, result->sketch);
+    if (c->max_anchors)
+        anchors(job, result);
+}
+
+static int power_between(u64 value, u64 low, u64 high)
+{
+    return value >= low && value <= high && (value & (value - 1)) == 0;
+}
+
+static int between(u64 value, u64 low, u64 high)
+{
+    return value >= low && value <= high;
+}
+
+/* Whether the numbers of a context lead to no place outside the scratch, and to an end. */
+static int sound(const Context *c)
+{
+    int good = between(c->word_bytes, 2, MOST_POWER) && power_between(c->sketch_bits, 8, 32);
+    good &= between(c->shingle_words, 1, MOST_POWER) && between(c->shingle_bytes, 1, MOST_POWER);
+    good &= c->rates <= MOST_RATES && c->max_symbols <= MOST_KEPT;
+    if (c->rates) {
+        good &= between(c->symbol_bits, 1, 32) && between(c->max_symbols, 1, MOST_KEPT);
+        good &= c->gap_bits == 0 || c->gap_bits == GAP_BITS;
+        good &= c->gap_bits || between(c->gap_steps, 1, (u64)1 << 32);
+    }
+    for (size_t i = 0; i < c->rates && good; i++)
+        good &= power_between(c->rate[i], 2, (u64)1 << 32) && (c->gap_bits || c->rate[i] >= c->gap_steps);
+    if (c->max_anchors) {
+        good &= between(c->anchor_words, 1, MOST_POWER) && between(c->anchor_bytes, 1, MOST_POWER);
+        good &= between(c->run, 1, MOST_RUN) && between(c->spaceless_factor, 1, MOST_RUN / c->run);
+        good &= c->max_anchors <= MOST_KEPT;
+    }
+    return good;
+}
+
+static PyObject *packed(const Job *job, const Result *result, const Context *c)
+{
+    return Py_BuildValue(
+        "nny#Ky#y#y#", (Py_ssize_t)job->words, (Py_ssize_t)result->shingles, (const char *)result->sketch,
+        (Py_ssize_t)(SLOTS * c->sketch_bits / 8), (unsigned long long)result->rate, (const char *)result->ld,
+        (Py_ssize_t)result->ld_size, (const char *)result->gaps, (Py_ssize_t)result->gaps_size,
+        result->anchors ? (const char *)result->anchor : "", (Py_ssize_t)(8 * result->anchors));
+}
+
+static PyObject *sign(PyObject *module, PyObject *arguments)
+{
+    Py_buffer context, data;
+    int spaceless;
+    PyObject *signature = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "y*y*p:sign", &context, &data, &spaceless))
+        return NULL;
+    Context c;
+    Job job = {.context = &c, .data = data.buf, .size = (size_t)data.len, .spaceless = spaceless};
+    Result result = {0};
+    u64 *block = NULL;
+    if (context.len != (Py_ssize_t)sizeof c || data.len > MOST_BYTES) {
+        PyErr_Format(PyExc_ValueError, "context: %zu bytes expected, data: at most %d", sizeof c, (int)MOST_BYTES);
+        goto end;
+    }
+    memcpy(&c, context.buf, sizeof c);
+    if (!sound(&c)) {
+        PyErr_SetString(PyExc_ValueError, "context: numbers out of their range");
+        goto end;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    measure(&job);
+    block = malloc(lay_out(&job, &result, NULL) * sizeof(u64));
+    if (block) {
+        lay_out(&job, &result, block);
+        run_job(&job, &result);
+    }
+    Py_END_ALLOW_THREADS
+    signature = block ? packed(&job, &result, &c) : PyErr_NoMemory();
+    free(block);
+end:
+    PyBuffer_Release(&context);
+    PyBuffer_Release(&data);
+    return signature;
+}
+
+/* ---- normal form ---- */
+
+/* Lower case of ASCII letters, digits, else a space. */
+static inline u8 fold_ascii(u8 byte)
+{
+    u8 lower = byte | 0x20;
+    int letter = (u8)(lower - 'a') < 26, digit = (u8)(byte - '0') < 10;
+    return letter ? lower : digit ? byte : SPACE;
+}
+
+static void make_folds(u8 *folds)
+{
+    for (int byte = 0; byte < 256; byte++)
+        folds[byte] = byte < 0x80 ? fold_ascii((u8)byte) : SPACE;
+}
+
+/* Drops a space after a space, the first place counting as one; without branches. */
+static size_t fold_bytes(const u8 *folds, const u8 *data, size_t size, u8 *out)
+{
+    size_t count = 0;
+    u8 before = SPACE;
+    for (size_t i = 0; i < size; i++) {
+        u8 folded = folds[data[i]];
+        out[count] = folded;
+        count += (folded != SPACE) | (before != SPACE);
+        before = folded;
+    }
+    return count - (count && out[count - 1] == SPACE);
+}
+
+static PyObject *normalize_ascii(PyObject *module, PyObject *arguments)
+{
+    Py_buffer data;
+    PyObject *form = NULL;
+    size_t size = 0;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "y*:normalize_ascii", &data))
+        return NULL;
+    u8 *out;
+    Py_BEGIN_ALLOW_THREADS
+    out = malloc((size_t)data.len + 1);
+    if (out) {
+        u8 folds[256];
+        make_folds(folds);
+        size = fold_bytes(folds, data.buf, (size_t)data.len, out);
+    }
+    Py_END_ALLOW_THREADS
+    form = out ? PyBytes_FromStringAndSize((const char *)out, (Py_ssize_t)size) : PyErr_NoMemory();
+    free(out);
+    PyBuffer_Release(&data);
+    return form;
+}
+
+typedef struct {
+    const u8 *at, *end;
+    u8 *out;
+    size_t characters, spaceless;
+    int after_space;
+} Folding;
+
+/* Code point at f->at, which moves on; -1 if the bytes are not UTF-8 (surrogates may stand in it). */
+static inline int32_t next_code(Folding *f)
+{
+    const u8 *b = f->at;
+    ptrdiff_t left = f->end - b;
+    if (b[0] < 0x80) {
+        f->at += 1;
+        return b[0];
+    }
+    if (b[0] >= 0xE0 && b[0] < 0xF0 && left >= 3 && (b[1] & 0xC0) == 0x80 && (b[2] & 0xC0) == 0x80) {
+        f->at += 3;
+        return (b[0] & 0x0F) << 12 | (b[1] & 0x3F) << 6 | (b[2] & 0x3F);
+    }
+    if (b[0] >= 0xC2 && b[0] < 0xE0 && left >= 2 && (b[1] & 0xC0) == 0x80) {
+        f->at += 2;
+        return (b[0] & 0x1F) << 6 | (b[1] & 0x3F);
+    }
+    if (b[0] >= 0xF0 && b[0] < 0xF5 && left >= 4 && (b[1] & 0xC0) == 0x80 && (b[2] & 0xC0) == 0x80 &&
+        (b[3] & 0xC0) == 0x80) {
+        int32_t code = (b[0] & 0x07) << 18 | (b[1] & 0x3F) << 12 | (b[2] & 0x3F) << 6 | (b[3] & 0x3F);
+        f->at += 4;
+        return code >= 0x10000 && code < 0x110000 ? code : -1;
+    }
+    return -1;
+}
+
+static inline void put_unit(Folding *f, u32 unit, const u8 *spaceless)
+{
+    if (unit < 0x80) {
+        *f->out++ = (u8)unit;
+    } else if (unit < 0x800) {
+        f->out[0] = (u8)(0xC0 | unit >> 6);
+        f->out[1] = (u8)(0x80 | (unit & 0x3F));
+        f->out += 2;
+    } else {
+        f->out[0] = (u8)(0xE0 | unit >> 12);
+        f->out[1] = (u8)(0x80 | (unit >> 6 & 0x3F));
+        f->out[2] = (u8)(0x80 | (unit & 0x3F));
+        f->out += 3;
+        f->spaceless += spaceless[unit >> 3] >> (unit & 7) & 1; /* no such script stands below */
+    }
+    f->characters++;
+}
+
+enum Outcome { FOLDED, NEEDS_NEIGHBOURS, NOT_UTF8 };
+
+static enum Outcome fold(Folding *f, const u8 *table)
+{
+    while (f->at < f->end) {
+        int32_t code = next_code(f);
+        if (code < 0)
+            return NOT_UTF8;
+        u32 place = (u32)(code < 0x10000 ? code : 0xD800 + ((code - 0x10000) >> 10));
+        u16 unit;
+        memcpy(&unit, table + 2 * place, 2);
+        if (unit == COMPLEX)
+            return NEEDS_NEIGHBOURS;
+        if (unit == SPACE && f->after_space)
+            continue;
+        f->after_space = unit == SPACE;
+        put_unit(f, unit, table + BMP_UNITS);
+    }
+    return FOLDED;
+}
+
+static PyObject *normalize_bmp(PyObject *module, PyObject *arguments)
+{
+    Py_buffer data, table;
+    PyObject *form = NULL;
+    enum Outcome outcome = NOT_UTF8;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "y*y*:normalize_bmp", &data, &table))
+        return NULL;
+    u8 *out = NULL;
+    Folding f = {.at = data.buf, .end = (const u8 *)data.buf + data.len, .after_space = 1};
+    if (table.len != BMP_TABLE) {
+        PyErr_Format(PyExc_ValueError, "table: %d bytes expected", (int)BMP_TABLE);
+        goto end;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    out = malloc(2 * (size_t)data.len + 4); /* two bytes may become three */
+    if (out) {
+        f.out = out;
+        outcome = fold(&f, table.buf);
+        if (f.characters && f.after_space)
+            f.characters--, f.out--;
+    }
+    Py_END_ALLOW_THREADS
+    if (!out)
+        PyErr_NoMemory();
+    else if (outcome == NOT_UTF8)
+        PyErr_SetString(PyExc_ValueError, "UTF-8 expected, in which surrogates may stand");
+    else if (outcome == NEEDS_NEIGHBOURS)
+        form = Py_NewRef(Py_None);
+    else
+        form = Py_BuildValue("y#nn", (const char *)out, (Py_ssize_t)(f.out - out), (Py_ssize_t)f.characters,
+                             (Py_ssize_t)f.spaceless);
+    free(out);
+end:
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&table);
+    return form;
+}
+
+static PyMethodDef functions[] = {
+    {"normalize_ascii", normalize_ascii, METH_VARARGS, "The normal form of ASCII bytes."},
+    {"normalize_bmp", normalize_bmp, METH_VARARGS,
+     "Normal form, characters, those of scripts without spaces; None if neighbours must be known."},
+    {"sign", sign, METH_VARARGS, "Words, shingles, sketch, rate, LD symbols, gaps, anchors of a normal form."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot slots[] = {{0, NULL}};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "streams._native", "The C twin of signing.", 0, functions, slots, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__native(void)
+{
+    return PyModuleDef_Init(&definition);
+}
