@@ -124,22 +124,36 @@ class ExactDuplicate(RelationEvent, frozen=True, kw_only=True, tag="exact_duplic
     """Both have the same normal form."""
 
 
-class NearDuplicate(RelationEvent, frozen=True, kw_only=True, tag="near_duplicate"):
+class ChangeEvent(RelationEvent, frozen=True, kw_only=True):
+    """A relation event that also says what the newer document changed; without an LD signature it cannot.
+
+    Attributes:
+        added: Estimated characters that the newer has and the older has not.
+        removed: The other way round.
+        new_spans: The longest stretches of the newer, `[start, end)` in characters of its normal form, in which no
+            passage of the older was found; new text lies inside them. None if `added` is 0.
+        new_spans_omitted: How many more there are.
+    """
+
+    added: int | UnsetType = UNSET
+    removed: int | UnsetType = UNSET
+    new_spans: tuple[tuple[int, int], ...] | UnsetType = UNSET
+    new_spans_omitted: int | UnsetType = UNSET
+
+
+class NearDuplicate(ChangeEvent, frozen=True, kw_only=True, tag="near_duplicate"):
     """Same content in the same order, with small edits."""
 
 
-class Containment(RelationEvent, frozen=True, kw_only=True, tag="containment"):
+class Containment(ChangeEvent, frozen=True, kw_only=True, tag="containment"):
     """One lies inside the other; `place` is its span in characters of the outer normal form."""
 
     inner: Literal["newer", "older"]
     place: tuple[int, int]
 
 
-class Version(RelationEvent, frozen=True, kw_only=True, tag="version"):
-    """Two states of one thing; `added` and `removed` are estimated characters."""
-
-    added: int | UnsetType = UNSET
-    removed: int | UnsetType = UNSET
+class Version(ChangeEvent, frozen=True, kw_only=True, tag="version"):
+    """Two states of one thing."""
 
 
 class Rearranged(RelationEvent, frozen=True, kw_only=True, tag="rearranged"):

@@ -24,12 +24,16 @@ from schemas.events import (
     event_id,
 )
 from schemas.signature import Signature
+from streams.alignment import align, steps
 from streams.estimate import Estimate
+from streams.pairing import pair as paired
+from streams.passages import Passage, moved, passages, uncovered
 from streams.relate import Verdict
 from streams.relation import SAME_LINEAGE
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DECIMALS = 4
+_MOVED_MIN = 2  # symbols of the shortest passage
 
 # Label right among 200 events of each kind, sampled from a whole run over labelled documents; states of
 # one lineage by definition.
@@ -43,12 +47,12 @@ _CONFIDENCE = {
 }
 _LINEAGE_CONFIDENCE = 0.99
 
-_PLAIN: dict[str, type[ExactDuplicate | NearDuplicate | Rearranged | Overlap]] = {
+_PLAIN: dict[str, type[ExactDuplicate | Rearranged | Overlap]] = {
     "exact_duplicate": ExactDuplicate,
-    "near_duplicate": NearDuplicate,
     "rearranged": Rearranged,
     "overlap": Overlap,
 }
+_CHANGED: dict[str, type[NearDuplicate | Version]] = {"near_duplicate": NearDuplicate, "version": Version}
 
 T = TypeVar("T")
 
@@ -82,9 +86,9 @@ def describe(pair: Related) -> Event:
     """
     verdict, fields = pair.verdict, _fields(pair)
     if verdict.relation == "containment":
-        return Containment(**fields, **_inside(pair))
-    if verdict.relation == "version":
-        return Version(**fields, **_changes(pair))
+        return Containment(**fields, **_inside(pair), **_changes(pair))
+    if verdict.relation in _CHANGED:
+        return _CHANGED[verdict.relation](**fields, **_changes(pair))
     return _PLAIN[verdict.relation](**fields)
 
 
@@ -175,11 +179,30 @@ def _inside(pair: Related) -> dict[str, Any]:  # Any: fields of a struct, by nam
 
 
 def _changes(pair: Related) -> dict[str, Any]:  # Any: fields of a struct, by name
-    """Added and removed characters: exact where text was only inserted or only deleted."""
+    """Added and removed characters: exact where text was only inserted or only deleted; where it was added."""
     if not pair.estimate.rate:
         return {}
     distance, grown = round(pair.estimate.distance), pair.newer.characters - pair.older.characters
-    return {"added": (distance + grown) // 2, "removed": (distance - grown) // 2}
+    added = (distance + grown) // 2
+    covered = (_newer_first(pair, each.shorter, each.longer)[0] for each in _everything(pair))
+    found, omitted = uncovered(covered, pair.newer.characters, pair.estimate.rate) if added else ((), 0)
+    return {
+        "added": added,
+        "removed": (distance - grown) // 2,
+        "new_spans": found,
+        "new_spans_omitted": omitted,
+    }
+
+
+def _everything(pair: Related) -> tuple[Passage, ...]:
+    """All common passages, those in another order too; the estimate holds the longest of those in order."""
+    numbers = pair.estimate
+    if not numbers.passages_omitted and numbers.common - numbers.matches < _MOVED_MIN:
+        return numbers.passages
+    both = paired(pair.newer, pair.older)
+    alignment = align(both.shorter_side, both.longer_side)
+    in_order, _ = passages(alignment, steps(alignment), alignment.matches)
+    return (*in_order, *moved(alignment))
 
 
 def _newer_first(pair: Related, of_shorter: T, of_longer: T) -> tuple[T, T]:

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from msgspec import UnsetType
 
-from schemas.events import Containment, Event, Retraction, Version, kind_of
+from schemas.events import ChangeEvent, Containment, Event, Retraction, Version, kind_of
 
 ID_CHARACTERS = 128
 _TERMINAL_SECONDS = 0.2
@@ -57,7 +57,7 @@ def _numbers(event: Event) -> list[str]:
         told.append(f"newer in older {shares.newer_in_older:.2f}, older in newer {shares.older_in_newer:.2f}")
     if not isinstance(evidence.distance, UnsetType):
         told.append(f"distance {evidence.distance.value} characters")
-    if isinstance(event, Version) and not isinstance(event.added, UnsetType):
+    if isinstance(event, ChangeEvent) and not isinstance(event.added, UnsetType):
         told.append(f"+{event.added} -{event.removed}")
     keys = evidence.keys
     told.append(f"{keys.bands} bands, {keys.anchors} anchors shared")

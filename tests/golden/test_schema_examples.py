@@ -14,7 +14,7 @@ from schemas.codec import (
     encode_signature,
 )
 from schemas.document import document_key
-from schemas.events import Event, Retraction, event_id, kind_of
+from schemas.events import ChangeEvent, Event, Retraction, event_id, kind_of
 from schemas.signature import Origin
 from schemas.topics import topic_of
 from streams.completion import Bounds, complete, milliseconds
@@ -40,6 +40,7 @@ RELATION_FIELDS = [
     "low_confidence",
     "degraded",
 ]
+CHANGES = ["added", "removed", "new_spans", "new_spans_omitted"]
 
 
 def example(name: str) -> bytes:
@@ -129,6 +130,31 @@ def test_moving_a_character_across_two_fields_changes_the_id() -> None:
 def test_an_unknown_field_breaks_no_reader(kind: str) -> None:
     wider = {**json.loads(example(f"{kind}.json")), "later": {"major": [1]}}
     assert decode_event(json.dumps(wider).encode()) == event(kind)
+
+
+@pytest.mark.parametrize("kind", ["near_duplicate", "containment", "version"])
+def test_an_event_from_before_changes_were_told_is_still_read(kind: str) -> None:
+    fields = json.loads(example(f"{kind}.json"))
+    later = ("new_spans", "new_spans_omitted") if kind == "version" else CHANGES
+    former = {name: value for name, value in fields.items() if name not in later}
+    written = json.dumps(former, separators=(",", ":"), ensure_ascii=False).encode()
+    assert encode_event(decode_event(written)) == written
+
+
+@pytest.mark.parametrize("kind", RELATIONS)
+def test_changes_follow_what_every_event_says_where_they_are_told(kind: str) -> None:
+    names = list(json.loads(example(f"{kind}.json")))[len(RELATION_FIELDS) :]
+    expected = {"near_duplicate": CHANGES, "version": CHANGES, "containment": [*CHANGES, "inner", "place"]}
+    assert names == expected.get(kind, [])
+
+
+@pytest.mark.parametrize("kind", ["near_duplicate", "containment", "version"])
+def test_added_less_removed_is_by_how_much_the_newer_is_longer(kind: str) -> None:
+    said = event(kind)
+    assert isinstance(said, ChangeEvent)
+    assert isinstance(said.added, int)
+    assert isinstance(said.removed, int)
+    assert said.added - said.removed == said.newer.characters - said.older.characters
 
 
 def test_a_longer_signature_of_a_later_release_is_read() -> None:

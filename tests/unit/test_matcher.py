@@ -190,6 +190,75 @@ async def test_a_new_state_of_a_document_is_a_version_told_once() -> None:
     assert versions[0].confidence == 0.99
 
 
+def passage(text: list[str], start: int, end: int) -> tuple[int, int]:
+    """Where the words from `start` to `end` of a text stand."""
+    return len(" ".join(text[:start])) + bool(start), len(" ".join(text[:end]))
+
+
+def holds(outer: tuple[int, int], inner: tuple[int, int]) -> bool:
+    """Whether a span holds another, with at most 60 characters beside it on either side."""
+    return outer[0] <= inner[0] <= outer[0] + 60 and outer[1] - 60 <= inner[1] <= outer[1]
+
+
+async def test_a_duplicate_with_new_text_says_how_much_is_new_and_where() -> None:
+    two = [*TEXT[:400], *words(2, 60), *TEXT[400:900], *words(5, 40), *TEXT[900:]]
+    (event,) = await told([sign("a", TEXT), sign("b", two, 1)])
+    assert isinstance(event, NearDuplicate)
+    assert event.added == pytest.approx(len(" ".join(two)) - len(" ".join(TEXT)), abs=20)
+    assert event.removed == pytest.approx(0, abs=20)
+    assert event.new_spans is not UNSET
+    first, second = event.new_spans
+    assert holds(first, passage(two, 400, 460))
+    assert holds(second, passage(two, 960, 1000))
+    assert event.new_spans_omitted == 0
+
+
+async def test_a_newer_document_that_only_lost_text_has_nothing_new() -> None:
+    (event,) = await told([sign("a", NEAR), sign("b", TEXT, 1)])
+    assert isinstance(event, NearDuplicate)
+    assert event.new_spans == ()
+    assert event.added == pytest.approx(0, abs=10)
+    assert event.removed == pytest.approx(len(" ".join(NEAR)) - len(" ".join(TEXT)), abs=10)
+
+
+async def test_what_a_longer_document_puts_around_a_copy_is_new() -> None:
+    around = [*words(2, 500), *PASSAGE, *words(5, 700)]
+    (event,) = await told([sign("a", PASSAGE), sign("b", around, 1)])
+    assert isinstance(event, Containment)
+    assert event.inner == "older"
+    assert event.new_spans is not UNSET
+    before, after = event.new_spans
+    assert holds(before, passage(around, 0, 500))
+    assert holds(after, passage(around, 800, 1500))
+
+
+async def test_moved_text_is_not_new() -> None:
+    one_moved = [*TEXT[:200], *TEXT[320:1000], *TEXT[200:320], *TEXT[1000:]]
+    (event,) = await told([sign("a", TEXT), sign("b", one_moved, 1)])
+    assert isinstance(event, NearDuplicate)
+    assert event.added
+    assert event.new_spans == ()
+
+
+async def test_more_new_passages_than_are_told_are_counted() -> None:
+    text = words(11, 4000)
+    pieces = [[*text[at : at + 190], *words(50 + at, 20 + at // 190)] for at in range(0, 4000, 190)]
+    edited = [word for piece in pieces for word in piece]
+    (event,) = await told([sign("a", text, lineage="x"), sign("b", edited, 1, lineage="x")])
+    assert isinstance(event, Version)
+    assert event.new_spans is not UNSET
+    assert len(event.new_spans) == 16
+    assert event.new_spans_omitted == pytest.approx(len(pieces) - 16, abs=2)
+    assert list(event.new_spans) == sorted(event.new_spans)
+    assert event.evidence.spans_omitted == pytest.approx(len(pieces) - 16, abs=2)
+
+
+async def test_a_new_state_without_common_text_is_new_all_over() -> None:
+    (event,) = await told([sign("a", TEXT, lineage="x"), sign("b", OTHER, 1, lineage="x")])
+    assert isinstance(event, Version)
+    assert event.new_spans == ((0, len(" ".join(OTHER))),)
+
+
 async def test_a_late_older_state_is_the_older_one() -> None:
     (event,) = await told([sign("a", TEXT, 5), sign("a", NEAR, 1)])
     assert isinstance(event, Version)
@@ -373,4 +442,4 @@ async def test_without_an_ld_signature_events_leave_out_its_numbers() -> None:
     assert kinds(events) == ["version"]
     told_fields = msgspec.json.decode(encode_event(events[0]))
     assert set(told_fields["evidence"]) == {"keys", "resemblance"}
-    assert not {"added", "removed"} & set(told_fields)
+    assert not {"added", "removed", "new_spans", "new_spans_omitted"} & set(told_fields)
