@@ -23,6 +23,11 @@ check: .venv/installed-dev ## linters, types, import contracts, dependencies
 	@$(BIN)/lint-imports
 	@$(BIN)/deptry .
 
+bench: .venv/installed-bench ## races against other libraries and the sources; JSON in build/, 1 if a gate is missed
+	@mkdir -p build
+	@$(BIN)/python -m benchmarks.signing > build/bench-signing.json; signing=$$?; \
+		$(BIN)/python -m benchmarks.ld > build/bench-ld.json && exit $$signing
+
 format: .venv/installed-dev ## let ruff mend what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
@@ -48,6 +53,10 @@ clean: ## remove what was built here; a running stack is stopped first
 .venv/installed-dev: pyproject.toml streams/_native.c | .venv/bin/python
 	@$(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $@ .venv/installed .venv/installed-test
+
+.venv/installed-bench: pyproject.toml streams/_native.c | .venv/bin/python
+	@$(BIN)/pip install --quiet --editable '.[bench]'
+	@touch $@ .venv/installed
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer expected, this is " + sys.version.split()[0] + ": make PYTHON=python3.12 ...")'

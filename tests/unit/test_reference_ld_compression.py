@@ -1,5 +1,6 @@
 """The sources' LD compressions give the figures that the sources print, their errors included."""
 
+import ast
 import json
 import math
 import random
@@ -270,6 +271,16 @@ def test_a_cutoff_gives_the_plain_distance_or_more_than_the_cutoff() -> None:
     for one, other in combinations(PRINTED, 2):
         plain = Levenshtein.distance(one, other)
         assert Levenshtein.distance(one, other, score_cutoff=70) == (plain if plain <= 70 else 71)
+
+
+def test_the_reference_rests_on_nothing_that_it_shall_judge() -> None:
+    for room in (EXAMPLES.parents[1] / "streams/reference").glob("*.py"):
+        for node in ast.walk(ast.parse(room.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                ours = name.split(".")[0] in {"schemas", "streams", "workers"}
+                assert not ours or name.startswith(("streams.reference", "streams.normalize")), f"{room}: {name}"
 
 
 def test_numbers_out_of_range_are_refused() -> None:

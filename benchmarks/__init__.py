@@ -1,0 +1,1 @@
+"""Races against other libraries and against the sources; each runs alone and prints one JSON object."""

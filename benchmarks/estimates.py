@@ -1,0 +1,69 @@
+"""How many edit distances a second two LD signatures of a length allow."""
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from rapidfuzz import process
+from rapidfuzz.distance import Levenshtein
+
+from benchmarks import ours
+from benchmarks.measure import Effort, timed
+from benchmarks.texts import speeches
+from streams.ld import view
+from streams.reference.ld_compression import scaled_distance
+
+# Coates, "Super Fast Estimates of Levenshtein Distance", "How well does it work?", first table: characters of both
+# texts, symbols of their signatures, estimates a second on a laptop of 2015.
+BLOG = (
+    (4_865, 181, 8_000),
+    (4_865, 98, 30_300),
+    (4_865, 59, 90_909),
+    (4_865, 28, 250_000),
+    (27_478, 940, 280),
+    (27_478, 514, 1_048),
+    (27_478, 305, 2_932),
+    (27_478, 195, 11_627),
+)
+_CUTOFF = 0.4
+_FIRST_CODE_POINT = 0xE000
+_RATE, _BITS = 32, 19
+
+
+def estimate_rows(effort: Effort) -> list[dict[str, Any]]:
+    """For each row of the blog's table: estimates a second of unrelated pairs, alone and one to many with a cut-off."""
+    longest = symbol_strings()
+    return [_row(longest, *entry, effort) for entry in BLOG]
+
+
+def symbol_strings() -> list[str]:
+    """LD symbols of unrelated texts, one code point each; all longer than any signature of the blog."""
+    sign = ours.signer("numpy")
+    views = [view(sign(ours.document(text)), _RATE, _BITS).symbols for text in speeches()]
+    return ["".join(map(chr, (symbols + np.uint32(_FIRST_CODE_POINT)).tolist())) for symbols in views]
+
+
+def _row(longest: list[str], characters: int, symbols: int, blog: int, effort: Effort) -> dict[str, Any]:
+    strings = [text[:symbols] for text in longest]
+    lengths, cutoff = (characters, characters), int(_CUTOFF * symbols)
+
+    def pair(strings: tuple[str, str]) -> float:
+        return scaled_distance(Levenshtein.distance(*strings), lengths, (symbols, symbols))
+
+    def one_to_many(query: str) -> object:
+        return process.cdist([query], strings, scorer=Levenshtein.distance, score_cutoff=cutoff, workers=1)
+
+    pairs = timed(pair, list(combinations(strings, 2)), effort)
+    many = timed(one_to_many, strings, effort)
+    a_pair, a_many = 1e6 / pairs.us, 1e6 / many.us * len(strings)
+    return {
+        "characters": characters,
+        "symbols": symbols,
+        "blog": blog,
+        "pairs": round(a_pair),
+        "one to many": round(a_many),
+        "pairs / blog": round(a_pair / blog, 2),
+        "one to many / blog": round(a_many / blog, 2),
+        "n": pairs.n,
+        "spread": round(max(pairs.spread, many.spread), 4),
+    }

@@ -1,0 +1,157 @@
+"""The LD signature against the sources' own figures: `python -m benchmarks.ld`."""
+
+import argparse
+import ctypes
+import json
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from benchmarks import gates, ours
+from benchmarks.compiled import CompilerAbsentError, library
+from benchmarks.estimates import estimate_rows
+from benchmarks.measure import Effort, cpu, effort_options, pin, timed
+from benchmarks.signing import versions
+from benchmarks.texts import digest, texts
+from streams.ld import ld_signature
+from streams.normalize import normalize
+from streams.scheme import LdRules, preset
+from streams.shingles import FeatureHasher
+
+_SIZE = "en-13.5"
+_PAPER_MB_PER_S = (104.0, 135.0)
+_RATE, _WIDTH = 100, 4  # of the paper's tests
+_ROUNDS = 20  # in C for one call from Python
+_OUTPUT_BYTES = 1 << 20
+
+Compress = Callable[[bytes], object]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints one JSON object; 1 if a gate is missed, else 0."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ld", description=__doc__)
+    effort_options(parser)
+    effort = Effort.of(parser.parse_args(arguments))
+    pin()
+    rows, absent = _rows(effort)
+    estimates = estimate_rows(effort)
+    ratios = _ratios({row["engine"]: float(row["mb_per_s"]) for row in rows}, estimates)
+    found = _gates(ratios)
+    result = {
+        "cpu": cpu(),
+        "versions": versions(("numpy", "rapidfuzz")),
+        "corpus_digest": digest([_SIZE]),
+        "absent": absent,
+        "rows": rows,
+        "estimates": estimates,
+        "ratios": ratios,
+        "gates": found,
+    }
+    print(json.dumps(result, indent=1))
+    return int(gates.failed(found))
+
+
+def native_ld() -> Compress:
+    """The C twin's functions for the LD signature, called by themselves.
+
+    Raises:
+        ImportError: The C twin was not built.
+        CompilerAbsentError: No compiler for the benchmark.
+    """
+    context = import_module("streams.native").packed_context(preset("standard", ours.KEY), ours.KEY)
+    alone = library("ld_alone.c").ld_alone
+    alone.restype = ctypes.c_size_t
+    out = ctypes.create_string_buffer(_OUTPUT_BYTES)
+
+    def run(data: bytes, rounds: int = _ROUNDS) -> bytes:
+        size = alone(context, data, ctypes.c_size_t(len(data)), out, ctypes.c_size_t(rounds))
+        return ctypes.string_at(out, size)
+
+    return run
+
+
+def numpy_ld() -> Compress:
+    """The LD signature by numpy, with the prefix sums that it needs."""
+    scheme = preset("standard", ours.KEY)
+    rolling = FeatureHasher(ours.KEY, scheme.text.word_bytes).over_bytes
+    rules = scheme.ld or LdRules()
+
+    def run(data: bytes) -> bytes:
+        prefix = rolling.prefix(ours.KEY.table.take(np.frombuffer(data, dtype=np.uint8)))
+        return ld_signature(prefix, ours.KEY.ld_salt, rolling, rules).ld
+
+    return run
+
+
+def seed_compression(name: str) -> Compress:
+    """One of both C forms of the paper's additive compression.
+
+    Raises:
+        CompilerAbsentError: No compiler for the benchmark.
+    """
+    function = getattr(library("seed_compression.c"), name)
+    function.restype = ctypes.c_size_t
+    bits = [hash(total) >> 3 & 1 for total in range(255 * _WIDTH + 1)]
+    table = bytes(bit if name == "sum_and_modulus" or total % _RATE == 0 else 2 for total, bit in enumerate(bits))
+    out = ctypes.create_string_buffer(_OUTPUT_BYTES)
+
+    def run(data: bytes) -> object:
+        sizes = (ctypes.c_size_t(len(data)), ctypes.c_uint32(_RATE), ctypes.c_size_t(_WIDTH))
+        return function(data, *sizes, table, out, ctypes.c_size_t(_ROUNDS))
+
+    return run
+
+
+def _rows(effort: Effort) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    forms = [normalize(text).data.tobytes() for text in texts(_SIZE)]
+    mean_bytes = sum(map(len, forms)) / len(forms)
+    makers: dict[str, Callable[[], Compress]] = {
+        "native": native_ld,
+        "numpy": numpy_ld,
+        "source, sum and modulus": lambda: seed_compression("sum_and_modulus"),
+        "source, sum and table": lambda: seed_compression("sum_and_table"),
+    }
+    rows: list[dict[str, Any]] = []
+    absent: dict[str, str] = {}
+    for engine, maker in makers.items():
+        try:
+            run = maker()
+        except (ImportError, CompilerAbsentError) as error:
+            absent[engine] = str(error)
+            continue
+        timing = timed(run, forms, effort)
+        us = timing.us / (1 if engine == "numpy" else _ROUNDS)
+        speed = {"us_per_doc": round(us, 2), "mb_per_s": round(mean_bytes / us, 1)}
+        rows.append({"size": _SIZE, "engine": engine, **speed, "n": timing.n, "spread": round(timing.spread, 4)})
+    return rows, absent
+
+
+def _ratios(speeds: dict[str, float], estimates: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for engine in ours.IMPLEMENTATIONS:
+        others = {name: speed for name, speed in speeds.items() if name not in ours.IMPLEMENTATIONS}
+        others |= {f"paper's {speed:.0f} MB/s of 2011": speed for speed in _PAPER_MB_PER_S}
+        found[engine] = {name: round(speeds[engine] / other, 3) for name, other in others.items() if engine in speeds}
+    for way in ("pairs", "one to many"):
+        found[f"estimates, {way} / blog"] = {str(row["symbols"]): row[f"{way} / blog"] for row in estimates}
+    return found
+
+
+def _gates(ratios: dict[str, dict[str, float]]) -> dict[str, gates.Gate]:
+    slowest = f"paper's {_PAPER_MB_PER_S[1]:.0f} MB/s of 2011"
+    known = {engine: [ratios[engine][slowest]] if ratios[engine] else [] for engine in ours.IMPLEMENTATIONS}
+    same_core = [value for name, value in ratios["native"].items() if name == "source, sum and modulus"]
+    return {
+        "native LD / source's sum and modulus in C, same core": gates.at_least(same_core, 1.25),
+        "native LD / paper's 135 MB/s": gates.at_least(known["native"], 7.0),
+        "numpy LD / paper's 135 MB/s": gates.at_least(known["numpy"], 1.5),
+        "estimates, pairs / blog": gates.at_least(ratios["estimates, pairs / blog"].values(), 15.0),
+        "estimates, one to many / blog": gates.at_least(ratios["estimates, one to many / blog"].values(), 30.0),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

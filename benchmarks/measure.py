@@ -1,0 +1,79 @@
+"""Time of one thread on one core."""
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How often is repeated, and how many nanoseconds each repetition lasts at least."""
+
+    repeats: int
+    shortest_ns: int
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> "Effort":
+        """What `effort_options` were given."""
+        return cls(options.repeats, options.shortest_ms * 1_000_000)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The best of several repetitions.
+
+    Attributes:
+        us: Microseconds of CPU time for one item, the best repetition.
+        spread: How much longer the median repetition took, as a share of the best.
+        n: Repetitions.
+    """
+
+    us: float
+    spread: float
+    n: int
+
+
+def effort_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `Effort`."""
+    parser.add_argument("--repeats", type=int, default=9, help="repetitions of which the best counts")
+    parser.add_argument("--shortest-ms", type=int, default=20, help="how long a repetition lasts at least")
+
+
+def pin() -> int:
+    """The core that this process runs on from now on: the last one that it may use."""
+    core = max(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {core})
+    return core
+
+
+def timed(run: Callable[[_Item], object], items: Sequence[_Item], effort: Effort) -> Timing:
+    """CPU time of this thread for one item, after a warm-up."""
+    rounds = 1
+    while (spent := _spent(run, items, rounds)) < effort.shortest_ns:
+        rounds *= max(2, effort.shortest_ns // max(spent, 1))
+    spents = [_spent(run, items, rounds) for _ in range(effort.repeats)]
+    best = min(spents)
+    return Timing(best / rounds / len(items) / 1_000, statistics.median(spents) / best - 1, effort.repeats)
+
+
+def cpu() -> str:
+    """Name of the processor, as Linux tells it."""
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return os.uname().machine
+
+
+def _spent(run: Callable[[_Item], object], items: Sequence[_Item], rounds: int) -> int:
+    start = time.thread_time_ns()
+    for _ in range(rounds):
+        for item in items:
+            run(item)
+    return time.thread_time_ns() - start

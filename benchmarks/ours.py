@@ -1,0 +1,62 @@
+"""This project's signer, with either implementation, as an entrant beside its peers."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib import import_module
+
+from benchmarks.peers import Entrant
+from schemas.document import Document
+from schemas.signature import Signature
+from streams.content import Implementation, NumpySigning
+from streams.hashing import HashKey
+from streams.scheme import Scheme, preset
+from streams.signer import Signer
+
+IMPLEMENTATIONS = ("native", "numpy")
+KEY = HashKey.public()
+_TIME = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def absence(implementation: str) -> str | None:
+    """Why this implementation cannot be had, None if it can."""
+    try:
+        implemented(implementation, preset("standard", KEY))
+    except ImportError as error:
+        return str(error)
+    return None
+
+
+def implemented(implementation: str, scheme: Scheme) -> Implementation:
+    """The implementation of this name.
+
+    Raises:
+        ImportError: The C twin was not built.
+    """
+    if implementation == "numpy":
+        return NumpySigning(scheme, KEY)
+    native: Implementation = import_module("streams.native").NativeSigning(scheme, KEY)
+    return native
+
+
+def document(text: str) -> Document:
+    """The text as a producer sends it."""
+    return Document(id="text", text=text, observed_at=_TIME)
+
+
+def signer(implementation: str, label: str = "standard") -> Callable[[Document], Signature]:
+    """`Signer.sign` under the public key."""
+    scheme = preset(label, KEY)
+    return Signer(scheme, KEY, computing=implemented(implementation, scheme)).sign
+
+
+def entrants(implementation: str) -> list[Entrant]:
+    """All outputs; then what peers give, the sketch without digests, LD signature and anchors."""
+    bare = implemented(implementation, preset("bands-only", KEY))
+
+    def sketch(text: str) -> bytes:
+        return bare.content(bare.normalize(text, text.encode("utf-8", "surrogatepass"))).sketch
+
+    return [
+        Entrant("all", "own", "words", document, signer(implementation)),
+        Entrant("sketch", "own", "words", str, sketch),
+    ]

@@ -1,0 +1,134 @@
+"""Other libraries, each in the fastest way that its users would write."""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import mmh3
+import numpy as np
+from numpy.typing import NDArray
+
+from streams.normalize import normalize
+
+SLOTS = 128
+_WORDS = re.compile(r"\w+")
+_SHINGLE_WORDS = 5
+_SHINGLE_CHARACTERS = 4
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """One way to sign a text.
+
+    Attributes:
+        outputs: What comes out.
+        normaliser: `own`, `usual` (NFKC, casefold, words by regular expression), or `ours, free`: not in the time.
+        shingles: Of what: `words` or `characters`.
+        prepare: Raw text to what `run` takes, outside of the time.
+        run: What is timed.
+    """
+
+    outputs: str
+    normaliser: str
+    shingles: str
+    prepare: Callable[[str], Any]  # Any: passed from one to the other only
+    run: Callable[[Any], Any]
+
+
+Digest = Callable[[list[Any]], Any]  # Any: each peer's own kind of token and of digest
+
+
+def usual_words(text: str) -> list[str]:
+    """Words as most pipelines find them."""
+    return _WORDS.findall(unicodedata.normalize("NFKC", text).casefold())
+
+
+def word_shingles(words: list[Any]) -> list[Any]:
+    """Runs of 5 words, str or bytes; of a shorter text one shingle."""
+    if len(words) < _SHINGLE_WORDS:
+        return [b" ".join(words) if words and isinstance(words[0], bytes) else " ".join(words)]
+    space = b" " if isinstance(words[0], bytes) else " "
+    return list(map(space.join, zip(*(words[start:] for start in range(_SHINGLE_WORDS)), strict=False)))
+
+
+def character_shingles(text: str) -> list[str]:
+    """Runs of 4 characters."""
+    return [text[start : start + _SHINGLE_CHARACTERS] for start in range(len(text) - _SHINGLE_CHARACTERS + 1)]
+
+
+def entrants(digest: Digest) -> list[Entrant]:
+    """A peer in all settings."""
+    return [
+        Entrant("sketch", "ours, free", "words", _form, lambda form: digest(word_shingles(form.split()))),
+        Entrant("sketch", "usual", "words", str, lambda text: digest(word_shingles(usual_words(text)))),
+        Entrant("sketch", "ours, free", "characters", _form, lambda form: digest(character_shingles(form))),
+        Entrant(
+            "sketch", "usual", "characters", str, lambda text: digest(character_shingles(" ".join(usual_words(text))))
+        ),
+    ]
+
+
+def datasketch() -> Digest:
+    """MinHash of datasketch 2 with affine32, mmh3 and permutations that all sketches share."""
+    kind = import_module("datasketch").MinHash
+    shared = kind(num_perm=SLOTS, scheme="affine32").permutations
+    hashed = mmh3.mmh3_32_uintdigest
+
+    def run(shingles: list[Any]) -> Any:  # noqa: ANN401 - see Digest
+        sketch = kind(num_perm=SLOTS, permutations=shared, scheme="affine32", hashfunc=hashed)
+        sketch.update_batch([shingle.encode() for shingle in shingles])
+        return sketch.digest()
+
+    return run
+
+
+def rensa() -> Digest:
+    """RMinHash of rensa."""
+    kind = import_module("rensa").RMinHash
+
+    def run(shingles: list[Any]) -> Any:  # noqa: ANN401 - see Digest
+        sketch = kind(num_perm=SLOTS, seed=42)
+        sketch.update(shingles)
+        return sketch.digest()
+
+    return run
+
+
+def fastsketchlsh() -> Digest:
+    """FastSimilaritySketch of FastSketchLSH."""
+    run: Digest = import_module("FastSketchLSH").FastSimilaritySketch(size=SLOTS)
+    return run
+
+
+def rho() -> Digest:
+    """The rho mode of rensa; not raced, since it hashes only a sample of longer texts."""
+    kind = import_module("rensa").RMinHash
+    return lambda shingles: np.asarray(kind.digest_matrix_from_token_sets_rho([shingles], SLOTS, 42).to_rows()[0])
+
+
+def one_permutation() -> Digest:
+    """Bins of one hash, empty ones marked by their negative number; not raced.
+
+    Li, Owen and Zhang, One Permutation Hashing (2012).
+    """
+    return _bins
+
+
+def _bins(shingles: list[Any]) -> NDArray[np.int64]:
+    hashes = np.array([mmh3.mmh3_x64_128_uintdigest(shingle.encode()) & ((1 << 62) - 1) for shingle in shingles])
+    slots = np.full(SLOTS, np.iinfo(np.int64).max)
+    np.minimum.at(slots, hashes % SLOTS, hashes // SLOTS)
+    empty = slots == np.iinfo(np.int64).max
+    slots[empty] = -1
+    return slots
+
+
+def _form(text: str) -> str:
+    return normalize(text).data.tobytes().decode()
+
+
+RACED: dict[str, Callable[[], Digest]] = {"datasketch": datasketch, "rensa": rensa, "fastsketchlsh": fastsketchlsh}
+UNRACED: dict[str, Callable[[], Digest]] = {"rensa-rho": rho, "one-permutation": one_permutation}

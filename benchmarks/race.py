@@ -1,0 +1,76 @@
+"""One engine in a process of its own: what it needs for each text, and how well it estimates."""
+
+from dataclasses import asdict
+from importlib.util import find_spec
+from typing import Any
+
+from benchmarks import ours, peers
+from benchmarks.accuracy import accuracy, of_ours, of_peer
+from benchmarks.hostile import LARGEST, hostile_rows
+from benchmarks.measure import Effort, pin, timed
+from benchmarks.texts import SPACELESS, texts
+
+HOSTILE = "hostile"
+PEER_MODULES = {"datasketch": "datasketch", "rensa": "rensa", "fastsketchlsh": "FastSketchLSH", "rensa-rho": "rensa"}
+ENGINES = (*ours.IMPLEMENTATIONS, *peers.RACED, *peers.UNRACED)
+
+
+def race(engine: str, sizes: list[str], effort: Effort, trials: int) -> dict[str, Any]:
+    """`rows` and `hostile` of one engine, or `absent` with the reason; pins this process to one core."""
+    reason = _absence(engine)
+    if reason:
+        return {"absent": reason}
+    pin()
+    quality = _quality(engine, trials)
+    if engine in peers.UNRACED:
+        return {"rows": [_unraced(engine, quality)]}
+    rows = [row | quality for size in sizes if size != HOSTILE for row in _rows(engine, size, effort)]
+    result: dict[str, Any] = {"rows": rows}
+    if engine in ours.IMPLEMENTATIONS and HOSTILE in sizes:
+        result["hostile"] = hostile_rows(engine, LARGEST, effort)
+    return result
+
+
+def _absence(engine: str) -> str | None:
+    if engine in ours.IMPLEMENTATIONS:
+        return ours.absence(engine)
+    module = PEER_MODULES.get(engine)
+    if module and find_spec(module) is None:
+        return f"no module {module}: pip install 'nearstream[bench]'"
+    return None
+
+
+def _quality(engine: str, trials: int) -> dict[str, Any]:
+    if engine in ours.IMPLEMENTATIONS:
+        return asdict(accuracy(of_ours(engine), trials))
+    return asdict(accuracy(of_peer((peers.RACED | peers.UNRACED)[engine]()), trials))
+
+
+def _rows(engine: str, size: str, effort: Effort) -> list[dict[str, Any]]:
+    own = engine in ours.IMPLEMENTATIONS
+    raced = ours.entrants(engine) if own else peers.entrants(peers.RACED[engine]())
+    corpus = texts(size)
+    mean_bytes = sum(len(text.encode()) for text in corpus) / len(corpus)
+    rows = []
+    for entrant in raced:
+        if entrant.shingles == "characters" and size not in SPACELESS:
+            continue
+        timing = timed(entrant.run, [entrant.prepare(text) for text in corpus], effort)
+        rows.append(
+            {
+                "size": size,
+                "engine": engine,
+                "outputs": entrant.outputs,
+                "normaliser": entrant.normaliser,
+                "shingles": entrant.shingles,
+                "us_per_doc": round(timing.us, 2),
+                "mb_per_s": round(mean_bytes / timing.us, 2),
+                "n": timing.n,
+                "spread": round(timing.spread, 4),
+            }
+        )
+    return rows
+
+
+def _unraced(engine: str, quality: dict[str, Any]) -> dict[str, Any]:
+    return {"size": None, "engine": engine, "outputs": "sketch", "us_per_doc": None, "mb_per_s": None, **quality}
