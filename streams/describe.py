@@ -1,5 +1,6 @@
 """Verified pairs become events."""
 
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -66,7 +67,7 @@ class Related:
         older: The other one.
         keys: Why they met.
         estimate: Their numbers.
-        verdict: Their relation, any but `unrelated`.
+        verdict: Their relation.
         degraded: What of input or environment was not whole.
     """
 
@@ -76,6 +77,11 @@ class Related:
     estimate: Estimate
     verdict: Verdict
     degraded: tuple[str, ...] = ()
+
+    def newer_first(self, of_shorter: T, of_longer: T) -> tuple[T, T]:
+        """What belongs to the shorter and the longer text, as that of the newer and the older document."""
+        newer_is_shorter = self.newer.digest == self.estimate.shorter_digest
+        return (of_shorter, of_longer) if newer_is_shorter else (of_longer, of_shorter)
 
 
 def describe(pair: Related) -> Event:
@@ -90,6 +96,43 @@ def describe(pair: Related) -> Event:
     if verdict.relation in _CHANGED:
         return _CHANGED[verdict.relation](**fields, **_changes(pair))
     return _PLAIN[verdict.relation](**fields)
+
+
+def evidence(pair: Related) -> Evidence:
+    """The numbers behind a verdict, shares rounded to 4 decimals."""
+    numbers = pair.estimate
+    interval = Interval(*(round(share, _DECIMALS) for share in astuple(numbers.resemblance)))
+    if not numbers.rate:
+        return Evidence(keys=pair.keys, resemblance=interval)
+    symbols = pair.newer_first(numbers.symbols_shorter, numbers.symbols_longer)
+    contained = pair.newer_first(numbers.order_free, numbers.order_free_longer)
+    return Evidence(
+        keys=pair.keys,
+        resemblance=interval,
+        overlap=CommonSymbols(
+            numbers.rate,
+            round(numbers.in_order, _DECIMALS),
+            round(numbers.order_free, _DECIMALS),
+            numbers.common,
+            *symbols,
+        ),
+        containment=ContainmentShares(*(round(share, _DECIMALS) for share in contained)),
+        distance=Distance(round(numbers.distance), round(numbers.low), round(numbers.high)),
+        distance_ratio=round(round(numbers.distance) / numbers.longer_characters, _DECIMALS),
+        spans=tuple(Span(*pair.newer_first(each.shorter, each.longer)) for each in numbers.passages),
+        spans_omitted=numbers.passages_omitted,
+    )
+
+
+def common_spans(pair: Related) -> tuple[Span, ...]:
+    """All common passages, those in another order too; the estimate holds only the longest of those in order."""
+    numbers = pair.estimate
+    found: Iterable[Passage] = numbers.passages
+    if numbers.passages_omitted or numbers.common - numbers.matches >= _MOVED_MIN:
+        both = paired(pair.newer, pair.older)
+        alignment = align(both.shorter_side, both.longer_side)
+        found = (*passages(alignment, steps(alignment), alignment.matches)[0], *moved(alignment))
+    return tuple(Span(*pair.newer_first(each.shorter, each.longer)) for each in found)
 
 
 def retraction(key: str, removed_at_ms: int, scheme: str) -> Retraction:
@@ -125,7 +168,7 @@ def _fields(pair: Related) -> dict[str, Any]:  # Any: the fields of several stru
         "rule": verdict.rule,
         "thresholds": verdict.bounds,
         "confidence": _LINEAGE_CONFIDENCE if by_lineage else _CONFIDENCE[verdict.relation],
-        "evidence": _evidence(pair),
+        "evidence": evidence(pair),
         "low_confidence": verdict.low_confidence,
         "degraded": pair.degraded,
     }
@@ -148,31 +191,6 @@ def _ref(text: Signature) -> DocumentRef:
     )
 
 
-def _evidence(pair: Related) -> Evidence:
-    numbers = pair.estimate
-    interval = Interval(*(round(share, _DECIMALS) for share in astuple(numbers.resemblance)))
-    if not numbers.rate:
-        return Evidence(keys=pair.keys, resemblance=interval)
-    symbols = _newer_first(pair, numbers.symbols_shorter, numbers.symbols_longer)
-    contained = _newer_first(pair, numbers.order_free, numbers.order_free_longer)
-    return Evidence(
-        keys=pair.keys,
-        resemblance=interval,
-        overlap=CommonSymbols(
-            numbers.rate,
-            round(numbers.in_order, _DECIMALS),
-            round(numbers.order_free, _DECIMALS),
-            numbers.common,
-            *symbols,
-        ),
-        containment=ContainmentShares(*(round(share, _DECIMALS) for share in contained)),
-        distance=Distance(round(numbers.distance), round(numbers.low), round(numbers.high)),
-        distance_ratio=round(round(numbers.distance) / numbers.longer_characters, _DECIMALS),
-        spans=tuple(Span(*_newer_first(pair, each.shorter, each.longer)) for each in numbers.passages),
-        spans_omitted=numbers.passages_omitted,
-    )
-
-
 def _inside(pair: Related) -> dict[str, Any]:  # Any: fields of a struct, by name
     segment = pair.estimate.segment
     return {"inner": pair.verdict.inner, "place": segment.longer if segment else None}
@@ -184,8 +202,7 @@ def _changes(pair: Related) -> dict[str, Any]:  # Any: fields of a struct, by na
         return {}
     distance, grown = round(pair.estimate.distance), pair.newer.characters - pair.older.characters
     added = (distance + grown) // 2
-    covered = (_newer_first(pair, each.shorter, each.longer)[0] for each in _everything(pair))
-    found, omitted = uncovered(covered, pair.newer.characters, pair.estimate.rate) if added else ((), 0)
+    found, omitted = _new_spans(pair) if added else ((), 0)
     return {
         "added": added,
         "removed": (distance - grown) // 2,
@@ -194,20 +211,9 @@ def _changes(pair: Related) -> dict[str, Any]:  # Any: fields of a struct, by na
     }
 
 
-def _everything(pair: Related) -> tuple[Passage, ...]:
-    """All common passages, those in another order too; the estimate holds the longest of those in order."""
-    numbers = pair.estimate
-    if not numbers.passages_omitted and numbers.common - numbers.matches < _MOVED_MIN:
-        return numbers.passages
-    both = paired(pair.newer, pair.older)
-    alignment = align(both.shorter_side, both.longer_side)
-    in_order, _ = passages(alignment, steps(alignment), alignment.matches)
-    return (*in_order, *moved(alignment))
-
-
-def _newer_first(pair: Related, of_shorter: T, of_longer: T) -> tuple[T, T]:
-    newer_is_shorter = pair.newer.digest == pair.estimate.shorter_digest
-    return (of_shorter, of_longer) if newer_is_shorter else (of_longer, of_shorter)
+def _new_spans(pair: Related) -> tuple[tuple[tuple[int, int], ...], int]:
+    covered = (span.newer for span in common_spans(pair))
+    return uncovered(covered, pair.newer.characters, pair.estimate.rate)
 
 
 def _time(milliseconds: int) -> datetime:

@@ -124,6 +124,25 @@ class Matcher:
         allowed = iter(await self._index.report(reports) if reports else ())
         return [[finding.event for finding in each if not finding.report or next(allowed)] for each in findings]
 
+    def compare(self, one: Signature, other: Signature) -> Related:
+        """How two documents relate, whether or not the index would bring them together.
+
+        Raises:
+            ValueError: A normal form is empty, a signature belongs to another scheme, or the collections differ.
+        """
+        newer, older = sorted((one, other), key=_order, reverse=True)
+        numbers = estimate(newer, older)
+        keys, before = self._scheme.keys(newer, self._key), self._scheme.keys(older, self._key)
+        shared = SharedKeys(
+            len(set(keys.bands) & set(before.bands)),
+            len(keys.bands),
+            len(set(keys.anchors) & set(before.anchors)),
+            len(keys.anchors),
+            len(before.anchors),
+        )
+        verdict = relate(newer, older, numbers, self._thresholds)
+        return Related(newer, older, shared, numbers, verdict, _degraded(newer, older))
+
     def _admission(self, arrival: Arrival) -> Admission:
         signature = arrival.signature
         if signature is None:
@@ -195,8 +214,10 @@ def _order(signature: Signature) -> tuple[int, str, str]:
     return signature.observed_at_ms, signature.id, signature.version
 
 
-def _degraded(newer: Signature, older: Signature, answer: Admitted) -> tuple[str, ...]:
+def _degraded(newer: Signature, older: Signature, answer: Admitted | None = None) -> tuple[str, ...]:
     reasons = {*newer.degraded, *older.degraded}
+    if answer is None:
+        return tuple(sorted(reasons))
     if answer.full_buckets:
         reasons.add("bucket_overflow")
     if answer.cut:

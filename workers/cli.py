@@ -73,6 +73,10 @@ def _add_embedded(known: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     scan = _command(known, "scan", commands.scan, "relations among the documents of files, in process")
     _add_paths(scan)
     scan.add_argument("--json", action="store_true", help="events as JSON Lines")
+    compare = _command(known, "compare", commands.compare, "how two texts relate: verdict, evidence, picture")
+    for name in ("a", "b"):
+        compare.add_argument(name, metavar=name.upper(), help="a text, a JSON document (.json) or JSON Lines with one")
+    compare.add_argument("--json", action="store_true", help="one JSON object")
     settings = _command(known, "settings", commands.show_settings, "every setting: variable, value, meaning")
     settings.add_argument("--json", action="store_true", help="one JSON object a line")
 

@@ -10,9 +10,10 @@ from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
 
-from schemas.codec import encode_event
+from schemas.codec import InvalidMessageError, encode_event
 from schemas.events import Event
 from schemas.record import Record
+from workers import compare as comparison
 from workers import demo as demonstration
 from workers import doctor, feed, kafka_topics
 from workers.embedded import Outcome, embedded
@@ -51,6 +52,19 @@ def scan(settings: Settings, options: argparse.Namespace) -> Exit:
     return asyncio.run(run())
 
 
+def compare(settings: Settings, options: argparse.Namespace) -> Exit:
+    """How two texts relate, with all evidence."""
+    try:
+        compared = comparison.compare(settings, (options.a, options.b))
+    except InvalidMessageError as error:
+        sys.stderr.write(f"nearstream: {error}\n")
+        return Exit.UNREADABLE
+    lines = [comparison.as_json(compared).decode()] if options.json else comparison.as_text(compared)
+    for told in lines:
+        print(told)
+    return Exit.OK if compared.is_related else Exit.NO
+
+
 def demo(settings: Settings, options: argparse.Namespace) -> Exit:
     """The example documents through the main job, then known against seen relations."""
     settings = replace(settings, relations=" ".join(RELATIONS))
@@ -64,9 +78,9 @@ def demo(settings: Settings, options: argparse.Namespace) -> Exit:
             events.extend(outcome.events)
 
     asyncio.run(run())
-    comparison = demonstration.compare(known, events, frozenset(RELATIONS))
-    (sys.stderr if options.json else sys.stdout).write(f"\n{demonstration.table(comparison)}\n")
-    return Exit.OK if comparison.good else Exit.NO
+    seen = demonstration.compare(known, events, frozenset(RELATIONS))
+    (sys.stderr if options.json else sys.stdout).write(f"\n{demonstration.table(seen)}\n")
+    return Exit.OK if seen.good else Exit.NO
 
 
 def worker(settings: Settings, options: argparse.Namespace) -> Exit:

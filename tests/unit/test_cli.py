@@ -111,7 +111,7 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("demo", "scan", "worker", "topics", "produce", "tail", "doctor", "settings"):
+    for command in ("demo", "scan", "compare", "worker", "topics", "produce", "tail", "doctor", "settings"):
         with pytest.raises(SystemExit) as ended:
             main([command, "--help"])
         assert ended.value.code == 0
