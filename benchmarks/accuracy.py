@@ -1,6 +1,7 @@
 """Errors of estimated resemblance on pairs of texts whose resemblance is known."""
 
 import random
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -87,3 +88,9 @@ def of_peer(digest: peers.Digest) -> Sketcher:
         lambda slots: slots,
         lambda a, b: float(np.count_nonzero((a == b) & (a >= 0)) / np.count_nonzero((a >= 0) | (b >= 0))),
     )
+
+
+if __name__ == "__main__":  # the command of this name is about relations
+    from benchmarks import verdicts
+
+    sys.exit(verdicts.main())

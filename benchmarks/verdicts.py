@@ -1,6 +1,6 @@
 """How often signatures alone tell the relation of labelled pairs, and how far their numbers are off.
 
-    python -m benchmarks.verdicts --corpus DIR [--predictions OUT.jsonl] [--keys N]
+    python -m benchmarks.accuracy --corpus DIR [--predictions OUT.jsonl] [--keys N]
 
 Prints one JSON object; exit code 2 when an input cannot be read. No network, no service, no lineage. Pairs share
 documents, so intervals over them are too narrow.
