@@ -136,7 +136,9 @@ def _ratios(speeds: dict[str, float], estimates: list[dict[str, Any]]) -> dict[s
         others |= {f"paper's {speed:.0f} MB/s of 2011": speed for speed in _PAPER_MB_PER_S}
         found[engine] = {name: round(speeds[engine] / other, 3) for name, other in others.items() if engine in speeds}
     for way in ("pairs", "one to many"):
-        found[f"estimates, {way} / blog"] = {str(row["symbols"]): row[f"{way} / blog"] for row in estimates}
+        for kind in ("ours", "source"):
+            rows = [row for row in estimates if row["kind"] == kind]
+            found[f"estimates, {way}, {kind} / blog"] = {str(row["symbols"]): row[f"{way} / blog"] for row in rows}
     return found
 
 
@@ -148,8 +150,8 @@ def _gates(ratios: dict[str, dict[str, float]]) -> dict[str, gates.Gate]:
         "native LD / source's sum and modulus in C, same core": gates.at_least(same_core, 1.25),
         "native LD / paper's 135 MB/s": gates.at_least(known["native"], 7.0),
         "numpy LD / paper's 135 MB/s": gates.at_least(known["numpy"], 1.5),
-        "estimates, pairs / blog": gates.at_least(ratios["estimates, pairs / blog"].values(), 15.0),
-        "estimates, one to many / blog": gates.at_least(ratios["estimates, one to many / blog"].values(), 30.0),
+        "estimates, pairs / blog": gates.at_least(ratios["estimates, pairs, source / blog"].values(), 15.0),
+        "estimates, one to many / blog": gates.at_least(ratios["estimates, one to many, source / blog"].values(), 30.0),
     }
 
 

@@ -63,6 +63,12 @@ def timed(run: Callable[[_Item], object], items: Sequence[_Item], effort: Effort
     return Timing(best / rounds / len(items) / 1_000, statistics.median(spents) / best - 1, effort.repeats)
 
 
+def percentiles(run: Callable[[_Item], object], item: _Item, calls: int) -> tuple[float, float]:
+    """Microseconds of CPU time, p50 and p99, of single calls."""
+    spents = sorted(_spent(run, [item], 1) / 1_000 for _ in range(calls))
+    return spents[calls // 2], spents[calls * 99 // 100]
+
+
 def cpu() -> str:
     """Name of the processor, as Linux tells it."""
     for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():

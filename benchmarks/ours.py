@@ -4,12 +4,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib import import_module
 
-from benchmarks.peers import Entrant
+from benchmarks.peers import SLOTS, Entrant
 from schemas.document import Document
 from schemas.signature import Signature
 from streams.content import Implementation, NumpySigning
 from streams.hashing import HashKey
+from streams.normalize import NormalForm, normalize
 from streams.scheme import Scheme, preset
+from streams.shingles import FeatureHasher
 from streams.signer import Signer
 
 IMPLEMENTATIONS = ("native", "numpy")
@@ -60,3 +62,15 @@ def entrants(implementation: str) -> list[Entrant]:
         Entrant("all", "own", "words", document, signer(implementation)),
         Entrant("sketch", "own", "words", str, sketch),
     ]
+
+
+def feeding_fastsketchlsh() -> Entrant:
+    """FastSketchLSH fed with our shingle hashes, as numpy makes them: nobody's normal use."""
+    rules = preset("standard", KEY)
+    hasher = FeatureHasher(KEY, rules.text.word_bytes)
+    sketch = import_module("FastSketchLSH").FastSimilaritySketch(size=SLOTS)
+
+    def run(form: NormalForm) -> object:
+        return sketch(hasher.shingles(hasher.features(form), rules.sketch), prehashed=True)
+
+    return Entrant("sketch", "ours, free", "our hashes", normalize, run)

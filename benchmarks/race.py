@@ -7,16 +7,17 @@ from typing import Any
 from benchmarks import ours, peers
 from benchmarks.accuracy import accuracy, of_ours, of_peer
 from benchmarks.hostile import LARGEST, hostile_rows
-from benchmarks.measure import Effort, pin, timed
-from benchmarks.texts import SPACELESS, texts
+from benchmarks.measure import Effort, percentiles, pin, timed
+from benchmarks.texts import SPACELESS, english, texts
 
 HOSTILE = "hostile"
+_LATENCY_CHARACTERS = 10_000
 PEER_MODULES = {"datasketch": "datasketch", "rensa": "rensa", "fastsketchlsh": "FastSketchLSH", "rensa-rho": "rensa"}
 ENGINES = (*ours.IMPLEMENTATIONS, *peers.RACED, *peers.UNRACED)
 
 
 def race(engine: str, sizes: list[str], effort: Effort, trials: int) -> dict[str, Any]:
-    """`rows` and `hostile` of one engine, or `absent` with the reason; pins this process to one core."""
+    """`rows`, `latency` and `hostile` of one engine, or `absent` with the reason; pins this process to one core."""
     reason = _absence(engine)
     if reason:
         return {"absent": reason}
@@ -26,6 +27,9 @@ def race(engine: str, sizes: list[str], effort: Effort, trials: int) -> dict[str
         return {"rows": [_unraced(engine, quality)]}
     rows = [row | quality for size in sizes if size != HOSTILE for row in _rows(engine, size, effort)]
     result: dict[str, Any] = {"rows": rows}
+    if engine in ours.IMPLEMENTATIONS:
+        p50, p99 = percentiles(ours.signer(engine), ours.document(english(_LATENCY_CHARACTERS)), 100 * effort.repeats)
+        result["latency"] = [{"engine": engine, "p50_us": round(p50, 1), "p99_us": round(p99, 1)}]
     if engine in ours.IMPLEMENTATIONS and HOSTILE in sizes:
         result["hostile"] = hostile_rows(engine, LARGEST, effort)
     return result
@@ -49,6 +53,8 @@ def _quality(engine: str, trials: int) -> dict[str, Any]:
 def _rows(engine: str, size: str, effort: Effort) -> list[dict[str, Any]]:
     own = engine in ours.IMPLEMENTATIONS
     raced = ours.entrants(engine) if own else peers.entrants(peers.RACED[engine]())
+    if engine == "fastsketchlsh":
+        raced.append(ours.feeding_fastsketchlsh())
     corpus = texts(size)
     mean_bytes = sum(len(text.encode()) for text in corpus) / len(corpus)
     rows = []

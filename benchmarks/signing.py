@@ -35,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "corpus_digest": digest([size for size in options.sizes if size != HOSTILE]),
             "absent": {engine: result["absent"] for engine, result in results.items() if "absent" in result},
             "rows": rows,
+            "latency": [row for result in results.values() for row in result.get("latency", ())],
             "hostile": hostile,
             "ratios": ratios,
             "gates": found,
