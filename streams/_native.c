@@ -32,6 +32,7 @@ enum {
     MOST_KEPT = 1 << 16,
     MOST_RUN = 1 << 12,
     CHUNK = 1024,
+    MOST_HOLES = 16,
     LD_WINDOW = 16,
     GAP_BITS = 13,
     ESCAPE = (1 << GAP_BITS) - 1,
@@ -647,75 +648,73 @@ static inline u8 fold_ascii(u8 byte)
     return letter ? lower : digit ? byte : SPACE;
 }
 
-static void make_folds(u8 *folds)
-{
-    for (int byte = 0; byte < 256; byte++)
-        folds[byte] = byte < 0x80 ? fold_ascii((u8)byte) : SPACE;
-}
-
-/* Drops a space after a space, the first place counting as one; without branches. */
-static size_t fold_bytes(const u8 *folds, const u8 *data, size_t size, u8 *out)
-{
-    size_t count = 0;
-    u8 before = SPACE;
-    for (size_t i = 0; i < size; i++) {
-        u8 folded = folds[data[i]];
-        out[count] = folded;
-        count += (folded != SPACE) | (before != SPACE);
-        before = folded;
-    }
-    return count - (count && out[count - 1] == SPACE);
-}
-
-static PyObject *normalize_ascii(PyObject *module, PyObject *arguments)
-{
-    Py_buffer data;
-    PyObject *form = NULL;
-    size_t size = 0;
-    (void)module;
-    if (!PyArg_ParseTuple(arguments, "y*:normalize_ascii", &data))
-        return NULL;
-    u8 *out;
-    Py_BEGIN_ALLOW_THREADS
-    out = malloc((size_t)data.len + 1);
-    if (out) {
-        u8 folds[256];
-        make_folds(folds);
-        size = fold_bytes(folds, data.buf, (size_t)data.len, out);
-    }
-    Py_END_ALLOW_THREADS
-    form = out ? PyBytes_FromStringAndSize((const char *)out, (Py_ssize_t)size) : PyErr_NoMemory();
-    free(out);
-    PyBuffer_Release(&data);
-    return form;
-}
-
 typedef struct {
+    u8 folds[128];
     const u8 *at, *end;
     u8 *out;
-    size_t characters, spaceless;
-    int after_space;
+    u8 before;        /* what was written last, or would have been but for its being a space */
+    size_t spaceless; /* code points of scripts without spaces */
 } Folding;
 
-/* Code point at f->at, which moves on; -1 if the bytes are not UTF-8 (surrogates may stand in it). */
+static void begin_folding(Folding *f, const u8 *data, size_t size, u8 *out)
+{
+    for (int byte = 0; byte < 128; byte++)
+        f->folds[byte] = fold_ascii((u8)byte);
+    f->at = data;
+    f->end = data + size;
+    f->out = out;
+    f->before = SPACE; /* none at the start */
+    f->spaceless = 0;
+}
+
+/* The next `size` bytes, ASCII; drops a space after a space without a branch. */
+static inline void fold_run(Folding *f, size_t size)
+{
+    const u8 *at = f->at;
+    u8 *out = f->out, before = f->before;
+    for (size_t i = 0; i < size; i++) {
+        u8 folded = f->folds[at[i] & 0x7F];
+        *out = folded;
+        out += (folded != SPACE) | (before != SPACE);
+        before = folded;
+    }
+    f->at = at + size;
+    f->out = out;
+    f->before = before;
+}
+
+static size_t end_folding(const Folding *f, const u8 *out)
+{
+    size_t size = (size_t)(f->out - out);
+    return size - (size && f->before == SPACE);
+}
+
+static int all_ascii(const u8 *eight)
+{
+    u64 bytes;
+    memcpy(&bytes, eight, 8);
+    return (bytes & 0x8080808080808080u) == 0;
+}
+
+static inline int follows(u8 byte)
+{
+    return (byte & 0xC0) == 0x80;
+}
+
+/* Code point at f->at, not ASCII, which moves on; -1 if the bytes are not UTF-8 (surrogates may stand in it). */
 static inline int32_t next_code(Folding *f)
 {
     const u8 *b = f->at;
     ptrdiff_t left = f->end - b;
-    if (b[0] < 0x80) {
-        f->at += 1;
-        return b[0];
-    }
-    if (b[0] >= 0xE0 && b[0] < 0xF0 && left >= 3 && (b[1] & 0xC0) == 0x80 && (b[2] & 0xC0) == 0x80) {
+    if (b[0] >= 0xE0 && b[0] < 0xF0 && left >= 3 && follows(b[1]) && follows(b[2])) {
         f->at += 3;
         return (b[0] & 0x0F) << 12 | (b[1] & 0x3F) << 6 | (b[2] & 0x3F);
     }
-    if (b[0] >= 0xC2 && b[0] < 0xE0 && left >= 2 && (b[1] & 0xC0) == 0x80) {
+    if (b[0] >= 0xC2 && b[0] < 0xE0 && left >= 2 && follows(b[1])) {
         f->at += 2;
         return (b[0] & 0x1F) << 6 | (b[1] & 0x3F);
     }
-    if (b[0] >= 0xF0 && b[0] < 0xF5 && left >= 4 && (b[1] & 0xC0) == 0x80 && (b[2] & 0xC0) == 0x80 &&
-        (b[3] & 0xC0) == 0x80) {
+    if (b[0] >= 0xF0 && b[0] < 0xF5 && left >= 4 && follows(b[1]) && follows(b[2]) && follows(b[3])) {
         int32_t code = (b[0] & 0x07) << 18 | (b[1] & 0x3F) << 12 | (b[2] & 0x3F) << 6 | (b[3] & 0x3F);
         f->at += 4;
         return code >= 0x10000 && code < 0x110000 ? code : -1;
@@ -725,41 +724,130 @@ static inline int32_t next_code(Folding *f)
 
 static inline void put_unit(Folding *f, u32 unit, const u8 *spaceless)
 {
-    if (unit < 0x80) {
-        *f->out++ = (u8)unit;
-    } else if (unit < 0x800) {
-        f->out[0] = (u8)(0xC0 | unit >> 6);
-        f->out[1] = (u8)(0x80 | (unit & 0x3F));
-        f->out += 2;
-    } else {
-        f->out[0] = (u8)(0xE0 | unit >> 12);
-        f->out[1] = (u8)(0x80 | (unit >> 6 & 0x3F));
-        f->out[2] = (u8)(0x80 | (unit & 0x3F));
+    u8 *out = f->out;
+    if (unit >= 0x800) {
+        out[0] = (u8)(0xE0 | unit >> 12);
+        out[1] = (u8)(0x80 | (unit >> 6 & 0x3F));
+        out[2] = (u8)(0x80 | (unit & 0x3F));
         f->out += 3;
         f->spaceless += spaceless[unit >> 3] >> (unit & 7) & 1; /* no such script stands below */
+    } else if (unit >= 0x80) {
+        out[0] = (u8)(0xC0 | unit >> 6);
+        out[1] = (u8)(0x80 | (unit & 0x3F));
+        f->out += 2;
+    } else {
+        out[0] = (u8)unit;
+        f->out += unit != SPACE || f->before != SPACE;
     }
-    f->characters++;
+    f->before = unit == SPACE ? SPACE : 0;
 }
 
 enum Outcome { FOLDED, NEEDS_NEIGHBOURS, NOT_UTF8 };
 
+/* Folds up to the end, or to the first code point that only NFKC can fold. */
 static enum Outcome fold(Folding *f, const u8 *table)
 {
     while (f->at < f->end) {
+        if (f->end - f->at >= 8 && all_ascii(f->at)) {
+            fold_run(f, 8);
+            continue;
+        }
+        if (*f->at < 0x80) {
+            fold_run(f, 1);
+            continue;
+        }
+        const u8 *start = f->at;
         int32_t code = next_code(f);
         if (code < 0)
             return NOT_UTF8;
         u32 place = (u32)(code < 0x10000 ? code : 0xD800 + ((code - 0x10000) >> 10));
         u16 unit;
         memcpy(&unit, table + 2 * place, 2);
-        if (unit == COMPLEX)
+        if (unit == COMPLEX) {
+            f->at = start;
             return NEEDS_NEIGHBOURS;
-        if (unit == SPACE && f->after_space)
-            continue;
-        f->after_space = unit == SPACE;
+        }
         put_unit(f, unit, table + BMP_UNITS);
     }
     return FOLDED;
+}
+
+/* A stretch between ASCII spaces that NFKC has to see: its bytes, and where in the output its form belongs. */
+typedef struct {
+    size_t start, end, place;
+} Hole;
+
+typedef struct {
+    Folding folding;
+    const u8 *data;
+    u8 *out;
+    size_t count;
+    Hole holes[MOST_HOLES];
+} Holed;
+
+/* Takes back the stretch in which folding stopped, steps over it; whether there was room to note it.
+ *
+ * Nothing composes with a space or control before it, so the form of a stretch does not depend on its neighbours.
+ */
+static int leave_hole(Holed *h, const u8 *table)
+{
+    Folding *f = &h->folding, again = *f;
+    const u8 *start = f->at;
+    while (start > h->data && start[-1] > SPACE)
+        start--;
+    again.at = start;
+    again.end = f->at;
+    again.before = SPACE;
+    fold(&again, table);
+    f->out -= again.out - f->out;
+    f->spaceless -= again.spaceless - f->spaceless;
+    f->before = 0;
+    while (f->at < f->end && *f->at > SPACE)
+        f->at++;
+    size_t place = (size_t)(f->out - h->out);
+    Hole *last = h->holes + h->count - 1;
+    if (h->count && place <= last->place + 1) { /* only a space between: they are one */
+        f->out = h->out + last->place;
+        last->end = (size_t)(f->at - h->data);
+    } else if (h->count < MOST_HOLES) {
+        h->holes[h->count++] = (Hole){(size_t)(start - h->data), (size_t)(f->at - h->data), place};
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
+static enum Outcome fold_all(Holed *h, const u8 *table)
+{
+    enum Outcome outcome = fold(&h->folding, table);
+    while (outcome == NEEDS_NEIGHBOURS && leave_hole(h, table))
+        outcome = fold(&h->folding, table);
+    return outcome;
+}
+
+static PyObject *list_of(const Holed *h)
+{
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < h->count; i++) {
+        const Hole *hole = h->holes + i;
+        PyObject *item = Py_BuildValue("nnn", (Py_ssize_t)hole->start, (Py_ssize_t)hole->end, (Py_ssize_t)hole->place);
+        if (!item || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+static PyObject *folded(const Holed *h)
+{
+    PyObject *holes = list_of(h);
+    if (!holes)
+        return NULL;
+    size_t size = end_folding(&h->folding, h->out);
+    size_t characters = size - count_of(h->out, size, 0xC0, 0x80);
+    size_t letters = characters - count_of(h->out, size, 0xFF, SPACE);
+    return Py_BuildValue("y#nnnN", (const char *)h->out, (Py_ssize_t)size, (Py_ssize_t)characters, (Py_ssize_t)letters,
+                         (Py_ssize_t)h->folding.spaceless, holes);
 }
 
 static PyObject *normalize_bmp(PyObject *module, PyObject *arguments)
@@ -767,44 +855,63 @@ static PyObject *normalize_bmp(PyObject *module, PyObject *arguments)
     Py_buffer data, table;
     PyObject *form = NULL;
     enum Outcome outcome = NOT_UTF8;
+    Holed h = {.count = 0};
     (void)module;
     if (!PyArg_ParseTuple(arguments, "y*y*:normalize_bmp", &data, &table))
         return NULL;
-    u8 *out = NULL;
-    Folding f = {.at = data.buf, .end = (const u8 *)data.buf + data.len, .after_space = 1};
     if (table.len != BMP_TABLE) {
         PyErr_Format(PyExc_ValueError, "table: %d bytes expected", (int)BMP_TABLE);
         goto end;
     }
     Py_BEGIN_ALLOW_THREADS
-    out = malloc(2 * (size_t)data.len + 4); /* two bytes may become three */
-    if (out) {
-        f.out = out;
-        outcome = fold(&f, table.buf);
-        if (f.characters && f.after_space)
-            f.characters--, f.out--;
+    h.data = data.buf;
+    h.out = malloc(3 * (size_t)data.len + 8); /* two bytes may become three; a stretch is folded twice to be left */
+    if (h.out) {
+        begin_folding(&h.folding, h.data, (size_t)data.len, h.out);
+        outcome = fold_all(&h, table.buf);
     }
     Py_END_ALLOW_THREADS
-    if (!out)
+    if (!h.out)
         PyErr_NoMemory();
     else if (outcome == NOT_UTF8)
         PyErr_SetString(PyExc_ValueError, "UTF-8 expected, in which surrogates may stand");
-    else if (outcome == NEEDS_NEIGHBOURS)
-        form = Py_NewRef(Py_None);
     else
-        form = Py_BuildValue("y#nn", (const char *)out, (Py_ssize_t)(f.out - out), (Py_ssize_t)f.characters,
-                             (Py_ssize_t)f.spaceless);
-    free(out);
+        form = outcome == FOLDED ? folded(&h) : Py_NewRef(Py_None);
+    free(h.out);
 end:
     PyBuffer_Release(&data);
     PyBuffer_Release(&table);
     return form;
 }
 
+static PyObject *normalize_ascii(PyObject *module, PyObject *arguments)
+{
+    Py_buffer data;
+    PyObject *form = NULL;
+    size_t size = 0;
+    u8 *out;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "y*:normalize_ascii", &data))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    out = malloc((size_t)data.len + 1);
+    if (out) {
+        Folding f;
+        begin_folding(&f, data.buf, (size_t)data.len, out);
+        fold_run(&f, (size_t)data.len);
+        size = end_folding(&f, out);
+    }
+    Py_END_ALLOW_THREADS
+    form = out ? PyBytes_FromStringAndSize((const char *)out, (Py_ssize_t)size) : PyErr_NoMemory();
+    free(out);
+    PyBuffer_Release(&data);
+    return form;
+}
+
 static PyMethodDef functions[] = {
     {"normalize_ascii", normalize_ascii, METH_VARARGS, "The normal form of ASCII bytes."},
     {"normalize_bmp", normalize_bmp, METH_VARARGS,
-     "Normal form, characters, those of scripts without spaces; None if neighbours must be known."},
+     "Normal form, characters, letters, those of scripts without spaces, stretches left out; None if too many."},
     {"sign", sign, METH_VARARGS, "Words, shingles, sketch, rate, LD symbols, gaps, anchors of a normal form."},
     {NULL, NULL, 0, NULL},
 };

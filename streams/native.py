@@ -9,7 +9,7 @@ from streams import _native
 from streams.content import Content
 from streams.folding import bmp_table
 from streams.hashing import HashKey
-from streams.normalize import NormalForm, normalize
+from streams.normalize import NormalForm, complex_form, spaceless_characters
 from streams.rules import AnchorRules, LdRules
 from streams.scheme import Scheme
 
@@ -38,11 +38,31 @@ class NativeSigning:
         if len(raw) == len(text):
             data = _native.normalize_ascii(raw)
             return NormalForm(np.frombuffer(data, dtype=np.uint8), len(data), spaceless=False)
-        folded = _native.normalize_bmp(raw, _packed_table())
+        folded = _native.normalize_bmp(raw, packed_table())
         if folded is None:
-            return normalize(text, self._text)
-        data, characters, inside = folded
-        letters = characters - data.count(b" ")
+            return complex_form(text, self._text)
+        data, characters, letters, inside, holes = folded
+        if holes:
+            return self._filled(raw, data, letters, inside, holes)
+        return self._form(data, characters, letters, inside)
+
+    def _filled(
+        self, raw: bytes, data: bytes, letters: int, inside: int, holes: list[tuple[int, int, int]]
+    ) -> NormalForm:
+        """The whole form, where stretches between spaces were left out."""
+        pieces, done = [], 0
+        for start, end, place in holes:
+            form = complex_form(raw[start:end].decode("utf-8", "surrogatepass"), self._text)
+            filling = form.data.tobytes()
+            pieces += [data[done:place], filling]
+            letters += form.characters - filling.count(b" ")
+            inside += spaceless_characters(form)
+            done = place
+        pieces.append(data[done:])
+        whole = b" ".join(filter(None, (piece.strip() for piece in pieces)))
+        return self._form(whole, letters + whole.count(b" "), letters, inside)
+
+    def _form(self, data: bytes, characters: int, letters: int, inside: int) -> NormalForm:
         spaceless = letters > 0 and self._text.spaceless_share * inside >= letters
         return NormalForm(np.frombuffer(data, dtype=np.uint8), characters, spaceless)
 
@@ -62,6 +82,13 @@ def packed_context(scheme: Scheme, key: HashKey) -> bytes:
     ]
     parts = (key.table, _powers(key.base), _powers(key.word_base), np.array(numbers, dtype=np.uint64))
     return np.concatenate(parts).astype("<u8").tobytes()
+
+
+@cache
+def packed_table() -> bytes:
+    """What each UTF-16 unit becomes, with one bit for each that belongs to a script without spaces."""
+    table = bmp_table()
+    return table.units.astype("<u2").tobytes() + np.packbits(table.spaceless, bitorder="little").tobytes()
 
 
 def _ld_numbers(rules: LdRules | None) -> list[int]:
@@ -85,10 +112,3 @@ def _anchor_numbers(rules: AnchorRules | None) -> list[int]:
 
 def _powers(base: int) -> NDArray[np.uint64]:
     return np.array([pow(base, exponent, _MASK + 1) for exponent in range(_POWERS)], dtype=np.uint64)
-
-
-@cache
-def _packed_table() -> bytes:
-    """What each UTF-16 unit becomes, with one bit for each that belongs to a script without spaces."""
-    table = bmp_table()
-    return table.units.astype("<u2").tobytes() + np.packbits(table.spaceless, bitorder="little").tobytes()
