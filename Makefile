@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STACK ?= build/stack
 
-.PHONY: demo test check format stack stack-stop bench clean help
+.PHONY: demo test fuzz check format stack stack-stop bench clean help
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -15,6 +15,9 @@ demo: .venv/installed ## real documents through the main job, in this process; k
 
 test: .venv/installed-test ## every test, on a real Kafka and a real Redis that are started and stopped here
 	@$(BIN)/pytest
+
+fuzz: .venv/installed-test ## ten minutes of random texts through both ways of signing; FUZZ_SECONDS=60 for one
+	@$(BIN)/python -m tests.fuzz_native --seconds $(or $(FUZZ_SECONDS),600)
 
 check: .venv/installed-dev ## linters, types, import contracts, dependencies
 	@$(BIN)/ruff check .

@@ -1,0 +1,88 @@
+"""Long random trial of the C twin, by hand: python -m tests.fuzz_native --seconds 600."""
+
+import argparse
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+from random import Random
+from time import monotonic
+
+from schemas.document import Document
+from streams import _native
+from streams.native import packed_context, packed_table
+from streams.scheme import preset
+from streams.signer import Signer
+from tests.implementations import PUBLIC, signer_of
+from tests.property.test_signing import MARKS, RANGES
+
+LABELS = ("standard", "compact", "bands-only")
+SEEN = datetime(2026, 3, 2, tzinfo=UTC)
+_TABLES = 256 + 2 * 65  # numbers of a context that are hashes: any will do
+
+
+@cache
+def signers(label: str) -> tuple[Signer, Signer]:
+    """The reference with its twin."""
+    return signer_of("numpy", label), signer_of("native", label)
+
+
+def any_text(random: Random) -> str:
+    """A text of a few scripts with repetition, long words, runs of marks."""
+    ranges = random.sample(RANGES, random.randint(1, 3))
+    size = int(10 ** random.uniform(0, 4.5))
+    alphabet = [chr(random.randint(*random.choice(ranges))) for _ in range(random.choice([1, 2, 5, 40, 1000]))]
+    spaces = random.choice([0, 0.01, 0.15, 0.5])
+    text = "".join(" " if random.random() < spaces else random.choice(alphabet) for _ in range(size))
+    if random.random() < 0.3:
+        text = text[: size // 3] + random.choice(MARKS) * random.randint(1, 40) + text[size // 3 :]
+    return text * random.choice([1, 1, 1, 3, 30]) if size < 3_000 else text
+
+
+def compare(random: Random) -> None:
+    """Raises AssertionError where the twins differ."""
+    text, label = any_text(random), random.choice(LABELS)
+    document = Document(id="x", text=text, observed_at=SEEN)
+    numpy, native = (signer.sign(document) for signer in signers(label))
+    assert native == numpy, f"{label}: the twins differ on {text!r}"
+
+
+def abuse(random: Random) -> None:
+    """Hands over bytes that nobody should."""
+    data = random.randbytes(int(10 ** random.uniform(0, 4)))
+    context = bytearray(packed_context(preset(random.choice(LABELS), PUBLIC), PUBLIC))
+    for _ in range(random.randint(0, 3)):
+        place = 8 * random.randrange(_TABLES, len(context) // 8)
+        number = random.choice([random.randint(0, 70), 1 << random.randint(0, 63), random.getrandbits(64)])
+        context[place : place + 8] = number.to_bytes(8, "little")
+    if random.random() < 0.1:
+        context[: 8 * _TABLES] = bytes(8 * _TABLES)
+    with suppress(ValueError):
+        _native.sign(context, data, random.random() < 0.5)
+    _native.normalize_ascii(data)
+    for piece in (
+        data,
+        data.decode("utf-8", "replace").encode(),
+        any_text(random).encode("utf-8", "surrogatepass")[1:],
+    ):
+        with suppress(ValueError):
+            _native.normalize_bmp(piece, packed_table())
+
+
+def main() -> None:
+    """Runs until the time is over; a crash, or a difference, ends it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    end, seed = monotonic() + chosen.seconds, chosen.seed
+    while monotonic() < end:
+        random = Random(seed)
+        compare(random)
+        abuse(random)
+        seed += 1
+    sys.stdout.write(f"{seed - chosen.seed} texts: the twins agree\n")
+
+
+if __name__ == "__main__":
+    main()
