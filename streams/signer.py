@@ -16,6 +16,7 @@ try:
 except ImportError:  # installed without a compiler
     _Fastest = NumpySigning  # type: ignore[assignment,misc]
 
+DEFAULT_IMPLEMENTATION = _Fastest.name
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 MAX_BYTES = 1024 * 1024
@@ -36,7 +37,7 @@ class Signer:
         """Takes the scheme with its key, how many bytes a normal form may have, and what computes: C where it is.
 
         Raises:
-            ValueError: The scheme was made for another key.
+            ValueError: The scheme was made for another key, or has numbers that only numpy can do.
         """
         if key.fingerprint != scheme.key_fingerprint:
             raise ValueError(f"the key {scheme.key_fingerprint} expected, not {key.fingerprint}")
