@@ -10,6 +10,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "little-endian expected: numpy serves elsewhere"
@@ -74,6 +77,8 @@ typedef struct {
     Kept kept;
     u64 *shingles, *windows, *spare, *table; /* share their place with `kept`, which is done before */
     size_t table_size;
+    u32 *firsts_at;     /* where code points start, only if spaceless */
+    u64 shifted[256];   /* the table times the base */
 } Job;
 
 typedef struct {
@@ -99,6 +104,49 @@ static inline u64 mix(u64 x)
 static inline u64 smaller(u64 a, u64 b)
 {
     return a < b ? a : b;
+}
+
+/* ---- places of bytes ---- */
+
+enum { PLACES = 72 }; /* what `places` may write beyond the last place */
+
+#ifdef __SSE2__
+static inline u64 mask16(const u8 *data, int firsts)
+{
+    __m128i bytes = _mm_loadu_si128((const __m128i *)data);
+    __m128i found = firsts ? _mm_cmpgt_epi8(bytes, _mm_set1_epi8(-65)) : _mm_cmpeq_epi8(bytes, _mm_set1_epi8(SPACE));
+    return (u64)(u32)_mm_movemask_epi8(found);
+}
+
+static inline u64 mask64(const u8 *data, int firsts)
+{
+    return mask16(data, firsts) | mask16(data + 16, firsts) << 16 | mask16(data + 32, firsts) << 32 |
+           mask16(data + 48, firsts) << 48;
+}
+#endif
+
+/* Where bytes are spaces, or else the first ones of code points; how many. The list has PLACES more elements. */
+static inline size_t places(const u8 *data, size_t size, int firsts, u32 *out)
+{
+    size_t count = 0, i = 0;
+#ifdef __SSE2__
+    for (; i + 64 <= size; i += 64) {
+        u32 *end = out + count;
+        for (u64 mask = mask64(data + i, firsts); mask;) {
+            /* Eight at a time: the end of the loop is guessed wrong once in 64 bytes, not at every place. */
+            for (int k = 0; k < 8; k++, mask &= mask - 1) {
+                *end = (u32)i + (u32)__builtin_ctzll(mask | (u64)1 << 63);
+                end += mask != 0;
+            }
+        }
+        count = (size_t)(end - out);
+    }
+#endif
+    for (; i < size; i++) {
+        out[count] = (u32)i;
+        count += firsts ? (data[i] & 0xC0) != 0x80 : data[i] == SPACE;
+    }
+    return count;
 }
 
 /* ---- words and LD windows: one pass over the bytes ---- */
@@ -140,32 +188,40 @@ static inline void end_word(Job *job, Word *word, size_t end, u64 prefix)
         add_word(job, prefix - word->before * job->context->powers[size]);
 }
 
-/* Prefix sums after `size` bytes from prefix[0] on, places of spaces, sampled windows that end here.
+static inline void keep(Kept *kept, u32 position, u64 hash, u64 limit)
+{
+    kept->hashes[kept->count] = hash;
+    kept->positions[kept->count] = position;
+    kept->count += hash < limit;
+}
+
+/* Prefix sums after `size` bytes from prefix[0] on, and the sampled windows that end here.
  *
  * No branch depends on a byte: what is not wanted is written over. Two bytes at a time halve the chain of multiplies.
  */
-static size_t scan(const Job *job, size_t start, size_t size, u64 *restrict prefix, u32 *restrict spaces, u64 limit,
-                   Kept *kept)
+static void scan(const Job *job, size_t start, size_t size, u64 *restrict prefix, u64 limit, Kept *restrict result)
 {
     const Context *c = job->context;
-    const u8 *data = job->data + start;
-    u64 base = c->powers[1], base16 = c->powers[LD_WINDOW], salt = c->ld_salt;
-    u64 last = prefix[0], count = kept->count;
-    size_t found = 0;
-    u32 *restrict positions = kept->positions;
-    u64 *restrict hashes = kept->hashes;
-    for (size_t i = 0; i < size; i++) {
-        last = last * base + c->table[data[i]];
-        prefix[i + 1] = last;
-        u64 hash = mix(salt + last - prefix[(ptrdiff_t)i + 1 - LD_WINDOW] * base16);
-        hashes[count] = hash;
-        positions[count] = (u32)(start + i + 1 - LD_WINDOW);
-        count += hash < limit;
-        spaces[found] = (u32)i;
-        found += data[i] == SPACE;
+    const u8 *restrict data = job->data + start;
+    const u64 *restrict table = c->table, *restrict shifted = job->shifted;
+    u64 base = c->powers[1], base2 = c->powers[2], base16 = c->powers[LD_WINDOW], salt = c->ld_salt, last = prefix[0];
+    u32 position = (u32)(start + 1 - LD_WINDOW);
+    Kept kept = *result;
+    size_t i = 0;
+    for (; i + 1 < size; i += 2) {
+        const u64 *before = prefix + (ptrdiff_t)i + 1 - LD_WINDOW;
+        u64 first = last * base + table[data[i]];
+        last = last * base2 + (shifted[data[i]] + table[data[i + 1]]);
+        prefix[i + 1] = first;
+        prefix[i + 2] = last;
+        keep(&kept, position++, mix(salt + first - before[0] * base16), limit);
+        keep(&kept, position++, mix(salt + last - before[1] * base16), limit);
     }
-    kept->count = count;
-    return found;
+    if (i < size) {
+        prefix[i + 1] = last * base + table[data[i]];
+        keep(&kept, position, mix(salt + prefix[i + 1] - prefix[(ptrdiff_t)i + 1 - LD_WINDOW] * base16), limit);
+    }
+    *result = kept;
 }
 
 static u64 rate_limit(u64 rate)
@@ -176,12 +232,13 @@ static u64 rate_limit(u64 rate)
 static void scan_all(Job *job, u64 limit)
 {
     u64 ring[LD_WINDOW + CHUNK + 1] = {0};
-    u32 spaces[CHUNK + 1];
+    u32 spaces[CHUNK + PLACES];
     Word word = {0, 0};
     for (size_t start = 0, size; start < job->size; start += size) {
         size = smaller(job->size - start, start ? CHUNK : LD_WINDOW - 1);
         u64 *prefix = job->spaceless ? job->prefix + start : ring + LD_WINDOW;
-        size_t found = scan(job, start, size, prefix, spaces, limit, &job->kept);
+        scan(job, start, size, prefix, limit, &job->kept);
+        size_t found = places(job->data + start, size, 0, spaces);
         if (!start)
             job->kept.count = 0; /* no window is whole before the 16th byte */
         for (size_t i = 0; i < found; i++) {
@@ -354,17 +411,32 @@ static int any_empty(const u64 *slots)
     return empty;
 }
 
-static void sketch(const u64 *features, size_t count, u64 bits, u8 *out)
+/* Hashes of a round that fall into a slot which was empty before it: no other can change anything. */
+static size_t useful_throws(const u64 *features, size_t count, u64 round, const u64 *slots, u64 *out)
+{
+    size_t found = 0;
+    u8 open[SLOTS];
+    for (int k = 0; k < SLOTS; k++)
+        open[k] = slots[k] == ~(u64)0;
+    for (size_t i = 0; i < count; i++) {
+        u64 hash = fmix64(features[i] + round * 0x9E3779B97F4A7C15u);
+        out[found] = hash;
+        found += round < SLOTS ? open[hash >> SLOT_SHIFT] : open[round - SLOTS];
+    }
+    return found;
+}
+
+static void sketch(const u64 *features, size_t count, u64 *spare, u64 bits, u8 *out)
 {
     u64 slots[SLOTS];
     memset(slots, 0xFF, sizeof slots);
     for (size_t i = 0; i < count; i++)
         throw(slots, features[i] >> SLOT_SHIFT, 0, features[i]);
-    for (u64 round = 1; count && round < 2 * SLOTS && any_empty(slots); round++)
-        for (size_t i = 0; i < count; i++) {
-            u64 hash = fmix64(features[i] + round * 0x9E3779B97F4A7C15u);
-            throw(slots, round < SLOTS ? hash >> SLOT_SHIFT : round - SLOTS, round, hash);
-        }
+    for (u64 round = 1; count && round < 2 * SLOTS && any_empty(slots); round++) {
+        size_t useful = useful_throws(features, count, round, slots, spare);
+        for (size_t i = 0; i < useful; i++)
+            throw(slots, round < SLOTS ? spare[i] >> SLOT_SHIFT : round - SLOTS, round, spare[i]);
+    }
     for (u64 k = 0; k < SLOTS; k++) {
         u32 slot = count ? (u32)(fmix64(k << SLOT_SHIFT | slots[k]) >> 32) : ~(u32)0;
         memcpy(out + k * (bits / 8), &slot, bits / 8);
@@ -387,12 +459,11 @@ static size_t word_runs(const Job *job, u64 run, u64 salt, u64 *out)
 
 static size_t byte_runs(const Job *job, u64 run, u64 salt, u64 *out)
 {
-    const u64 *prefix = job->prefix;
     u64 power = job->context->powers[run];
     size_t count = 0;
-    for (size_t i = 0; i + run <= job->size; i++) {
-        out[count] = fmix64(salt + prefix[i + run] - prefix[i] * power);
-        count += (job->data[i] & 0xC0) != 0x80;
+    for (; count < job->firsts && job->firsts_at[count] + run <= job->size; count++) {
+        const u64 *prefix = job->prefix + job->firsts_at[count];
+        out[count] = fmix64(salt + prefix[run] - prefix[0] * power);
     }
     return count;
 }
@@ -504,9 +575,8 @@ static void measure(Job *job)
 {
     const Context *c = job->context;
     job->most_words = count_of(job->data, job->size, 0xFF, SPACE) + 1 + job->size / c->word_bytes;
-    job->most_windows = job->most_words;
-    if (job->spaceless)
-        job->most_windows += job->size - count_of(job->data, job->size, 0xC0, 0x80);
+    job->firsts = job->spaceless ? job->size - count_of(job->data, job->size, 0xC0, 0x80) : 0;
+    job->most_windows = job->most_words > job->firsts ? job->most_words : job->firsts;
     job->table_size = 64;
     while (job->table_size < job->most_windows)
         job->table_size *= 2;
@@ -529,6 +599,7 @@ static size_t lay_out(Job *job, Result *result, u64 *block)
     result->ld = take(block, &at, most);
     result->gaps = take(block, &at, most);
     job->prefix = take(block, &at, job->spaceless ? LD_WINDOW + job->size + 1 : 0);
+    job->firsts_at = take(block, &at, job->spaceless ? (job->firsts + PLACES) / 2 + 1 : 0);
     job->words_prefix = take(block, &at, job->most_words + 1);
     size_t shared = at; /* the LD signature is done before the sketch begins */
     job->kept.hashes = take(block, &at, job->size + 1);
@@ -551,12 +622,15 @@ static void run_job(Job *job, Result *result)
     if (job->spaceless) { /* windows that begin before the text are written, then dropped */
         memset(job->prefix, 0, (LD_WINDOW + 1) * sizeof(u64));
         job->prefix += LD_WINDOW;
+        places(job->data, job->size, 1, job->firsts_at);
     }
+    for (int byte = 0; byte < 256; byte++)
+        job->shifted[byte] = c->table[byte] * c->powers[1];
     scan_all(job, c->rates ? rate_limit(result->rate) : 0);
     if (c->rates)
         ld_signature(job, result);
     result->shingles = shingles(job);
-    sketch(job->shingles, result->shingles, c->sketch_bits, result->sketch);
+    sketch(job->shingles, result->shingles, job->spare, c->sketch_bits, result->sketch);
     if (c->max_anchors)
         anchors(job, result);
 }
