@@ -46,6 +46,7 @@ enum {
 /* What native.py packs once for each signer, all u64. */
 typedef struct {
     u64 table[256];
+    u64 shifted[256]; /* the table times the base */
     u64 powers[MOST_POWER + 1]; /* of the base over bytes */
     u64 word_powers[MOST_POWER + 1];
     u64 sketch_salt, ld_salt, anchor_salt;
@@ -78,7 +79,6 @@ typedef struct {
     u64 *shingles, *windows, *spare, *table; /* share their place with `kept`, which is done before */
     size_t table_size;
     u32 *firsts_at;     /* where code points start, only if spaceless */
-    u64 shifted[256];   /* the table times the base */
 } Job;
 
 typedef struct {
@@ -203,7 +203,7 @@ static void scan(const Job *job, size_t start, size_t size, u64 *restrict prefix
 {
     const Context *c = job->context;
     const u8 *restrict data = job->data + start;
-    const u64 *restrict table = c->table, *restrict shifted = job->shifted;
+    const u64 *restrict table = c->table, *restrict shifted = c->shifted;
     u64 base = c->powers[1], base2 = c->powers[2], base16 = c->powers[LD_WINDOW], salt = c->ld_salt, last = prefix[0];
     u32 position = (u32)(start + 1 - LD_WINDOW);
     Kept kept = *result;
@@ -231,9 +231,10 @@ static u64 rate_limit(u64 rate)
 
 static void scan_all(Job *job, u64 limit)
 {
-    u64 ring[LD_WINDOW + CHUNK + 1] = {0};
+    u64 ring[LD_WINDOW + CHUNK + 1];
     u32 spaces[CHUNK + PLACES];
     Word word = {0, 0};
+    memset(ring, 0, (LD_WINDOW + 1) * sizeof(u64));
     for (size_t start = 0, size; start < job->size; start += size) {
         size = smaller(job->size - start, start ? CHUNK : LD_WINDOW - 1);
         u64 *prefix = job->spaceless ? job->prefix + start : ring + LD_WINDOW;
@@ -379,7 +380,8 @@ static size_t distinct(Job *job, u64 *values, size_t count)
         size_t again = 0;
         for (size_t i = 0; i < rest; i++) {
             u64 value = later[i];
-            size_t at = (value >> round % 63 | value << (64 - round % 63)) + (u64)round * 7919;
+            int turn = 1 + round % 63;
+            size_t at = (value >> turn | value << (64 - turn)) + (u64)round * 7919;
             u64 *place = table + (at & (size - 1)), there = *place;
             *place = there ? there : value;
             values[found] = value;
@@ -396,49 +398,54 @@ static size_t distinct(Job *job, u64 *values, size_t count)
 
 /* ---- sketch ---- */
 
-/* A throw is a slot above a value; each slot keeps its smallest. */
-static inline void throw(u64 *slots, u64 slot, u64 round, u64 hash)
+typedef struct {
+    u64 slots[SLOTS];
+    u8 open[SLOTS]; /* nothing thrown into it yet */
+    int empty;
+} Sketch;
+
+static inline u64 thrown(u64 round, u64 hash)
 {
-    u64 value = round << VALUE_BITS | hash << (64 - SLOT_SHIFT) >> (64 - VALUE_BITS);
-    slots[slot] = smaller(slots[slot], value);
+    return round << VALUE_BITS | hash << (64 - SLOT_SHIFT) >> (64 - VALUE_BITS);
 }
 
-static int any_empty(const u64 *slots)
+static void first_round(Sketch *s, const u64 *features, size_t count)
 {
-    int empty = 0;
+    memset(s->slots, 0xFF, sizeof s->slots);
+    for (size_t i = 0; i < count; i++) {
+        u64 *slot = s->slots + (features[i] >> SLOT_SHIFT);
+        *slot = smaller(*slot, thrown(0, features[i]));
+    }
+    s->empty = 0;
     for (int k = 0; k < SLOTS; k++)
-        empty |= slots[k] == ~(u64)0;
-    return empty;
+        s->empty += s->open[k] = s->slots[k] == ~(u64)0;
 }
 
-/* Hashes of a round that fall into a slot which was empty before it: no other can change anything. */
-static size_t useful_throws(const u64 *features, size_t count, u64 round, const u64 *slots, u64 *out)
+/* Every feature throws anew; only what falls into a slot that was empty before this round can change anything. */
+static void next_round(Sketch *s, const u64 *features, size_t count, u64 round, u64 *useful)
 {
     size_t found = 0;
-    u8 open[SLOTS];
-    for (int k = 0; k < SLOTS; k++)
-        open[k] = slots[k] == ~(u64)0;
     for (size_t i = 0; i < count; i++) {
         u64 hash = fmix64(features[i] + round * 0x9E3779B97F4A7C15u);
-        out[found] = hash;
-        found += round < SLOTS ? open[hash >> SLOT_SHIFT] : open[round - SLOTS];
+        useful[found] = hash;
+        found += s->open[round < SLOTS ? hash >> SLOT_SHIFT : round - SLOTS];
     }
-    return found;
+    for (size_t i = 0; i < found; i++) {
+        u64 slot = round < SLOTS ? useful[i] >> SLOT_SHIFT : round - SLOTS;
+        s->slots[slot] = smaller(s->slots[slot], thrown(round, useful[i]));
+        s->empty -= s->open[slot];
+        s->open[slot] = 0;
+    }
 }
 
 static void sketch(const u64 *features, size_t count, u64 *spare, u64 bits, u8 *out)
 {
-    u64 slots[SLOTS];
-    memset(slots, 0xFF, sizeof slots);
-    for (size_t i = 0; i < count; i++)
-        throw(slots, features[i] >> SLOT_SHIFT, 0, features[i]);
-    for (u64 round = 1; count && round < 2 * SLOTS && any_empty(slots); round++) {
-        size_t useful = useful_throws(features, count, round, slots, spare);
-        for (size_t i = 0; i < useful; i++)
-            throw(slots, round < SLOTS ? spare[i] >> SLOT_SHIFT : round - SLOTS, round, spare[i]);
-    }
+    Sketch s;
+    first_round(&s, features, count);
+    for (u64 round = 1; count && s.empty && round < 2 * SLOTS; round++)
+        next_round(&s, features, count, round, spare);
     for (u64 k = 0; k < SLOTS; k++) {
-        u32 slot = count ? (u32)(fmix64(k << SLOT_SHIFT | slots[k]) >> 32) : ~(u32)0;
+        u32 slot = count ? (u32)(fmix64(k << SLOT_SHIFT | s.slots[k]) >> 32) : ~(u32)0;
         memcpy(out + k * (bits / 8), &slot, bits / 8);
     }
 }
@@ -482,24 +489,21 @@ static size_t shingles(Job *job)
 /* ---- anchors ---- */
 
 /* Minima of all runs, in place, by suffix minima of blocks and prefix minima of the next (van Herk 1992); how many. */
-static size_t run_minima(u64 *values, size_t count, size_t run)
+static size_t run_minima(u64 *restrict values, size_t count, size_t run)
 {
     u64 suffix[MOST_RUN];
-    if (count <= run) {
-        for (size_t i = 1; i < count; i++)
-            values[0] = smaller(values[0], values[i]);
-        return 1;
-    }
+    if (run > count)
+        run = count;
     size_t minima = count - run + 1;
     for (size_t start = 0; start < minima; start += run) {
-        suffix[run - 1] = values[start + run - 1];
-        for (size_t i = run - 1; i > 0; i--)
-            suffix[i - 1] = smaller(suffix[i], values[start + i - 1]);
-        u64 prefix = ~(u64)0;
         size_t stop = smaller(run, minima - start);
+        const u64 *restrict next = values + start + run - 1;
+        u64 after = ~(u64)0, prefix = ~(u64)0;
+        for (size_t i = run; i-- > 0;)
+            suffix[i] = after = smaller(after, values[start + i]);
         values[start] = suffix[0];
         for (size_t i = 1; i < stop; i++) {
-            prefix = smaller(prefix, values[start + run + i - 1]);
+            prefix = smaller(prefix, next[i]);
             values[start + i] = smaller(suffix[i], prefix);
         }
     }
@@ -624,8 +628,6 @@ static void run_job(Job *job, Result *result)
         job->prefix += LD_WINDOW;
         places(job->data, job->size, 1, job->firsts_at);
     }
-    for (int byte = 0; byte < 256; byte++)
-        job->shifted[byte] = c->table[byte] * c->powers[1];
     scan_all(job, c->rates ? rate_limit(result->rate) : 0);
     if (c->rates)
         ld_signature(job, result);

@@ -80,7 +80,8 @@ def packed_context(scheme: Scheme, key: HashKey) -> bytes:
         *_ld_numbers(scheme.ld),
         *_anchor_numbers(scheme.anchors),
     ]
-    parts = (key.table, _powers(key.base), _powers(key.word_base), np.array(numbers, dtype=np.uint64))
+    shifted = key.table * np.uint64(key.base)
+    parts = (key.table, shifted, _powers(key.base), _powers(key.word_base), np.array(numbers, dtype=np.uint64))
     return np.concatenate(parts).astype("<u8").tobytes()
 
 

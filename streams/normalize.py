@@ -1,8 +1,7 @@
 """One form for texts that differ only in form."""
 
 import unicodedata
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +26,7 @@ _RULES = TextRules()
 _Unit = TypeVar("_Unit", np.uint8, np.uint16, np.uint32)
 
 
-@dataclass(frozen=True)
-class NormalForm:
+class NormalForm(NamedTuple):
     """Letters, numbers and their marks in lower case, single spaces between words.
 
     Attributes:

@@ -18,7 +18,7 @@ from tests.property.test_signing import MARKS, RANGES
 
 LABELS = ("standard", "compact", "bands-only")
 SEEN = datetime(2026, 3, 2, tzinfo=UTC)
-_TABLES = 256 + 2 * 65  # numbers of a context that are hashes: any will do
+_TABLES = 512 + 2 * 65  # numbers of a context that are hashes: any will do
 
 
 @cache

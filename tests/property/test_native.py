@@ -158,7 +158,7 @@ def test_any_numbers_in_a_context_are_worked_with_or_refused(data: st.DataObject
     packed = bytearray(packed_context(preset("standard", PUBLIC), PUBLIC))
     numbers = len(packed) // 8
     for _ in range(data.draw(st.integers(1, 4))):
-        place = 8 * data.draw(st.integers(386, numbers - 1))
+        place = 8 * data.draw(st.integers(512 + 2 * 65, numbers - 1))
         value = data.draw(st.one_of(st.integers(0, 70), st.integers(0, 2**64 - 1)))
         packed[place : place + 8] = value.to_bytes(8, "little")
     text = ("a few words of a text " * 30).encode()
