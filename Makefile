@@ -35,7 +35,7 @@ format: .venv/installed-dev ## let ruff mend what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-stack: .venv/installed-test ## a local Kafka and Redis in the background: eval "$$(make -s stack)"
+stack: .venv/installed-test ## a local Kafka and Redis in the background: eval "$(make -s stack)"
 	@$(BIN)/python -m workers.local_stack start --folder $(STACK)
 
 stack-stop: .venv/installed-test ## stop them; their data stay in build/stack

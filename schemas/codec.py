@@ -12,6 +12,11 @@ from schemas.record import Headers
 from schemas.signature import Signature
 
 SIGNATURE_MAX_BYTES = 128 * 1024
+_EXPECTED = {
+    "`$.id`": "1 to 512 characters, none a control character",
+    "`$.lineage`": "one character or more, none a control character",
+    "`key` in `$.labels`": "1 to 31 lower-case letters, digits, dashes",
+}
 _UTF8_BOM = b"\xef\xbb\xbf"
 _REASON_OF_PATH = {"id": Reason.INVALID_ID, "observed_at": Reason.INVALID_TIME}
 
@@ -127,5 +132,10 @@ def _reason(message: str) -> Reason:
 
 
 def _detail(error: Exception) -> str:
-    # The text of a UnicodeDecodeError quotes a byte of the payload.
-    return "UTF-8 expected" if isinstance(error, UnicodeDecodeError) else str(error)
+    """Path and expectation; msgspec tells a pattern as it stands, which few people read."""
+    if isinstance(error, UnicodeDecodeError):
+        return "UTF-8 expected"  # its own text quotes a byte of the payload
+    message, at, path = str(error).rpartition(" - at ")
+    if " matching regex " in message:
+        message = f"Expected {_EXPECTED.get(path, 'lower-case letters, digits, dashes')}"
+    return f"{message}{at}{path}"

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 Headers = list[tuple[str, bytes | None]]
+TRACEPARENT_MAX_BYTES = 128
 
 
 class Record(NamedTuple):
@@ -33,3 +34,12 @@ def header(headers: Headers, name: str) -> bytes | None:
         if key == name:
             return value
     return None
+
+
+def traceparent(headers: Headers) -> bytes | None:
+    """The W3C trace that a record belongs to; None if it has none, or what no trace can be.
+
+    A trace has 55 bytes; whatever else stands there must not grow a record beyond its topic's limit.
+    """
+    value = header(headers, "traceparent")
+    return value if value and len(value) <= TRACEPARENT_MAX_BYTES else None

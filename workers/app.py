@@ -6,6 +6,7 @@ documents ──▶ sign ──▶ signatures ──▶ match ──▶ near-dup
 """
 
 import asyncio
+import logging
 import sys
 from typing import Any, NoReturn
 
@@ -25,40 +26,56 @@ from workers.signing import Signing
 SIGN_BATCH = 100
 MATCH_BATCH = 32
 
+log = logging.getLogger("nearstream.app")
 
-def create_app(settings: Settings, datadir: str, signing: Signing | None, matching: Matching | None) -> faust.App:
-    """The Faust app of one worker; a role that is None has no agent here."""
+
+def create_app(
+    settings: Settings, datadir: str, signing: Signing | None, matching: Matching | None
+) -> tuple[faust.App, Delivery]:
+    """The Faust app of one worker with its delivery loop; a role that is None has no agent here."""
     app = faust.App(**_conf(settings), datadir=datadir)
     app.transport = IdempotentTransport(app.conf.broker_consumer, app)
+    delivery = Delivery(app, settings.outage_seconds)
 
     if signing is not None:
-        to_sign = Delivery(app, SIGN_BATCH, settings.outage_seconds)
 
         @app.agent(_source(app, settings, DOCUMENTS), name="sign", concurrency=1)
         async def sign(documents: StreamT[bytes]) -> None:
-            await to_sign.run(documents, signing.decide)
+            await delivery.run(documents, SIGN_BATCH, signing.decide)
 
     if matching is not None:
-        to_match = Delivery(app, MATCH_BATCH, settings.outage_seconds)
 
         @app.agent(_source(app, settings, SIGNATURES), name="match", concurrency=1)
         async def match(signatures: StreamT[bytes]) -> None:
-            await to_match.run(signatures, matching.decide)
+            await delivery.run(signatures, MATCH_BATCH, matching.decide)
 
         @app.on_partitions_revoked.connect()
         async def forget(*_: Any, **__: Any) -> None:  # noqa: ANN401 - Faust's signal
             matching.forget_positions()
 
-    return app
+    return app, delivery
 
 
-def serve(app: faust.App, loop: asyncio.AbstractEventLoop, stop_seconds: float) -> NoReturn:
+def _announce_rebalances(app: faust.App) -> None:
+    """One line in the log for each rebalance."""
+
+    @app.on_partitions_assigned.connect()
+    async def assigned(_: faust.App, assigned: Any, **__: Any) -> None:  # noqa: ANN401 - Faust's signal
+        log.info("assigned: %s", ", ".join(sorted(f"{place.topic} {place.partition}" for place in assigned)) or "none")
+
+    @app.on_partitions_revoked.connect()
+    async def revoked(_: faust.App, revoked: Any, **__: Any) -> None:  # noqa: ANN401 - Faust's signal
+        log.info("revoked: %d partitions", len(revoked))
+
+
+def serve(app: faust.App, delivery: Delivery, loop: asyncio.AbstractEventLoop, stop_seconds: float) -> NoReturn:
     """Runs until a signal (exit code 0) or a crash (1)."""
+    _announce_rebalances(app)
     worker = faust.Worker(app, loop=loop, quiet=True, override_logging=False, stdout=sys.stderr)
-    guard_stop(lambda: worker.should_stop, stop_seconds)
+    guard_stop(lambda: worker.should_stop, lambda: delivery.in_outage, stop_seconds)
     worker.spinner = None  # a log is no terminal
     try:
-        worker.execute_from_commandline()
+        worker.execute_from_commandline()  # leaves by SystemExit
     except Exception as error:  # noqa: BLE001 - the outermost loop; the cause was logged where it arose
         sys.exit(f"nearstream: stopped by a crash: {error!r}")
     except asyncio.CancelledError:  # what a crash elsewhere does to an agent that waits
@@ -114,7 +131,8 @@ def _conf(settings: Settings) -> dict[str, Any]:
         "consumer_group_instance_id": settings.group_instance or None,
         "producer_acks": -1,
         "producer_linger": 0.0,
-        "producer_max_batch_size": 262_144,
+        # The broker holds a whole batch to the limit of its topic, and signatures have the smallest.
+        "producer_max_batch_size": SIGNATURES.max_message_bytes // 2,
         "producer_max_request_size": SEND_MAX_BYTES,
         "producer_compression_type": settings.kafka_compression or None,
     }

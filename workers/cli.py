@@ -3,6 +3,7 @@
 import argparse
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -14,7 +15,7 @@ from streams.index import IndexLostError, IndexUnavailableError
 from workers import commands
 from workers.commands import Exit
 from workers.demo import EXAMPLES
-from workers.kafka_tools import KafkaUnreachableError
+from workers.kafka_tools import KafkaError, KafkaUnreachableError, refused
 from workers.run import ROLES
 from workers.settings import Settings, SettingsError, load
 
@@ -30,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s")
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     run: Command = options.run
+    # asyncio's own handler only cancels a task, and reading a file never hears of it.
+    signal.signal(signal.SIGINT, _interrupt)
     try:
         return run(load(), options)
     except (SettingsError, IndexLostError) as error:
@@ -42,8 +45,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return Exit.OK
     except (OSError, msgspec.MsgspecError) as error:
         return _refuse(error, Exit.UNREADABLE)
+    except KafkaError as error:
+        return _refuse(error, Exit.MISCONFIGURED if refused(error) else Exit.UNREACHABLE)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _refuse(error: Exception, code: Exit) -> Exit:

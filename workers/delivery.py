@@ -9,6 +9,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
@@ -19,7 +20,7 @@ from faust.types import EventT
 
 from schemas.record import Outgoing, Record
 from streams.index import IndexLostError, IndexUnavailableError
-from workers.kafka_tools import retriable
+from workers.kafka_tools import KafkaUnreachableError, retriable
 
 # A wait, not a maximum age: a lone record waits this long for company.
 BATCH_WAIT_SECONDS = 0.005
@@ -36,28 +37,32 @@ class OutageTooLongError(Exception):
     """A service stayed away longer than a worker waits; another worker may see it."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Delivery:
-    """What the loop needs besides its records.
+    """The loop, shared by all agents of one worker.
 
     Attributes:
         app: Gives the producer.
-        batch: Records taken at once, at most.
         outage_seconds: Longest pause until the worker gives up; 0: for ever.
     """
 
     app: faust.App
-    batch: int
     outage_seconds: float
+    _pausing: int = 0
 
-    async def run(self, stream: Any, decide: Decide) -> None:  # noqa: ANN401 - StreamT lacks noack_take
-        """Decides and delivers batch after batch; returns when the stream ends.
+    @property
+    def in_outage(self) -> bool:
+        """Whether an agent waits for Kafka or the index."""
+        return self._pausing > 0
+
+    async def run(self, stream: Any, batch: int, decide: Decide) -> None:  # noqa: ANN401 - StreamT lacks noack_take
+        """Decides and delivers up to `batch` records at once; returns when the stream ends.
 
         Raises:
             OutageTooLongError: Nothing of the batch is acknowledged.
             Exception: A bug, or a delivery that no retry cures; nothing of the batch is acknowledged.
         """
-        async for events in stream.noack_take(self.batch, within=BATCH_WAIT_SECONDS):
+        async for events in stream.noack_take(batch, within=BATCH_WAIT_SECONDS):
             records = [_as_record(event) for event in events]
             try:
                 outgoing = await self._through_outages(partial(decide, records))
@@ -83,43 +88,56 @@ class Delivery:
         """An idempotent producer raises nothing while the broker is away, so silence is an outage too."""
         _, unconfirmed = await asyncio.wait(waiting, timeout=UNCONFIRMED_SECONDS)
         if unconfirmed:
-            began = monotonic() - UNCONFIRMED_SECONDS
-            log.warning("outage: Kafka has not confirmed %d records for %g s", len(unconfirmed), UNCONFIRMED_SECONDS)
-            left = max(self.outage_seconds - UNCONFIRMED_SECONDS, 0.1) if self.outage_seconds else None
-            _, unconfirmed = await asyncio.wait(waiting, timeout=left)
-            if unconfirmed:
-                raise OutageTooLongError(f"Kafka: no confirmation for {self.outage_seconds:g} s")
-            log.warning("outage over after %.1f s: Kafka", monotonic() - began)
+            with self._pause(f"Kafka has not confirmed {len(unconfirmed)} records for {UNCONFIRMED_SECONDS:g} s"):
+                _, unconfirmed = await asyncio.wait(waiting, timeout=self.outage_seconds or None)
+                if unconfirmed:
+                    raise OutageTooLongError(f"Kafka: no confirmation for {self.outage_seconds:g} s")
         for error in (done.exception() for done in waiting):
             if error is not None:
                 raise error
 
     async def _through_outages(self, action: Callable[[], Awaitable[_Result]]) -> _Result:
         """The result of `action`, repeated as a whole until neither Kafka nor the index is away."""
-        began: float | None = None
+        try:
+            return await action()
+        except Exception as error:
+            if not _outage(error):
+                raise
+            cause = error
+        with self._pause(str(cause)):
+            return await self._repeated(action, cause)
+
+    async def _repeated(self, action: Callable[[], Awaitable[_Result]], cause: Exception) -> _Result:
+        began = monotonic()
         for pause in _pauses():
+            await asyncio.sleep(pause)
             try:
-                result = await action()
+                return await action()
             except Exception as error:
                 if not _outage(error):
                     raise
-                if began is None:
-                    began = monotonic()
-                    log.warning("outage: %s", error)
-                # A lost index comes back by a rebuild only, however long that takes.
-                patient = self.outage_seconds == 0 or isinstance(error, IndexLostError)
-                if not patient and monotonic() - began > self.outage_seconds:
-                    raise OutageTooLongError(f"{error}: away for {self.outage_seconds:g} s") from error
-            else:
-                if began is not None:
-                    log.warning("outage over after %.1f s", monotonic() - began)
-                return result
-            await asyncio.sleep(pause)
+                cause = error
+            # A lost index comes back by a rebuild only, however long that takes.
+            patient = self.outage_seconds == 0 or isinstance(cause, IndexLostError)
+            if not patient and monotonic() - began > self.outage_seconds:
+                raise OutageTooLongError(f"{cause}: away for {self.outage_seconds:g} s") from cause
         raise AssertionError  # the pauses never end
+
+    @contextmanager
+    def _pause(self, cause: str) -> Iterator[None]:
+        """Counts and logs an outage; its end is logged when it ended well."""
+        began = monotonic()
+        log.warning("outage: %s", cause)
+        self._pausing += 1
+        try:
+            yield
+        finally:
+            self._pausing -= 1
+        log.warning("outage over after %.1f s", monotonic() - began)
 
 
 def _outage(error: Exception) -> bool:
-    return isinstance(error, IndexUnavailableError | IndexLostError) or retriable(error)
+    return isinstance(error, IndexUnavailableError | IndexLostError | KafkaUnreachableError) or retriable(error)
 
 
 def _pauses() -> Iterator[float]:

@@ -15,7 +15,7 @@ from streams.receive import Removal, receive
 from streams.signer import Signer
 from workers import assembly
 from workers.settings import Settings
-from workers.sources import Item
+from workers.sources import INPUT, Item
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Embedded:
         if isinstance(received, Removal):
             told = await self.matcher.match_all([Arrival(received.document_key, None, None, received.removed_at_ms)])
             return told[0]
-        origin = Origin(record.topic, record.partition, record.offset) if record.topic != "input" else None
+        origin = Origin(record.topic, record.partition, record.offset) if record.topic != INPUT else None
         signature = self.signer.sign(received.document, origin, received.degraded)
         return await self.matcher.match(signature) if signature.n_bytes else ()
 

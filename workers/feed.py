@@ -6,11 +6,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from schemas.codec import InvalidMessageError, decode_event
-from schemas.events import Event
+from schemas.events import Event, Retraction
 from schemas.record import Outgoing, Record
 from schemas.topics import DOCUMENTS, EVENT_TOPICS
 from streams.receive import Received, Removal, receive
-from workers import assembly, kafka_offsets, kafka_tools
+from workers import assembly, kafka_offsets, kafka_records, kafka_tools
 from workers.settings import Settings
 from workers.show import Progress
 from workers.sources import count_lines, read
@@ -39,7 +39,7 @@ async def produce(settings: Settings, paths: Sequence[str], wait_seconds: float,
     progress = Progress("sent", count_lines(paths), quiet)
     produced = Produced()
     await kafka_offsets.partitions(settings, [topic], wait_seconds)
-    async with kafka_tools.sender(settings, wait_seconds) as send_all:
+    async with kafka_records.sender(settings, wait_seconds) as send_all:
         batch: list[Outgoing] = []
         for place, record in read(paths):
             try:
@@ -73,13 +73,17 @@ async def follow_events(
     places = await kafka_offsets.partitions(settings, topics, wait_seconds)
     async with (
         kafka_tools.consumer(settings, wait_seconds) as client,
-        aclosing(kafka_tools.follow(client, places, from_start=from_start, until_end=until_end)) as records,
+        aclosing(kafka_records.follow(client, places, from_start=from_start, until_end=until_end)) as records,
     ):
         async for record in records:
             try:
-                yield decode_event(record.value or b"")
+                event = decode_event(record.value or b"")
             except InvalidMessageError:
                 yield record
+            else:
+                # A retraction stands on every topic; one of them tells it.
+                if not isinstance(event, Retraction) or record.topic == topics[0]:
+                    yield event
 
 
 def _key(received: Received | Removal) -> bytes | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
-from workers.kafka_tools import RETRY_SECONDS, KafkaUnreachableError, admin, consumer, retriable
+from workers.kafka_tools import RETRY_SECONDS, KafkaUnreachableError, admin, consumer, describe, retriable
 from workers.settings import Settings, SettingsError
 
 
@@ -58,10 +58,8 @@ async def partitions(settings: Settings, topics: Sequence[str], wait_seconds: fl
         SettingsError: A topic does not exist; it is named.
     """
     async with admin(settings, wait_seconds) as client:
-        described = await client.describe_topics(list(topics))
-    places = []
-    for row in described:
-        if not row["partitions"]:
-            raise SettingsError(f"topic {row['topic']} does not exist: run `nearstream topics create`")
-        places += [TopicPartition(row["topic"], part["partition"]) for part in row["partitions"]]
-    return places
+        found = await describe(client, topics)
+    for topic in topics:
+        if topic not in found:
+            raise SettingsError(f"topic {topic} does not exist: run `nearstream topics create`")
+    return [TopicPartition(topic, partition) for topic in topics for partition in found[topic]]

@@ -1,30 +1,29 @@
-"""Plain reading, sending and asking of Kafka, for workers and commands."""
+"""Clients of Kafka that are connected, errors of Kafka sorted."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
+from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import (
     ClusterAuthorizationFailedError,
     GroupAuthorizationFailedError,
     InvalidTopicError,
     KafkaConnectionError,
-    KafkaError,
     KafkaTimeoutError,
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
+    for_code,
+)
+from aiokafka.errors import (
+    KafkaError as KafkaError,  # known by this name to those who may not know aiokafka
 )
 
-from schemas.record import Outgoing, Record
-from workers.settings import Settings
+from workers.settings import Settings, SettingsError
 
 SEND_MAX_BYTES = 4_718_592
-SendAll = Callable[[Iterable[Outgoing]], Awaitable[None]]
-IN_FLIGHT = 1000
 RETRY_SECONDS = 0.5
 _REFUSALS = (
     ClusterAuthorizationFailedError,
@@ -58,7 +57,7 @@ async def admin(settings: Settings, wait_seconds: float) -> AsyncIterator[AIOKaf
     Raises:
         KafkaUnreachableError: No broker answered within `wait_seconds` seconds.
     """
-    client = await _started(
+    client = await connected(
         lambda: AIOKafkaAdminClient(bootstrap_servers=settings.kafka, request_timeout_ms=10_000), settings, wait_seconds
     )
     try:
@@ -68,37 +67,13 @@ async def admin(settings: Settings, wait_seconds: float) -> AsyncIterator[AIOKaf
 
 
 @asynccontextmanager
-async def sender(settings: Settings, wait_seconds: float) -> AsyncIterator[SendAll]:
-    """A function that sends records, by an idempotent producer, and returns when the broker has confirmed all.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-    """
-    client = await _started(
-        lambda: AIOKafkaProducer(
-            bootstrap_servers=settings.kafka,
-            acks="all",
-            enable_idempotence=True,
-            max_request_size=SEND_MAX_BYTES,
-            compression_type=settings.kafka_compression or None,
-        ),
-        settings,
-        wait_seconds,
-    )
-    try:
-        yield partial(_send_all, client)
-    finally:
-        await client.stop()
-
-
-@asynccontextmanager
 async def consumer(settings: Settings, wait_seconds: float) -> AsyncIterator[AIOKafkaConsumer]:
     """A consumer without group that is connected.
 
     Raises:
         KafkaUnreachableError: No broker answered within `wait_seconds` seconds.
     """
-    client = await _started(
+    client = await connected(
         lambda: AIOKafkaConsumer(
             bootstrap_servers=settings.kafka, enable_auto_commit=False, auto_offset_reset="earliest"
         ),
@@ -111,70 +86,23 @@ async def consumer(settings: Settings, wait_seconds: float) -> AsyncIterator[AIO
         await client.stop()
 
 
-async def read_range(settings: Settings, topic: str, partition: int, start: int, end: int) -> AsyncIterator[Record]:
-    """Records of one partition from offset `start` up to, but without, `end`; what is no longer held is left out."""
-    place = TopicPartition(topic, partition)
-    async with consumer(settings, 10.0) as client:
-        client.assign([place])
-        client.seek(place, start)
-        first = (await client.beginning_offsets([place]))[place]
-        if first > start:
-            client.seek(place, first)
-        end = min(end, (await client.end_offsets([place]))[place])
-        while await client.position(place) < end:
-            for record in (await client.getmany(place, timeout_ms=1000)).get(place, []):
-                if record.offset < end:
-                    yield as_record(record)
+async def describe(client: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[str, list[int]]:
+    """Partitions of those of the topics that exist.
 
-
-async def follow(
-    client: AIOKafkaConsumer, places: Sequence[TopicPartition], *, from_start: bool, until_end: bool
-) -> AsyncGenerator[Record]:
-    """Records of these partitions as they arrive.
-
-    Args:
-        client: A connected consumer without group.
-        places: What `partitions` gave.
-        from_start: Begin at the oldest record, else at the end.
-        until_end: Stop at what was the end when it began.
+    Raises:
+        SettingsError: We have no right to ask for one; it is named.
     """
-    client.assign(places)
-    ends = await client.end_offsets(places)
-    starts = await client.beginning_offsets(places) if from_start else ends
-    for place in places:
-        client.seek(place, starts[place])
-    while not (until_end and all([await client.position(place) >= ends[place] for place in places])):
-        for records in (await client.getmany(timeout_ms=200)).values():
-            for record in records:
-                yield as_record(record)
+    found = {}
+    for row in await client.describe_topics(list(topics)):
+        error = for_code(row["error_code"])
+        if refused(error()) and error is not UnknownTopicOrPartitionError:
+            raise SettingsError(f"topic {row['topic']}: {error.__name__}")
+        if row["partitions"]:
+            found[row["topic"]] = sorted(part["partition"] for part in row["partitions"])
+    return found
 
 
-def as_record(record: ConsumerRecord) -> Record:
-    """A consumed record as plain values."""
-    headers = list(record.headers)
-    return Record(record.topic, record.partition, record.offset, record.timestamp, record.key, record.value, headers)
-
-
-async def _send_all(client: AIOKafkaProducer, records: Iterable[Outgoing]) -> None:
-    """At most `IN_FLIGHT` records are on their way at once."""
-    waiting: list[asyncio.Future[object]] = []
-    for record in records:
-        waiting.append(
-            await client.send(
-                record.topic,
-                key=record.key,
-                value=record.value,
-                headers=record.headers,
-                timestamp_ms=record.timestamp_ms,
-            )
-        )
-        if len(waiting) >= IN_FLIGHT:
-            await asyncio.gather(*waiting)
-            waiting.clear()
-    await asyncio.gather(*waiting)
-
-
-async def _started(make: Callable[[], Any], settings: Settings, wait_seconds: float) -> Any:  # noqa: ANN401 - aiokafka has no types
+async def connected(make: Callable[[], Any], settings: Settings, wait_seconds: float) -> Any:  # noqa: ANN401 - aiokafka has no types
     """A client of `make`, connected; a new one for each try, until `wait_seconds` seconds are over."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_seconds

@@ -1,6 +1,6 @@
 """The topics of a deployment: made from the table, compared with it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -8,7 +8,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import for_code
 
 from schemas.topics import ALL, Topic
-from workers.kafka_tools import KafkaUnreachableError, admin
+from workers.kafka_tools import KafkaUnreachableError, admin, describe
 from workers.settings import Settings, SettingsError
 
 _TOPIC_EXISTS = 36
@@ -16,17 +16,21 @@ _TOPIC_EXISTS = 36
 
 @dataclass(frozen=True)
 class TopicState:
-    """One topic of the table as the broker has it; `partitions` 0: it is missing."""
+    """One topic of the table as the broker has it.
+
+    Attributes:
+        topic: The row of the table.
+        name: With the deployment's prefix.
+        partitions: 0: it is missing.
+        differences: What differs from the table.
+        fatal: A worker must not start: missing, other partitions of signatures, or too small a size limit.
+    """
 
     topic: Topic
     name: str
     partitions: int
     differences: tuple[str, ...]
-
-    @property
-    def fatal(self) -> bool:
-        """Whether a worker must not start: missing, other partitions of signatures, or too small a size limit."""
-        return not self.partitions or any(text.startswith(("partitions", "max.message")) for text in self.differences)
+    fatal: bool
 
 
 async def topic_states(settings: Settings, wait_seconds: float) -> list[TopicState]:
@@ -34,16 +38,14 @@ async def topic_states(settings: Settings, wait_seconds: float) -> list[TopicSta
 
     Raises:
         KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: We have no right to ask for one; it is named.
     """
+    names = [settings.topic_prefix + topic.name for topic in ALL]
     async with admin(settings, wait_seconds) as client:
-        names = [settings.topic_prefix + topic.name for topic in ALL]
-        found = {row["topic"]: len(row["partitions"]) for row in await client.describe_topics(names)}
-        existing = [name for name in names if found.get(name)]
-        configs = await _configs(client, existing) if existing else {}
+        found = await describe(client, names)
+        configs = await _configs(client, list(found)) if found else {}
     return [
-        TopicState(
-            topic, name, found.get(name, 0), _differences(settings, topic, found.get(name, 0), configs.get(name))
-        )
+        _state(settings, topic, name, found.get(name, []), configs.get(name, {}))
         for topic, name in zip(ALL, names, strict=True)
     ]
 
@@ -104,18 +106,22 @@ async def _configs(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[st
     return found
 
 
-def _differences(settings: Settings, topic: Topic, partitions: int, config: dict[str, str] | None) -> tuple[str, ...]:
-    if config is None:
-        return ("missing",)
-    told = []
+def _state(
+    settings: Settings, topic: Topic, name: str, partitions: Sequence[int], config: Mapping[str, str]
+) -> TopicState:
+    if not partitions:
+        return TopicState(topic, name, 0, ("missing",), fatal=True)
+    told, fatal = [], False
     # The count of other topics is a matter of throughput; that of a compacted one decides where a key lives.
-    if partitions != topic.partitions and "compact" in topic.cleanup:
-        told.append(f"partitions: {topic.partitions} expected, {partitions} found")
-    for name, expected in topic.config(settings.retention_seconds).items():
-        value = config.get(name, "")
-        if name == "max.message.bytes":
-            if int(value) < int(expected):
-                told.append(f"{name}: at least {expected} expected, {value} found")
+    if len(partitions) != topic.partitions and "compact" in topic.cleanup:
+        told.append(f"partitions: {topic.partitions} expected, {len(partitions)} found")
+        fatal = True
+    for setting, expected in topic.config(settings.retention_seconds).items():
+        value = config.get(setting, "")
+        if setting == "max.message.bytes":
+            if int(value or 0) < int(expected):
+                told.append(f"{setting}: at least {expected} expected, {value} found")
+                fatal = True
         elif sorted(value.split(",")) != sorted(expected.split(",")):
-            told.append(f"{name}: {expected} expected, {value} found")
-    return tuple(told)
+            told.append(f"{setting}: {expected} expected, {value} found")
+    return TopicState(topic, name, len(partitions), tuple(told), fatal)

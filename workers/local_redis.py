@@ -44,6 +44,7 @@ def command_line(program: str, port: int, folder: Path) -> list[str]:
         "--dir": str(folder),
         "--save": "",
         "--appendonly": "yes",
+        "--maxmemory": "2gb",
         "--maxmemory-policy": "noeviction",
         "--hash-max-listpack-value": "8192",
     }

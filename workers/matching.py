@@ -9,7 +9,7 @@ from schemas.codec import InvalidMessageError, decode_signature, encode_event, e
 from schemas.dead_letter import DeadLetter, Reason, Stage
 from schemas.document import document_key
 from schemas.events import Event, Retraction, kind_of
-from schemas.record import Outgoing, Record, header
+from schemas.record import Outgoing, Record, traceparent
 from schemas.signature import Signature
 from schemas.topics import EVENT_TOPICS, topic_of
 from streams.completion import Bounds
@@ -100,7 +100,7 @@ class Matching:
         self._admitted.update(admitted)
         for (record, _), events in zip(arrivals, told, strict=True):
             for event in events:
-                outgoing += self._outgoing(event, header(record.headers, "traceparent"))
+                outgoing += self._outgoing(event, traceparent(record.headers))
         return outgoing
 
     def _arrival(self, record: Record, previous: int) -> Arrival:
@@ -119,13 +119,13 @@ class Matching:
         _check_time(signature, record, self.bounds)
         return Arrival(key, signature, position)
 
-    def _outgoing(self, event: Event, traceparent: bytes | None) -> list[Outgoing]:
+    def _outgoing(self, event: Event, trace: bytes | None) -> list[Outgoing]:
         """The event for its topic; a retraction for every event topic."""
         if isinstance(event, Retraction):
             key, topics = document_key(event.collection, event.document_id), list(EVENT_TOPICS)
         else:
             key, topics = document_key(event.collection, event.newer.id), [topic_of(kind_of(event))]
-        headers = event_headers(event, datetime.now(UTC), traceparent)
+        headers = event_headers(event, datetime.now(UTC), trace)
         value = encode_event(event)
         return [Outgoing(self.prefix + topic.name, key.encode(), value, headers) for topic in topics]
 

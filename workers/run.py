@@ -11,7 +11,7 @@ from schemas.record import Record
 from schemas.topics import DEAD_LETTERS, SIGNATURES
 from streams.hashing import HashKey
 from streams.index import IndexUnavailableError
-from workers import assembly, kafka_offsets, kafka_tools, kafka_topics
+from workers import assembly, kafka_offsets, kafka_records, kafka_topics
 from workers.app import create_app, serve
 from workers.letters import Letters
 from workers.matching import Matching, SignatureTopic
@@ -39,7 +39,11 @@ def run_worker(settings: Settings, role: str, wait_seconds: float) -> None:
     with tempfile.TemporaryDirectory(prefix="nearstream-") as datadir:
         signing, matching = loop.run_until_complete(_prepare(settings, role, wait_seconds))
         _log_start(settings, role)
-        serve(create_app(settings, datadir, signing, matching), loop, settings.stop_seconds)
+        app, delivery = create_app(settings, datadir, signing, matching)
+        try:
+            serve(app, delivery, loop, settings.stop_seconds)
+        finally:
+            log.info("stopped")
 
 
 async def open_index(settings: Settings, key: HashKey, wait_seconds: float) -> RedisIndex:
@@ -119,7 +123,7 @@ def _signature_topic(settings: Settings) -> SignatureTopic:
         return await kafka_offsets.committed(settings, topic, partitions)
 
     def read_range(partition: int, start: int, end: int) -> AsyncIterator[Record]:
-        return kafka_tools.read_range(settings, topic, partition, start, end)
+        return kafka_records.read_range(settings, topic, partition, start, end)
 
     return SignatureTopic(committed, read_range)
 

@@ -142,6 +142,7 @@ def _validate_key(settings: Settings) -> None:
         raise SettingsError(f"NEARSTREAM_HASH_KEY: the profile {settings.profile} needs a key of its own")
 
 
+_PORT = r"(?:6553[0-5]|655[0-2]\d|65[0-4]\d{2}|6[0-4]\d{3}|[1-5]?\d{1,4})"  # 0 to 65535
 _BOUNDS: dict[str, tuple[float, float]] = {
     "bands": (0, 128),
     "rows": (0, 128),
@@ -160,9 +161,9 @@ _BOUNDS: dict[str, tuple[float, float]] = {
 }
 _PATTERNS = {
     "profile": ("|".join(PROFILES), f"one of {', '.join(PROFILES)}"),
-    "kafka": (r"[^\s,:/]+:\d{1,5}(,[^\s,:/]+:\d{1,5})*", "host:port[,host:port]"),
+    "kafka": (rf"[^\s,:/]+:{_PORT}(,[^\s,:/]+:{_PORT})*", "host:port[,host:port]"),
     "kafka_compression": ("|gzip|snappy|lz4|zstd", "gzip, snappy, lz4, zstd or nothing"),
-    "redis": (r"rediss?://\S+", "redis://host:port/db"),
+    "redis": (rf"rediss?://(\S*@)?[^\s/@:?]+(:{_PORT})?(/\d{{0,4}})?(\?\S*)?", "redis://host:port/db"),
     "group": (r"[A-Za-z0-9._-]{1,200}", "letters, digits, dots, dashes"),
     "group_instance": (r"[A-Za-z0-9._-]{0,200}", "letters, digits, dots, dashes"),
     "namespace": (r"[a-z0-9-]{1,32}", "1 to 32 lower-case letters, digits, dashes"),

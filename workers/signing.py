@@ -8,7 +8,7 @@ from time import monotonic
 
 from schemas.codec import InvalidMessageError, encode_signature
 from schemas.dead_letter import DeadLetter, Stage
-from schemas.record import Headers, Outgoing, Record
+from schemas.record import Headers, Outgoing, Record, traceparent
 from schemas.signature import Origin
 from streams.completion import Bounds
 from streams.receive import Removal, receive
@@ -47,9 +47,10 @@ class Signing:
 
     def _signed(self, record: Record) -> Outgoing | None:
         received = receive(record, self.bounds)
-        traceparent: Headers = [pair for pair in record.headers if pair[0] == "traceparent"][-1:]
+        trace = traceparent(record.headers)
+        passed_on: Headers = [("traceparent", trace)] if trace else []
         if isinstance(received, Removal):
-            return Outgoing(self.topic, received.document_key.encode(), None, traceparent, record.timestamp_ms)
+            return Outgoing(self.topic, received.document_key.encode(), None, passed_on, record.timestamp_ms)
         origin = Origin(record.topic, record.partition, record.offset)
         signature = self.signer.sign(received.document, origin, received.degraded)
         if not signature.n_bytes:
@@ -59,6 +60,6 @@ class Signing:
             self.topic,
             signature.document_key.encode(),
             encode_signature(signature),
-            [("content-type", b"application/msgpack"), *traceparent],
+            [("content-type", b"application/msgpack"), *passed_on],
             record.timestamp_ms,
         )

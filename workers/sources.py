@@ -11,6 +11,7 @@ from typing import BinaryIO, NamedTuple
 from schemas.record import Headers, Record
 
 STDIN = "-"
+INPUT = "input"  # stands for the topic of what came from no topic
 LINE_MAX_BYTES = 8 * 1024 * 1024
 _JSON_LINES = (".jsonl", ".ndjson")
 
@@ -25,8 +26,8 @@ class Item(NamedTuple):
 def read(paths: Iterable[str]) -> Iterator[Item]:
     """Every document of the paths as the record that would carry it.
 
-    JSON Lines (`.jsonl`, `.ndjson`, `-`) hold a document a line; any other file is one text, its path
-    the id and its time of change `observed_at`; of a folder all files that are not hidden are read, in order of name.
+    JSON Lines (`.jsonl`, `.ndjson`, `-`, any pipe) hold a document a line; any other file is one text, its path
+    the id, its time of change `observed_at`. Of a folder all files are read that are not hidden, in order of name.
 
     Raises:
         OSError: A path cannot be read.
@@ -34,22 +35,29 @@ def read(paths: Iterable[str]) -> Iterator[Item]:
     offset = 0
     for path in _files(paths):
         for place, value, headers in _values(path):
-            yield Item(place, Record("input", 0, offset, time.time_ns() // 1_000_000, None, value, headers))
+            yield Item(place, Record(INPUT, 0, offset, time.time_ns() // 1_000_000, None, value, headers))
             offset += 1
 
 
 def count_lines(paths: Iterable[str]) -> int:
-    """Documents in the paths, for progress; 0 if standard input is among them."""
+    """Documents in the paths, for progress; 0 if a pipe is among them."""
     total = 0
     for path in _files(paths):
         if path == STDIN:
             return 0
-        if path.endswith(_JSON_LINES):
+        if not _is_json_lines(path):
+            total += 1
+        elif Path(path).is_file():
             with Path(path).open("rb") as lines:
                 total += sum(1 for line in lines if line.strip())
         else:
-            total += 1
+            return 0
     return total
+
+
+def _is_json_lines(path: str) -> bool:
+    """By its name, or for being a pipe: whoever pipes documents pipes more than one."""
+    return path.endswith(_JSON_LINES) or Path(path).is_fifo()
 
 
 def _files(paths: Iterable[str]) -> Iterator[str]:
@@ -57,7 +65,8 @@ def _files(paths: Iterable[str]) -> Iterator[str]:
         if path != STDIN and Path(path).is_dir():
             for folder, folders, names in os.walk(path):
                 folders[:] = sorted(name for name in folders if not name.startswith("."))
-                yield from (str(Path(folder, name)) for name in sorted(names) if not name.startswith("."))
+                found = (Path(folder, name) for name in sorted(names) if not name.startswith("."))
+                yield from (str(file) for file in found if file.is_file())
         else:
             yield path
 
@@ -65,7 +74,7 @@ def _files(paths: Iterable[str]) -> Iterator[str]:
 def _values(path: str) -> Iterator[tuple[str, bytes, Headers]]:
     if path == STDIN:
         yield from _lines("standard input", sys.stdin.buffer)
-    elif path.endswith(_JSON_LINES):
+    elif _is_json_lines(path):
         with Path(path).open("rb") as stream:
             yield from _lines(path, stream)
     else:

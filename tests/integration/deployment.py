@@ -18,7 +18,7 @@ from schemas.codec import decode_event
 from schemas.events import Event
 from schemas.record import Outgoing, Record
 from schemas.topics import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
-from workers import kafka_offsets, kafka_tools, kafka_topics
+from workers import kafka_offsets, kafka_records, kafka_tools, kafka_topics
 from workers.embedded import embedded
 from workers.settings import Settings, load
 from workers.sources import Item
@@ -59,14 +59,14 @@ class Deployment:
 
     async def send(self, records: Sequence[Outgoing]) -> None:
         """Records on their topics, confirmed."""
-        async with kafka_tools.sender(self.settings, 10.0) as send_all:
+        async with kafka_records.sender(self.settings, 10.0) as send_all:
             await send_all(records)
 
     async def read(self, topic: str) -> list[Record]:
         """Every record of a topic."""
         places = await kafka_offsets.partitions(self.settings, [self.settings.topic_prefix + topic], 10.0)
         async with kafka_tools.consumer(self.settings, 10.0) as client:
-            return [record async for record in kafka_tools.follow(client, places, from_start=True, until_end=True)]
+            return [record async for record in kafka_records.follow(client, places, from_start=True, until_end=True)]
 
     async def events(self) -> list[Event]:
         """Every event on every topic, repeats included."""

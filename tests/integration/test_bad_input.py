@@ -49,14 +49,22 @@ async def test_f15_bad_records_become_letters_and_hold_nobody_up(kafka: str, red
         for number, (name, value, headers, _) in enumerate(BAD):
             records += [Outgoing(topic, name.encode(), value, headers), _good(topic, f"after-{name}", number // 3)]
         spaces = json.dumps({"id": "spaces", "text": " \t\n "}).encode()
-        records += [Outgoing(topic, b"spaces", spaces, JSON), _good(topic, "last")]
+        records += [Outgoing(topic, b"spaces", spaces, JSON)]
+        endless: Headers = [("traceparent", b"0" * 300_000)]
+        crowded: Headers = [("x", b"")] * 100_000
+        records += [
+            _good(topic, name, 20)._replace(headers=headers)
+            for name, headers in (("endless", endless), ("crowded", crowded))
+        ]
+        records += [Outgoing(topic, b"bad and crowded", b"[]", crowded), _good(topic, "last", 20)]
         with deployment.worker() as worker:
             await deployment.send(records)
             await deployment.drained()
             assert worker.poll() is None
         letters = await deployment.letters()
         told = {(letter.key or b"").decode("latin-1"): letter for letter in letters}
-        assert len(letters) == len(BAD) + 1
+        assert len(letters) == len(BAD) + 2
+        assert _reason(told["bad and crowded"].headers) == "invalid_message"
         assert _reason(told["\xff"].headers) == "invalid_id"
         for name, value, headers, reason in BAD:
             assert (name, _reason(told[name].headers)) == (name, reason)

@@ -13,9 +13,11 @@ import pytest
 from schemas.codec import encode_event
 from schemas.events import Event, Retraction
 from schemas.record import Outgoing
-from schemas.topics import DOCUMENTS
+from schemas.topics import DOCUMENTS, SIGNATURES
 from tests.integration.deployment import Deployment, deployed, stop, until
 from workers.demo import EXAMPLES
+from workers.local_redis import redis_server
+from workers.local_server import running
 
 LINES = (EXAMPLES / "documents.jsonl").read_bytes().splitlines()
 
@@ -119,12 +121,50 @@ async def test_a_removed_document_is_retracted_and_never_named_again(
         assert pairs == {("b", "a"), ("c", "b")}
 
 
+async def test_many_large_documents_at_once_are_delivered(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    """Their signatures fill batches, and a broker holds a batch to the limit of its topic."""
+    draw = random.Random(7)
+    words = [f"{draw.getrandbits(40):x}" for _ in range(5000)]
+    lines = [
+        json.dumps({"id": f"large-{number}", "text": " ".join(draw.choices(words, k=6000))}).encode()
+        for number in range(120)
+    ]
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        await deployment.send(_records(deployment, lines))
+        with deployment.worker() as worker:
+            await deployment.drained()
+            assert worker.poll() is None
+        assert len(await deployment.read(SIGNATURES.name)) == len(lines)
+
+
+async def test_a_stop_during_an_outage_is_prompt_and_loses_nothing(kafka: str, tmp_path: Path) -> None:
+    with running(redis_server(tmp_path / "redis")) as redis:
+        url = f"redis://{redis.address}/0"
+        async with deployed(kafka, url, tmp_path) as deployment:
+            with deployment.worker() as worker:
+                await deployment.send(_records(deployment, LINES[:40]))
+                await deployment.drained()
+                await asyncio.to_thread(redis.pause)
+                await deployment.send(_records(deployment, LINES[40:60]))
+                await until(lambda: _logged(tmp_path, "outage: "), 20)
+                worker.terminate()
+                assert await asyncio.to_thread(worker.wait, 10) == 1
+            await asyncio.to_thread(redis.resume)
+            with deployment.worker():
+                await deployment.drained()
+            assert _ids(await deployment.events()) == _ids(await deployment.oracle())
+
+
 async def test_roles_share_one_group(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         with deployment.worker("sign"), deployment.worker("match"):
             await deployment.send(_records(deployment, LINES[:60]))
             await deployment.drained()
         assert _ids(await deployment.events()) == _ids(await deployment.oracle())
+
+
+async def _logged(logs: Path, text: str) -> bool:
+    return await asyncio.to_thread(lambda: any(text in path.read_text() for path in logs.glob("*.log")))
 
 
 async def _some_events(deployment: Deployment) -> bool:

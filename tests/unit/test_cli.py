@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -108,6 +109,30 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     done = subprocess.run(shell, capture_output=True, timeout=60, cwd=ROOT, check=False)
     assert done.returncode == 0
     assert done.stderr == b""
+
+
+def test_an_interrupt_is_heard_while_waiting_for_input() -> None:
+    command = [sys.executable, "-m", "workers.cli", "scan", "-", "--quiet"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        text = "one two three four five six seven eight nine ten"
+        for name in "ab":
+            process.stdin.write(json.dumps({"id": name, "text": text}).encode() + b"\n")
+        process.stdin.flush()
+        assert process.stdout.readline()  # it reads by now
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+
+
+def test_a_pipe_holds_json_lines(tmp_path: Path) -> None:
+    text = "one two three four five six seven eight nine ten"
+    lines = "\n".join(json.dumps({"id": name, "text": text}) for name in "ab")
+    (tmp_path / "lines").write_text(lines)
+    command = f"{sys.executable} -m workers.cli scan <(cat {tmp_path}/lines) --quiet"
+    done = subprocess.run(["/bin/bash", "-c", command], capture_output=True, timeout=30, cwd=ROOT, check=False)
+    assert done.returncode == 0
+    assert b"exact_duplicate" in done.stdout
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:

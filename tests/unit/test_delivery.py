@@ -96,7 +96,7 @@ class Bench:
 
     async def run(self, decide: Decide | None = None) -> None:
         app: Any = SimpleNamespace(producer=self.broker)
-        await Delivery(app, 100, self.outage_seconds).run(self.stream, decide or echo)
+        await Delivery(app, self.outage_seconds).run(self.stream, 100, decide or echo)
 
     @property
     def acknowledged(self) -> list[str]:
@@ -344,7 +344,7 @@ def faust_agent(broker: Broker, datadir: Path, decide: Decide) -> Any:  # noqa: 
 
     @app.agent(app.topic("in", key_type=bytes, value_type=bytes))  # type: ignore[untyped-decorator]
     async def carry(stream: faust.StreamT[bytes]) -> None:
-        await Delivery(app, 100, 900).run(stream, decide)
+        await Delivery(app, 900).run(stream, 100, decide)
 
     app.finalize()
     app.flow_control.resume()

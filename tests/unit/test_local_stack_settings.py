@@ -66,6 +66,7 @@ def test_redis_never_evicts_and_writes_every_change_to_its_log() -> None:
         "--dir": "/r",
         "--save": "",
         "--appendonly": "yes",
+        "--maxmemory": "2gb",
         "--maxmemory-policy": "noeviction",
         "--hash-max-listpack-value": "8192",
     }

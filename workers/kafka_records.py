@@ -1,0 +1,140 @@
+"""Records onto topics, records off them."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from itertools import islice
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
+
+from schemas.record import Outgoing, Record
+from workers.kafka_tools import SEND_MAX_BYTES, KafkaError, KafkaUnreachableError, connected, consumer
+from workers.settings import Settings
+
+IN_FLIGHT = 1000
+SEND_SECONDS = 60.0
+SILENCE_SECONDS = 5.0
+
+SendAll = Callable[[Iterable[Outgoing]], Awaitable[None]]
+
+log = logging.getLogger("nearstream.kafka")
+
+
+@asynccontextmanager
+async def sender(settings: Settings, wait_seconds: float) -> AsyncIterator[SendAll]:
+    """A function that sends records, by an idempotent producer, and returns when the broker has confirmed all.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+    """
+    client = await connected(
+        lambda: AIOKafkaProducer(
+            bootstrap_servers=settings.kafka,
+            acks="all",
+            enable_idempotence=True,
+            max_request_size=SEND_MAX_BYTES,
+            compression_type=settings.kafka_compression or None,
+        ),
+        settings,
+        wait_seconds,
+    )
+    try:
+        yield partial(_send_all, client)
+    finally:
+        await client.stop()
+
+
+async def read_range(settings: Settings, topic: str, partition: int, start: int, end: int) -> AsyncIterator[Record]:
+    """Records of one partition from offset `start` up to, but without, `end`; what is no longer held is left out."""
+    place = TopicPartition(topic, partition)
+    async with consumer(settings, 10.0) as client:
+        client.assign([place])
+        client.seek(place, start)
+        first = (await client.beginning_offsets([place]))[place]
+        if first > start:
+            client.seek(place, first)
+        end = min(end, (await client.end_offsets([place]))[place])
+        while await client.position(place) < end:
+            for record in (await client.getmany(place, timeout_ms=1000)).get(place, []):
+                if record.offset < end:
+                    yield as_record(record)
+
+
+async def follow(
+    client: AIOKafkaConsumer, places: Sequence[TopicPartition], *, from_start: bool, until_end: bool
+) -> AsyncGenerator[Record]:
+    """Records of these partitions as they arrive.
+
+    Args:
+        client: A connected consumer without group.
+        places: What `partitions` gave.
+        from_start: Begin at the oldest record, else at the end.
+        until_end: Stop at what was the end when it began.
+    """
+    client.assign(places)
+    ends = await client.end_offsets(places)
+    starts = await client.beginning_offsets(places) if from_start else ends
+    for place in places:
+        client.seek(place, starts[place])
+    heard = asyncio.get_running_loop().time()
+    while not (until_end and all([await client.position(place) >= ends[place] for place in places])):
+        for records in (await client.getmany(timeout_ms=200)).values():
+            for record in records:
+                yield as_record(record)
+        if asyncio.get_running_loop().time() - heard > SILENCE_SECONDS:
+            await _say_if_away(client, places)
+            heard = asyncio.get_running_loop().time()
+
+
+def as_record(record: ConsumerRecord) -> Record:
+    """A consumed record as plain values."""
+    headers = list(record.headers)
+    return Record(record.topic, record.partition, record.offset, record.timestamp, record.key, record.value, headers)
+
+
+async def _send_all(client: AIOKafkaProducer, records: Iterable[Outgoing]) -> None:
+    """At most `IN_FLIGHT` records are on their way at once.
+
+    Raises:
+        KafkaUnreachableError: The broker did not confirm a share of them within `SEND_SECONDS`.
+    """
+    for share in _shares(records, IN_FLIGHT):
+        late = asyncio.get_running_loop().call_later(
+            SILENCE_SECONDS, log.warning, "Kafka has not confirmed %d records for %g s", len(share), SILENCE_SECONDS
+        )
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                waiting = [
+                    await client.send(
+                        record.topic,
+                        key=record.key,
+                        value=record.value,
+                        headers=record.headers,
+                        timestamp_ms=record.timestamp_ms,
+                    )
+                    for record in share
+                ]
+                await asyncio.gather(*waiting)
+        except TimeoutError:
+            raise KafkaUnreachableError(
+                f"Kafka has not confirmed {len(share)} records for {SEND_SECONDS:g} s"
+            ) from None
+        finally:
+            late.cancel()
+
+
+def _shares(records: Iterable[Outgoing], size: int) -> Iterator[list[Outgoing]]:
+    remaining = iter(records)
+    while share := list(islice(remaining, size)):
+        yield share
+
+
+async def _say_if_away(client: AIOKafkaConsumer, places: Sequence[TopicPartition]) -> None:
+    """A line when the broker does not answer: no record and no broker look alike."""
+    try:
+        async with asyncio.timeout(SILENCE_SECONDS):
+            await client.end_offsets(places)
+    except (KafkaError, TimeoutError):
+        log.warning("Kafka does not answer; waiting for it")
