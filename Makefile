@@ -4,6 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STACK ?= build/stack
+SIGNER := streams/_native.c streams/_folding.h streams/_signing.h
 
 .PHONY: demo test fuzz check format stack stack-stop bench clean help
 
@@ -45,19 +46,19 @@ clean: ## remove what was built here; a running stack is stopped first
 	@if [ -x $(BIN)/python ] && [ -d $(STACK) ]; then $(BIN)/python -m workers.local_stack stop --folder $(STACK); fi
 	@rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
-.venv/installed: pyproject.toml streams/_native.c | .venv/bin/python
+.venv/installed: pyproject.toml $(SIGNER) | .venv/bin/python
 	@$(BIN)/pip install --quiet --editable .
 	@touch $@
 
-.venv/installed-test: pyproject.toml streams/_native.c | .venv/bin/python
+.venv/installed-test: pyproject.toml $(SIGNER) | .venv/bin/python
 	@$(BIN)/pip install --quiet --editable '.[test]'
 	@touch $@ .venv/installed
 
-.venv/installed-dev: pyproject.toml streams/_native.c | .venv/bin/python
+.venv/installed-dev: pyproject.toml $(SIGNER) | .venv/bin/python
 	@$(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $@ .venv/installed .venv/installed-test
 
-.venv/installed-bench: pyproject.toml streams/_native.c | .venv/bin/python
+.venv/installed-bench: pyproject.toml $(SIGNER) | .venv/bin/python
 	@$(BIN)/pip install --quiet --editable '.[bench]'
 	@touch $@ .venv/installed
 

@@ -59,7 +59,7 @@ def signed(wheel: Path, folder: Path) -> list[str]:
 
 def libraries(wheel: Path) -> list[str]:
     with zipfile.ZipFile(wheel) as opened:
-        return [name for name in opened.namelist() if name.endswith((".so", ".c", ".o"))]
+        return [name for name in opened.namelist() if name.endswith((".so", ".c", ".h", ".o"))]
 
 
 def test_a_wheel_signs_without_a_compiler_as_with_one(tmp_path: Path) -> None:
