@@ -16,6 +16,7 @@ REPORTS_CAP = 64  # event ids kept for each document
 WALK = 64  # former states among which a redelivered one is looked for
 READS = 256  # ranked neighbours that are looked at for one document, alive or not
 MARKS = 256  # steps in which the retention moves
+KEPT_CAP = 65_536  # documents that reports spare from expiry
 
 
 class IndexUnavailableError(Exception):
@@ -125,10 +126,11 @@ class Admitted:
 
     Attributes:
         status: What the admission was.
-        number: The document's number; 0 if it has none.
+        number: The document's number; 0 if it has none. An unchanged document gets a new one late in its life.
         previous: The state of the same document that was current before, of `UPDATED` and `UNCHANGED`
             (or the replay of one); the newer of the two, if this one came late.
-        candidates: Digest and lineage matches first, then by 4 * bands + anchors, ties by number.
+        candidates: Digest and lineage matches first; of the others twice the limit are taken by score = 4 * bands +
+            anchors, then ranked by score / sqrt(fewer keys of the two), ties by number.
         full_buckets: Buckets of this document that were full.
         cut: The limit left candidates out.
         retracted: Of a removal: ids of the events that were reported about the document.
@@ -190,7 +192,7 @@ class Index(Protocol):
         ...
 
     async def look_up(self, keys: Keys, limit: int) -> Sequence[Candidate]:
-        """Answers up to `limit` neighbours of these keys; reads only."""
+        """Answers up to `limit` neighbours of these keys, none that has expired by now; reads only."""
         ...
 
     async def state(self) -> IndexState:

@@ -1,6 +1,6 @@
 """Capped buckets in dictionaries: who shares a key with whom."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 
 from streams.index import ANCHOR_HEADS, BAND_CAP, HEADS, LINEAGE_CAP
@@ -35,12 +35,14 @@ class Seen:
     Attributes:
         shared: By number of the earlier state.
         full_buckets: Buckets that held as many entries as they may.
-        beyond_heads: An entry was seen that later arrivals displace.
+        beyond_heads: What was seen may change: an entry that later arrivals displace, or that a bucket is full.
+        gone: Numbers of which no state is left; whoever meets them notes them here.
     """
 
     shared: dict[int, Shared] = field(default_factory=dict)
     full_buckets: int = 0
     beyond_heads: bool = False
+    gone: set[int] = field(default_factory=set)
 
     def ranked(self) -> list[int]:
         """Numbers, best first: named ones, then by score, ties by number."""
@@ -62,17 +64,17 @@ class Buckets:
         self._entries: dict[str, dict[bytes, tuple[int, ...]]] = {kind: {} for kind in self._shapes}
         self._keys: dict[int, Keys] = {}
 
-    def gather(self, keys: Keys, own: int) -> Seen:
-        """What these keys' buckets held when the number `own` was given."""
+    def gather(self, keys: Keys, own: int, hidden: Callable[[int], bool] = lambda _: False) -> Seen:
+        """What these keys' buckets held when the number `own` was given, without `hidden` numbers."""
         seen = Seen()
         for kind, key in _pairs(keys):
             entries = self._entries[kind].get(key)
             if entries is not None:
                 heads, cap = self._shapes[kind]
-                _tally(seen, kind, [entry for entry in entries if entry < own], heads, cap)
+                _tally(seen, kind, [entry for entry in entries if entry < own and not hidden(entry)], heads, cap)
         return seen
 
-    def enter(self, keys: Keys, number: int, age: Callable[[int], tuple[int, int]]) -> None:
+    def enter(self, keys: Keys, number: int, age: Callable[[int], tuple[int, str, int]]) -> None:
         """Adds a number; a full bucket drops the entry behind its heads, of a lineage the least by `age`."""
         self._keys[number] = keys
         for kind, key in _pairs(keys):
@@ -84,10 +86,16 @@ class Buckets:
             self._entries[kind][key] = entries
 
     def forget(self, number: int) -> None:
-        """Takes a number out of its buckets, which makes room for others."""
+        """Takes an expired number out of its buckets, which makes room for others."""
         keys = self._keys.pop(number, None)
-        for kind, key in _pairs(keys) if keys is not None else ():
-            entries = tuple(entry for entry in self._entries[kind].pop(key, ()) if entry != number)
+        if keys is not None:
+            self.take_out(keys, {number})
+
+    def take_out(self, keys: Keys, numbers: Container[int]) -> None:
+        """Takes numbers out of the buckets of these keys."""
+        for kind, key in _pairs(keys):
+            before = self._entries[kind].pop(key, ())
+            entries = tuple(entry for entry in before if entry not in numbers)
             if entries:
                 self._entries[kind][key] = entries
 
@@ -95,7 +103,7 @@ class Buckets:
 def _tally(seen: Seen, kind: str, entries: list[int], heads: int, cap: int) -> None:
     full = len(entries) >= cap
     seen.full_buckets += full
-    seen.beyond_heads |= len(entries) > heads
+    seen.beyond_heads |= full or len(entries) > heads
     for entry in entries:
         shared = seen.shared.get(entry)
         if shared is None:

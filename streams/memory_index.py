@@ -1,15 +1,13 @@
 """The index contract in dictionaries, for embedded use."""
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from schemas.signature import Signature
 from streams.index import (
-    MARKS,
     READS,
     REPORTS_CAP,
-    WALK,
     Admission,
     Admitted,
     Candidate,
@@ -21,33 +19,12 @@ from streams.index import (
     Status,
 )
 from streams.memory_buckets import Buckets, Seen, Shared
+from streams.memory_states import State, States
 from streams.scheme import Keys
 
 _DEFAULTS = IndexLimits()
 _STALE = Admitted(Status.STALE)
 _REMOVAL_MS = 604_800_000  # answers to removals are kept for a week of redeliveries
-
-
-@dataclass(slots=True)
-class _State:
-    """One stored state of a document.
-
-    `dead` is the number from which on it is superseded (0: alive; its own: it came late); `answer` is
-    kept when the buckets may not tell it again.
-    """
-
-    document_key: str
-    place: tuple[int, int] | None
-    signature: Signature
-    anchor_count: int
-    prev: int
-    dead: int = 0
-    reports: list[str] = field(default_factory=list)
-    answer: Admitted | None = None
-
-    @property
-    def order(self) -> tuple[int, bytes]:
-        return self.signature.observed_at_ms, self.signature.digest[:8]
 
 
 class MemoryIndex:
@@ -61,13 +38,9 @@ class MemoryIndex:
         self._limits = limits
         self._clock = clock
         self._buckets = Buckets(limits.bucket_cap)
-        self._registry: dict[str, int] = {}
-        self._states: dict[int, _State] = {}
+        self._states = States(limits.retention_seconds * 1000, self._buckets.forget)
         self._removals: OrderedDict[tuple[int, int], tuple[int, Admitted]] = OrderedDict()  # when, answer
         self._checkpoints: dict[int, int] = {}
-        self._marks: deque[tuple[int, int]] = deque()
-        self._now_ms = 0
-        self._last, self._floor = 0, 1
 
     async def admit(self, batch: Sequence[Admission], now_ms: int | None = None) -> Sequence[Admitted]:
         """Adds each document and answers its earlier neighbours, as of `now_ms`.
@@ -81,23 +54,25 @@ class MemoryIndex:
         """Notes events before they leave; False: a document was removed or expired meanwhile."""
         return [self._report(pair) for pair in pairs]
 
-    async def look_up(self, keys: Keys, limit: int) -> Sequence[Candidate]:
-        """Answers up to `limit` neighbours of these keys."""
-        own = self._last + 1
-        picked, _ = self._pick(self._buckets.gather(keys, own), own, "", limit)
+    async def look_up(self, keys: Keys, limit: int, now_ms: int | None = None) -> Sequence[Candidate]:
+        """Answers up to `limit` neighbours of these keys, none that has expired by `now_ms`."""
+        now_ms = max(self._states.now_ms, self._time(None) if now_ms is None else now_ms)
+        own = self._states.last + 1
+        picked, _ = self._pick(self._buckets.gather(keys, own, self._states.hidden(now_ms)), own, keys, "", limit)
         return picked[:limit]
 
     async def state(self) -> IndexState:
         """Always ready."""
         return IndexState.READY
 
+    def _time(self, signature: Signature | None) -> int:
+        return self._clock() if self._clock else signature.observed_at_ms if signature else 0
+
     def _admit(self, admission: Admission, now_ms: int | None) -> Admitted:
         position, signature = admission.position, admission.signature
         if position is not None and self._checkpoint(position) < position.previous:
             raise IndexBehindError(position.partition, self._checkpoint(position))
-        if now_ms is None:
-            now_ms = self._clock() if self._clock else signature.observed_at_ms if signature else 0
-        self._advance(now_ms)
+        self._states.advance(self._time(signature) if now_ms is None else now_ms)
         answer = self._remove(admission) if signature is None else self._put(admission, signature)
         if position is not None:
             self._checkpoints[position.partition] = max(self._checkpoint(position), position.offset)
@@ -106,143 +81,144 @@ class MemoryIndex:
     def _checkpoint(self, position: Position) -> int:
         return self._checkpoints.get(position.partition, -1)
 
-    def _advance(self, now_ms: int) -> None:
-        """Marks which numbers come from now on, then forgets those older than the retention."""
-        self._now_ms = now_ms = max(self._now_ms, now_ms)
-        retention_ms = self._limits.retention_seconds * 1000
-        if not retention_ms:
-            return
-        step_ms = retention_ms // MARKS
-        if not self._marks or now_ms - self._marks[-1][0] >= step_ms:
-            self._marks.append((now_ms, self._last + 1))
-        # What was given between two marks was given within a step after the first.
-        while self._marks[0][0] + step_ms <= now_ms - retention_ms:
-            self._marks.popleft()
-            for number in range(self._floor, self._marks[0][1]):
-                self._expire(number)
-            self._floor = self._marks[0][1]
-
-    def _expire(self, number: int) -> None:
-        self._buckets.forget(number)
-        state = self._states.pop(number, None)
-        if state is not None and self._registry.get(state.document_key) == number:
-            del self._registry[state.document_key]
-
     def _put(self, admission: Admission, signature: Signature) -> Admitted:
-        current = self._registry.get(admission.document_key, 0)
+        states = self._states
+        current = states.current(admission.document_key)
         position = admission.position
         if position is not None and position.offset <= self._checkpoint(position):
-            chain = self._chain(current)
-            for depth, number in enumerate(chain):
-                if self._states[number].place == _place(position):
-                    return self._replay(chain[: depth + 1], admission.keys)
-            return _STALE
-        if current and self._states[current].order[1] == signature.digest[:8]:
+            places = (number for number in states.chain(current) if states.by_number[number].place == _place(position))
+            number = next(places, 0)
+            return self._replay(current, number, admission.keys) if number else _STALE
+        if current and states.by_number[current].order[1] == signature.digest[:8]:
+            if states.is_aging(current):
+                current = self._refresh(current, admission.keys)
             shared = Shared(len(admission.keys.bands), len(admission.keys.anchors), by_digest=True, by_lineage=True)
             return Admitted(Status.UNCHANGED, current, self._candidate(current, shared))
         return self._store(admission, signature, current)
 
-    def _chain(self, number: int) -> list[int]:
-        """Up to `WALK` states of a document, the current one first."""
-        chain: list[int] = []
-        while number in self._states and len(chain) < WALK:
-            chain.append(number)
-            number = self._states[number].prev
-        return chain
-
-    def _replay(self, chain: list[int], keys: Keys) -> Admitted:
-        """The answer of then to the last state of `chain`, without what was removed or has expired."""
-        number = chain[-1]
-        state = self._states[number]
-        if state.answer is not None:
-            kept = tuple(one for one in state.answer.candidates if one.number in self._states)
-            before = state.answer.previous
-            before = before if before is not None and before.number in self._states else None
-            return replace(state.answer, status=Status.REPLAYED, previous=before, candidates=kept)
-        # A late state answered the state that it stands behind, any other the next one that was not late.
-        others = chain[-2::-1] if state.dead == number else self._chain(state.prev)
-        previous = next((one for one in others if self._states[one].dead != one), 0)
-        return self._answer(Status.REPLAYED, number, previous, self._buckets.gather(keys, number))
+    def _replay(self, current: int, number: int, keys: Keys) -> Admitted:
+        """The answer of then to a state, without what was removed or has expired."""
+        states = self._states.by_number
+        then = states[number].answer
+        if then is not None:
+            kept = tuple(one for one in then.candidates if one.number in states)
+            before = then.previous if then.previous is not None and then.previous.number in states else None
+            return replace(then, status=Status.REPLAYED, previous=before, candidates=kept)
+        previous = self._states.previous(current, number)
+        return self._answer(Status.REPLAYED, number, previous, keys, self._buckets.gather(keys, number))
 
     def _store(self, admission: Admission, signature: Signature, current: int) -> Admitted:
-        self._last = number = self._last + 1
-        place = _place(admission.position)
-        state = _State(admission.document_key, place, signature, len(admission.keys.anchors), current)
-        self._states[number] = state
-        former = self._states.get(current)
-        seen = self._buckets.gather(admission.keys, number)
-        answer = self._answer(Status.NEW if former is None else Status.UPDATED, number, current, seen)
+        keys, place = admission.keys, _place(admission.position)
+        self._states.last = number = self._states.last + 1
+        state = State(admission.document_key, place, signature, len(keys.bands), len(keys.anchors), current)
+        self._states.by_number[number] = state
+        former = self._states.by_number.get(current)
+        seen = self._buckets.gather(keys, number)
+        answer = self._answer(Status.NEW if former is None else Status.UPDATED, number, current, keys, seen)
         if seen.beyond_heads and place is not None:
             state.answer = answer
         if former is not None and state.order < former.order:
-            # It came late: it stands behind the current state, and nobody after it meets it.
-            state.prev, former.prev, state.dead = former.prev, number, number
+            self._states.link(number, current)  # nobody after it meets it
             return answer
-        self._buckets.enter(admission.keys, number, self._age)
-        self._registry[admission.document_key] = number
-        if former is not None:
-            former.dead = number
+        self._enter(number, keys)
+        self._buckets.take_out(keys, seen.gone)
         return answer
 
-    def _answer(self, status: Status, number: int, previous: int, seen: Seen) -> Admitted:
-        candidates, cut = self._pick(seen, number, self._states[number].document_key, self._limits.candidates)
+    def _refresh(self, current: int, keys: Keys) -> int:
+        """The new number of a document that is seen again late in its life; no position leads to it."""
+        self._states.last = number = self._states.last + 1
+        former = self._states.by_number[current]
+        self._states.by_number[number] = replace(
+            former, place=None, prev=current, reports=[*former.reports], answer=None
+        )
+        self._enter(number, keys)
+        return number
+
+    def _enter(self, number: int, keys: Keys) -> None:
+        """Makes a state the current one of its document."""
+        state = self._states.by_number[number]
+        self._buckets.enter(keys, number, self._age)
+        self._states.registry[state.document_key] = number
+        if state.prev in self._states.by_number:
+            self._states.by_number[state.prev].dead = number
+
+    def _answer(self, status: Status, number: int, previous: int, keys: Keys, seen: Seen) -> Admitted:
+        own_key = self._states.by_number[number].document_key
+        candidates, cut = self._pick(seen, number, keys, own_key, self._limits.candidates)
         before = None
         if previous:
             before = self._candidate(previous, replace(seen.shared.get(previous, Shared()), by_lineage=True))
         return Admitted(status, number, before, candidates, seen.full_buckets, cut)
 
-    def _pick(self, seen: Seen, own: int, own_key: str, limit: int) -> tuple[tuple[Candidate, ...], bool]:
+    def _pick(self, seen: Seen, own: int, keys: Keys, own_key: str, limit: int) -> tuple[tuple[Candidate, ...], bool]:
         """The best living candidates; whether the limit, or the bound of reading, left some out."""
-        picked: list[Candidate] = []
-        room = limit
+        found, cut = self._shortlist(seen, own, own_key, limit)
+
+        def rank(number: int) -> tuple[bool, float, int]:
+            shared, state = seen.shared[number], self._states.by_number[number]
+            fewer = min(len(keys.bands) + len(keys.anchors), state.bands + state.anchors)
+            return not shared.named, -shared.score * shared.score / max(fewer, 1), number
+
+        named = sum(seen.shared[number].named for number in found)
+        best = sorted(found, key=rank)[: named + limit]
+        return tuple(self._candidate(number, seen.shared[number]) for number in best), cut
+
+    def _shortlist(self, seen: Seen, own: int, own_key: str, limit: int) -> tuple[list[int], bool]:
+        """Twice as many living neighbours as are wanted, best scores first, and named ones besides."""
+        found: list[int] = []
+        room = 2 * limit
         for reads, number in enumerate(seen.ranked()):
             if reads == READS:
-                return tuple(picked), True
-            state, shared = self._states.get(number), seen.shared[number]
-            if state is None or state.document_key == own_key or 0 < state.dead <= own:
-                continue
-            room -= not shared.named
-            if room < 0:
-                return tuple(picked), True
-            picked.append(self._candidate(number, shared))
-        return tuple(picked), False
+                return found, True
+            state = self._states.by_number.get(number)
+            if state is None:
+                seen.gone.add(number)
+            elif state.document_key != own_key and not 0 < state.dead <= own:
+                room -= not seen.shared[number].named
+                if room < 0:
+                    return found, True
+                found.append(number)
+        return found, 2 * limit - room > limit
 
     def _candidate(self, number: int, shared: Shared) -> Candidate:
-        state = self._states[number]
+        state = self._states.by_number[number]
         found_by = (shared.by_digest, shared.by_lineage, shared.in_full_bucket)
-        return Candidate(number, state.signature, shared.bands, shared.anchors, state.anchor_count, *found_by)
+        return Candidate(number, state.signature, shared.bands, shared.anchors, state.anchors, *found_by)
 
-    def _age(self, number: int) -> tuple[int, int]:
+    def _age(self, number: int) -> tuple[int, str, int]:
         """What a full lineage bucket drops first: removed states, then the longest not observed."""
-        state = self._states.get(number)
-        return -1 << 63 if state is None else state.signature.observed_at_ms, number
+        state = self._states.by_number.get(number)
+        return (-1 << 63, "", number) if state is None else (state.signature.observed_at_ms, state.signature.id, number)
 
     def _remove(self, admission: Admission) -> Admitted:
+        states = self._states.by_number
         position, place = admission.position, _place(admission.position)
         if position is not None and place is not None and position.offset <= self._checkpoint(position):
             return self._removals.get(place, (0, _STALE))[1]
-        number = self._registry.pop(admission.document_key, 0)
+        number = self._states.registry.pop(admission.document_key, 0)
         found, complete = number > 0, True
         ids: dict[str, None] = {}
-        while number in self._states:
-            state = self._states.pop(number)
+        while number in states:
+            state = states.pop(number)
             ids.update(dict.fromkeys(state.reports))
             complete &= len(state.reports) < REPORTS_CAP
             number = state.prev
         answer = Admitted(Status.REMOVED, retracted=tuple(ids), complete=complete and not number, found=found)
         if place is not None:
-            self._removals[place] = self._now_ms, answer
-            while next(iter(self._removals.values()))[0] < self._now_ms - _REMOVAL_MS:
+            self._removals[place] = self._states.now_ms, answer
+            while next(iter(self._removals.values()))[0] < self._states.now_ms - _REMOVAL_MS:
                 self._removals.popitem(last=False)
         return answer
 
     def _report(self, pair: Report) -> bool:
-        newer, older = self._states.get(pair.newer), self._states.get(pair.older)
+        states = self._states.by_number
+        newer, older = states.get(pair.newer), states.get(pair.older)
         if newer is None or older is None:
             return False
         for state in (newer, older):
             if pair.event_id not in state.reports and len(state.reports) < REPORTS_CAP:
                 state.reports.append(pair.event_id)
+        self._states.spare(min(pair.newer, pair.older))
         return True
 
 

@@ -40,6 +40,7 @@ _OUTAGES = (
     TryAgainError,
     asyncio.TimeoutError,
 )
+_SOURCES = ("index.lua", "index_calls.lua")
 _OUTAGE_WORDS = ("BUSY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN")
 _READ_ONLY_WORDS = ("MISCONF", "READONLY", "OOM", "NOREPLICAS")
 
@@ -54,7 +55,7 @@ def library() -> tuple[str, str]:
 
     The suffix is derived from the source, so two releases run side by side.
     """
-    source = (files("workers") / "index.lua").read_text("utf-8")
+    source = "".join((files("workers") / name).read_text("utf-8") for name in _SOURCES)
     suffix = blake2b(source.encode(), digest_size=4).hexdigest()
     return suffix, source.replace("@@", suffix)
 

@@ -98,7 +98,7 @@ class RedisIndex:
         """
         limits = self.address.limits
         now = "" if now_ms is None else now_ms
-        head = (limits.bucket_cap, limits.candidates, limits.retention_seconds * 1000, now)
+        head = (limits.bucket_cap, limits.candidates, self._retention_ms, now)
         answers: list[Admitted] = []
         while len(answers) < len(batch):
             part = _one_call(batch, len(answers))
@@ -116,11 +116,13 @@ class RedisIndex:
         """
         noted: list[bool] = []
         for first in range(0, len(pairs), _MOST_REPORTS):
-            reply = await self._write("report", *map(pack_report, pairs[first : first + _MOST_REPORTS]))
+            reply = await self._write(
+                "report", self._retention_ms, *map(pack_report, pairs[first : first + _MOST_REPORTS])
+            )
             noted += [byte == ord("1") for byte in reply[1]]
         return noted
 
-    async def look_up(self, keys: Keys, limit: int) -> Sequence[Candidate]:
+    async def look_up(self, keys: Keys, limit: int, now_ms: int | None = None) -> Sequence[Candidate]:
         """Answers up to `limit` neighbours of these keys; works while writes are refused.
 
         Raises:
@@ -128,7 +130,8 @@ class RedisIndex:
             IndexLostError: The index was emptied.
         """
         cap = self.address.limits.bucket_cap
-        reply = await self._call(_LOOK_UP_SECONDS, "look_up", cap, limit, pack_keys(keys, self.layout))
+        head = (cap, limit, self._retention_ms, "" if now_ms is None else now_ms)
+        reply = await self._call(_LOOK_UP_SECONDS, "look_up", *head, pack_keys(keys, self.layout))
         states = unpack_records(reply[2], self.address.scheme)
         (answer,) = unpack_answers([], reply[1:2], states)
         return answer.candidates[:limit]
@@ -154,6 +157,10 @@ class RedisIndex:
             async with asyncio.timeout(_WRITE_SECONDS):
                 facts = await self._client.hgetall(self.address.key)
         return {int(name[1:]): int(value) for name, value in facts.items() if name[:1] == b"o"}
+
+    @property
+    def _retention_ms(self) -> int:
+        return self.address.limits.retention_seconds * 1000
 
     async def _write(self, name: str, *arguments: bytes | str | int) -> list[Any]:
         try:

@@ -6,25 +6,25 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
-from msgspec.structs import replace
 
-from schemas.codec import decode_signature, encode_signature
 from schemas.signature import Signature
-from streams.index import Admission, Admitted, Candidate, Report, Status
+from streams.index import Admission, Admitted, Candidate, Position, Report, Status
 from streams.scheme import Keys
+from workers.redis_record import pack_signature, unpack_signature
 
 # Registry chunk, hash, flags, partition, offset (6), previous + 1 (6), observed (6), version, bands, anchors, digest,
 # lineage: the twin of ADMISSION in index.lua. Numbers of 5 and 6 bytes go in as bytes.
 _ADMISSION = struct.Struct(">4s12sBH6s6s6s8sBH8s8s")
-_RECORD = struct.Struct(">5sH6s6s8sBH12s")
+RECORD = struct.Struct(">5sH6s6s8sBH12s")  # the twin of RECORD in index.lua, to the hash of the document key
 _ANSWER = struct.Struct(">HB")
 _CANDIDATE = struct.Struct(">5sBHB")
-_IS_REMOVAL, _HAS_POSITION, _HAS_LINEAGE = 1, 2, 4
+_IS_REMOVAL, _HAS_POSITION, _HAS_LINEAGE, _IS_COVER = 1, 2, 4, 8
 _CUT, _HAS_PREVIOUS, _COMPLETE, _FOUND = 1, 2, 4, 8
 _BY_DIGEST, _BY_LINEAGE, _IN_FULL = 1, 2, 4
 _NUMBER_BYTES = 5
 _STATUS_BYTES = 1 + _NUMBER_BYTES
 _NO_KEY = bytes(8)
+_FIELD_END = 7  # bytes of a band or anchor key that are used: chunk and field
 _SHIFT_MS = 1 << 46  # times before 1970 are positive too
 _LAST_MS = (1 << 48) - 1
 _STATUS = {
@@ -79,6 +79,12 @@ def pack_keys(keys: Keys, layout: Layout) -> bytes:
     return packed
 
 
+def pack_cover(position: Position, layout: Layout) -> bytes:
+    """The argument that moves a checkpoint where no document stands."""
+    no_document = Admission("", None, Keys(b"", None, (), ()), position)
+    return _pack(no_document, layout, _IS_COVER)
+
+
 def pack_report(pair: Report) -> bytes:
     """Both numbers, a code of the relation, the event id."""
     code = _RELATIONS.index(pair.relation) + 1 if pair.relation in _RELATIONS else 0
@@ -89,9 +95,10 @@ def unpack_records(records: Iterable[bytes], scheme: str) -> dict[int, Kept]:
     """States by number; the name of the scheme, which no record holds, is put back."""
     states: dict[int, Kept] = {}
     for record in records:
-        fields = _RECORD.unpack_from(record, _NUMBER_BYTES)
-        signature = decode_signature(record[_NUMBER_BYTES + _RECORD.size :])
-        states[_integer(record[:_NUMBER_BYTES])] = Kept(replace(signature, scheme=scheme), fields[6])
+        _, _, _, observed, version, _, anchors, _ = RECORD.unpack_from(record, _NUMBER_BYTES)
+        rest = record[_NUMBER_BYTES + RECORD.size :]
+        signature = unpack_signature(rest, scheme, version, _integer(observed) - _SHIFT_MS)
+        states[_integer(record[:_NUMBER_BYTES])] = Kept(signature, anchors)
     return states
 
 
@@ -124,18 +131,24 @@ def _candidate(kept: Callable[[int], Kept], packed: bytes, bands: int, anchors: 
     return Candidate(number, state.signature, bands, anchors, state.anchor_count, *found_by)
 
 
-def _pack(admission: Admission, layout: Layout) -> bytes:
+def hash_of(document_key: str, layout: Layout) -> tuple[bytes, bytes]:
+    """Chunk of the registry, and the name of the document there.
+
+    No id is part of a key of the store: it could hold a brace, which would move the slot, or be chosen to collide.
+    """
+    name = blake2b(document_key.encode("utf-8", "surrogatepass"), digest_size=12, key=layout.epoch).digest()
+    return _chunk(name, layout.registry), name
+
+
+def _pack(admission: Admission, layout: Layout, flags: int = 0) -> bytes:
     keys, position, signature = admission.keys, admission.position, admission.signature
-    # No id is part of a key of the store: it could hold a brace, which would move the slot, or be chosen to collide.
-    name = blake2b(admission.document_key.encode("utf-8", "surrogatepass"), digest_size=12, key=layout.epoch).digest()
-    flags = (_IS_REMOVAL if signature is None else 0) | (_HAS_LINEAGE if keys.lineage is not None else 0)
+    flags |= (_IS_REMOVAL if signature is None else 0) | (_HAS_LINEAGE if keys.lineage is not None else 0)
     partition, offset, previous = 0xFFFF, 0, -1
     if position is not None:
         flags |= _HAS_POSITION
         partition, offset, previous = position.partition, position.offset, position.previous
     return _ADMISSION.pack(
-        _chunk(name, layout.registry),
-        name,
+        *hash_of(admission.document_key, layout),
         flags,
         partition,
         offset.to_bytes(6, "big"),
@@ -150,7 +163,9 @@ def _pack(admission: Admission, layout: Layout) -> bytes:
 
 
 def _payload(signature: Signature | None) -> bytes:
-    return b"" if signature is None else encode_signature(replace(signature, scheme=""))
+    if signature is None:
+        return b""
+    return pack_signature(signature, observed_in_head=0 <= signature.observed_at_ms + _SHIFT_MS <= _LAST_MS)
 
 
 def _chunk(key: bytes, count: int) -> bytes:
@@ -163,11 +178,11 @@ def _spread(key: bytes, count: int) -> bytes:
 
 
 def _spread_each(keys: Sequence[tuple[bytes, ...]], count: int) -> list[bytes]:
-    """`_spread` over all keys of a batch at once, joined for each document."""
+    """Chunk and field of all keys of a batch at once, joined for each document; fields of three bytes will do."""
     joined = np.frombuffer(b"".join(map(b"".join, keys)), dtype=">u4").reshape(-1, 2).copy()
     joined[:, 0] %= count
-    packed = joined.tobytes()
-    ends = np.cumsum([8 * len(each) for each in keys], dtype=np.int64).tolist()
+    packed = joined.view(np.uint8).reshape(-1, 8)[:, :_FIELD_END].tobytes()
+    ends = np.cumsum([_FIELD_END * len(each) for each in keys], dtype=np.int64).tolist()
     return [packed[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 

@@ -17,8 +17,8 @@ from workers.settings import SettingsError
 _log = logging.getLogger(__name__)
 
 _DEADLINE_SECONDS = 5
-_FORMAT = b"1"
-_CHUNK_FIELDS = 64  # what a chunk is planned for; the server packs it tightly up to 512
+_FORMAT = b"2"
+_CHUNK_FIELDS = 128  # what a chunk is planned for; the server packs it tightly up to 512
 _BANDS, _ANCHORS = 25, 57  # keys of a usual document
 _LARGEST_BUCKET = 4_096
 _LIMITS = IndexLimits()

@@ -101,6 +101,15 @@ def traffic(random: Random, records: int, names: int) -> list[Admission]:
     return in_order(batch)
 
 
+def with_repeats(batch: Sequence[Admission], random: Random) -> list[Admission]:
+    """The batch, with many a record replaced by a recent one that comes again at its offset."""
+    mixed = list(batch)
+    for at in range(20, len(mixed)):
+        if random.random() < 0.3:
+            mixed[at] = replace(mixed[at - random.randrange(1, 20)], position=batch[at].position)
+    return mixed
+
+
 def admit_share(address: IndexAddress, share: int, count: int) -> dict[str, list[str]]:
     """What each document of one share met; run by a process of its own, while others admit the other halves."""
 

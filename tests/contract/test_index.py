@@ -223,7 +223,8 @@ async def test_the_limit_spares_digest_and_lineage_matches(make: Make) -> None:
     index = await make(IndexLimits(candidates=2, documents=6_400))
     await index.admit([admission(f"copy{step}", text="same") for step in range(4)])
     await index.admit([admission(f"page{step}", lineage="page", bands=["b"]) for step in range(4)])
-    await index.admit([admission(f"near{step}", bands=["n"], anchors=range(step)) for step in range(4)])
+    own = [[*range(step), *(f"{step} {other}" for other in range(step, 4))] for step in range(4)]
+    await index.admit([admission(f"near{step}", bands=["n"], anchors=own[step]) for step in range(4)])
     one = admission("x", text="same", lineage="page", bands=["b", "n"], anchors=range(4))
     answer = await only(index, one)
     assert sorted(ids(answer.candidates)) == sorted(
@@ -286,7 +287,7 @@ async def test_any_time_of_observation_is_stored(index: AnyIndex, at: int) -> No
     answers = await index.admit([first, second], START_MS)
     assert answers[1].previous is not None
     assert answers[1].previous.signature == first.signature
-    assert ids(await index.look_up(first.keys, 1)) == (["a"] if at > 0 else [])
+    assert ids(await index.look_up(first.keys, 1, START_MS)) == (["a"] if at > 0 else [])
 
 
 async def test_a_document_without_position_may_come_again(index: AnyIndex) -> None:
@@ -311,7 +312,7 @@ async def test_expired_documents_are_found_no_more(make: Make) -> None:
     await only(index, first, START_MS)
     assert ids((await only(index, admission("mid", bands=[1]), START_MS + 200_000)).candidates) == ["old"]
     assert ids((await only(index, admission("new", bands=[1]), START_MS + 300_000)).candidates) == ["mid"]
-    assert ids(await index.look_up(first.keys, 9)) == ["mid", "new"]
+    assert ids(await index.look_up(first.keys, 9, START_MS + 300_000)) == ["mid", "new"]
     assert (await only(index, first, START_MS)).status is Status.STALE
     assert (await only(index, admission("old", text="v"), START_MS)).status is Status.NEW
 
@@ -322,7 +323,7 @@ async def test_an_expired_head_makes_room(make: Make, kind: str) -> None:
     for step in range(80):
         one = admission(str(step), bands=[1]) if kind == "bands" else admission(str(step), anchors=[1])
         await only(index, one, START_MS + 10_000 * step)
-    found = sorted(int(each) for each in ids(await index.look_up(one.keys, 200)))
+    found = sorted(int(each) for each in ids(await index.look_up(one.keys, 200, START_MS + 790_000)))
     if kind == "anchors":
         assert found == list(range(54, 80))
     else:

@@ -36,6 +36,7 @@ from tests.contract.index_documents import (
     pairs,
     removal,
     traffic,
+    with_repeats,
 )
 from workers import redis_calls
 from workers.local_redis import redis_server
@@ -86,7 +87,7 @@ async def test_memory_and_redis_answer_alike(address: IndexAddress) -> None:
         )
         memory = MemoryIndex(limits)
         redis = await RedisIndex.open(replace(address, limits=limits, part=seed), may_create=True)
-        batch = traffic(random, 500, 50)
+        batch = with_repeats(traffic(random, 500, 50), random)
         done, now_ms = 0, START_MS
         while done < len(batch):
             part = batch[done : done + random.randrange(1, 40)]
@@ -101,7 +102,7 @@ async def test_memory_and_redis_answer_alike(address: IndexAddress) -> None:
                 for older in answer.candidates[:2]
             ]
             assert await redis.report(found) == await memory.report(found)
-            assert await redis.look_up(part[0].keys, 9) == await memory.look_up(part[0].keys, 9)
+            assert await redis.look_up(part[0].keys, 9, now_ms) == await memory.look_up(part[0].keys, 9, now_ms)
         await redis.close()
 
 
@@ -252,7 +253,9 @@ async def test_a_failure_at_any_command_loses_no_pair(
     assert failures > 60
     assert len(expected) > 150
     assert got == expected
-    assert ids(await index.look_up(batch[-1].keys, 50)) == ids(await memory.look_up(batch[-1].keys, 50))
+    assert ids(await index.look_up(batch[-1].keys, 50, START_MS)) == ids(
+        await memory.look_up(batch[-1].keys, 50, START_MS)
+    )
     await index.close()
     await client.execute_command("FUNCTION DELETE", f"nearstream_{suffix}")
 
@@ -404,8 +407,8 @@ async def test_the_documented_rights_suffice(own_server: LocalServer, own_addres
 
 
 RIGHTS = """~{nearstream:* ~{nearstream}* +fcall +fcall_ro +ping +info +hello +client|setname +time
-+hget +hset +hsetnx +hmget +hdel +hgetall +hexists +set +getrange +append +pexpire +rpush +lindex +lpop +del
-+object|encoding +function|load"""
++hget +hset +hsetnx +hmget +hdel +hgetall +hexists +hlen +set +getrange +append +pexpire +rpush +lindex +lpop +del
++zadd +zscore +zcard +zremrangebyscore +zremrangebyrank +object|encoding +function|load"""
 
 
 def test_the_numbers_of_the_contract_are_those_of_the_server() -> None:

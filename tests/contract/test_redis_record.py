@@ -1,0 +1,85 @@
+"""A record gives back the signature that was put in."""
+
+from datetime import UTC, datetime
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from schemas.codec import encode_signature
+from schemas.document import Document
+from schemas.signature import Origin, Signature
+from streams.hashing import HashKey
+from streams.packing import pack_varints, pack_words
+from streams.scheme import preset
+from streams.signer import Signer
+from tests.contract.index_documents import START_MS, admission
+from workers.redis_record import pack_signature, unpack_signature
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+KEY = HashKey.from_secret(b"test")
+
+
+def there_and_back(signature: Signature, *, observed_in_head: bool = True) -> Signature:
+    packed = pack_signature(signature, observed_in_head)
+    return unpack_signature(packed, signature.scheme, signature.digest[:8], signature.observed_at_ms)
+
+
+def text(words: int, seed: int) -> str:
+    random = Random(seed)
+    return " ".join(f"{random.randrange(5_000):x}" for _ in range(words))
+
+
+@pytest.mark.parametrize("label", ["standard", "compact", "bands-only"])
+@pytest.mark.parametrize("words", [1, 60, 700, 3_000, 40_000])
+def test_signatures_come_back_whole(label: str, words: int) -> None:
+    scheme = preset(label, KEY)
+    document = Document(id="a", text=text(words, 1), observed_at=NOW, labels={"kind": "ü"})
+    kept = scheme.kept(Signer(scheme, KEY).sign(document, Origin("other", 3, 7), ("charset_replaced",)))
+    assert there_and_back(kept) == kept
+
+
+@pytest.mark.parametrize(("label", "most"), [("standard", 3.1 / 4), ("compact", 2.7 / 3)])
+def test_symbols_and_gaps_take_fewer_bytes(label: str, most: float) -> None:
+    scheme = preset(label, KEY)
+    kept = scheme.kept(Signer(scheme, KEY).sign(Document(id="a", text=text(700, 2), observed_at=NOW)))
+    less = len(encode_signature(kept)) - len(pack_signature(kept, observed_in_head=True))
+    assert less > (1 - most) * (len(kept.ld) + len(kept.gaps))
+
+
+@pytest.mark.parametrize("page", ["https://example.org/a", "https://example.org/b", None])
+def test_an_address_is_stored_once_where_it_is_the_lineage(page: str | None) -> None:
+    (signature,) = [admission("a", lineage="https://example.org/a").signature]
+    assert signature is not None
+    told = replace(signature, url=page)
+    assert there_and_back(told) == told
+    same = replace(signature, url="https://example.org/a")
+    assert len(pack_signature(same, observed_in_head=True)) == len(pack_signature(signature, observed_in_head=True))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2**19 - 1), st.integers(0, 9_000)), max_size=40),
+    st.sampled_from([1, 8, 16, 64, 512]),
+)
+def test_any_words_come_back(pairs: list[tuple[int, int]], rate: int) -> None:
+    symbols, gaps = (np.array([pair[half] for pair in pairs], dtype=np.int64) for half in (0, 1))
+    signature = replace(_plain(), rate=rate, ld=pack_words(symbols.astype(np.uint32), gaps))
+    assert there_and_back(signature) == signature
+    apart = replace(_plain(), rate=rate, ld=symbols.astype("<u2").tobytes(), gaps=pack_varints(gaps))
+    assert there_and_back(apart) == apart
+
+
+@given(st.binary(max_size=40), st.binary(max_size=40), st.text(min_size=1, max_size=8))
+def test_any_bytes_come_back(ld: bytes, gaps: bytes, name: str) -> None:
+    signature = replace(_plain(), ld=ld, gaps=gaps, id=name, collection=name, raw_digest=b"r" * 16)
+    assert there_and_back(signature) == signature
+    assert there_and_back(signature, observed_in_head=False) == signature
+
+
+def _plain() -> Signature:
+    signature = admission("a", at=-START_MS).signature
+    assert signature is not None
+    return signature

@@ -1,0 +1,196 @@
+"""The signature that an index record holds, in as few bytes as lose nothing."""
+
+import struct
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.document import DEFAULT_COLLECTION, Labels
+from schemas.signature import Origin, Signature
+from schemas.topics import DOCUMENTS
+
+_WORD_SYMBOL_BITS, _GAP_BITS = 19, 13  # of a word of `Signature.ld`
+_STEPS_SHIFT = 3  # where gaps stand apart their unit is an eighth of the rate
+_SIZE = struct.Struct(">H")
+_VERSION_BYTES = 8
+
+_Words = NDArray[np.uint32]
+
+
+class _Body(msgspec.Struct, array_like=True):
+    """What the head of a record does not say; see `Signature` for the fields.
+
+    Attributes:
+        collection: None for the usual one.
+        digest: What follows the version.
+        raw_digest: Empty if it equals the digest.
+        observed_at_ms: None unless the head cannot hold it.
+        url: True if it equals the lineage.
+        origin: Topic (None for the usual one), partition, offset.
+        packed: Whether the gaps are packed as `_pack_pairs` does.
+    """
+
+    collection: str | None
+    digest: bytes
+    raw_digest: bytes
+    observed_at_ms: int | None
+    n_bytes: int
+    characters: int
+    words: int
+    shingles: int
+    spaceless: bool
+    sketch: bytes
+    rate: int
+    ld: bytes
+    gaps: bytes
+    packed: bool
+    lineage: str | None
+    url: str | bool | None
+    source: str | None
+    labels: Labels | None
+    origin: tuple[str | None, int, int] | None
+    degraded: tuple[str, ...] | None
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(_Body)
+
+
+def pack_signature(signature: Signature, observed_in_head: bool) -> bytes:
+    """Length of the id, the id, the rest; scheme, version and, if the head holds it, the time are left out."""
+    packed = _pack_ld(signature)
+    ld, gaps = packed or (signature.ld, signature.gaps)
+    origin = signature.origin
+    body = _Body(
+        None if signature.collection == DEFAULT_COLLECTION else signature.collection,
+        signature.digest[_VERSION_BYTES:],
+        b"" if signature.raw_digest == signature.digest else signature.raw_digest,
+        None if observed_in_head else signature.observed_at_ms,
+        signature.n_bytes,
+        signature.characters,
+        signature.words,
+        signature.shingles,
+        signature.spaceless,
+        signature.sketch,
+        signature.rate,
+        ld,
+        gaps,
+        packed is not None,
+        signature.lineage,
+        True if signature.url is not None and signature.url == signature.lineage else signature.url,
+        signature.source,
+        signature.labels or None,
+        None if origin is None else _pack_origin(origin),
+        signature.degraded or None,
+    )
+    name = signature.id.encode("utf-8", "surrogatepass")
+    return _SIZE.pack(len(name)) + name + _ENCODER.encode(body)
+
+
+def unpack_signature(packed: bytes, scheme: str, version: bytes, observed_at_ms: int) -> Signature:
+    """The signature of `pack_signature`, with what the head of the record and the index know of it."""
+    start = _SIZE.size + _SIZE.unpack_from(packed)[0]
+    body = _DECODER.decode(packed[start:])
+    digest = version + body.digest
+    ld, gaps = _unpack_ld(body) if body.packed else (body.ld, body.gaps)
+    return Signature(
+        scheme,
+        DEFAULT_COLLECTION if body.collection is None else body.collection,
+        packed[_SIZE.size : start].decode("utf-8", "surrogatepass"),
+        digest,
+        body.raw_digest or digest,
+        observed_at_ms if body.observed_at_ms is None else body.observed_at_ms,
+        body.n_bytes,
+        body.characters,
+        body.words,
+        body.shingles,
+        body.spaceless,
+        body.sketch,
+        body.rate,
+        ld,
+        gaps,
+        b"",
+        body.lineage,
+        body.lineage if isinstance(body.url, bool) else body.url,
+        body.source,
+        body.labels or {},
+        None if body.origin is None else Origin(body.origin[0] or DOCUMENTS.name, *body.origin[1:]),
+        body.degraded or (),
+    )
+
+
+def _pack_origin(origin: Origin) -> tuple[str | None, int, int]:
+    return None if origin.topic == DOCUMENTS.name else origin.topic, origin.partition, origin.offset
+
+
+def _low_bits(rate: int) -> int:
+    """Bits of a gap that are written as they are, by Rice's rule for gaps of this mean."""
+    return min(max(rate.bit_length() - 2, 0), 5)
+
+
+def _pack_ld(signature: Signature) -> tuple[bytes, bytes] | None:
+    """Symbols and gaps in fewer bytes; None if there is no such form."""
+    if signature.gaps:
+        steps = np.frombuffer(signature.gaps, dtype=np.uint8).astype(np.uint32)
+        if steps.max() >= 0x80:
+            return None  # numbers of more than one byte
+        packed = _pack_pairs(np.zeros_like(steps), steps, 0, _STEPS_SHIFT - 1)
+        return (signature.ld, packed) if len(packed) < len(signature.gaps) else None
+    if not signature.ld or len(signature.ld) % 4:
+        return None
+    words = np.frombuffer(signature.ld, dtype="<u4").astype(np.uint32, copy=False)
+    escape = (1 << _GAP_BITS) - 1
+    gaps = words & np.uint32(escape)
+    if gaps.max() == escape:
+        return None  # words that are no pairs
+    packed = _pack_pairs(words >> np.uint32(_GAP_BITS), gaps, _WORD_SYMBOL_BITS, _low_bits(signature.rate))
+    return (packed, b"") if len(packed) < len(signature.ld) else None
+
+
+def _unpack_ld(body: _Body) -> tuple[bytes, bytes]:
+    if body.gaps:
+        _, steps = _unpack_pairs(body.gaps, 0, _STEPS_SHIFT - 1)
+        return body.ld, steps.astype(np.uint8).tobytes()
+    symbols, gaps = _unpack_pairs(body.ld, _WORD_SYMBOL_BITS, _low_bits(body.rate))
+    return (symbols << np.uint32(_GAP_BITS) | gaps).astype("<u4", copy=False).tobytes(), b""
+
+
+def _pack_pairs(symbols: _Words, gaps: _Words, symbol_bits: int, low_bits: int) -> bytes:
+    """Count of the pairs; symbol and low bits of the gap of each; the rest of each gap as zeros before a one.
+
+    Rice's code: a gap is geometrically distributed, so this is within a tenth of a bit of the least that it needs.
+    Of symbol and low bits two bytes stand apart, if there are as many, as bits are dearer to pack.
+    """
+    low = np.uint32(low_bits)
+    fixed = symbols << low | gaps & np.uint32((1 << low_bits) - 1)
+    whole, odd = _halves(symbol_bits + low_bits)
+    head = fixed.astype("<u2").tobytes() if whole else b""
+    spread = (fixed >> np.uint32(whole) << np.uint32(8 - odd)).astype(np.uint8)
+    bits = np.unpackbits(spread).reshape(-1, 8)[:, :odd]
+    ends = ((gaps >> low) + np.uint32(1)).cumsum() - 1
+    unary = np.zeros(int(ends[-1]) + 1, dtype=np.uint8)
+    unary[ends] = 1
+    return _SIZE.pack(fixed.size) + head + np.packbits(bits).tobytes() + np.packbits(unary).tobytes()
+
+
+def _unpack_pairs(packed: bytes, symbol_bits: int, low_bits: int) -> tuple[_Words, _Words]:
+    count, low = _SIZE.unpack_from(packed)[0], np.uint32(low_bits)
+    whole, odd = _halves(symbol_bits + low_bits)
+    start = _SIZE.size + count * whole // 8
+    middle = -(-count * odd // 8)
+    data = np.frombuffer(packed, dtype=np.uint8, offset=start)
+    bits = np.zeros((count, 8), dtype=np.uint8)
+    bits[:, :odd] = np.unpackbits(data[:middle], count=count * odd).reshape(count, odd)
+    fixed = np.packbits(bits).astype(np.uint32) >> np.uint32(8 - odd) << np.uint32(whole)
+    if whole:
+        fixed |= np.frombuffer(packed, dtype="<u2", count=count, offset=_SIZE.size)
+    ends = np.unpackbits(data[middle:]).nonzero()[0]
+    high = ends.copy()
+    high[1:] -= ends[:-1] + 1
+    return fixed >> low, high.astype(np.uint32) << low | fixed & np.uint32((1 << low_bits) - 1)
+
+
+def _halves(width: int) -> tuple[int, int]:
+    """Bits of a pair that are written as bytes, those that are not."""
+    return (16, width - 16) if width > 16 else (0, width)
