@@ -172,11 +172,25 @@ static inline void keep(Kept *kept, u32 position, u64 hash, u64 limit)
     kept->count += hash < limit;
 }
 
-/* Prefix sums after `size` bytes from prefix[0] on, and the sampled windows that end here.
+/* Prefix sums after `size` bytes from prefix[0] on; two bytes at a time halve the chain of multiplies. */
+static void sum_up(const Context *c, const u8 *restrict data, size_t size, u64 *restrict prefix)
+{
+    u64 base = c->powers[1], base2 = c->powers[2], last = prefix[0];
+    size_t i = 0;
+    for (; i + 1 < size; i += 2) {
+        prefix[i + 1] = last * base + c->table[data[i]];
+        prefix[i + 2] = last = last * base2 + (c->shifted[data[i]] + c->table[data[i + 1]]);
+    }
+    if (i < size)
+        prefix[i + 1] = last * base + c->table[data[i]];
+}
+
+/* The same, with the sampled windows that end here.
  *
- * No branch depends on a byte: what is not wanted is written over. Two bytes at a time halve the chain of multiplies.
+ * No branch depends on a byte: what is not wanted is written over. Apart, the two loops take a sixth longer.
  */
-static void scan(const Job *job, size_t start, size_t size, u64 *restrict prefix, u64 limit, Kept *restrict result)
+static void sum_up_and_sample(const Job *job, size_t start, size_t size, u64 *restrict prefix, u64 limit,
+                              Kept *restrict result)
 {
     const Context *c = job->context;
     const u8 *restrict data = job->data + start;
@@ -215,7 +229,10 @@ static void scan_all(Job *job, u64 limit)
     for (size_t start = 0, size; start < job->size; start += size) {
         size = smaller(job->size - start, start ? CHUNK : LD_WINDOW - 1);
         u64 *prefix = job->spaceless ? job->prefix + start : ring + LD_WINDOW;
-        scan(job, start, size, prefix, limit, &job->kept);
+        if (job->context->rates)
+            sum_up_and_sample(job, start, size, prefix, limit, &job->kept);
+        else
+            sum_up(job->context, job->data + start, size, prefix);
         size_t found = places(job->data + start, size, 0, spaces);
         if (!start)
             job->kept.count = 0; /* no window is whole before the 16th byte */

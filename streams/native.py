@@ -37,7 +37,7 @@ class NativeSigning:
         """As `Implementation.normalize`."""
         if len(raw) == len(text):
             data = _native.normalize_ascii(raw)
-            return NormalForm(np.frombuffer(data, dtype=np.uint8), len(data), spaceless=False)
+            return NormalForm(np.frombuffer(data, np.uint8), len(data), False)
         folded = _native.normalize_bmp(raw, packed_table())
         if folded is None:
             return complex_form(text, self._text)
