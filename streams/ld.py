@@ -62,7 +62,7 @@ def ld_signature(prefix: NDArray[np.uint64], salt: int, rolling: Rolling, rules:
         kept, hashes = kept[sampled], hashes[sampled]
 
 
-def view(signature: Signature, rate: int, bits: int) -> LdView:
+def view(signature: Signature | LdSignature, rate: int, bits: int) -> LdView:
     """The LD signature as if it had been made at a coarser rate with fewer bits.
 
     Exact: a signature and a finer one of the same text have the same view. Where gaps stand apart, positions are
@@ -87,11 +87,12 @@ def view(signature: Signature, rate: int, bits: int) -> LdView:
     else:
         symbols, gaps = unpack_words(signature.ld)
         positions = np.cumsum(gaps)
-    sampled = symbols >> np.uint32(stored - drop) == 0
-    # The sampling bits are zero, so a plain shift leaves the bits after them.
-    symbols = symbols[sampled] >> np.uint32(stored - drop - bits)
+    if drop or bits < stored:
+        sampled = symbols >> np.uint32(stored - drop) == 0
+        # The sampling bits are zero, so a plain shift leaves the bits after them.
+        symbols, positions = symbols[sampled] >> np.uint32(stored - drop - bits), positions[sampled]
     first = starts_run(symbols)
-    return LdView(symbols[first], positions[sampled][first])
+    return LdView(symbols, positions) if first.all() else LdView(symbols[first], positions[first])
 
 
 def _symbols(hashes: NDArray[np.uint64], rate: int, bits: int) -> NDArray[np.uint32]:

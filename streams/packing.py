@@ -32,10 +32,14 @@ def unpack_words(packed: bytes) -> tuple[Symbols, Gaps]:
     if len(packed) % 4:
         raise ValueError("a multiple of 4 bytes expected")
     words = np.frombuffer(packed, dtype="<u4").astype(np.uint32, copy=False)
-    escapes = _escapes((words & np.uint32(ESCAPE)) == ESCAPE)
+    fields = words & np.uint32(ESCAPE)
+    marked = fields == ESCAPE
+    if not marked.any():
+        return words >> np.uint32(GAP_BITS), fields.astype(np.int64)
+    escapes = _escapes(marked)
     if escapes.size and escapes[-1] == words.size - 1:
         raise ValueError("a gap after the escape expected")
-    gaps = (words & np.uint32(ESCAPE)).astype(np.int64)
+    gaps = fields.astype(np.int64)
     gaps[escapes] = words[escapes + 1]
     keep = np.ones(words.size, dtype=np.bool_)
     keep[escapes + 1] = False
