@@ -2,23 +2,23 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import hypot, sqrt
 
 from schemas.signature import Signature
-from streams.alignment import Alignment, align, common_symbols, steps, unaligned
-from streams.distance import ByteDistance, edit_distance
-from streams.intervals import Share, containment_share, distance_band, resemblance_share
+from streams.alignment import Alignment, Shared, shared, steps, unaligned
+from streams.distance import edit_distance
+from streams.intervals import Share, common_shingles, containment_share, distance_band, resemblance_share
 from streams.minhash import resemblance
-from streams.pairing import Pair, pair, same_lineage
-from streams.passages import Passage, best_segment, passages, spread
+from streams.pairing import Pair, characters, pair, same_lineage
+from streams.passages import Passage, passages
+from streams.stretches import Layout, Stretches, layout, merged, stretches
 
-# Below these no rule can find a relation, so that the alignment is not worth its time.
-_GATE_SYMBOLS = 6
-_GATE_SHARE = 0.12
-_GATE_RATIO = 0.5
+# With fewer common symbols no rule finds a relation, so that the alignment is not worth its time.
+_GATE_SYMBOLS = 4
 
-_REORDERED_RATIO = 0.5
-_REORDERED_SHARE = 0.3
-_REORDERED_GAP = 0.2
+# Fewer symbols in another order are not worth an alignment of their own.
+_MOVED_SYMBOLS = 4
+_MOVED_SHARE = 0.02
 
 _KINSHIP_UNIT = 0.02  # about one standard deviation of the distance of unrelated texts
 
@@ -34,7 +34,7 @@ class Estimate:
     Attributes:
         shorter_digest: Tells which text is the shorter one.
         longer_characters: Characters of the text that has more of them.
-        length_ratio: Bytes of the shorter over bytes of the longer.
+        length_ratio: Fewer over more words, or bytes where no spaces part the words.
         rate: Bytes per LD symbol at which both were compared: the coarser one.
         symbols_shorter: LD symbols at this rate.
         symbols_longer: The same of the longer.
@@ -43,10 +43,17 @@ class Estimate:
         resemblance: Of the sketches.
         containment_shorter: Common symbols over those of the shorter.
         containment_longer: The same of the longer.
-        spread_shorter: Share of the text between the ends of the middle 90 % of the matches.
+        shingles_shorter: Distinct shingles of the shorter.
+        shingles_longer: The same of the longer.
+        common_shingles: How many of them both have, from the common stretches and from the sketches.
+        text_in_order: Share of the shorter in common stretches of at least four words, in order.
+        spread_shorter: Share of the text from the stretch that holds the 5 % point of this common text to the one
+            that holds the 95 % point.
         spread_longer: The same of the longer.
-        segment_matches: Matches in the best segment: the stretch of the longer where they are densest.
-        segment: Where the best segment stands; None without a match.
+        segment_cover: Share of the shorter in the best segment: the part of the longer where common text outweighs
+            the other most.
+        segment_share: The same over all common text in order.
+        segment: Where the best segment is expected to stand; None without a match.
         passages: The longest common passages, in the order of the text.
         passages_omitted: How many more there are.
         distance: Estimated edit distance.
@@ -67,9 +74,14 @@ class Estimate:
     resemblance: Share
     containment_shorter: Share
     containment_longer: Share
+    shingles_shorter: int
+    shingles_longer: int
+    common_shingles: float
+    text_in_order: float
     spread_shorter: float
     spread_longer: float
-    segment_matches: int
+    segment_cover: float
+    segment_share: float
     segment: Passage | None
     passages: tuple[Passage, ...]
     passages_omitted: int
@@ -95,36 +107,31 @@ class Estimate:
         return _ratio(self.matches, self.symbols_shorter)
 
     @cached_property
-    def order_gap(self) -> float:
-        """Common symbols that stand in another order, over those of the shorter."""
-        return self.order_free - self.in_order
+    def shared_shorter(self) -> float:
+        """Containment of the shorter: common shingles over its shingles."""
+        return _ratio(self.common_shingles, self.shingles_shorter)
 
     @cached_property
-    def symbol_resemblance(self) -> float:
-        """Common symbols over all symbols of both."""
-        return _ratio(self.common, self.symbols_shorter + self.symbols_longer - self.common)
+    def shared(self) -> float:
+        """Larger containment of both."""
+        return _ratio(self.common_shingles, min(self.shingles_shorter, self.shingles_longer))
+
+    @cached_property
+    def order_gap(self) -> float:
+        """Share of the shorter that the longer has in another order."""
+        return max(0.0, self.shared_shorter - self.text_in_order)
 
     @cached_property
     def mean_resemblance(self) -> float:
-        """Mean of two independent estimates of the resemblance; without LD symbols that of the sketch."""
+        """Common shingles over all shingles of both: a mean of two estimates; without LD symbols that of the sketch."""
         if not self.rate:
             return self.resemblance.value
-        return (self.symbol_resemblance + self.resemblance.value) / 2
+        return _ratio(self.common_shingles, self.shingles_shorter + self.shingles_longer - self.common_shingles)
 
     @cached_property
     def spread(self) -> float:
         """The smaller of both spreads."""
         return min(self.spread_shorter, self.spread_longer)
-
-    @cached_property
-    def segment_cover(self) -> float:
-        """Matches of the best segment over the symbols of the shorter."""
-        return _ratio(self.segment_matches, self.symbols_shorter)
-
-    @cached_property
-    def segment_share(self) -> float:
-        """Matches of the best segment over all matches."""
-        return _ratio(self.segment_matches, self.matches)
 
     @cached_property
     def distance_ratio(self) -> float:
@@ -146,67 +153,98 @@ def estimate(a: Signature, b: Signature) -> Estimate:
         ValueError: Two schemes or two collections, or an empty normal form.
     """
     both = pair(a, b)
-    sides = both.shorter_side, both.longer_side
-    common = common_symbols(sides[0].symbols, sides[1].symbols)
-    return _numbers(both, common, align(*sides) if _is_worth_aligning(both, common) else unaligned(*sides))
+    meeting = shared(both.shorter_side, both.longer_side)
+    always = both.is_equal or same_lineage(both.shorter, both.longer)
+    if meeting.most >= _GATE_SYMBOLS or always:
+        alignment = meeting.align()
+        left = meeting.without(alignment)
+        common = alignment.matches + left.common()
+        if common >= _GATE_SYMBOLS or always:
+            return _numbers(both, common, alignment, left)
+        return _numbers(both, common, unaligned(both.shorter_side, both.longer_side), left)
+    return _numbers(both, meeting.common(), unaligned(both.shorter_side, both.longer_side), meeting)
 
 
-def _is_worth_aligning(both: Pair, common: int) -> bool:
-    if both.is_equal or same_lineage(both.shorter, both.longer):
-        return True
-    if common < _GATE_SYMBOLS:
-        return False
-    fewer = min(len(both.shorter_side.symbols), len(both.longer_side.symbols))
-    return common >= _GATE_SHARE * fewer or both.length_ratio >= _GATE_RATIO
-
-
-def _numbers(both: Pair, common: int, alignment: Alignment) -> Estimate:
+def _numbers(both: Pair, common: int, alignment: Alignment, left: Shared) -> Estimate:
+    shorter, longer = both.shorter, both.longer
     between = steps(alignment)
-    segment = best_segment(alignment)
-    found, omitted = passages(alignment, between)
-    distance = edit_distance(alignment, between, equal=both.is_equal)
-    low, high = _band(distance, both, common, alignment)
+    found = stretches(alignment, between, both.rate, both.grain)
+    lie = layout(found, both.lead)
+    listed, omitted = passages(alignment, between) if alignment.matches else ((), 0)
+    moved = _moved(both, common - alignment.matches, left)
+    every = merged(found, moved.stretches) if moved else found
+    distance = edit_distance(alignment, between, every, both.rate, equal=both.is_equal)
+    low, high = (0.0, 0.0) if both.is_equal else distance_band(distance, longer.n_bytes)
+    alike = float(resemblance(shorter, longer))
     return Estimate(
-        shorter_digest=both.shorter.digest,
-        longer_characters=max(both.shorter.characters, both.longer.characters),
+        shorter_digest=shorter.digest,
+        longer_characters=max(shorter.characters, longer.characters),
         length_ratio=both.length_ratio,
         rate=both.rate,
         symbols_shorter=len(both.shorter_side.symbols),
         symbols_longer=len(both.longer_side.symbols),
         common=common,
         matches=alignment.matches,
-        resemblance=resemblance_share(float(resemblance(both.shorter, both.longer))),
+        resemblance=resemblance_share(alike),
         containment_shorter=containment_share(common, len(both.shorter_side.symbols)),
         containment_longer=containment_share(common, len(both.longer_side.symbols)),
-        spread_shorter=spread(alignment.shorter, alignment.starts_shorter),
-        spread_longer=spread(alignment.longer, alignment.starts_longer),
-        segment_matches=segment.matches,
-        segment=segment.place,
-        passages=found,
+        shingles_shorter=shorter.shingles,
+        shingles_longer=longer.shingles,
+        common_shingles=_common_shingles(both, found, moved, alike),
+        text_in_order=min(1.0, lie.common / shorter.n_bytes),
+        spread_shorter=min(1.0, lie.spreads[0] / shorter.n_bytes),
+        spread_longer=min(1.0, lie.spreads[1] / longer.n_bytes),
+        segment_cover=min(1.0, lie.segment / shorter.n_bytes),
+        segment_share=_ratio(lie.segment, lie.common),
+        segment=_segment(lie, both),
+        passages=listed,
         passages_omitted=omitted,
-        distance=_scaled(distance.value, both),
-        low=_scaled(low, both),
-        high=_scaled(high, both),
-        expected=_scaled(distance.expected, both),
+        distance=both.characters(distance.value),
+        low=both.characters(low),
+        high=both.characters(high),
+        expected=both.characters(distance.expected),
         scattered=distance.scattered,
     )
 
 
-def _band(distance: ByteDistance, both: Pair, common: int, alignment: Alignment) -> tuple[float, float]:
-    if both.is_equal:
-        return 0.0, 0.0
-    symbols, moved = len(both.shorter_side.symbols), common - alignment.matches
-    much_moved = common >= _REORDERED_SHARE * symbols and moved >= _REORDERED_GAP * symbols
-    reordered = much_moved and alignment.matches > 0 and both.length_ratio >= _REORDERED_RATIO
-    return distance_band(distance, both.longer.n_bytes, reordered=reordered)
+@dataclass(frozen=True)
+class _Moved:
+    """Common stretches in another order; their matches stand for so many times as many common symbols."""
+
+    stretches: Stretches
+    times: float
 
 
-def _scaled(distance: float, both: Pair) -> float:
-    """A distance in characters: the difference of lengths is known, the rest is as wide as characters are here."""
-    shorter, longer = both.shorter, both.longer
-    width = (shorter.characters + longer.characters) / (shorter.n_bytes + longer.n_bytes)
-    return abs(longer.characters - shorter.characters) + (distance - (longer.n_bytes - shorter.n_bytes)) * width
+def _moved(both: Pair, symbols: int, left: Shared) -> _Moved | None:
+    """What is common in another order, if it is worth an alignment, which cannot follow many moves."""
+    if symbols < max(_MOVED_SYMBOLS, _MOVED_SHARE * len(both.shorter_side.symbols)):
+        return None
+    alignment = left.align()
+    return _Moved(stretches(alignment, steps(alignment), both.rate, both.grain), symbols / alignment.matches)
 
 
-def _ratio(part: int, whole: int) -> float:
+def _common_shingles(both: Pair, found: Stretches, moved: _Moved | None, alike: float) -> float:
+    """Shingles that both have, from the bytes at which a common one starts together with what the sketches say.
+
+    The length of each stretch is known to about one rate; what was found in another order stands for all that moved,
+    which is known to about the rest.
+    """
+    lead, shingles = both.lead, both.shorter.shingles
+    each = shingles / max(1.0, both.shorter.n_bytes - lead)
+    inside, guessed = found.shingle_bytes(lead), 0.0
+    if moved:
+        seen = moved.stretches.shingle_bytes(lead)
+        guessed = seen * (moved.times - 1)
+        inside += seen + guessed
+    deviation = hypot(both.rate * sqrt(found.starts.shape[1] + 1), guessed)
+    return common_shingles(inside * each, deviation * each, alike, (shingles, both.longer.shingles))
+
+
+def _segment(lie: Layout, both: Pair) -> Passage | None:
+    if lie.places is None:
+        return None
+    return Passage(characters(lie.places[0], both.shorter), characters(lie.places[1], both.longer))
+
+
+def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else 0.0

@@ -14,9 +14,8 @@ _SYMBOLS_PER_DRAW = 8
 
 # 90 % band of the distance, in shares of the longer length, by (distance - least) / longer.
 _BAND_FROM = (0.0, 0.01, 0.03, 0.06, 0.10, 0.20, 0.30, 0.40)
-_BAND_MINUS = (0.005, 0.016, 0.028, 0.036, 0.045, 0.069, 0.073, 0.105)
-_BAND_PLUS = (0.002, 0.011, 0.026, 0.045, 0.074, 0.115, 0.160, 0.134)
-_REORDERED_BAND = (0.08, 0.27)  # an alignment in order cannot follow moves: far too low
+_BAND_MINUS = (0.003, 0.009, 0.014, 0.022, 0.030, 0.060, 0.090, 0.200)
+_BAND_PLUS = (0.004, 0.015, 0.016, 0.018, 0.020, 0.025, 0.025, 0.025)
 
 
 @dataclass(frozen=True)
@@ -52,15 +51,34 @@ def containment_share(common: int, symbols: int) -> Share:
     return Share(value, *wilson(value, symbols / _SYMBOLS_PER_DRAW))
 
 
-def distance_band(distance: ByteDistance, longer: int, *, reordered: bool) -> tuple[float, float]:
+def common_shingles(found: float, deviation: float, resemblance: float, sizes: tuple[int, int]) -> float:
+    """Shingles that two texts share: mean of two independent estimates, each weighted by its inverse variance.
+
+    A resemblance J of sets of n and m shingles stands for J / (1 + J) * (n + m) common ones.
+
+    Args:
+        found: Counted in common stretches.
+        deviation: Standard deviation of this count.
+        resemblance: Of the sketches.
+        sizes: Shingles of both texts.
+    """
+    both, most = sum(sizes), min(sizes)
+    sketched = resemblance / (1 + resemblance) * both
+    # One agreeing and one differing slot more: no count is certain.
+    agreeing = (_SLOTS * resemblance + 1) / (_SLOTS + 2)
+    slope = both / (1 + agreeing) ** 2
+    variance = agreeing * (1 - agreeing) / _SLOTS * slope * slope
+    weight = deviation * deviation / (deviation * deviation + variance) if both else 0.0
+    return min(most, weight * sketched + (1 - weight) * min(found, most))
+
+
+def distance_band(distance: ByteDistance, longer: int) -> tuple[float, float]:
     """Ends of the 90 % band of a distance, in bytes, between `least` and `expected`.
 
     Args:
         distance: The estimate.
         longer: Bytes of the longer text.
-        reordered: The common text stands in another order.
     """
     row = bisect_right(_BAND_FROM, (distance.value - distance.least) / longer) - 1
-    minus, plus = _REORDERED_BAND if reordered else (_BAND_MINUS[row], _BAND_PLUS[row])
-    low, high = distance.value - minus * longer, distance.value + plus * longer
+    low, high = distance.value - _BAND_MINUS[row] * longer, distance.value + _BAND_PLUS[row] * longer
     return max(low, distance.least), min(high, distance.expected)

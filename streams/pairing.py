@@ -1,15 +1,20 @@
 """Two signatures in an order of their own, seen at their common rate."""
 
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from schemas.signature import Signature
 from streams.alignment import Side
-from streams.ld import view
+from streams.ld import LdSignature, view
 
 _SYMBOL_BITS = 19
 _COMPACT_SYMBOL_BITS = 16
+_GAP_STEPS = 8
+_SHINGLE_WORDS = 5
+_SPACELESS_SHINGLE_BYTES = 12
+_SEEN_MAX = 128  # at most 10 MB
 
 
 @dataclass(frozen=True)
@@ -30,14 +35,37 @@ class Pair:
         return max(self.shorter.rate, self.longer.rate)
 
     @property
+    def grain(self) -> int:
+        """Bytes by which positions may be off; 0 where they are kept to the byte."""
+        return self.rate // _GAP_STEPS if self.shorter.gaps or self.longer.gaps else 0
+
+    @cached_property
+    def lead(self) -> float:
+        """Bytes of a shingle before its last word, or before its last character where no spaces part the words."""
+        both = self.shorter, self.longer
+        n_bytes = sum(text.n_bytes for text in both)
+        if any(text.spaceless for text in both):
+            return max(0.0, _SPACELESS_SHINGLE_BYTES - n_bytes / max(1, sum(text.characters for text in both)))
+        return (_SHINGLE_WORDS - 1) * n_bytes / max(1, sum(text.words for text in both))
+
+    @property
     def is_equal(self) -> bool:
         """Whether both have the same normal form."""
         return self.shorter.digest == self.longer.digest
 
     @property
     def length_ratio(self) -> float:
-        """Bytes of the shorter over bytes of the longer."""
-        return self.shorter.n_bytes / self.longer.n_bytes
+        """Fewer over more words, or bytes where no spaces part the words."""
+        if self.shorter.spaceless or self.longer.spaceless:
+            return self.shorter.n_bytes / self.longer.n_bytes
+        fewer, more = sorted((self.shorter.words, self.longer.words))
+        return fewer / max(1, more)
+
+    def characters(self, distance: float) -> float:
+        """A distance in characters: the difference of lengths is known, the rest is as wide as characters are here."""
+        shorter, longer = self.shorter, self.longer
+        width = (shorter.characters + longer.characters) / (shorter.n_bytes + longer.n_bytes)
+        return abs(longer.characters - shorter.characters) + (distance - (longer.n_bytes - shorter.n_bytes)) * width
 
 
 def pair(a: Signature, b: Signature) -> Pair:
@@ -50,9 +78,17 @@ def pair(a: Signature, b: Signature) -> Pair:
         raise ValueError("signatures of one scheme and one collection expected")
     if not (a.n_bytes and b.n_bytes):
         raise ValueError("normal forms that are not empty expected")
-    rates = sorted((a.rate, b.rate))
-    first, second = sorted(((_side(signature, *rates), signature) for signature in (a, b)), key=_rank)
-    return Pair(first[1], second[1], first[0], second[0])
+    finer, coarser = min(a.rate, b.rate), max(a.rate, b.rate)
+    one, other = _side(a, finer, coarser), _side(b, finer, coarser)
+    if _rank(one, a) <= _rank(other, b):
+        return Pair(a, b, one, other)
+    return Pair(b, a, other, one)
+
+
+def characters(span: tuple[float, float], text: Signature) -> tuple[int, int]:
+    """A span of bytes in characters of average width, inside the text."""
+    width = text.characters / text.n_bytes
+    return round(max(0.0, span[0]) * width), round(min(span[1], text.n_bytes) * width)
 
 
 def same_lineage(a: Signature, b: Signature) -> bool:
@@ -68,10 +104,16 @@ def _side(signature: Signature, finer: int, coarser: int) -> Side:
     bits = width - (coarser.bit_length() - finer.bit_length())
     if not signature.ld or bits < 1:
         return Side(np.zeros(0, np.uint32), np.zeros(0, np.int64), signature.n_bytes, signature.characters)
-    seen = view(signature, coarser, bits)
-    return Side(seen.symbols, seen.positions, signature.n_bytes, signature.characters)
+    packed = LdSignature(signature.rate, signature.ld, signature.gaps)
+    return _seen(packed, coarser, bits, signature.n_bytes, signature.characters)
 
 
-def _rank(seen: tuple[Side, Signature]) -> tuple[int, int, bytes]:
-    side, signature = seen
+@lru_cache(maxsize=_SEEN_MAX)
+def _seen(packed: LdSignature, rate: int, bits: int, n_bytes: int, characters: int) -> Side:
+    """The view of a signature: kept for a while, since an arriving one is compared with each of its candidates."""
+    seen = view(packed, rate, bits)
+    return Side(seen.symbols, seen.positions, n_bytes, characters)
+
+
+def _rank(side: Side, signature: Signature) -> tuple[int, int, bytes]:
     return side.n_bytes, len(side.symbols), signature.digest

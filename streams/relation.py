@@ -33,7 +33,7 @@ SCATTERED_NOISE = Rule(
     "version",
     ("noise_ratio_max", "length_ratio_min", "version_min", "symbols_min", "noise_spread_min"),
 )
-NO_COMMON_TEXT = Rule("no_common_text", "unrelated", ("order_free_min", "symbols_min"))
+NO_COMMON_TEXT = Rule("no_common_text", "unrelated", ("order_free_min", "symbols_min", "shingles_min"))
 MEAN_RESEMBLANCE = Rule("mean_resemblance", "near_duplicate", ("mean_resemblance_min", "order_gap"))
 REORDERED = Rule("reordered", "rearranged", ("length_ratio_min", "reordered_min", "order_gap"))
 COVERED = Rule("covered", "containment", ("containment_min", "length_ratio_max", "segment_cover_min", "small_ratio"))
@@ -50,22 +50,28 @@ def decide(numbers: Estimate, bounds: Thresholds) -> Rule:
     if not numbers.rate:
         alike = numbers.mean_resemblance >= bounds.mean_resemblance_min
         return _SKETCH_RESEMBLANCE if alike else _SKETCH_UNRELATED
-    return next((rule for rule, holds in _CONDITIONS if holds(numbers, bounds)), SHARED_PASSAGE)
+    for rule, holds in _CONDITIONS:
+        if holds(numbers, bounds):
+            return rule
+    return SHARED_PASSAGE
 
 
 def _is_noise(numbers: Estimate, bounds: Thresholds) -> bool:
     return (
         numbers.distance_ratio <= bounds.noise_ratio_max
         and numbers.length_ratio >= bounds.length_ratio_min
-        and numbers.order_free < bounds.version_min
+        and numbers.shared < bounds.version_min
         and numbers.matches >= bounds.symbols_min
         and numbers.spread_shorter > bounds.noise_spread_min
     )
 
 
 def _is_foreign(numbers: Estimate, bounds: Thresholds) -> bool:
-    share = max(numbers.order_free, numbers.order_free_longer)
-    return share < bounds.order_free_min or numbers.common < bounds.symbols_min
+    return (
+        numbers.shared < bounds.order_free_min
+        or numbers.common < bounds.symbols_min
+        or numbers.common_shingles < bounds.shingles_min
+    )
 
 
 def _is_alike(numbers: Estimate, bounds: Thresholds) -> bool:
@@ -75,14 +81,14 @@ def _is_alike(numbers: Estimate, bounds: Thresholds) -> bool:
 def _is_reordered(numbers: Estimate, bounds: Thresholds) -> bool:
     return (
         numbers.length_ratio >= bounds.length_ratio_min
-        and numbers.order_free >= bounds.reordered_min
+        and numbers.shared_shorter >= bounds.reordered_min
         and numbers.order_gap >= bounds.order_gap
     )
 
 
 def _is_covered(numbers: Estimate, bounds: Thresholds) -> bool:
     return (
-        numbers.order_free >= bounds.containment_min
+        numbers.shared_shorter >= bounds.containment_min
         and numbers.length_ratio <= bounds.length_ratio_max
         and (numbers.segment_cover >= bounds.segment_cover_min or numbers.length_ratio < bounds.small_ratio)
     )
@@ -90,7 +96,7 @@ def _is_covered(numbers: Estimate, bounds: Thresholds) -> bool:
 
 def _is_edited(numbers: Estimate, bounds: Thresholds) -> bool:
     return (
-        numbers.order_free >= bounds.version_min
+        numbers.shared_shorter >= bounds.version_min
         and numbers.spread >= bounds.spread_min
         and (numbers.segment_share < bounds.segment_share_max or numbers.spread >= bounds.wide_spread)
     )
@@ -104,3 +110,15 @@ _CONDITIONS: tuple[tuple[Rule, Callable[[Estimate, Thresholds], bool]], ...] = (
     (COVERED, _is_covered),
     (SPREAD_EDITS, _is_edited),
 )
+
+
+def consulted(rule: Rule) -> frozenset[str]:
+    """Names of the bounds that were looked at before this rule was found to hold; none without a condition."""
+    return _CONSULTED.get(rule, frozenset())
+
+
+_ORDER = (*(rule for rule, _ in _CONDITIONS), SHARED_PASSAGE)
+_CONSULTED = {
+    rule: frozenset(name for earlier in _ORDER[: place + 1] for name in earlier.bounds)
+    for place, rule in enumerate(_ORDER)
+} | {rule: frozenset(rule.bounds) for rule in (_SKETCH_RESEMBLANCE, _SKETCH_UNRELATED)}

@@ -2,7 +2,7 @@
 
 from schemas.signature import Signature
 from streams.estimate import Estimate
-from streams.relation import EQUAL_DIGEST, SCATTERED_NOISE, Rule, decide
+from streams.relation import EQUAL_DIGEST, SCATTERED_NOISE, Rule, consulted, decide
 from streams.thresholds import Thresholds, neighbours
 
 _SHINGLES_MIN = 40  # below, one word more or less moves every share by several percent
@@ -20,7 +20,7 @@ def weaknesses(
     reasons = {
         "below_min_length": min(text.shingles for text in texts) < _SHINGLES_MIN,
         "few_symbols": numbers.rate > 0 and numbers.symbols_shorter < _SYMBOLS_MIN,
-        "near_threshold": bool(rule.bounds) and _is_near_threshold(numbers, rule, bounds),
+        "near_threshold": _is_near_threshold(numbers, rule, bounds),
         "char_noise": numbers.scattered or rule is SCATTERED_NOISE,
         "long_text": numbers.longer_characters > _CHARACTERS_MAX,
         "no_word_breaks": any(text.spaceless for text in texts),
@@ -30,4 +30,4 @@ def weaknesses(
 
 def _is_near_threshold(numbers: Estimate, rule: Rule, bounds: Thresholds) -> bool:
     """Whether another relation would come out if one bound were moved a little."""
-    return any(decide(numbers, moved).relation != rule.relation for moved in neighbours(bounds))
+    return any(decide(numbers, moved).relation != rule.relation for moved in neighbours(bounds, consulted(rule)))

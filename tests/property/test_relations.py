@@ -66,7 +66,10 @@ def test_distance_lies_between_length_difference_and_expected_distance(pair: tup
 def test_all_shares_and_places_are_inside_their_text(pair: tuple[list[str], list[str]]) -> None:
     one, other = sign(pair[0], "a"), sign(pair[1], "b")
     numbers = estimate(one, other)
-    shares = (numbers.order_free, numbers.order_free_longer, numbers.in_order, numbers.order_gap)
+    shares = (
+        *(numbers.order_free, numbers.order_free_longer, numbers.in_order, numbers.order_gap),
+        *(numbers.shared, numbers.shared_shorter, numbers.mean_resemblance, numbers.text_in_order),
+    )
     assert all(0 <= share <= 1 for share in (*shares, numbers.segment_cover, numbers.segment_share, numbers.spread))
     shorter, longer = (one, other) if one.digest == numbers.shorter_digest else (other, one)
     for passage in (*numbers.passages, *([numbers.segment] if numbers.segment else [])):

@@ -135,7 +135,7 @@ async def test_an_event_names_both_documents_with_all_evidence() -> None:
     assert (event.older.topic, event.older.partition, event.older.offset) == ("t", 3, 9)
     assert event.newer.observed_at == NOON + timedelta(minutes=1)
     assert event.newer.topic is None
-    assert (event.rule, event.thresholds) == ("mean_resemblance", {"mean_resemblance_min": 0.71, "order_gap": 0.2})
+    assert (event.rule, event.thresholds) == ("mean_resemblance", {"mean_resemblance_min": 0.7, "order_gap": 0.2})
     assert event.confidence == 0.97
     keys = event.evidence.keys
     own = STANDARD.keys(newer, KEY)

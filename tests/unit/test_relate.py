@@ -13,6 +13,7 @@ from schemas.signature import Signature
 from streams.estimate import Estimate, estimate
 from streams.hashing import HashKey
 from streams.relate import Thresholds, Verdict, relate
+from streams.relation import consulted, decide
 from streams.scheme import preset
 from streams.signer import Signer
 from streams.thresholds import neighbours
@@ -76,18 +77,18 @@ RELATIONS = {
 }
 BOUNDS = {
     "scattered_noise": {
-        "noise_ratio_max": 0.52,
+        "noise_ratio_max": 0.55,
         "length_ratio_min": 0.5,
-        "version_min": 0.3,
-        "symbols_min": 6.0,
+        "version_min": 0.25,
+        "symbols_min": 4.0,
         "noise_spread_min": 0.6,
     },
-    "mean_resemblance": {"mean_resemblance_min": 0.71, "order_gap": 0.2},
+    "mean_resemblance": {"mean_resemblance_min": 0.7, "order_gap": 0.2},
     "reordered": {"length_ratio_min": 0.5, "reordered_min": 0.3, "order_gap": 0.2},
-    "covered": {"containment_min": 0.75, "length_ratio_max": 0.85, "segment_cover_min": 0.6, "small_ratio": 0.3},
-    "spread_edits": {"version_min": 0.3, "spread_min": 0.45, "segment_share_max": 0.9, "wide_spread": 0.7},
-    "shared_passage": {"order_free_min": 0.12, "symbols_min": 6.0},
-    "no_common_text": {"order_free_min": 0.12, "symbols_min": 6.0},
+    "covered": {"containment_min": 0.7, "length_ratio_max": 0.85, "segment_cover_min": 0.65, "small_ratio": 0.3},
+    "spread_edits": {"version_min": 0.25, "spread_min": 0.5, "segment_share_max": 0.9, "wide_spread": 0.75},
+    "shared_passage": {"order_free_min": 0.09, "symbols_min": 4.0, "shingles_min": 10.0},
+    "no_common_text": {"order_free_min": 0.09, "symbols_min": 4.0, "shingles_min": 10.0},
 }
 
 
@@ -168,8 +169,9 @@ def test_a_moved_threshold_changes_the_verdict() -> None:
         ("order_gap", -0.1, "order_gap"),
         ("wide_spread", float("nan"), "wide_spread"),
         ("symbols_min", 0, "symbols_min"),
-        ("order_free_min", 0.31, "order_free_min <= version_min <= containment_min expected, not 0.31, 0.3, 0.75"),
-        ("containment_min", 0.29, "order_free_min <= version_min"),
+        ("shingles_min", 0, "shingles_min"),
+        ("order_free_min", 0.26, "order_free_min <= version_min <= containment_min expected, not 0.26, 0.25, 0.7"),
+        ("containment_min", 0.24, "order_free_min <= version_min"),
     ],
 )
 def test_thresholds_out_of_order_are_refused(name: str, value: float, message: str) -> None:
@@ -179,17 +181,21 @@ def test_thresholds_out_of_order_are_refused(name: str, value: float, message: s
 
 def test_each_neighbour_of_the_thresholds_has_one_bound_moved() -> None:
     standard = asdict(Thresholds())
+    every = frozenset(standard)
     moved = [
-        {name: value - standard[name] for name, value in asdict(each).items()} for each in neighbours(Thresholds())
+        {name: value - standard[name] for name, value in asdict(each).items()}
+        for each in neighbours(Thresholds(), every)
     ]
     assert len(moved) == 30
+    assert len(neighbours(Thresholds(), frozenset({"order_gap", "symbols_min"}))) == 2
     assert all(sum(step != 0 for step in each.values()) == 1 for each in moved)
     assert {abs(round(each["order_free_min"], 3)) for each in moved} == {0, 0.02}
     assert {abs(round(each["order_gap"], 3)) for each in moved} == {0, 0.05}
 
 
 def test_neighbours_of_any_thresholds_are_valid() -> None:
-    assert neighbours(Thresholds(order_free_min=0.3, containment_min=0.3, mean_resemblance_min=1.0))
+    tight = Thresholds(order_free_min=0.25, containment_min=0.25, mean_resemblance_min=1.0)
+    assert neighbours(tight, frozenset(asdict(tight)))
 
 
 def numbers_of(sample: str) -> tuple[Signature, Signature, Estimate]:
@@ -223,10 +229,19 @@ def test_each_weakness_is_named(reason: str, fields: dict[str, object], changes:
 
 def test_a_number_close_to_a_bound_is_near_threshold() -> None:
     one, other, numbers = numbers_of("covered")
-    close = replace(numbers, containment_shorter=replace(numbers.containment_shorter, value=0.80))
+    close = replace(numbers, common_shingles=0.76 * numbers.shingles_shorter)
     assert "near_threshold" in relate(one, other, close).low_confidence
-    clear = replace(numbers, containment_shorter=replace(numbers.containment_shorter, value=0.83))
+    clear = replace(numbers, common_shingles=0.78 * numbers.shingles_shorter)
     assert "near_threshold" not in relate(one, other, clear).low_confidence
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_bound_that_no_rule_came_to_is_near_to_nothing(sample: str) -> None:
+    _, _, numbers = numbers_of(sample)
+    decided = decide(numbers, Thresholds())
+    moved = {each for each in neighbours(Thresholds(), frozenset(asdict(Thresholds())))}
+    near = {each for each in moved if decide(numbers, each).relation != decided.relation}
+    assert near <= set(neighbours(Thresholds(), consulted(decided)))
 
 
 def test_noise_is_always_named() -> None:
@@ -240,7 +255,7 @@ def test_without_an_ld_signature_only_resemblance_decides() -> None:
         for name, text in (("a", edited_everywhere(LONG, 150, 2)), ("b", LONG[300:600]), ("c", LONG))
     )
     found = relate(near, base, estimate(near, base))
-    assert (found.relation, found.bounds) == ("near_duplicate", {"mean_resemblance_min": 0.71})
+    assert (found.relation, found.bounds) == ("near_duplicate", {"mean_resemblance_min": 0.7})
     assert found.low_confidence == ()
     assert relate(inside, base, estimate(inside, base)).relation == "unrelated"
     same = sign(LONG, "d", signer)

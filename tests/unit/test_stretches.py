@@ -1,0 +1,126 @@
+"""Stretches of common text, and what is left between them."""
+
+from collections import Counter
+from random import Random
+
+import numpy as np
+import pytest
+from rapidfuzz.distance import LCSseq
+
+from streams.alignment import Side, align, shared, steps, unaligned
+from streams.distance import edit_distance
+from streams.intervals import common_shingles
+from streams.stretches import Stretches, layout, stretches
+
+
+def side(symbols: list[int], positions: list[int], n_bytes: int) -> Side:
+    return Side(np.array(symbols, np.uint32), np.array(positions, np.int64), n_bytes, n_bytes)
+
+
+def found(one: Side, other: Side, rate: int = 8, grain: int = 0) -> Stretches:
+    alignment = align(one, other)
+    return stretches(alignment, steps(alignment), rate, grain)
+
+
+def drawn(seed: int, count: int, kinds: int) -> Side:
+    random = Random(seed)
+    return side([random.randrange(kinds) for _ in range(count)], sorted(random.sample(range(9 * count), count)), 9999)
+
+
+@pytest.mark.parametrize("kinds", [5, 300, 1 << 19])
+def test_symbols_that_are_left_out_before_aligning_lose_no_match(kinds: int) -> None:
+    for seed in range(5):
+        one, other = drawn(seed, 120, kinds), drawn(seed + 50, 300, kinds)
+        alignment = align(one, other)
+        assert alignment.matches == LCSseq.similarity(one.symbols.tolist(), other.symbols.tolist())
+        assert (one.symbols[alignment.in_shorter] == other.symbols[alignment.in_longer]).all()
+        both = shared(one, other)
+        common = (Counter(one.symbols.tolist()) & Counter(other.symbols.tolist())).total()
+        assert both.common() == common
+        assert both.without(alignment).common() == common - alignment.matches
+
+
+def test_a_stretch_grows_to_the_text_around_it_only_if_nothing_differs() -> None:
+    one, other = side([1, 2, 3], [5, 30, 60], 100), side([1, 2, 3, 9], [5, 30, 60, 70], 200)
+    common = found(one, other)
+    assert common.starts.tolist() == [[0.0], [0.0]]
+    # The first difference lies in the window of symbol 9, ten bytes on.
+    (end,), (other_end,) = common.ends.tolist()
+    assert end == other_end
+    assert 60 + 16 + 5 < end < 60 + 16 + 10
+
+
+def test_a_lost_symbol_or_moved_text_ends_a_stretch() -> None:
+    one = side([1, 2, 3, 4], [0, 40, 80, 120], 200)
+    assert found(one, side([1, 2, 3, 4], [0, 40, 80, 120], 200)).lengths.tolist() == [200.0]
+    assert len(found(one, side([1, 2, 7, 3, 4], [0, 40, 60, 80, 120], 200)).lengths) == 2
+    assert len(found(one, side([1, 2, 3, 4], [0, 40, 81, 121], 201)).lengths) == 2
+    # Positions kept in units of two bytes may be off by as much.
+    assert len(found(one, side([1, 2, 3, 4], [0, 40, 82, 122], 202), grain=2).lengths) == 1
+
+
+def test_neighbouring_stretches_meet_halfway() -> None:
+    common = found(side([1, 2], [0, 20], 60), side([1, 2], [0, 25], 65))
+    assert common.ends[0, 0] <= common.starts[0, 1]
+    assert common.ends[1, 0] <= common.starts[1, 1]
+
+
+def test_texts_without_a_match_have_no_stretch() -> None:
+    nothing = found(side([1], [0], 50), side([2], [0], 50))
+    assert nothing.lengths.tolist() == []
+    assert nothing.shingle_bytes(20) == 0
+    assert layout(nothing, 20).places is None
+    assert unaligned(side([1], [0], 50), side([2], [0], 50)).matches == 0
+
+
+def test_spread_reaches_over_the_stretches_that_hold_the_outer_points() -> None:
+    starts = np.array([[0.0, 50, 200, 900], [0, 50, 200, 900]])
+    ends = starts + np.array([30.0, 100, 600, 24])
+    lie = layout(Stretches(starts, ends), 24)
+    # 5 % of 754 bytes is 37.7: in the second stretch; 95 % 716.3: in the third.
+    assert lie.spreads == (750.0, 750.0)
+    assert lie.common == 754
+    # Two stretches short of four words do not count, unless there are no others.
+    assert layout(Stretches(starts, ends), 31).common == 700
+    assert layout(Stretches(starts, ends), 999).common == 754
+
+
+def test_the_best_segment_is_where_common_text_outweighs_other_text() -> None:
+    starts = np.array([[0.0, 100, 200, 300], [0, 1000, 1150, 1300]])
+    lie = layout(Stretches(starts, starts + 100), 20)
+    assert lie.segment == 300
+    assert lie.places == ((100.0, 400.0), (1000.0, 1400.0))
+
+
+def test_shingles_start_where_enough_common_text_follows() -> None:
+    starts = np.array([[0.0, 100], [0, 100]])
+    assert Stretches(starts, starts + np.array([60.0, 20])).shingle_bytes(24) == 36
+
+
+def test_two_estimates_of_common_shingles_are_weighted_by_their_variance() -> None:
+    # J = .5 of 300 and 300 shingles: 200 common ones, sd 11.8.
+    assert common_shingles(180, 0.0, 0.5, (300, 300)) == 180
+    assert common_shingles(180, 1e6, 0.5, (300, 300)) == pytest.approx(200)
+    assert common_shingles(180, 11.8, 0.5, (300, 300)) == pytest.approx(190, abs=0.5)
+    assert common_shingles(500, 0.0, 0.5, (300, 900)) == 300
+    assert common_shingles(0, 0.0, 0.0, (0, 0)) == 0
+
+
+def cost(one: Side, other: Side) -> float:
+    alignment = align(one, other)
+    between = steps(alignment)
+    return edit_distance(alignment, between, stretches(alignment, between, 8), 8, equal=False).value
+
+
+def test_a_short_stretch_that_costs_more_moves_than_it_saves_is_left_out() -> None:
+    one, other = side([1], [100], 1000), side([1], [800], 1000)
+    # Unrelated texts of 1,000 bytes differ by 770; moving them by 700 twice would cost more.
+    assert cost(one, other) == pytest.approx(770, rel=0.01)
+    assert cost(one, side([1], [100], 1000)) < 770
+
+
+def test_many_stretches_are_chained_whatever_their_number() -> None:
+    symbols = list(range(300))
+    one = side(symbols, [40 * place for place in symbols], 12_000)
+    other = side(symbols, [40 * place + place // 3 for place in symbols], 12_100)
+    assert cost(one, other) == pytest.approx(100, abs=1)
