@@ -556,7 +556,7 @@ local function create(m, state_name, epoch, args, first)
 end
 
 local function facts(m)
-  return redis.call('HMGET', m, 'epoch', 'format', 'chunks_x', 'chunks_l', 'chunks_b', 'chunks_a', 'chunks_i')
+  return redis.call('HMGET', m, 'epoch', 'format', 'parts', 'chunks_x', 'chunks_l', 'chunks_b', 'chunks_a', 'chunks_i')
 end
 
 -- '1' to create what is missing, a new epoch, name and count of chunks by kind → epoch, format, chunk counts | nothing
@@ -575,9 +575,12 @@ local function rebuild(keys, args)
   local got = redis.call('HMGET', m, 'state', 'lease', 'lease_until', 'seq', 'epoch')
   local now = tonumber(args[3]) or clock()
   local is_ours = got[1] == 'rebuilding' and got[2] == lease
-  if step == 'finish' and is_ours then
+  if step ~= 'begin' then
+    if got[1] == 'ready' then return {'OK'} end
+    if not is_ours then return {'HELD'} end
+  end
+  if step == 'finish' then
     redis.call('HSET', m, 'rebuilt', got[4], 'state', 'ready')
-    redis.call('HDEL', m, 'lease', 'lease_until')
     return {'OK'}
   end
   if step == 'begin' then
@@ -587,8 +590,6 @@ local function rebuild(keys, args)
       for _, letter in ipairs({'m', 'g', 's', 'h'}) do redis.call('DEL', string.sub(m, 1, -2) .. letter) end
       create(m, 'rebuilding', args[5], args, 6)
     end
-  elseif not is_ours then
-    return {'HELD'}
   end
   redis.call('HSET', m, 'lease', lease, 'lease_until', decimal(now + tonumber(args[2])))
   return step == 'begin' and facts(m) or {'OK'}

@@ -1,14 +1,14 @@
 """Calls of the index functions on the server, its errors told in our words."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
 from typing import Any
 
-from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import (
@@ -27,7 +27,10 @@ from redis.exceptions import (
 )
 
 from streams.index import IndexUnavailableError
+from workers.redis_address import Connection
 from workers.settings import SettingsError
+
+Client = Redis | RedisCluster
 
 _REFUSED = (AuthenticationError, AuthorizationError, NoPermissionError)
 _READ_ONLY = (ReadOnlyError, OutOfMemoryError)
@@ -60,24 +63,66 @@ def library() -> tuple[str, str]:
     return suffix, source.replace("@@", suffix)
 
 
-def connect(url: str, ca_path: str | None = None) -> Redis:
+def connect(connection: Connection) -> Client:
     """A client without hidden retries; its connections are opened when needed."""
-    secure = {"ssl_ca_certs": ca_path} if ca_path is not None and url.startswith("rediss://") else {}
-    pool = BlockingConnectionPool.from_url(
-        url,
-        protocol=2,
-        retry=Retry(NoBackoff(), 0),
-        socket_connect_timeout=1,
-        socket_timeout=5,
-        health_check_interval=0,
-        max_connections=4,
-        timeout=2,
-        **secure,
-    )
-    return Redis.from_pool(pool)
+    options: dict[str, Any] = {
+        "protocol": 2,
+        "retry": Retry(NoBackoff(), 0),
+        "socket_connect_timeout": 1,
+        "socket_timeout": 5,
+        "health_check_interval": 0,
+        "max_connections": 4,
+    }
+    if connection.ca_path is not None and connection.url.startswith("rediss://"):
+        options["ssl_ca_certs"] = connection.ca_path
+    if connection.cluster:
+        return RedisCluster.from_url(connection.url, **options)
+    return Redis.from_pool(BlockingConnectionPool.from_url(connection.url, timeout=2, **options))
 
 
-async def call(client: Redis, name: str, key: bytes, *arguments: bytes | str | int) -> list[Any]:
+@asynccontextmanager
+async def connected(connection: Connection) -> AsyncIterator[Client]:
+    """A client that is closed at the end.
+
+    Raises:
+        IndexUnavailableError: An outage.
+        SettingsError: The server refuses our name, password or rights.
+    """
+    client = connect(connection)
+    try:
+        with errors_mapped():
+            yield client
+    finally:
+        await client.aclose()
+
+
+async def server_facts(client: Client) -> list[dict[str, Any]]:
+    """What each server that holds data says of itself."""
+    if isinstance(client, Redis):
+        return [await client.info()]
+    await client.initialize()
+    return [await client.info(target_nodes=node) for node in client.get_primaries()]
+
+
+async def ask(client: Client, command: str, key: bytes, *arguments: bytes | str | int) -> Any:  # noqa: ANN401 - as redis
+    """The reply of one plain command about one key; Any: its form is the command's own matter.
+
+    Raises:
+        IndexUnavailableError: An outage.
+    """
+    with errors_mapped():
+        return await client.execute_command(command, key, *arguments)
+
+
+async def memory_of(client: Client, key: bytes) -> int | None:
+    """Bytes that a key takes, 0 without one; None if our user may not ask."""
+    try:
+        return await client.memory_usage(key, samples=0) or 0
+    except NoPermissionError:
+        return None
+
+
+async def call(client: Client, name: str, key: bytes, *arguments: bytes | str | int) -> list[Any]:
     """The reply of an index function, which is loaded when the server does not have it.
 
     Any: what is in a reply is its function's own matter.
@@ -117,16 +162,25 @@ def errors_mapped() -> Iterator[None]:
         raise
 
 
-async def _fcall(client: Redis, name: str, key: bytes, arguments: tuple[bytes | str | int, ...]) -> list[Any]:
+async def _fcall(client: Client, name: str, key: bytes, arguments: tuple[bytes | str | int, ...]) -> list[Any]:
     # Functions that only read answer while writes are refused, and on replicas.
     command = "FCALL_RO" if "_look_up_" in name or "_state_" in name else "FCALL"
-    reply: list[Any] = await client.execute_command(command, name, 1, key, *arguments)  # type: ignore[no-untyped-call]  # of redis
+    # Left to itself, the client of a cluster asks a server which of the arguments are keys.
+    target: dict[str, Any] = {}
+    if isinstance(client, RedisCluster):
+        target["target_nodes"] = (await client.initialize()).get_node_from_key(key.decode())
+    reply: list[Any] = await client.execute_command(command, name, 1, key, *arguments, **target)
     return reply
 
 
-async def _load(client: Redis, source: str) -> None:
-    try:
-        await client.execute_command("FUNCTION LOAD", source)  # type: ignore[no-untyped-call]  # of redis
-    except ResponseError as error:
-        if "already exists" not in str(error):
-            raise
+async def _load(client: Client, source: str) -> None:
+    if isinstance(client, Redis):
+        targets: list[dict[str, Any]] = [{}]
+    else:
+        targets = [{"target_nodes": node} for node in client.get_primaries()]
+    for target in targets:
+        try:
+            await client.execute_command("FUNCTION LOAD", source, **target)
+        except ResponseError as error:
+            if "already exists" not in str(error):
+                raise

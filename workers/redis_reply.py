@@ -1,7 +1,7 @@
 """Bytes that the index functions on the server take and give."""
 
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -10,6 +10,7 @@ import numpy as np
 from schemas.signature import Signature
 from streams.index import Admission, Admitted, Candidate, Position, Report, Status
 from streams.scheme import Keys
+from workers.redis_address import Layout
 from workers.redis_record import pack_signature, unpack_signature
 
 # Registry chunk, hash, flags, partition, offset (6), previous + 1 (6), observed (6), version, bands, anchors, digest,
@@ -39,23 +40,6 @@ _RELATIONS = ("exact_duplicate", "near_duplicate", "containment", "version", "re
 
 
 @dataclass(frozen=True)
-class Layout:
-    """How keys are spread over the store.
-
-    Attributes:
-        epoch: Names this filling of the index; salts the hashes of document keys.
-        digests, lineages, bands, anchors, registry: Counts of chunks.
-    """
-
-    epoch: bytes
-    digests: int
-    lineages: int
-    bands: int
-    anchors: int
-    registry: int
-
-
-@dataclass(frozen=True)
 class Kept:
     """What an answer needs of a state."""
 
@@ -79,16 +63,16 @@ def pack_keys(keys: Keys, layout: Layout) -> bytes:
     return packed
 
 
-def pack_cover(position: Position, layout: Layout) -> bytes:
-    """The argument that moves a checkpoint where no document stands."""
-    no_document = Admission("", None, Keys(b"", None, (), ()), position)
-    return _pack(no_document, layout, _IS_COVER)
+def pack_items(items: Sequence[Admission | Position], layout: Layout) -> list[bytes]:
+    """One argument for each; a position alone is one that moves the checkpoint where no document stands."""
+    packed = iter(pack_admissions([item for item in items if isinstance(item, Admission)], layout))
+    return [next(packed) if isinstance(item, Admission) else _pack_cover(item, layout) for item in items]
 
 
 def pack_report(pair: Report) -> bytes:
     """Both numbers, a code of the relation, the event id."""
     code = _RELATIONS.index(pair.relation) + 1 if pair.relation in _RELATIONS else 0
-    return _number(pair.newer) + _number(pair.older) + bytes((code,)) + bytes.fromhex(pair.event_id)
+    return number_bytes(pair.newer) + number_bytes(pair.older) + bytes((code,)) + bytes.fromhex(pair.event_id)
 
 
 def unpack_records(records: Iterable[bytes], scheme: str) -> dict[int, Kept]:
@@ -97,18 +81,23 @@ def unpack_records(records: Iterable[bytes], scheme: str) -> dict[int, Kept]:
     for record in records:
         _, _, _, observed, version, _, anchors, _ = RECORD.unpack_from(record, _NUMBER_BYTES)
         rest = record[_NUMBER_BYTES + RECORD.size :]
-        signature = unpack_signature(rest, scheme, version, _integer(observed) - _SHIFT_MS)
+        signature = unpack_signature(rest, scheme, version, time_of(observed))
         states[_integer(record[:_NUMBER_BYTES])] = Kept(signature, anchors)
     return states
 
 
-def unpack_answers(batch: Sequence[Admission], answers: Sequence[bytes], records: Mapping[int, Kept]) -> list[Admitted]:
-    """Answers to the first admissions of the batch, which lends the states that it brought itself."""
+def unpack_answers(
+    items: Sequence[Admission | Position], answers: Sequence[bytes], records: Mapping[int, Kept]
+) -> list[Admitted]:
+    """Answers to the first admissions of the items, which lend the states that they brought themselves."""
     states = dict(records)
-    for admission, answer in zip(batch, answers, strict=False):
-        if answer[:1] in b"nu" and admission.signature is not None:
-            states[_integer(answer[1:_STATUS_BYTES])] = Kept(admission.signature, len(admission.keys.anchors))
-    return [unpack_answer(answer, states.__getitem__) for answer in answers]
+    told: list[bytes] = []
+    for item, answer in zip(items, answers, strict=False):
+        if isinstance(item, Admission):
+            told.append(answer)
+            if answer[:1] in b"nu" and item.signature is not None:
+                states[_integer(answer[1:_STATUS_BYTES])] = Kept(item.signature, len(item.keys.anchors))
+    return [unpack_answer(answer, states.__getitem__) for answer in told]
 
 
 def unpack_answer(answer: bytes, kept: Callable[[int], Kept]) -> Admitted:
@@ -129,6 +118,10 @@ def _candidate(kept: Callable[[int], Kept], packed: bytes, bands: int, anchors: 
     state = kept(number)
     found_by = (bool(flags & _BY_DIGEST), bool(flags & _BY_LINEAGE), bool(flags & _IN_FULL))
     return Candidate(number, state.signature, bands, anchors, state.anchor_count, *found_by)
+
+
+def _pack_cover(position: Position, layout: Layout) -> bytes:
+    return _pack(Admission("", None, Keys(b"", None, (), ()), position), layout, _IS_COVER)
 
 
 def hash_of(document_key: str, layout: Layout) -> tuple[bytes, bytes]:
@@ -190,8 +183,31 @@ def _time(ms: int) -> bytes:
     return min(max(ms + _SHIFT_MS, 0), _LAST_MS).to_bytes(6, "big")
 
 
-def _number(number: int) -> bytes:
+def number_bytes(number: int) -> bytes:
+    """A number as the server packs it."""
     return number.to_bytes(_NUMBER_BYTES, "big")
+
+
+def numbers_of(packed: bytes) -> list[int]:
+    """The numbers of a bucket or of the registry; one alone is written in digits."""
+    if packed[:1] >= b"0":
+        return [int(packed)]
+    return [_integer(packed[start : start + _NUMBER_BYTES]) for start in range(0, len(packed), _NUMBER_BYTES)]
+
+
+def time_of(packed: bytes) -> int:
+    """Milliseconds since 1970, of the head of a record."""
+    return _integer(packed) - _SHIFT_MS
+
+
+def bucket_places(keys: Keys, layout: Layout) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """Letter of the kind, chunk with field, key of each bucket."""
+    yield b"x", _spread(keys.digest, layout.digests), keys.digest
+    if keys.lineage is not None:
+        yield b"l", _spread(keys.lineage, layout.lineages), keys.lineage
+    for letter, count, several in ((b"b", layout.bands, keys.bands), (b"a", layout.anchors, keys.anchors)):
+        for key in several:
+            yield letter, _spread(key, count)[:_FIELD_END], key
 
 
 def _integer(packed: bytes) -> int:

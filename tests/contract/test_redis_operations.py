@@ -1,0 +1,339 @@
+"""What operators do with an index on a server: rebuild, look into it, switch schemes, spread it over parts."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from hashlib import blake2b
+from random import Random
+
+import pytest
+from redis.asyncio import Redis
+
+from schemas.document import document_key
+from streams.index import (
+    Admission,
+    IndexBehindError,
+    IndexLimits,
+    IndexLostError,
+    IndexState,
+    Report,
+    Status,
+)
+from streams.memory_index import MemoryIndex
+from tests.contract.index_documents import START_MS, admission, at_offset, ids, in_order, pairs, removal, traffic
+from workers.redis_index import IndexAddress, RedisIndex
+from workers.redis_inspect import inspect_document
+from workers.redis_rebuild import IndexRebuild, RebuildRefusedError
+from workers.redis_schemes import SchemeFacts, schemes, switch_scheme
+from workers.redis_split import part_of
+from workers.redis_stats import index_facts
+from workers.settings import SettingsError
+
+EVENT = "cd" * 16
+
+
+@pytest.fixture
+async def client(address: IndexAddress) -> AsyncIterator[Redis]:
+    connected = Redis.from_url(address.url)
+    yield connected
+    await connected.aclose()
+
+
+async def lose(client: Redis, address: IndexAddress) -> None:
+    for key in await client.keys(f"{{{address.namespace}*"):
+        await client.delete(key)
+
+
+async def test_a_lost_index_is_rebuilt_and_answers_as_before(address: IndexAddress, client: Redis) -> None:
+    index = await RedisIndex.open(address, may_create=True)
+    batch = in_order([one for one in traffic(Random(1), 200, 40) if one.signature is not None])
+    before = await index.admit(batch, START_MS)
+    await lose(client, address)
+    rebuild = await IndexRebuild.begin(address)
+    assert await rebuild.index.admit(batch, START_MS) == before
+    await rebuild.finish()
+    assert await rebuild.index.state() is IndexState.READY
+    assert await index.state() is IndexState.LOST
+    again = await RedisIndex.open(address, may_create=False)
+    assert await again.look_up(batch[0].keys, 9, START_MS) == await rebuild.index.look_up(batch[0].keys, 9, START_MS)
+    for each in (index, again, rebuild):
+        await each.close()
+
+
+async def test_while_an_index_is_rebuilt_nobody_else_uses_it(address: IndexAddress) -> None:
+    rebuild = await IndexRebuild.begin(address)
+    worker = await RedisIndex.open(address, may_create=False)
+    assert await worker.state() is IndexState.REBUILDING
+    with pytest.raises(IndexLostError, match="rebuilding"):
+        await worker.admit([admission("a")])
+    with pytest.raises(IndexLostError, match="rebuilding"):
+        await worker.look_up(admission("a").keys, 5)
+    await rebuild.finish()
+    await rebuild.finish()
+    assert (await worker.admit([admission("a")]))[0].status is Status.NEW
+    await worker.close()
+    await rebuild.close()
+
+
+async def test_a_rebuild_resumes_from_its_checkpoints(address: IndexAddress) -> None:
+    batch = in_order([admission(str(one), bands=[one // 2]) for one in range(40)])
+    first = await IndexRebuild.begin(address, lease_seconds=0.05)
+    await first.index.admit(batch[:25], START_MS)
+    await asyncio.sleep(0.1)
+    second = await IndexRebuild.begin(address)
+    assert await second.index.checkpoints() == {0: 24}
+    with pytest.raises(IndexLostError):
+        await first.index.admit(batch[25:], START_MS)
+    with pytest.raises(RebuildRefusedError):
+        await first.renew()
+    with pytest.raises(RebuildRefusedError):
+        await first.finish()
+    answers = await second.index.admit(batch[25:], START_MS)
+    assert ids(answers[0].candidates) == ["24"]
+    await second.finish()
+    await first.close()
+    await second.close()
+
+
+async def test_two_rebuilds_exclude_each_other_as_long_as_one_renews(address: IndexAddress) -> None:
+    first = await IndexRebuild.begin(address, lease_seconds=0.4)
+    for _ in range(3):
+        await asyncio.sleep(0.2)
+        await first.renew()
+    with pytest.raises(RebuildRefusedError, match="under way"):
+        await IndexRebuild.begin(address)
+    await first.close()
+
+
+async def test_an_index_that_holds_documents_is_not_rebuilt(address: IndexAddress, client: Redis) -> None:
+    index = await RedisIndex.open(address, may_create=True)
+    empty = await IndexRebuild.begin(address)
+    await empty.finish()
+    assert await index.state() is IndexState.LOST
+    await empty.index.admit([admission("a")])
+    with pytest.raises(RebuildRefusedError, match="holds documents"):
+        await IndexRebuild.begin(address)
+    await index.close()
+    await empty.close()
+
+
+async def test_removals_of_rebuilt_documents_are_not_complete(address: IndexAddress) -> None:
+    rebuild = await IndexRebuild.begin(address)
+    await rebuild.index.admit([admission("a"), admission("b")], START_MS)
+    await rebuild.finish()
+    index = rebuild.index
+    await index.admit([admission("c")], START_MS)
+    old, new = await index.admit([removal("a"), removal("c")], START_MS)
+    assert (old.found, old.complete, new.found, new.complete) == (True, False, True, True)
+    await rebuild.close()
+
+
+async def test_a_rebuild_takes_the_time_of_records(address: IndexAddress) -> None:
+    place = replace(address, limits=IndexLimits(retention_seconds=256, documents=6_400))
+    rebuild = await IndexRebuild.begin(place)
+    await rebuild.index.admit([admission("old", bands=[1])], START_MS)
+    (answer,) = await rebuild.index.admit([admission("new", bands=[1])], START_MS + 300_000)
+    assert answer.candidates == ()
+    await rebuild.close()
+
+
+async def test_a_document_is_shown_with_its_states(redis_index: RedisIndex) -> None:
+    batch = in_order([admission("a", bands=[1], text=f"v{at}", at=at) for at in (10, 40, 30, 20)])
+    answers = await redis_index.admit(batch, START_MS)
+    (other,) = await redis_index.admit([at_offset(admission("b", bands=[1]), 4)], START_MS)
+    await redis_index.report([Report(other.number, answers[1].number, "near_duplicate", EVENT)])
+    shown = await inspect_document(redis_index, "default/a")
+    assert shown is not None
+    assert [each.observed_at_ms - START_MS for each in shown.states] == [40, 30, 20, 10]
+    assert [each.position for each in shown.states] == [(0, 1), (0, 2), (0, 3), (0, 0)]
+    assert [each.superseded_by for each in shown.states] == [0, 3, 4, 2]
+    assert [each.reports for each in shown.states] == [1, 0, 0, 0]
+    assert all(each.record_bytes > 50 and not each.spared for each in shown.states)
+    assert shown.states[0].version == batch[1].signature.version  # type: ignore[union-attr]
+    assert shown.buckets == ()
+    assert await inspect_document(redis_index, "default/nobody") is None
+
+
+async def test_a_document_is_shown_with_its_buckets(redis_index: RedisIndex) -> None:
+    await redis_index.admit([admission(str(one), bands=["hot"], anchors=["hot"], lineage="l") for one in range(60)])
+    one = admission("x", bands=["hot", "cold"], anchors=["hot"], lineage="l")
+    await redis_index.admit([one])
+    shown = await inspect_document(redis_index, "default/x", one.keys)
+    assert shown is not None
+    assert [(each.kind, each.entries, each.cap, each.overflows) for each in shown.buckets] == [
+        ("digest", 1, 12, 0),
+        ("lineage", 8, 8, 53),
+        ("band", 12, 12, 49),
+        ("band", 1, 12, 0),
+        ("anchor", 50, 50, 11),
+    ]
+
+
+async def test_facts_tell_how_full_an_index_is(address: IndexAddress) -> None:
+    limits = replace(address.limits, documents=320)
+    redis_index = await RedisIndex.open(replace(address, limits=limits), may_create=True)
+    batch = in_order([admission(str(one), bands=["hot", one], anchors=[one, "warm"]) for one in range(200)])
+    await redis_index.admit(batch)
+    await redis_index.admit([at_offset(removal("7"), 200)])
+    (facts,) = await index_facts(redis_index)
+    assert (facts.documents, facts.numbers, facts.floor, facts.rebuilt, facts.kept) == (199, 200, 1, 0, 0)
+    assert (facts.state, facts.checkpoints) == (IndexState.READY, {0: 200})
+    assert {each.kind: round(each.mean * each.chunks) for each in facts.chunks}["band"] in range(195, 208)
+    assert facts.overflows == 188 + 150
+    assert [(each.kind, each.overflows) for each in facts.hottest] == [("band", 188), ("anchor", 150)]
+    assert facts.memory_bytes is not None
+    used = {name for name, size in facts.memory_bytes.items() if size}
+    assert used == {"digests", "bands", "anchors", "spills", "registry", "records", "outbox", "removals", "rest"}
+    await redis_index.close()
+
+
+async def test_facts_are_told_without_the_right_to_ask_for_memory(redis_index: RedisIndex, client: Redis) -> None:
+    name = f"test-{redis_index.address.namespace}"
+    await client.execute_command("ACL", "SETUSER", name, "on", ">pw", "~*", "+@all", "-memory|usage")
+    url = redis_index.address.url.replace("//", f"//{name}:pw@")
+    index = await RedisIndex.open(replace(redis_index.address, url=url), may_create=False)
+    await index.admit([admission("a")])
+    (facts,) = await index_facts(index)
+    assert (facts.documents, facts.memory_bytes) == (1, None)
+    await index.close()
+    await client.execute_command("ACL", "DELUSER", name)
+
+
+async def test_the_hottest_buckets_are_counted_apart_as_long_as_there_is_room(
+    redis_index: RedisIndex, client: Redis
+) -> None:
+    key = redis_index.address.key[:-1] + b"h"
+    await client.hset(key, mapping={str(one): 1 for one in range(4_095)})
+    for hot in ("first", "second", "third"):
+        await redis_index.admit([admission(f"{hot} {one}", bands=[hot]) for one in range(14)])
+    counts = await client.hgetall(key)
+    assert len(counts) == 4_097
+    assert counts[b"*"] == b"4"
+
+
+async def test_schemes_are_switched_and_switched_back(address: IndexAddress) -> None:
+    active = await RedisIndex.open(address, may_create=True)
+    other = replace(address, scheme="test-2", key_fingerprint="0badcafe")
+    with pytest.raises(SettingsError, match=r"test-1.*test-2"):
+        await RedisIndex.open(other, may_create=True)
+    beside = await RedisIndex.open(replace(other, beside=True), may_create=True)
+    await active.admit([admission("a", bands=[1])])
+    assert (await beside.admit([admission("b", bands=[1])]))[0].candidates == ()
+    assert states(await schemes(address)) == {"test-1": "active", "test-2": "building"}
+    with pytest.raises(SettingsError, match="building"):
+        await RedisIndex.open(other, may_create=False)
+    assert states(await switch_scheme(other)) == {"test-1": "retired", "test-2": "active"}
+    with pytest.raises(SettingsError, match="retired"):
+        await RedisIndex.open(address, may_create=False)
+    assert states(await switch_scheme(address)) == {"test-1": "active", "test-2": "retired"}
+    assert states(await switch_scheme(address)) == {"test-1": "active", "test-2": "retired"}
+    with pytest.raises(SettingsError, match=r"not test-9"):
+        await switch_scheme(replace(address, scheme="test-9"))
+    await active.close()
+    await beside.close()
+
+
+def states(facts: tuple[SchemeFacts, ...]) -> dict[str, str]:
+    return {each.name: each.state for each in facts}
+
+
+async def test_of_two_that_switch_at_once_each_leaves_one_active(address: IndexAddress) -> None:
+    both = [address, replace(address, scheme="test-2", beside=True)]
+    opened = [await RedisIndex.open(each, may_create=True) for each in both]
+    for _ in range(10):
+        await asyncio.gather(*(switch_scheme(each) for each in both), return_exceptions=True)
+        assert sorted(states(await schemes(address)).values()) == ["active", "retired"]
+    for each in opened:
+        await each.close()
+
+
+def spread(batch: list[Admission], collections: int) -> list[Admission]:
+    """The batch with each document in one of so many collections, its keys salted with it."""
+    return [_moved(one, f"c{sum(one.document_key.encode()) % collections}") for one in batch]
+
+
+def _moved(one: Admission, collection: str) -> Admission:
+    name = document_key(collection, one.document_key.partition("/")[2])
+
+    def salted(key: bytes) -> bytes:
+        return blake2b(key, digest_size=8, key=collection.encode()).digest()
+
+    keys = replace(
+        one.keys,
+        digest=salted(one.keys.digest),
+        lineage=one.keys.lineage and salted(one.keys.lineage),
+        bands=tuple(map(salted, one.keys.bands)),
+        anchors=tuple(map(salted, one.keys.anchors)),
+    )
+    return replace(one, document_key=name, keys=keys)
+
+
+async def test_collections_spread_over_parts_answer_as_one_index(address: IndexAddress) -> None:
+    index = await RedisIndex.open(replace(address, parts=3), may_create=True)
+    memory = MemoryIndex(address.limits)
+    batch = spread(traffic(Random(4), 400, 60), 7)
+    assert {part_of(one.document_key, 3) for one in batch} == {0, 1, 2}
+    for start in range(0, 400, 23):
+        part = batch[start : start + 23]
+        ours, theirs = await index.admit(part, START_MS), await memory.admit(part, START_MS)
+        assert [each.status for each in ours] == [each.status for each in theirs]
+        assert [pairs([one], [each]) for one, each in zip(part, ours, strict=True)] == [
+            pairs([one], [each]) for one, each in zip(part, theirs, strict=True)
+        ]
+        found = [
+            [Report(each.number, other.number, "overlap", EVENT) for each in answers for other in each.candidates]
+            for answers in (ours, theirs)
+        ]
+        assert await index.report(found[0]) == await memory.report(found[1])
+        numbers = [each.number for each in ours if each.status is Status.NEW]
+        assert len(set(numbers)) == len(numbers)
+        again = await index.admit(part, START_MS)
+        assert {each.status for each in again} <= {Status.REPLAYED, Status.STALE, Status.REMOVED}
+    seen = [ids(await each.look_up(batch[1].keys, 9, START_MS)) for each in (index, memory)]
+    assert seen[0] == seen[1]
+    assert await index.checkpoints() == {0: 399}
+    assert await index.state() is IndexState.READY
+    facts = await index_facts(index)
+    assert sum(each.documents for each in facts) == len(memory._states.registry)
+    await index.close()
+
+
+async def test_a_part_that_fell_behind_is_told(address: IndexAddress, client: Redis) -> None:
+    place = replace(address, parts=3)
+    index = await RedisIndex.open(place, may_create=True)
+    batch = spread(in_order([admission(str(one)) for one in range(30)]), 7)
+    await index.admit(batch[:10])
+    await client.hset(place.key_of(1), "o0", "4")
+    with pytest.raises(IndexBehindError) as caught:
+        await index.admit(batch[10:20])
+    assert (caught.value.partition, caught.value.checkpoint) == (0, 4)
+    await index.admit(batch[5:20])
+    assert await index.checkpoints() == {0: 19}
+    with pytest.raises(IndexBehindError):
+        await index.admit([batch[20], batch[22]])
+    await index.close()
+
+
+async def test_another_number_of_parts_is_refused(address: IndexAddress) -> None:
+    index = await RedisIndex.open(replace(address, parts=3), may_create=True)
+    await index.close()
+    with pytest.raises(SettingsError, match="3 parts, not 2"):
+        await RedisIndex.open(replace(address, parts=2), may_create=False)
+
+
+async def test_a_rebuild_of_several_parts_is_taken_up_amid_its_end(address: IndexAddress) -> None:
+    place = replace(address, parts=2)
+    batch = spread(in_order([admission(str(one)) for one in range(30)]), 7)
+    rebuild = await IndexRebuild.begin(place, lease_seconds=0.01)
+    await rebuild.index.admit(batch, START_MS)
+    whole = rebuild.index.parts
+    rebuild.index.parts = whole[:1]
+    await rebuild.finish()
+    assert await (await RedisIndex.open(place, may_create=False)).state() is IndexState.REBUILDING
+    await asyncio.sleep(0.05)
+    again = await IndexRebuild.begin(place)
+    assert await again.index.checkpoints() == {0: 29}
+    await again.finish()
+    assert await again.index.state() is IndexState.READY
+    await rebuild.close()
+    await again.close()

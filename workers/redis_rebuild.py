@@ -1,0 +1,103 @@
+"""The right to fill a lost index anew from the signatures topic."""
+
+import os
+from typing import Self
+
+from workers.redis_address import IndexAddress, Layout
+from workers.redis_calls import Client, call, connect, errors_mapped
+from workers.redis_index import RedisIndex
+from workers.redis_start import check, chunk_counts, layout_of
+
+LEASE_SECONDS = 30
+
+
+class RebuildRefusedError(Exception):
+    """The index holds documents, or another rebuild is under way."""
+
+
+class IndexRebuild:
+    """An index under rebuilding, which nobody else can write or read until `finish`.
+
+    A rebuild that was cut off is taken up by the next `begin`, from `index.checkpoints()` on. Whoever holds it calls
+    `renew` within each lease; once another one has taken it, every call is refused. Reports are lost with an index,
+    so removals of documents that a rebuild admitted are answered as not complete.
+
+    Attributes:
+        index: Takes admissions; give each batch the time of its records, in order.
+    """
+
+    def __init__(self, index: RedisIndex, lease: bytes, lease_seconds: float) -> None:
+        """Takes an index whose parts know the lease."""
+        self.index = index
+        self._lease = lease
+        self._lease_ms = int(lease_seconds * 1000)
+
+    @classmethod
+    async def begin(cls, address: IndexAddress, lease_seconds: float = LEASE_SECONDS) -> Self:
+        """An empty index under a new epoch, or the one that a cut-off rebuild left.
+
+        Raises:
+            RebuildRefusedError: The index holds documents, or another rebuild holds the lease.
+            SettingsError: Server, rights, scheme or key do not fit.
+            IndexUnavailableError: The server does not answer.
+        """
+        client = connect(address.connection)
+        lease = os.urandom(8)
+        try:
+            with errors_mapped():
+                await check(client, address)
+                layouts = await _claim(client, address, lease, int(lease_seconds * 1000))
+        except BaseException:
+            await client.aclose()
+            raise
+        index = RedisIndex(client, address, layouts)
+        for part in index.parts:
+            part.lease = lease
+        return cls(index, lease, lease_seconds)
+
+    async def renew(self) -> None:
+        """Holds the index for another lease.
+
+        Raises:
+            RebuildRefusedError: Another rebuild has taken it.
+            IndexUnavailableError: The server does not answer; try again within the lease.
+        """
+        await self._step("renew")
+
+    async def finish(self) -> None:
+        """Makes the index ready for everybody.
+
+        Raises:
+            RebuildRefusedError: Another rebuild has taken it.
+            IndexUnavailableError: The server does not answer; try again.
+        """
+        await self._step("finish")
+        for part in self.index.parts:
+            part.lease = b""
+
+    async def close(self) -> None:
+        """Closes the connections; an index that is not finished can be taken up after the lease."""
+        await self.index.close()
+
+    async def _step(self, step: str) -> None:
+        for part in self.index.parts:
+            reply = await call(part.client, "rebuild", part.key, self._lease, self._lease_ms, "", step)
+            if reply[0] != b"OK":
+                raise RebuildRefusedError(f"another rebuild of {self.index.address.namespace} has taken the index")
+
+
+async def _claim(client: Client, address: IndexAddress, lease: bytes, lease_ms: int) -> list[Layout]:
+    counts = chunk_counts(address.limits, address.parts)
+    replies = [
+        await call(client, "rebuild", address.key_of(index), lease, lease_ms, "", "begin", os.urandom(8), *counts)
+        for index in range(address.parts)
+    ]
+    if any(reply[0] == b"HELD" for reply in replies):
+        raise RebuildRefusedError(f"another rebuild of {address.namespace} is under way")
+    # Parts are finished one after the other: some may be ready when a rebuild is taken up.
+    if all(reply[0] == b"FILLED" for reply in replies):
+        raise RebuildRefusedError(f"{address.namespace} holds documents: only a lost or empty index is rebuilt")
+    for index, reply in enumerate(replies):
+        if reply[0] == b"FILLED":
+            replies[index] = await call(client, "open", address.key_of(index), 0, b"")
+    return [layout_of(reply, address) for reply in replies]
