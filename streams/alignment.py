@@ -99,13 +99,10 @@ class Shared:
     of_shorter: NDArray[np.int64]
     of_longer: NDArray[np.int64]
 
-    @property
-    def most(self) -> int:
-        """No more symbols are common."""
-        return min(len(self.of_shorter), len(self.of_longer))
-
     def common(self) -> int:
         """Size of the intersection of both multisets of symbols, whatever their order."""
+        if not (self.of_shorter.size and self.of_longer.size):
+            return 0
         one = self.shorter.symbols[self.of_shorter].tolist()
         other = self.longer.symbols[self.of_longer].tolist()
         if set(one).isdisjoint(other):

@@ -9,12 +9,9 @@ from streams.alignment import Alignment, Shared, shared, steps, unaligned
 from streams.distance import edit_distance
 from streams.intervals import Share, common_shingles, containment_share, distance_band, resemblance_share
 from streams.minhash import resemblance
-from streams.pairing import Pair, characters, pair, same_lineage
+from streams.pairing import Pair, characters, pair
 from streams.passages import Passage, passages
 from streams.stretches import Layout, Stretches, layout, merged, stretches
-
-# With fewer common symbols no rule finds a relation, so that the alignment is not worth its time.
-_GATE_SYMBOLS = 4
 
 # Fewer symbols in another order are not worth an alignment of their own.
 _MOVED_SYMBOLS = 4
@@ -154,15 +151,12 @@ def estimate(a: Signature, b: Signature) -> Estimate:
     """
     both = pair(a, b)
     meeting = shared(both.shorter_side, both.longer_side)
-    always = both.is_equal or same_lineage(both.shorter, both.longer)
-    if meeting.most >= _GATE_SYMBOLS or always:
-        alignment = meeting.align()
-        left = meeting.without(alignment)
-        common = alignment.matches + left.common()
-        if common >= _GATE_SYMBOLS or always:
-            return _numbers(both, common, alignment, left)
-        return _numbers(both, common, unaligned(both.shorter_side, both.longer_side), left)
-    return _numbers(both, meeting.common(), unaligned(both.shorter_side, both.longer_side), meeting)
+    alignment = meeting.align()
+    left = meeting.without(alignment)
+    common = alignment.matches + left.common()
+    if not both.may_be_related(common):
+        alignment = unaligned(both.shorter_side, both.longer_side)
+    return _numbers(both, common, alignment, left)
 
 
 def _numbers(both: Pair, common: int, alignment: Alignment, left: Shared) -> Estimate:
@@ -171,7 +165,7 @@ def _numbers(both: Pair, common: int, alignment: Alignment, left: Shared) -> Est
     found = stretches(alignment, between, both.rate, both.grain)
     lie = layout(found, both.lead)
     listed, omitted = passages(alignment, between) if alignment.matches else ((), 0)
-    moved = _moved(both, common - alignment.matches, left)
+    moved = _moved(both, common - alignment.matches, left) if alignment.matches else None
     every = merged(found, moved.stretches) if moved else found
     distance = edit_distance(alignment, between, every, both.rate, equal=both.is_equal)
     low, high = (0.0, 0.0) if both.is_equal else distance_band(distance, longer.n_bytes)

@@ -14,6 +14,9 @@ _COMPACT_SYMBOL_BITS = 16
 _GAP_STEPS = 8
 _SHINGLE_WORDS = 5
 _SPACELESS_SHINGLE_BYTES = 12
+_GATE_SYMBOLS = 4
+_GATE_SHARE = 0.04
+_GATE_RATIO = 0.9  # among scattered noise few windows survive
 _SEEN_MAX = 128  # at most 10 MB
 
 
@@ -60,6 +63,15 @@ class Pair:
             return self.shorter.n_bytes / self.longer.n_bytes
         fewer, more = sorted((self.shorter.words, self.longer.words))
         return fewer / max(1, more)
+
+    def may_be_related(self, common: int) -> bool:
+        """Whether any rule can find a relation with so many common symbols; if not, nothing more is worth its time."""
+        if self.is_equal or same_lineage(self.shorter, self.longer):
+            return True
+        if common < _GATE_SYMBOLS:
+            return False
+        fewer = min(len(self.shorter_side.symbols), len(self.longer_side.symbols))
+        return common >= _GATE_SHARE * fewer or self.shorter.n_bytes >= _GATE_RATIO * self.longer.n_bytes
 
     def characters(self, distance: float) -> float:
         """A distance in characters: the difference of lengths is known, the rest is as wide as characters are here."""

@@ -106,9 +106,9 @@ def layout(common: Stretches, least: float) -> Layout:
     """
     lengths = common.lengths
     weights = lengths * (lengths >= least)
-    if not weights.any():
-        weights = lengths
     upto = weights.cumsum()
+    if upto.size and not upto[-1]:
+        weights, upto = lengths, lengths.cumsum()
     total = float(upto[-1]) if upto.size else 0.0
     if not total:
         return Layout(0.0, (0.0, 0.0), 0.0, None)
