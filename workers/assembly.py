@@ -8,6 +8,7 @@ from streams.matcher import Matcher
 from streams.relate import Thresholds
 from streams.scheme import Scheme, preset
 from streams.signer import Signer
+from workers.redis_address import IndexAddress
 from workers.settings import Settings, SettingsError
 
 
@@ -55,6 +56,12 @@ def signer(settings: Settings, key: HashKey) -> Signer:
 def limits(settings: Settings) -> IndexLimits:
     """The bounds of the index."""
     return IndexLimits(settings.bucket_cap, settings.candidates, settings.retention_seconds, settings.index_documents)
+
+
+def index_address(settings: Settings, key: HashKey) -> IndexAddress:
+    """Where the shared index stands, and whose it is."""
+    name = scheme(settings, key).name
+    return IndexAddress(settings.redis, settings.namespace, name, key.fingerprint, limits(settings))
 
 
 def bounds(settings: Settings) -> Bounds:

@@ -107,6 +107,11 @@ def _add_kafka(known: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     tail.add_argument("--until-end", action="store_true", help="stop at what is the end now")
     tail.add_argument("--json", action="store_true", help="events as JSON Lines")
     _add_timeout(tail, 10.0)
+    rebuild = _command(
+        known, "rebuild", commands.rebuild_index, "fill a lost index anew from the signatures; no events"
+    )
+    rebuild.add_argument("--quiet", action="store_true", help="no progress line")
+    _add_timeout(rebuild, 10.0)
     _add_timeout(_command(known, "doctor", commands.examine, "check Kafka, topics, Redis, scheme; say what to do"), 5.0)
 
 

@@ -17,6 +17,8 @@ from workers import compare as comparison
 from workers import demo as demonstration
 from workers import doctor, feed, kafka_topics
 from workers.embedded import Outcome, embedded
+from workers.rebuild import rebuild
+from workers.redis_rebuild import RebuildRefusedError
 from workers.run import run_worker
 from workers.settings import RELATIONS, Settings, table
 from workers.show import Progress, escaped, line
@@ -124,6 +126,17 @@ def tail(settings: Settings, options: argparse.Namespace) -> Exit:
                     print(encode_event(event).decode() if options.json else line(event), flush=True)
 
     asyncio.run(run())
+    return Exit.OK
+
+
+def rebuild_index(settings: Settings, options: argparse.Namespace) -> Exit:
+    """A lost index, filled anew from the signatures."""
+    try:
+        rebuilt = asyncio.run(rebuild(settings, options.timeout, quiet=options.quiet))
+    except RebuildRefusedError as error:
+        sys.stderr.write(f"nearstream: {error}\n")
+        return Exit.NO
+    print(f"admitted {rebuilt.admitted}, removed {rebuilt.removed}, skipped {rebuilt.skipped}")
     return Exit.OK
 
 

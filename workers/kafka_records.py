@@ -46,7 +46,7 @@ async def sender(settings: Settings, wait_seconds: float) -> AsyncIterator[SendA
         await client.stop()
 
 
-async def read_range(settings: Settings, topic: str, partition: int, start: int, end: int) -> AsyncIterator[Record]:
+async def read_range(settings: Settings, topic: str, partition: int, start: int, end: int) -> AsyncGenerator[Record]:
     """Records of one partition from offset `start` up to, but without, `end`; what is no longer held is left out."""
     place = TopicPartition(topic, partition)
     async with consumer(settings, 10.0) as client:

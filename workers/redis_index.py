@@ -27,7 +27,7 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import Self, TypeVar
 
-from streams.index import Admission, Admitted, Candidate, IndexState, Report
+from streams.index import Admission, Admitted, Candidate, IndexLostError, IndexState, Report
 from streams.scheme import Keys
 from workers.redis_address import IndexAddress, Layout
 from workers.redis_calls import Client, connect
@@ -90,11 +90,22 @@ class RedisIndex:
     async def admit(self, batch: Sequence[Admission], now_ms: int | None = None) -> Sequence[Admitted]:
         """Adds each document and answers its earlier neighbours; time is the server's unless given.
 
+        Once a lost index was rebuilt, the next call finds it.
+
         Raises:
             IndexUnavailableError: Wait, then send the same batch again.
             IndexBehindError: The index lost its newest writes.
             IndexLostError: The index was emptied.
         """
+        try:
+            return await self._admit(batch, now_ms)
+        except IndexLostError:
+            layouts = await start(self.client, self.address, may_create=False)
+            for part, layout in zip(self.parts, layouts, strict=True):
+                part.layout = layout
+        return await self._admit(batch, now_ms)
+
+    async def _admit(self, batch: Sequence[Admission], now_ms: int | None) -> Sequence[Admitted]:
         if len(self.parts) == 1:
             return await self.parts[0].admit(batch, now_ms)
         split = shares(batch, len(self.parts))

@@ -143,7 +143,8 @@ class Part:
         if reply[0] == b"GAP":
             raise IndexBehindError(reply[1], reply[2])
         if reply[0] != b"OK":
-            raise IndexLostError(f"{self.key.decode()}: the index is {reply[0].decode().lower()}")
+            state = reply[0].decode().lower()
+            raise IndexLostError(f"{self.key.decode()}: the index is {state}: run `nearstream rebuild`, or wait for it")
         return reply
 
     async def _reply(self, seconds: float, name: str, *arguments: bytes | str | int) -> list[Any]:

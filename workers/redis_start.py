@@ -107,5 +107,5 @@ async def _open(client: Client, address: IndexAddress, index: int, *, may_create
     counts = chunk_counts(address.limits, address.parts)
     facts = await call(client, "open", address.key_of(index), int(may_create), os.urandom(8), *counts)
     if not facts:
-        raise IndexLostError(f"{address.namespace} holds no index of {address.scheme}: run nearstream rebuild")
+        raise IndexLostError(f"{address.namespace} holds no index of {address.scheme}: run `nearstream rebuild`")
     return layout_of(facts, address)

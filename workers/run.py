@@ -15,7 +15,7 @@ from workers import assembly, kafka_offsets, kafka_records, kafka_topics
 from workers.app import create_app, serve
 from workers.letters import Letters
 from workers.matching import Matching, SignatureTopic
-from workers.redis_index import IndexAddress, RedisIndex
+from workers.redis_index import RedisIndex
 from workers.settings import Settings, SettingsError, table
 from workers.signing import Signing
 
@@ -58,13 +58,7 @@ async def open_index(settings: Settings, key: HashKey, wait_seconds: float) -> R
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_seconds
     may_create = not await kafka_offsets.ever_committed(settings, settings.topic_prefix + SIGNATURES.name, wait_seconds)
-    address = IndexAddress(
-        settings.redis,
-        settings.namespace,
-        assembly.scheme(settings, key).name,
-        key.fingerprint,
-        assembly.limits(settings),
-    )
+    address = assembly.index_address(settings, key)
     while True:
         try:
             index = await RedisIndex.open(address, may_create=may_create)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.dead_letter import Payload
+from streams.thresholds import Thresholds
 
 PREFIX = "NEARSTREAM_"
 PROFILES = ("development", "production", "mail")
@@ -39,9 +40,9 @@ class Settings:
     scheme: str = _setting("standard", "preset of the signatures: standard, compact or bands-only")
     bands: int = _setting(0, "bands of the sketch, 0: the preset's")
     rows: int = _setting(0, "sketch slots in each band, 0: the preset's")
-    mean_resemblance_min: float = _setting(0.71, "from here on a near-duplicate")
-    containment_min: float = _setting(0.75, "from here on contained")
-    order_free_min: float = _setting(0.12, "from here on related at all")
+    mean_resemblance_min: float = _setting(Thresholds.mean_resemblance_min, "from here on a near-duplicate")
+    containment_min: float = _setting(Thresholds.containment_min, "from here on contained")
+    order_free_min: float = _setting(Thresholds.order_free_min, "from here on related at all")
     relations: str = _setting(
         "exact_duplicate near_duplicate containment version rearranged", "relations that are sent, separated by spaces"
     )

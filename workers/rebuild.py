@@ -1,0 +1,154 @@
+"""A lost index filled anew from the `signatures` topic; no event is sent."""
+
+import asyncio
+import heapq
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass
+
+from schemas.codec import InvalidMessageError, decode_signature
+from schemas.record import Record
+from schemas.topics import SIGNATURES
+from streams.hashing import HashKey
+from streams.index import Admission, Position
+from streams.scheme import Keys, Scheme
+from workers import assembly, kafka_offsets, kafka_records
+from workers.redis_rebuild import LEASE_SECONDS, IndexRebuild
+from workers.settings import Settings
+from workers.show import Progress
+
+BATCH = 32
+_NO_KEYS = Keys(b"", None, (), ())
+
+
+@dataclass
+class Rebuilt:
+    """What became of the records: documents admitted, removals, records of other schemes or unreadable."""
+
+    admitted: int = 0
+    removed: int = 0
+    skipped: int = 0
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One rebuild under way."""
+
+    rebuild: IndexRebuild
+    scheme: Scheme
+    key: HashKey
+    rebuilt: Rebuilt
+    progress: Progress
+
+    async def admit(self, records: list[Record], previous: dict[int, int], now_ms: int) -> None:
+        """Admits a batch; `previous` is moved on to its last offsets."""
+        admissions = []
+        for record in records:
+            admission = self._admission(record, previous.get(record.partition, -1))
+            if admission is None:
+                self.rebuilt.skipped += 1
+                continue
+            admissions.append(admission)
+            previous[record.partition] = record.offset
+            self.rebuilt.removed += admission.signature is None
+            self.rebuilt.admitted += admission.signature is not None
+        await self.rebuild.index.admit(admissions, now_ms)
+        self.progress.step(len(records))
+
+    def _admission(self, record: Record, previous: int) -> Admission | None:
+        position = Position(record.partition, record.offset, previous)
+        try:
+            key = (record.key or b"").decode("utf-8")
+            if record.value is None:
+                return Admission(key, None, _NO_KEYS, position)
+            signature = decode_signature(record.value)
+            self.scheme.check(signature)
+        except (InvalidMessageError, UnicodeDecodeError):
+            return None
+        if signature.document_key != key or not signature.n_bytes:
+            return None
+        return Admission(key, self.scheme.kept(signature), self.scheme.keys(signature, self.key), position)
+
+
+async def rebuild(settings: Settings, wait_seconds: float, *, quiet: bool) -> Rebuilt:
+    """Admits what the group has matched, in order of time; takes up a rebuild that was cut off.
+
+    Raises:
+        RebuildRefusedError: The index holds documents, or another rebuild is under way.
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        IndexUnavailableError: Redis does not answer.
+        SettingsError: Topic, scheme or key do not fit.
+    """
+    key = assembly.hash_key(settings)
+    ends = await _matched(settings, wait_seconds)
+    begun = await IndexRebuild.begin(assembly.index_address(settings, key))
+    try:
+        previous = await begun.index.checkpoints()
+        starts = {partition: previous.get(partition, -1) + 1 for partition in ends}
+        total = sum(max(end - starts[partition], 0) for partition, end in ends.items())
+        run = _Run(begun, assembly.scheme(settings, key), key, Rebuilt(), Progress("rebuilt", total, quiet))
+        renewing = asyncio.create_task(_renew(begun))
+        try:
+            await _fill(run, settings, starts, ends, previous)
+        finally:
+            renewing.cancel()
+        await begun.finish()
+    finally:
+        await begun.close()
+    run.progress.end()
+    return run.rebuilt
+
+
+async def _fill(
+    run: _Run, settings: Settings, starts: dict[int, int], ends: dict[int, int], previous: dict[int, int]
+) -> None:
+    batch: list[Record] = []
+    now_ms = 0
+    async with aclosing(_by_time(settings, starts, ends)) as records:
+        async for record in records:
+            batch.append(record)
+            if len(batch) == BATCH:
+                now_ms = max(now_ms, batch[-1].timestamp_ms)
+                await run.admit(batch, previous, now_ms)
+                batch = []
+    if batch:
+        await run.admit(batch, previous, max(now_ms, batch[-1].timestamp_ms))
+
+
+async def _matched(settings: Settings, wait_seconds: float) -> dict[int, int]:
+    """Offset up to which each partition was matched; where none ever was, its end."""
+    topic = settings.topic_prefix + SIGNATURES.name
+    ends = await kafka_offsets.end_offsets(settings, topic, wait_seconds)
+    known = await kafka_offsets.committed(settings, topic, ends)
+    if all(offset < 0 for offset in known.values()):
+        return ends
+    return {partition: max(known.get(partition, -1), 0) for partition in ends}
+
+
+async def _by_time(settings: Settings, starts: dict[int, int], ends: dict[int, int]) -> AsyncGenerator[Record]:
+    """Records of all partitions, merged by their time; order within a partition holds."""
+    topic = settings.topic_prefix + SIGNATURES.name
+    async with AsyncExitStack() as stack:
+        heap: list[tuple[int, int, Record, AsyncIterator[Record]]] = []
+        for partition, start in starts.items():
+            if start < ends[partition]:
+                reading = kafka_records.read_range(settings, topic, partition, start, ends[partition])
+                await _push(heap, partition, await stack.enter_async_context(aclosing(reading)))
+        while heap:
+            _, partition, record, records = heapq.heappop(heap)
+            yield record
+            await _push(heap, partition, records)
+
+
+async def _push(
+    heap: list[tuple[int, int, Record, AsyncIterator[Record]]], partition: int, records: AsyncIterator[Record]
+) -> None:
+    record = await anext(records, None)
+    if record is not None:
+        heapq.heappush(heap, (record.timestamp_ms, partition, record, records))
+
+
+async def _renew(begun: IndexRebuild) -> None:
+    while True:
+        await asyncio.sleep(LEASE_SECONDS / 3)
+        await begun.renew()
