@@ -13,6 +13,16 @@ from streams.runs import starts_run
 PUBLIC_SECRET = b"nearstream public default key"
 
 
+def constant(value: int) -> NDArray[np.uint64]:
+    """An operand without dimensions: numpy would convert a Python number anew in each call, which takes longer."""
+    return np.array(value, dtype=np.uint64)
+
+
+_FMIX_SHIFT, _MIX_SHIFT = constant(33), constant(32)
+_FMIX_FIRST, _FMIX_SECOND = constant(0xFF51AFD7ED558CCD), constant(0xC4CEB9FE1A85EC53)
+_MIX_FACTOR = constant(0xD6E8FEB86659FD93)
+
+
 @dataclass(frozen=True, repr=False)
 class HashKey:
     """Everything derived from the secret; the secret itself is not kept.
@@ -100,7 +110,7 @@ class Rolling:
         sums = np.empty(values.size + 1, dtype=np.uint64)
         sums[0] = 0
         np.multiply(values, inverses[1 : values.size + 1], out=values)
-        np.cumsum(values, out=sums[1:])
+        np.add.accumulate(values, out=sums[1:])
         return sums
 
     def runs(
@@ -131,18 +141,19 @@ class Rolling:
 
 def fmix64(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The 64-bit finaliser of MurmurHash3 (Appleby 2011), in place: good in all bits."""
-    values ^= values >> 33
-    values *= 0xFF51AFD7ED558CCD
-    values ^= values >> 33
-    values *= 0xC4CEB9FE1A85EC53
-    values ^= values >> 33
+    shifted = values >> _FMIX_SHIFT
+    values ^= shifted
+    values *= _FMIX_FIRST
+    values ^= np.right_shift(values, _FMIX_SHIFT, out=shifted)
+    values *= _FMIX_SECOND
+    values ^= np.right_shift(values, _FMIX_SHIFT, out=shifted)
     return values
 
 
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """One multiply, in place: good in the top bits only, for hashes needed at every byte."""
-    values ^= values >> 32
-    values *= 0xD6E8FEB86659FD93
+    values ^= values >> _MIX_SHIFT
+    values *= _MIX_FACTOR
     return values
 
 
@@ -152,7 +163,8 @@ def distinct(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     Sorting in place by vector instructions is ten times as fast as numpy.unique.
     """
     values.sort()
-    return values[starts_run(values)]
+    starts = starts_run(values)
+    return values if np.count_nonzero(starts) == values.size else values[starts]
 
 
 def _power_tables(base: int, size: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:

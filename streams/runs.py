@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 def starts_run(values: NDArray[Any]) -> NDArray[np.bool_]:
     """For each value whether it differs from the one before it; the first always does."""
-    starts = np.ones(values.size, dtype=np.bool_)
+    starts = np.empty(values.size, dtype=np.bool_)
+    starts[:1] = True
     np.not_equal(values[1:], values[:-1], out=starts[1:])
     return starts
 
