@@ -4,11 +4,12 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from schemas.topics import SIGNATURES
 from streams.index import IndexLostError, IndexState, IndexUnavailableError
 from streams.signer import DEFAULT_IMPLEMENTATION
-from workers import assembly, kafka_topics
+from workers import assembly, kafka_offsets, kafka_topics
 from workers.kafka_tools import KafkaUnreachableError
-from workers.run import open_index
+from workers.redis_index import RedisIndex
 from workers.settings import Settings, SettingsError
 
 
@@ -66,18 +67,30 @@ async def _kafka(settings: Settings, wait_seconds: float) -> AsyncIterator[Check
 
 
 async def _index(settings: Settings, wait_seconds: float) -> Check:
+    key = assembly.hash_key(settings)
     try:
-        key = assembly.hash_key(settings)
-        index = await open_index(settings, key, wait_seconds)
-    except KafkaUnreachableError:
-        return Check(Grade.WARN, "index", "not looked at: whether it may be empty, only Kafka knows")
+        index = await RedisIndex.open(assembly.index_address(settings, key), may_create=False)
     except IndexUnavailableError as error:
         return Check(
             Grade.FAIL, "redis", f"{error}: start a server (in a checkout: `make stack`) or set NEARSTREAM_REDIS"
         )
-    except (SettingsError, IndexLostError) as error:
+    except IndexLostError as error:
+        return await _no_index(settings, wait_seconds, error)
+    except SettingsError as error:
         return Check(Grade.FAIL, "index", str(error))
     state = await index.state()
     await index.close()
     grade = Grade.OK if state is IndexState.READY else Grade.FAIL
     return Check(grade, "index", f"{state}, scheme {assembly.scheme(settings, key).name}")
+
+
+async def _no_index(settings: Settings, wait_seconds: float, error: IndexLostError) -> Check:
+    """An empty index is in order until the group has matched something."""
+    topic = settings.topic_prefix + SIGNATURES.name
+    try:
+        matched = await kafka_offsets.ever_committed(settings, topic, wait_seconds)
+    except KafkaUnreachableError:
+        return Check(Grade.WARN, "index", "empty; whether it may be, only Kafka knows")
+    if matched:
+        return Check(Grade.FAIL, "index", str(error))
+    return Check(Grade.OK, "index", f"{settings.namespace} is not there yet, the first worker makes it")

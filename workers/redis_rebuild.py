@@ -45,7 +45,7 @@ class IndexRebuild:
         lease = os.urandom(8)
         try:
             with errors_mapped():
-                await check(client, address)
+                await check(client, address, may_create=True)
                 layouts = await _claim(client, address, lease, int(lease_seconds * 1000))
         except BaseException:
             await client.aclose()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from streams.index import IndexLostError
 from workers.redis_address import IndexAddress
 from workers.redis_calls import Client, ask, call, connected
 from workers.settings import SettingsError
@@ -35,26 +36,31 @@ class _Claim(msgspec.Struct, frozen=True):
     created_ms: int
 
 
-async def claim_scheme(client: Client, address: IndexAddress) -> None:
+async def claim_scheme(client: Client, address: IndexAddress, *, may_create: bool) -> None:
     """Finds, or writes, that this namespace holds our scheme under our key.
 
     Raises:
         SettingsError: It holds another scheme or key, or ours is not active and may not stand beside.
+        IndexLostError: It holds none, and none may be created.
     """
     held = await _claims(client, address)
-    if address.scheme not in held and (not held or address.beside):
+    if not held and not may_create:
+        raise IndexLostError(f"{address.namespace} holds no index: run `nearstream rebuild`")
+    if may_create and address.scheme not in held and (not held or address.beside):
         state = BUILDING if any(claim.state == ACTIVE for _, claim in held.values()) else ACTIVE
         claim = _Claim(address.key_fingerprint, state, time.time_ns() // 1_000_000)
         # Of two that come at once one writes, both read what was written.
         await call(client, "claim", _name(address), address.scheme, b"", msgspec.json.encode(claim))
         held = await _claims(client, address)
     if address.scheme not in held:
-        others = ", ".join(sorted(held))
-        raise SettingsError(f"NEARSTREAM_SCHEME: {address.namespace} holds {others}, not {address.scheme}")
+        raise SettingsError(
+            f"{address.namespace} in Redis holds {', '.join(sorted(held))}, the settings make {address.scheme}:"
+            " restore NEARSTREAM_SCHEME, _BANDS, _ROWS, _HASH_KEY, or set NEARSTREAM_NAMESPACE to a new name"
+        )
     _, ours = held[address.scheme]
     if ours.key != address.key_fingerprint:
         wanted = address.key_fingerprint
-        raise SettingsError(f"NEARSTREAM_KEY: {address.namespace} was filled with key {ours.key}, not {wanted}")
+        raise SettingsError(f"NEARSTREAM_HASH_KEY: {address.namespace} was filled with key {ours.key}, not {wanted}")
     if ours.state != ACTIVE and not address.beside:
         raise SettingsError(f"NEARSTREAM_SCHEME: {address.scheme} is {ours.state} in {address.namespace}, not active")
 
