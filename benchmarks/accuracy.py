@@ -1,96 +1,217 @@
-"""Errors of estimated resemblance on pairs of texts whose resemblance is known."""
+"""How often signatures alone tell the relation of labelled pairs, and how far their numbers are off.
 
-import random
+    python -m benchmarks.accuracy --corpus DIR [--predictions OUT.jsonl] [--keys N]
+
+Prints one JSON object; exit code 2 when an input cannot be read. No network, no service, no lineage. Pairs share
+documents, so intervals over them are too narrow.
+"""
+
+import argparse
+import json
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from statistics import fmean, stdev
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import ours, peers
-from streams.minhash import resemblance
+from benchmarks.corpus import RELATED, CorpusError, Pair, Text, check, document, read_pairs, read_texts, share, words
+from benchmarks.scoring import Figures, Judged, accuracy_by, confusion, distances, grouped, origin, scores
+from schemas.codec import InvalidMessageError, encode_signature
+from schemas.signature import Signature
+from streams.estimate import estimate
+from streams.hashing import HashKey
+from streams.normalize import normalize
+from streams.relate import relate
+from streams.scheme import Scheme, preset
+from streams.signer import Signer
+from streams.thresholds import DEFAULT_THRESHOLDS
 
-SHINGLES = (20, 50, 200, 2_000)
-BANDS, ROWS = 25, 5
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_WORD_LETTERS = 7
-_SHINGLE_WORDS = 5
-
-
-@dataclass(frozen=True)
-class Sketcher:
-    """How a text becomes slots, and two sketches a resemblance."""
-
-    sketch: Callable[[str], Any]  # Any: of each engine's own kind
-    slots: Callable[[Any], NDArray[Any]]
-    resemblance: Callable[[Any, Any], float]
+_WINDOW = 16
+_ROUNDING = 5e-5  # a share of all slots has no exact decimal form
 
 
-@dataclass(frozen=True)
-class Accuracy:
-    """Mean absolute error of the estimate, by shingles of a text; share of pairs that meet in a band at 20 shingles."""
+def sign(texts: Iterable[Text], scheme: Scheme, key: HashKey) -> dict[str, Signature]:
+    """Signatures by id; texts whose normal form is empty or too large have none."""
+    signer, signed = Signer(scheme, key), {}
+    for text in texts:
+        try:
+            signature = signer.sign(document(text))
+        except InvalidMessageError:
+            continue
+        if signature.n_bytes:
+            signed[text.id] = signature
+    return signed
 
-    mean_error: dict[str, float]
-    band_recall: float
+
+def judge(pair: Pair, signed: Mapping[str, Signature]) -> Judged:
+    """Estimate and verdict of one pair."""
+    a, b = signed.get(pair.a), signed.get(pair.b)
+    if a is None or b is None:
+        return Judged(pair)
+    newer, older = sorted((a, b), key=lambda each: (each.observed_at_ms, each.id, each.version), reverse=True)
+    numbers = estimate(newer, older)
+    verdict = relate(newer, older, numbers)
+    inside = {"newer": newer.id, "older": older.id, None: None}[verdict.inner]
+    distance, low, high = (round(each) for each in (numbers.distance, numbers.low, numbers.high))
+    longer_is_a = a.digest != numbers.shorter_digest
+    return Judged(pair, verdict.relation, verdict.rule, distance, low, high, inside, numbers, longer_is_a)
 
 
-def pairs(shingles: int, trials: int) -> Iterator[tuple[str, str, float]]:
-    """Two texts of so many shingles with their true resemblance, near .8.
+def place_errors(rows: Sequence[Judged], texts: Mapping[str, Text]) -> Figures:
+    """Error of the worse end of the place where a containment lies, in characters of the outer text."""
+    errors, agreement = [], []
+    for row in rows:
+        found = row.numbers.segment if row.numbers else None
+        if row.pair.relation != "containment" or row.relation != "containment" or found is None:
+            continue
+        outer_is_a = row.pair.inside == row.pair.b
+        told = found.longer if outer_is_a == row.longer_is_a else found.shorter
+        details = row.pair.details
+        outer = texts[row.pair.a if outer_is_a else row.pair.b]
+        true = _characters(outer.text, details.place_a if outer_is_a else details.place_b)
+        errors.append(max(abs(told[0] - true[0]), abs(told[1] - true[1])))
+        common = min(told[1], true[1]) - max(told[0], true[0])
+        agreement.append(max(0, common) / (max(told[1], true[1]) - min(told[0], true[0])))
+    if not errors:
+        return {"n": 0}
+    median, tail = np.quantile(errors, (0.5, 0.9))
+    both = round(float(np.median(agreement)), 4)
+    return {"n": len(errors), "median": float(median), "p90": float(tail), "overlap_over_union": both}
 
-    The second lacks the first words of the first one and goes on for as many words after its end: positions move, as
-    they do when something is written before a text.
+
+def _characters(text: str, span: tuple[int, int]) -> tuple[int, int]:
+    """A span of words as one of characters, words being separated by one space."""
+    ends = np.cumsum([len(word) + 1 for word in words(text)])
+    return int(ends[span[0] - 1]) if span[0] else 0, int(ends[span[1] - 1]) - 1
+
+
+def coverage(rows: Sequence[Judged], texts: Mapping[str, Text], scheme: Scheme) -> Figures:
+    """How often the true value lies in its interval: 95 % of shares, 90 % of distances.
+
+    A containment is one of 16-byte windows, which the interval is about; for comparison that of 5-word shingles.
     """
-    rng = random.Random(shingles)
-    moved = round(shingles / 9)
-    true = (shingles - moved) / (shingles + moved)
-    for _ in range(trials):
-        words = ["".join(rng.choices(_LETTERS, k=_WORD_LETTERS)) for _ in range(shingles + moved + _SHINGLE_WORDS - 1)]
-        yield " ".join(words[: len(words) - moved]), " ".join(words[moved:]), true
+    hits: defaultdict[str, list[bool]] = defaultdict(list)
+    for row in rows:
+        if row.numbers is None:
+            continue
+        details, numbers = row.pair.details, row.numbers
+        alike = numbers.resemblance.low - _ROUNDING <= details.J <= numbers.resemblance.high + _ROUNDING
+        hits["resemblance_95"].append(alike)
+        if details.J > 0.3:
+            hits["resemblance_95_above_03"].append(alike)
+        if row.pair.relation in RELATED - {"exact_duplicate"}:
+            hits["distance_90"].append(row.low <= details.LD <= row.high)
+            inner, outer = (row.pair.b, row.pair.a) if row.longer_is_a else (row.pair.a, row.pair.b)
+            common = _window_share(_windows(texts[inner].text, scheme), _windows(texts[outer].text, scheme))
+            held = numbers.containment_shorter
+            hits["containment_95"].append(held.low <= common <= held.high)
+            hits["containment_95_of_shingles"].append(held.low <= details.containment_of_shorter <= held.high)
+    return {name: {"n": len(each), "share": share(sum(each), len(each))} for name, each in hits.items()}
 
 
-def accuracy(sketcher: Sketcher, trials: int) -> Accuracy:
-    """Over so many pairs of each number of shingles, the same for all engines."""
-    errors: dict[str, float] = {}
-    met = 0
-    for shingles in SHINGLES:
-        total = 0.0
-        for one, other, true in pairs(shingles, trials):
-            a, b = sketcher.sketch(one), sketcher.sketch(other)
-            total += abs(sketcher.resemblance(a, b) - true)
-            if shingles == SHINGLES[0]:
-                met += share_a_band(sketcher.slots(a), sketcher.slots(b))
-        errors[str(shingles)] = round(total / trials, 5)
-    return Accuracy(errors, round(met / trials, 5))
+def _windows(text: str, scheme: Scheme) -> NDArray[np.uint64]:
+    """A hash of the window at each byte of the normal form."""
+    data = normalize(text, scheme.text).data
+    if data.size < _WINDOW:
+        return np.zeros(0, np.uint64)
+    rows = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(data, _WINDOW)).view(np.uint64)
+    hashes: NDArray[np.uint64] = rows[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ rows[:, 1] * np.uint64(0xC2B2AE3D27D4EB4F)
+    return hashes
 
 
-def share_a_band(a: NDArray[Any], b: NDArray[Any]) -> bool:
-    """Whether all slots of a band are equal; an empty slot, a negative number, equals none."""
-    equal = ((a == b) & (a >= 0))[: BANDS * ROWS].reshape(BANDS, ROWS)
-    return bool(equal.all(axis=1).any())
+def _window_share(inner: NDArray[np.uint64], outer: NDArray[np.uint64]) -> float:
+    """Share of the windows of one text that the other has, repeats counted as often as both have them."""
+    if not inner.size:
+        return 0.0
+    (mine, own), (theirs, other) = np.unique(inner, return_counts=True), np.unique(outer, return_counts=True)
+    _, at, there = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
+    return float(np.minimum(own[at], other[there]).sum() / inner.size)
 
 
-def of_ours(implementation: str) -> Sketcher:
-    """Signatures, compared as the index does."""
-    sign = ours.signer(implementation, "bands-only")
-    return Sketcher(
-        lambda text: sign(ours.document(text)),
-        lambda signature: np.frombuffer(signature.sketch, dtype="<u4").astype(np.int64),
-        resemblance,
-    )
+def measure(pairs: Sequence[Pair], texts: Mapping[str, Text], key: HashKey) -> tuple[list[Judged], Figures]:
+    """Each pair judged under a key, with what that took."""
+    scheme = preset("standard", key)
+    named = sorted({name for pair in pairs for name in (pair.a, pair.b)})
+    began = time.process_time()
+    signed = sign((texts[name] for name in named), scheme, key)
+    between = time.process_time()
+    rows = [judge(pair, signed) for pair in pairs]
+    ended = time.process_time()
+    sizes = [len(encode_signature(signature)) for signature in signed.values()]
+    symbols = [row.numbers.symbols_shorter for row in rows if row.numbers]
+    return rows, {
+        "documents": len(named),
+        "signature_bytes": round(fmean(sizes)) if sizes else None,
+        "symbols_of_shorter": round(fmean(symbols)) if symbols else None,
+        "sign_seconds": round(between - began, 2),
+        "cpu_microseconds_per_pair": round(1e6 * (ended - between) / max(len(rows), 1), 1),
+    }
 
 
-def of_peer(digest: peers.Digest) -> Sketcher:
-    """Share of equal slots; slots that are empty on both sides are not counted."""
-    return Sketcher(
-        lambda text: np.asarray(digest(peers.word_shingles(peers.usual_words(text))), dtype=np.int64),
-        lambda slots: slots,
-        lambda a, b: float(np.count_nonzero((a == b) & (a >= 0)) / np.count_nonzero((a >= 0) | (b >= 0))),
-    )
+def report(pairs: Sequence[Pair], texts: Mapping[str, Text], key: HashKey) -> tuple[list[Judged], Figures]:
+    """All that the command prints about one key."""
+    rows, cost = measure(pairs, texts, key)
+    scheme = preset("standard", key)
+    far = [row for row in rows if row.relation and row.pair.relation != "exact_duplicate"]
+    by_relation = grouped(far, lambda row: row.pair.relation)
+    return rows, {
+        **scores(rows),
+        "scheme": scheme.name,
+        "thresholds": asdict(DEFAULT_THRESHOLDS),
+        "confusion": confusion(rows),
+        "by_origin": accuracy_by(rows, origin),
+        "by_source": accuracy_by(rows, lambda row: "+".join(sorted(set(row.pair.src)))),
+        "by_rule": accuracy_by(rows, lambda row: row.rule),
+        "distance_by_relation": {name: distances(each) for name, each in by_relation.items()},
+        "place": place_errors(rows, texts),
+        "coverage": coverage(rows, texts, scheme),
+        **cost,
+    }
 
 
-if __name__ == "__main__":  # the command of this name is about relations
-    from benchmarks import verdicts
+def over_keys(pairs: Sequence[Pair], texts: Mapping[str, Text], count: int) -> Figures:
+    """Mean and standard deviation of every figure over keys derived for this purpose."""
+    drawn: defaultdict[str, list[float]] = defaultdict(list)
+    for number in range(count):
+        rows, _ = measure(pairs, texts, HashKey.from_secret(f"nearstream benchmark {number}".encode()))
+        for name, figures in scores(rows).items():
+            for figure, value in figures.items() if isinstance(figures, dict) else ():
+                if isinstance(value, float):
+                    drawn[f"{name}.{figure}"].append(value)
+    summary = {
+        name: {"mean": round(fmean(values), 4), "sd": round(stdev(values), 4) if len(values) > 1 else None}
+        for name, values in drawn.items()
+    }
+    return {"n": count, **summary}
 
-    sys.exit(verdicts.main())
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line; 0 when measured, 2 when an input is unreadable."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--corpus", type=Path, required=True, help="holds docs.jsonl.gz and pairs.jsonl.gz")
+    parser.add_argument("--predictions", type=Path, help="write one JSON line a pair")
+    parser.add_argument("--keys", type=int, default=0, metavar="N", help="mean and spread over N other hash keys")
+    options = parser.parse_args(arguments)
+    try:
+        pairs, texts = read_pairs(options.corpus), read_texts(options.corpus)
+        check(pairs, texts)
+    except CorpusError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    rows, figures = report(pairs, texts, HashKey.public())
+    if options.predictions:
+        lines = (json.dumps(row.line) + "\n" for row in rows if row.relation)
+        options.predictions.write_text("".join(lines), encoding="utf-8")
+    if options.keys:
+        figures["keys"] = over_keys(pairs, texts, options.keys)
+    print(json.dumps(figures, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

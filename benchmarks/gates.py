@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.accuracy import SHINGLES
 from benchmarks.ours import IMPLEMENTATIONS
 from benchmarks.peers import RACED
+from benchmarks.resemblance import SHINGLES
 from benchmarks.texts import ENGLISH, SPACELESS
 
 Rows = list[dict[str, Any]]  # Any: JSON

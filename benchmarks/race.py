@@ -5,9 +5,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from benchmarks import ours, peers
-from benchmarks.accuracy import accuracy, of_ours, of_peer
 from benchmarks.hostile import LARGEST, hostile_rows
 from benchmarks.measure import Effort, percentiles, pin, timed
+from benchmarks.resemblance import accuracy, of_ours, of_peer
 from benchmarks.texts import SPACELESS, english, texts
 
 HOSTILE = "hostile"

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from streams.alignment import WINDOW_BYTES, Alignment, Side, Steps, align, steps
 
 PASSAGES_MAX = 16
-_TRIM = 0.05
 _LOST_MAX = 2
 _DRIFT_MAX = 32
 _MATCHES_MIN = 2
@@ -23,46 +22,6 @@ class Passage:
 
     shorter: tuple[int, int]
     longer: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Segment:
-    """The stretch of the longer text where matches are densest.
-
-    Attributes:
-        matches: How many matches lie in it.
-        place: Where it is; None without a match.
-    """
-
-    matches: int
-    place: Passage | None
-
-
-def spread(side: Side, starts: NDArray[np.int64]) -> float:
-    """Share of a text between the outer ends of the middle 90 % of its matches, in [0, 1].
-
-    Args:
-        side: The text.
-        starts: Byte where the window of each match starts, ascending.
-    """
-    trimmed = int(_TRIM * len(starts))
-    if not len(starts):
-        return 0.0
-    return float(starts[len(starts) - 1 - trimmed] + WINDOW_BYTES - starts[trimmed]) / side.n_bytes
-
-
-def best_segment(alignment: Alignment) -> Segment:
-    """The run of matches with the largest sum of +1 a match, -1 a symbol of the longer text between.
-
-    Kadane's maximum subarray: with A(k) = 2k - (index of match k in the longer text) a run from p to q
-    sums to A(q) - A(p) + 1.
-    """
-    if not alignment.matches:
-        return Segment(0, None)
-    height = 2 * np.arange(alignment.matches) - alignment.in_longer
-    last = int(np.argmax(height - np.minimum.accumulate(height)))
-    first = int(np.argmin(height[: last + 1]))
-    return Segment(last - first + 1, _passage(alignment, first, last))
 
 
 def passages(alignment: Alignment, between: Steps, most: int = PASSAGES_MAX) -> tuple[tuple[Passage, ...], int]:

@@ -1,4 +1,4 @@
-"""The benchmarks of verdicts and candidates, on 42 pairs of public-domain texts.
+"""The benchmarks of relations and candidates, on 42 pairs of public-domain texts.
 
 The pairs are made from the example documents; `details` are exact measurements of the texts, `relation` follows from
 them by the rules in `examples/README.md`, and one more that stands before them: scattered noise is a version.
@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from rapidfuzz.distance import Indel, Levenshtein
 
-from benchmarks import retrieval, verdicts
+from benchmarks import accuracy, retrieval
 from benchmarks.corpus import RELATIONS, CorpusError, Pair, check, read_pairs, read_texts, shingles, words
 from benchmarks.scoring import Judged, metrics, scores
 from benchmarks.strata import strata
@@ -150,7 +150,7 @@ def test_each_figure_counts_what_it_should() -> None:
 
 def test_the_accuracy_command_prints_every_figure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = tmp_path / "predictions.jsonl"
-    figures = told(verdicts, capsys, "--predictions", str(out), "--keys", "2")
+    figures = told(accuracy, capsys, "--predictions", str(out), "--keys", "2")
     assert {"all", "clear", "unknown_pairs", "scheme", "thresholds", "confusion", "by_origin", "by_source"} <= set(
         figures
     )
@@ -208,7 +208,7 @@ def test_a_pair_with_a_short_text_is_in_one_stratum_alone() -> None:
     assert not any(some in found for name, found in cut.items() if name != "short")
 
 
-@pytest.mark.parametrize("command", [verdicts, retrieval])
+@pytest.mark.parametrize("command", [accuracy, retrieval])
 def test_an_unreadable_corpus_is_refused(
     command: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

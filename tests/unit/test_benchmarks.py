@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from benchmarks import gates, hostile, signing, texts
-from benchmarks.accuracy import share_a_band
 from benchmarks.peers import word_shingles
+from benchmarks.resemblance import share_a_band
 
 ROOT = Path(__file__).parents[2]
 GATE = {"value", "limit", "ok"}
