@@ -7,6 +7,8 @@ from streams.hashing import distinct
 from streams.rules import AnchorRules
 from streams.runs import starts_run
 
+_LITTLE_ENDIAN = np.dtype("<u8")
+
 
 def anchors(windows: NDArray[np.uint64], spaceless: bool, rules: AnchorRules) -> bytes:
     """The smallest hash of each run of consecutive windows, little-endian u64, ascending, each once.
@@ -26,7 +28,7 @@ def anchors(windows: NDArray[np.uint64], spaceless: bool, rules: AnchorRules) ->
         minima = _minima_of_two(minima, run, min(2 * run, windows.size))
         run *= 2
         found = _distinct(minima)
-    return found.astype("<u8").tobytes()
+    return found.astype(_LITTLE_ENDIAN, copy=False).tobytes()
 
 
 def run_minima(values: NDArray[np.uint64], run: int) -> NDArray[np.uint64]:

@@ -10,6 +10,8 @@ from streams.normalize import NormalForm, normalize
 from streams.scheme import Scheme
 from streams.shingles import NONE, FeatureHasher
 
+_NO_LD = LdSignature(0, b"", b"")
+
 
 class Content(NamedTuple):
     """The fields of `Signature` of the same names."""
@@ -59,7 +61,7 @@ class NumpySigning:
         hasher = self._hasher
         features = hasher.features(form)
         shingles = hasher.shingles(features, scheme.sketch)
-        ld = LdSignature(0, b"", b"")
+        ld = _NO_LD
         if scheme.ld:
             ld = ld_signature(features.bytes_prefix, self._key.ld_salt, hasher.over_bytes, scheme.ld)
         found = b""

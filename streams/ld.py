@@ -50,13 +50,18 @@ def ld_signature(prefix: NDArray[np.uint64], salt: int, rolling: Rolling, rules:
     hashes += np.uint64(salt)
     mix(hashes)
     rate = rules.first_rate(prefix.size - 1)
-    kept = np.flatnonzero(hashes < np.uint64((1 << 64) // rate))
-    hashes = hashes[kept]
+    kept = (hashes < np.uint64((1 << 64) // rate)).nonzero()[0]
+    hashes = hashes.take(kept)
     while True:
         symbols = _symbols(hashes, rate, rules.symbol_bits)
         first = starts_run(symbols)
-        if np.count_nonzero(first) <= rules.max_symbols:
-            return _packed(symbols[first], kept[first], rate, rules)
+        left = np.count_nonzero(first)
+        if left < symbols.size:
+            symbols, places = symbols[first], kept[first]
+        else:
+            places = kept
+        if left <= rules.max_symbols:
+            return _packed(symbols, places, rate, rules)
         rate *= 2
         sampled = hashes < np.uint64((1 << 64) // rate)
         kept, hashes = kept[sampled], hashes[sampled]
@@ -96,8 +101,8 @@ def view(signature: Signature | LdSignature, rate: int, bits: int) -> LdView:
 
 
 def _symbols(hashes: NDArray[np.uint64], rate: int, bits: int) -> NDArray[np.uint32]:
-    """The bits after those that sampled the window."""
-    return (hashes << np.uint64(rate.bit_length() - 1) >> np.uint64(64 - bits)).astype(np.uint32)
+    """The bits after those that sampled the window, which are zero."""
+    return (hashes >> np.uint64(65 - bits - rate.bit_length())).astype(np.uint32)
 
 
 def _packed(symbols: NDArray[np.uint32], positions: NDArray[np.int64], rate: int, rules: LdRules) -> LdSignature:

@@ -6,13 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streams.folding import SPACE
-from streams.hashing import HashKey, Rolling, distinct, fmix64
+from streams.hashing import HashKey, Rolling, constant, distinct, fmix64
 from streams.normalize import NormalForm
 from streams.rules import AnchorRules, SketchRules
 
 Hashes = NDArray[np.uint64]
 Places = NDArray[np.int64]
 NONE: Hashes = np.empty(0, dtype=np.uint64)
+# Without dimensions, as numpy would make them in each call.
+_SPACE, _ONE = np.array(SPACE, dtype=np.uint8), np.array(1, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -42,12 +44,14 @@ class FeatureHasher:
         """Takes the key, with the bytes after which a word is cut."""
         self.over_bytes = Rolling(key.base)
         self._over_words = Rolling(key.word_base)
-        self._key = key
+        self._table = key.table
+        self._sketch_salt = constant(key.sketch_salt)
+        self._anchor_salt = constant(key.anchor_salt)
         self._word_bytes = word_bytes
 
     def features(self, form: NormalForm) -> Features:
         """Prefix sums of a normal form with at least one byte."""
-        prefix = self.over_bytes.prefix(self._key.table.take(form.data))
+        prefix = self.over_bytes.prefix(self._table.take(form.data))
         words = fmix64(self.over_bytes.runs(prefix, *word_bounds(form.data, self._word_bytes)))
         firsts = np.flatnonzero(form.data & 0xC0 != 0x80) if form.spaceless else None
         return Features(prefix, self._over_words.prefix(words), firsts)
@@ -57,7 +61,7 @@ class FeatureHasher:
         hashes = self._byte_windows(features, rules.window_bytes)
         if not hashes.size:
             hashes = self._over_words.windows(features.words_prefix, min(rules.shingle_words, features.words))
-        return distinct(_salted(hashes, self._key.sketch_salt))
+        return distinct(_salted(hashes, self._sketch_salt))
 
     def anchor_windows(self, features: Features, rules: AnchorRules) -> Hashes:
         """Anchor windows in order of the text; none if it is shorter than one."""
@@ -65,7 +69,7 @@ class FeatureHasher:
             hashes = self._over_words.windows(features.words_prefix, rules.words)
         else:
             hashes = self._byte_windows(features, rules.window_bytes)
-        return _salted(hashes, self._key.anchor_salt)
+        return _salted(hashes, self._anchor_salt)
 
     def _byte_windows(self, features: Features, width: int) -> Hashes:
         if features.firsts is None:
@@ -79,10 +83,12 @@ def word_bounds(data: NDArray[np.uint8], cut: int) -> tuple[Places, Places]:
 
     The cut is a rule of safety: long polynomials modulo 2**64 collide on Thue-Morse strings whatever the base.
     """
-    spaces = np.flatnonzero(data == SPACE)
-    starts = np.zeros(spaces.size + 1, dtype=np.int64)
-    np.add(spaces, 1, out=starts[1:])
-    ends = np.append(spaces, data.size)
+    spaces = (data == _SPACE).nonzero()[0]
+    starts = np.empty(spaces.size + 1, dtype=np.int64)
+    ends = np.empty(spaces.size + 1, dtype=np.int64)
+    starts[0], ends[-1] = 0, data.size
+    np.add(spaces, _ONE, out=starts[1:])
+    ends[:-1] = spaces
     lengths = ends - starts
     if lengths.max() <= cut:
         return starts, ends
@@ -92,6 +98,6 @@ def word_bounds(data: NDArray[np.uint8], cut: int) -> tuple[Places, Places]:
     return starts, np.minimum(starts + cut, np.repeat(ends, pieces))
 
 
-def _salted(hashes: Hashes, salt: int) -> Hashes:
-    hashes += np.uint64(salt)
+def _salted(hashes: Hashes, salt: Hashes) -> Hashes:
+    hashes += salt
     return fmix64(hashes)
