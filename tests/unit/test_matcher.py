@@ -136,7 +136,7 @@ async def test_an_event_names_both_documents_with_all_evidence() -> None:
     assert event.newer.observed_at == NOON + timedelta(minutes=1)
     assert event.newer.topic is None
     assert (event.rule, event.thresholds) == ("mean_resemblance", {"mean_resemblance_min": 0.7, "order_gap": 0.2})
-    assert event.confidence == 0.97
+    assert event.confidence == 0.99
     keys = event.evidence.keys
     own = STANDARD.keys(newer, KEY)
     assert (keys.bands_of, keys.anchors_newer) == (25, len(own.anchors))
