@@ -53,7 +53,7 @@ class FeatureHasher:
         """Prefix sums of a normal form with at least one byte."""
         prefix = self.over_bytes.prefix(self._table.take(form.data))
         words = fmix64(self.over_bytes.runs(prefix, *word_bounds(form.data, self._word_bytes)))
-        firsts = np.flatnonzero(form.data & 0xC0 != 0x80) if form.spaceless else None
+        firsts = (form.data & 0xC0 != 0x80).nonzero()[0] if form.spaceless else None
         return Features(prefix, self._over_words.prefix(words), firsts)
 
     def shingles(self, features: Features, rules: SketchRules) -> Hashes:
@@ -74,7 +74,8 @@ class FeatureHasher:
     def _byte_windows(self, features: Features, width: int) -> Hashes:
         if features.firsts is None:
             return NONE
-        starts = features.firsts[features.firsts <= features.bytes_prefix.size - 1 - width]
+        last = features.bytes_prefix.size - 1 - width
+        starts = features.firsts[: features.firsts.searchsorted(last, side="right")]
         return self.over_bytes.runs(features.bytes_prefix, starts, starts + width)
 
 

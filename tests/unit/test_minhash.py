@@ -7,6 +7,7 @@ from streams.banding import band_values, hit_probability
 from streams.hashing import distinct
 from streams.minhash import sketch
 from streams.rules import SketchRules
+from tests.property.signing_reference import sketch_reference
 
 TRIALS = 1500
 WIDE = SketchRules()
@@ -29,6 +30,14 @@ def share_a_band(a: bytes, b: bytes) -> bool:
 def test_no_features_give_a_sketch_of_ones() -> None:
     assert sketch(np.empty(0, dtype=np.uint64), WIDE) == b"\xff" * 512
     assert sketch(np.empty(0, dtype=np.uint64), SketchRules(bits=8)) == b"\xff" * 128
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 20, 165, 850, 1025])
+def test_slots_are_those_of_the_reference_whichever_rounds_fill_them(size: int) -> None:
+    for seed in range(5):
+        features = distinct(np.random.default_rng(seed).integers(0, 2**64, size, dtype=np.uint64))
+        expected = sketch_reference(set(features.tolist()))
+        assert np.frombuffer(sketch(features, WIDE), dtype="<u4").tolist() == expected
 
 
 @pytest.mark.parametrize("bits", [8, 16])
