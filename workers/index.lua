@@ -14,12 +14,13 @@ local DIGIT, SHORT = 48, 2 ^ 31 -- no packed number begins with a digit: numbers
 local NOWHERE = 65535
 
 -- prev, partition, offset, observed at + 2^46, version, bands, anchors, keyed hash of the document key, length of the
--- id; then the id and the rest of the signature
-local RECORD, ID_AT = '>I5I2I6I6c8BI2c12I2', 45
+-- id; then, if DEAD is added to that, the number from which on the state is superseded; the id; the rest of the
+-- signature. One field holds it all, because each look into a long listpack walks through it.
+local RECORD, SIZE_AT, ID_AT, DEAD = '>I5I2I6I6c8BI2c9I2', 40, 42, 32768
 -- registry chunk, hash, flags, partition, offset, previous + 1, observed, version, bands, anchors; then a digest and a
 -- lineage of 8 bytes, bands and anchors of 7: chunk (4) and field; then the record from the length of the id on
-local ADMISSION = '>c4c12BI2I6I6I6c8BI2'
-local ADMISSION_SIZE, KEY_SIZE = 64, 7
+local ADMISSION = '>c4c9BI2I6I6I6c8BI2'
+local ADMISSION_SIZE, KEY_SIZE = 61, 7
 local IS_REMOVAL, HAS_POSITION, HAS_LINEAGE, IS_COVER = 1, 2, 4, 8
 local ANSWER, CANDIDATE, CANDIDATE_SIZE = '>I2B', '>I5BI2B', 9
 local CUT, HAS_PREVIOUS, COMPLETE, FOUND = 1, 2, 4, 8
@@ -90,10 +91,20 @@ local function homes(c, number)
 end
 
 local function parse(record)
-  local state = {record = record, dead = 0}
+  local state, size = {record = record, dead = 0, id_at = ID_AT}, nil
   state.prev, state.partition, state.offset, state.observed, state.version, state.bands, state.anchors, state.doc,
-    state.id_size = struct.unpack(RECORD, record)
+    size = struct.unpack(RECORD, record)
+  if size >= DEAD then
+    state.dead, state.id_at, size = struct.unpack('>I5', record, ID_AT), ID_AT + 5, size - DEAD
+  end
+  state.id_size = size
   return state
+end
+
+-- The record of this state, superseded from a number on.
+local function superseded(state, by)
+  return string.sub(state.record, 1, SIZE_AT - 1) .. struct.pack('>I2I5', DEAD + state.id_size, by)
+    .. string.sub(state.record, state.id_at)
 end
 
 -- The state of this number; without a record if it was removed, has expired or never was.
@@ -103,41 +114,37 @@ local function read(c, number)
   state = {dead = 0}
   if is_visible(c, number) then
     c.reads = c.reads + 1
-    local slot = number % 16
     local key = number >= c.floor and group_of(c, number) or c.t .. 'k' .. pack5(number)
-    local got = redis.call('HMGET', key, string.char(slot), string.char(16 + slot))
-    if got[1] then state = parse(got[1]) end
-    if got[2] then state.dead = struct.unpack('>I5', got[2]) end
+    local record = redis.call('HGET', key, string.char(number % 16))
+    if record then state = parse(record) end
   end
   c.states[number] = state
   return state
 end
 
 -- A new state; `more` are further fields of its group.
-local function write_state(c, number, state, ...)
-  local key, slot = group_of(c, number), number % 16
-  if state.dead > 0 then redis.call('HSET', key, string.char(16 + slot), pack5(state.dead)) end
-  redis.call('HSET', key, string.char(slot), state.record, ...)
+local function write_state(c, number, record, ...)
+  local key = group_of(c, number)
+  redis.call('HSET', key, string.char(number % 16), record, ...)
   if c.retention > 0 and c.renewed ~= key then
     redis.call('PEXPIRE', key, math.floor(c.retention * 1.05) + GROUP_GRACE_MS)
     c.renewed = key
   end
-  c.states[number] = state
+  c.states[number] = parse(record)
+end
+
+local function rewrite_state(c, number, record)
+  local keys, slot = homes(c, number)
+  for i = 1, #keys do redis.call('HSET', keys[i], string.char(slot), record) end
+  c.states[number] = parse(record)
 end
 
 local function link(c, number, prev)
-  local keys, slot = homes(c, number)
-  local dead = read(c, number).dead
-  local state = parse(pack5(prev) .. string.sub(read(c, number).record, 6))
-  for i = 1, #keys do redis.call('HSET', keys[i], string.char(slot), state.record) end
-  state.dead = dead
-  c.states[number] = state
+  rewrite_state(c, number, pack5(prev) .. string.sub(read(c, number).record, 6))
 end
 
 local function bury(c, number, by)
-  local keys, slot = homes(c, number)
-  for i = 1, #keys do redis.call('HSET', keys[i], string.char(16 + slot), pack5(by)) end
-  read(c, number).dead = by
+  rewrite_state(c, number, superseded(read(c, number), by))
 end
 
 -- -1, 0 or 1: bytes are compared one by one because Lua compares strings by locale.
@@ -233,8 +240,8 @@ end
 local function goes_before(a, b)
   if not a.record or not b.record then return not a.record and b.record end
   if a.observed ~= b.observed then return a.observed < b.observed end
-  return order_of(string.sub(a.record, ID_AT, ID_AT + a.id_size - 1),
-    string.sub(b.record, ID_AT, ID_AT + b.id_size - 1)) < 0
+  return order_of(string.sub(a.record, a.id_at, a.id_at + a.id_size - 1),
+    string.sub(b.record, b.id_at, b.id_at + b.id_size - 1)) < 0
 end
 
 local function drop_oldest(c, entries)

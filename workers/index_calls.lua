@@ -191,7 +191,7 @@ end
 local function register(c, d)
   local chunk = c.t .. 'i' .. d.chunk
   local is_new = redis.call('HSET', chunk, string.sub(d.doc, 5), d.entry) == 1
-  if is_new and c.floor > 1 and string.byte(d.doc, 12) % 16 == 0 then sweep(c, false, chunk) end
+  if is_new and c.floor > 1 and string.byte(d.doc, -1) % 16 == 0 then sweep(c, false, chunk) end
 end
 
 local function take_number(c, d)
@@ -215,14 +215,13 @@ local function store(c, d, current)
   local former = current > 0 and read(c, current)
   local behind = former and is_before(d, former) and successor(c, d, current)
   local prev = behind and read(c, behind).prev or current
-  local state = parse(struct.pack('>I5I2I6I6c8BI2c12', prev, d.partition, d.offset, d.observed, d.version, d.bands,
+  local state = parse(struct.pack('>I5I2I6I6c8BI2c9', prev, d.partition, d.offset, d.observed, d.version, d.bands,
     d.anchors, d.doc) .. string.sub(d.blob, ADMISSION_SIZE + 1 + KEY_SIZE * (d.bands + d.anchors)))
   c.states[d.number] = state
   d.enters = not behind
   local seen = gather(c, d)
   local body = answer(c, d, current)
-  if behind then state.dead = d.number end
-  write_state(c, d.number, state)
+  write_state(c, d.number, behind and superseded(state, d.number) or state.record)
   if seen.beyond and d.position then
     local key, field = slot_of(c, 'o', d)
     redis.call('HSET', key, field, body)
@@ -247,9 +246,9 @@ local function refresh(c, d, current)
   c.states[d.number], d.enters = state, true
   gather(c, d)
   if reports then
-    write_state(c, d.number, state, string.char(32 + d.number % 16), reports)
+    write_state(c, d.number, state.record, string.char(32 + d.number % 16), reports)
   else
-    write_state(c, d.number, state)
+    write_state(c, d.number, state.record)
   end
   register(c, d)
   bury(c, current, d.number)
@@ -301,7 +300,7 @@ local function delete_states(c, chain)
   for i = #chain, 1, -1 do
     local keys, slot = homes(c, chain[i])
     for j = 1, #keys do
-      redis.call('HDEL', keys[j], string.char(slot), string.char(16 + slot), string.char(32 + slot))
+      redis.call('HDEL', keys[j], string.char(slot), string.char(32 + slot))
     end
     c.states[chain[i]] = {dead = 0}
   end

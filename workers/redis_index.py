@@ -9,8 +9,7 @@ Every key begins with the hash tag T = `{namespace:scheme:part}`, so a part lies
                → numbers of 5 bytes; one number alone is written in digits, which takes fewer
     w  STRING  + key: the newest numbers of an anchor bucket whose 12 heads are full
     i  HASH    + chunk: hash of a document key → number of its current state
-    r  HASH    + number div 16: n record, 16 + n number from which on it is superseded, 32 + n reports of 17 bytes
-               (relation, event id), n = number mod 16
+    r  HASH    + number div 16: n record, 32 + n reports of 17 bytes (relation, event id), n = number mod 16
     g  LIST    `ms:number`: which numbers were given until when
     o  HASH    + partition, offset div 256: answers that buckets may not tell again; one hour
     d  HASH    + partition, offset div 256: answers to removals; seven days
@@ -18,9 +17,9 @@ Every key begins with the hash tag T = `{namespace:scheme:part}`, so a part lies
     k  HASH    + number: fields of such a state, as in `r`
     h  HASH    kind, chunk, field of a bucket → how often it overflowed; `*` of those that found no room here
 
-A record is prev 5, partition 2, offset 6, observed at 6, version 8, bands 1, anchors 2, hash of the document key 12,
-length of the id 2, id, the rest of the signature as `redis_record` packs it. A number given to no living record names
-nothing.
+A record is prev 5, partition 2, offset 6, observed at 6, version 8, bands 1, anchors 2, hash of the document key 9,
+length of the id 2, the number from which on it is superseded 5 (if 2^15 is added to the length), id, the rest of the
+signature as `redis_record` packs it. A number given to no living record names nothing.
 """
 
 import asyncio

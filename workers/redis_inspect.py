@@ -7,6 +7,7 @@ from streams.scheme import Keys
 from workers.redis_calls import ask, errors_mapped
 from workers.redis_index import RedisIndex
 from workers.redis_part import Part
+from workers.redis_record import superseded_by
 from workers.redis_reply import RECORD, bucket_places, hash_of, number_bytes, numbers_of, time_of
 from workers.redis_split import part_of
 
@@ -106,10 +107,10 @@ async def _states(part: Part, document_key: str) -> list[StateFacts]:
 async def _state(part: Part, number: int, name: bytes) -> tuple[StateFacts, int] | None:
     """The state of this number and the number before it."""
     slot, member = number % 16, number_bytes(number)
-    fields = [bytes((slot,)), bytes((16 + slot,)), bytes((32 + slot,))]
+    fields = [bytes((slot,)), bytes((32 + slot,))]
     spared = await ask(part.client, "ZSCORE", part.tag + b"s", member) is not None
     for key in (part.tag + b"r" + number_bytes(number // 16), part.tag + b"k" + member):
-        record, dead, reports = await ask(part.client, "HMGET", key, *fields)
+        record, reports = await ask(part.client, "HMGET", key, *fields)
         if record:
             break
     else:
@@ -118,9 +119,9 @@ async def _state(part: Part, number: int, name: bytes) -> tuple[StateFacts, int]
     if doc != name:
         return None
     position = None if partition == _NOWHERE else (partition, int.from_bytes(offset, "big"))
-    superseded_by = int.from_bytes(dead or b"", "big")
+    dead, _ = superseded_by(record[RECORD.size :])
     count = len(reports or b"") // _REPORT_BYTES
-    state = StateFacts(number, position, time_of(observed), version.hex(), superseded_by, count, spared, len(record))
+    state = StateFacts(number, position, time_of(observed), version.hex(), dead, count, spared, len(record))
     return state, int.from_bytes(prev, "big")
 
 

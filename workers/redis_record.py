@@ -14,6 +14,7 @@ _WORD_SYMBOL_BITS, _GAP_BITS = 19, 13  # of a word of `Signature.ld`
 _STEPS_SHIFT = 3  # where gaps stand apart their unit is an eighth of the rate
 _SIZE = struct.Struct(">H")
 _VERSION_BYTES = 8
+_DEAD, _NUMBER_BYTES = 0x8000, 5
 
 _Words = NDArray[np.uint32]
 
@@ -26,6 +27,8 @@ class _Body(msgspec.Struct, array_like=True):
         digest: What follows the version.
         raw_digest: Empty if it equals the digest.
         observed_at_ms: None unless the head cannot hold it.
+        characters: None if there are as many as bytes.
+        repeated: Words less distinct shingles.
         url: True if it equals the lineage.
         origin: Topic (None for the usual one), partition, offset.
         packed: Whether the gaps are packed as `_pack_pairs` does.
@@ -36,9 +39,9 @@ class _Body(msgspec.Struct, array_like=True):
     raw_digest: bytes
     observed_at_ms: int | None
     n_bytes: int
-    characters: int
+    characters: int | None
     words: int
-    shingles: int
+    repeated: int
     spaceless: bool
     sketch: bytes
     rate: int
@@ -68,9 +71,9 @@ def pack_signature(signature: Signature, observed_in_head: bool) -> bytes:
         b"" if signature.raw_digest == signature.digest else signature.raw_digest,
         None if observed_in_head else signature.observed_at_ms,
         signature.n_bytes,
-        signature.characters,
+        None if signature.characters == signature.n_bytes else signature.characters,
         signature.words,
-        signature.shingles,
+        signature.words - signature.shingles,
         signature.spaceless,
         signature.sketch,
         signature.rate,
@@ -90,21 +93,22 @@ def pack_signature(signature: Signature, observed_in_head: bool) -> bytes:
 
 def unpack_signature(packed: bytes, scheme: str, version: bytes, observed_at_ms: int) -> Signature:
     """The signature of `pack_signature`, with what the head of the record and the index know of it."""
-    start = _SIZE.size + _SIZE.unpack_from(packed)[0]
+    _, name = superseded_by(packed)
+    start = name + (_SIZE.unpack_from(packed)[0] & ~_DEAD)
     body = _DECODER.decode(packed[start:])
     digest = version + body.digest
     ld, gaps = _unpack_ld(body) if body.packed else (body.ld, body.gaps)
     return Signature(
         scheme,
         DEFAULT_COLLECTION if body.collection is None else body.collection,
-        packed[_SIZE.size : start].decode("utf-8", "surrogatepass"),
+        packed[name:start].decode("utf-8", "surrogatepass"),
         digest,
         body.raw_digest or digest,
         observed_at_ms if body.observed_at_ms is None else body.observed_at_ms,
         body.n_bytes,
-        body.characters,
+        body.n_bytes if body.characters is None else body.characters,
         body.words,
-        body.shingles,
+        body.words - body.repeated,
         body.spaceless,
         body.sketch,
         body.rate,
@@ -118,6 +122,14 @@ def unpack_signature(packed: bytes, scheme: str, version: bytes, observed_at_ms:
         None if body.origin is None else Origin(body.origin[0] or DOCUMENTS.name, *body.origin[1:]),
         body.degraded or (),
     )
+
+
+def superseded_by(packed: bytes) -> tuple[int, int]:
+    """The number that the server wrote to what was packed, 0 without one; where the id begins."""
+    if not _SIZE.unpack_from(packed)[0] & _DEAD:
+        return 0, _SIZE.size
+    start = _SIZE.size + _NUMBER_BYTES
+    return int.from_bytes(packed[_SIZE.size : start], "big"), start
 
 
 def _pack_origin(origin: Origin) -> tuple[str | None, int, int]:

@@ -15,8 +15,8 @@ from workers.redis_record import pack_signature, unpack_signature
 
 # Registry chunk, hash, flags, partition, offset (6), previous + 1 (6), observed (6), version, bands, anchors, digest,
 # lineage: the twin of ADMISSION in index.lua. Numbers of 5 and 6 bytes go in as bytes.
-_ADMISSION = struct.Struct(">4s12sBH6s6s6s8sBH8s8s")
-RECORD = struct.Struct(">5sH6s6s8sBH12s")  # the twin of RECORD in index.lua, to the hash of the document key
+_ADMISSION = struct.Struct(">4s9sBH6s6s6s8sBH8s8s")
+RECORD = struct.Struct(">5sH6s6s8sBH9s")  # the twin of RECORD in index.lua, to the hash of the document key
 _ANSWER = struct.Struct(">HB")
 _CANDIDATE = struct.Struct(">5sBHB")
 _IS_REMOVAL, _HAS_POSITION, _HAS_LINEAGE, _IS_COVER = 1, 2, 4, 8
@@ -129,7 +129,7 @@ def hash_of(document_key: str, layout: Layout) -> tuple[bytes, bytes]:
 
     No id is part of a key of the store: it could hold a brace, which would move the slot, or be chosen to collide.
     """
-    name = blake2b(document_key.encode("utf-8", "surrogatepass"), digest_size=12, key=layout.epoch).digest()
+    name = blake2b(document_key.encode("utf-8", "surrogatepass"), digest_size=9, key=layout.epoch).digest()
     return _chunk(name, layout.registry), name
 
 

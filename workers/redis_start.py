@@ -14,8 +14,8 @@ _log = logging.getLogger(__name__)
 
 _DEADLINE_SECONDS = 5
 _FORMAT = b"2"
-_CHUNK_FIELDS = 128  # what a chunk is planned for; the server packs it tightly up to 512
-_BANDS, _ANCHORS = 25, 57  # keys of a usual document
+_CHUNK_FIELDS = 96  # what a chunk is planned for; the server packs it tightly up to 512
+_BANDS, _ANCHORS = 25, 40  # keys of a usual document
 _LARGEST_BUCKET = 4_096
 
 
@@ -29,15 +29,16 @@ async def start(client: Client, address: IndexAddress, *, may_create: bool) -> l
     """
     with errors_mapped():
         async with asyncio.timeout(_DEADLINE_SECONDS):
-            await check(client, address)
+            await check(client, address, may_create=may_create)
             return [await _open(client, address, index, may_create=may_create) for index in range(address.parts)]
 
 
-async def check(client: Client, address: IndexAddress) -> None:
-    """Refuses servers, rights, schemes and keys that do not fit.
+async def check(client: Client, address: IndexAddress, *, may_create: bool) -> None:
+    """Refuses servers, rights, schemes and keys that do not fit; notes a new scheme where an index may be created.
 
     Raises:
         SettingsError: One of them does not.
+        IndexLostError: The namespace holds nothing, and nothing may be created.
     """
     if not ANCHOR_HEADS <= address.limits.bucket_cap <= _LARGEST_BUCKET:
         cap = address.limits.bucket_cap
@@ -46,7 +47,7 @@ async def check(client: Client, address: IndexAddress) -> None:
         _check_server(facts)
     for index in range(address.parts):
         await _check_rights(client, address.key_of(index))
-    await claim_scheme(client, address)
+    await claim_scheme(client, address, may_create=may_create)
 
 
 def chunk_counts(limits: IndexLimits, parts: int) -> list[str]:

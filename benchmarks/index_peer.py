@@ -1,0 +1,93 @@
+"""The server's time, a bare loop of HSETNX, datasketch's index on Redis."""
+
+import random
+import time
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from redis import Redis
+
+from benchmarks.index_texts import NOW, text
+from schemas.document import Document
+from streams.hashing import HashKey
+from streams.scheme import Scheme
+from streams.signer import Signer
+
+_BARE = """
+for i = 1, #ARGV, 2 do redis.call('HSETNX', KEYS[1] .. ARGV[i], ARGV[i + 1], '1234567') end
+return 1
+"""
+
+Figures = dict[str, Any]  # as JSON has them
+
+
+@dataclass
+class Meter:
+    """CPU of a server and of this process, between `start` and `stop`; sums over several such spans."""
+
+    server: Redis
+    server_us: float = 0
+    client_us: float = 0
+    seconds: float = 0
+    _began: tuple[float, float, float] = (0, 0, 0)
+
+    def start(self) -> None:
+        """Begins a span."""
+        self._began = self._server_us(), time.process_time(), time.perf_counter()
+
+    def stop(self) -> None:
+        """Ends it."""
+        server, client, clock = self._began
+        self.seconds += time.perf_counter() - clock
+        self.client_us += (time.process_time() - client) * 1e6
+        self.server_us += self._server_us() - server
+
+    def _server_us(self) -> float:
+        cpu = self.server.info("cpu")
+        return 1e6 * (float(cpu["used_cpu_user_main_thread"]) + float(cpu["used_cpu_sys_main_thread"]))
+
+
+def bare(server: Redis, keys: int) -> float:
+    """Microseconds of the server for one HSETNX into chunks like ours, in a script."""
+    rng, meter = random.Random(1), Meter(server)
+    calls = [
+        [word for _ in range(1_000) for word in (rng.randbytes(1), rng.randbytes(3))] for _ in range(keys // 1_000)
+    ]
+    meter.start()
+    for call in calls:
+        server.eval(_BARE, 1, f"{{bare}}{rng.randrange(max(keys // 25_600, 1))}:", *call)
+    meter.stop()
+    return meter.server_us / keys
+
+
+def peer(server: Redis, url: str, scheme: Scheme, count: int) -> Figures:
+    """Datasketch's index on Redis with the same bands: insert and query of each document."""
+    host, port = url.removeprefix("redis://").split("/")[0].split(":")
+    store = {"type": "redis", "basename": b"peer", "redis": {"host": host, "port": int(port)}}
+    rows = scheme.bands.rows
+    kinds = import_module("datasketch")
+    lsh = kinds.MinHashLSH(num_perm=scheme.sketch.slots, params=(scheme.bands.bands, rows), storage_config=store)
+    signer = Signer(scheme, HashKey.public())
+    sketches = (_slots(signer, number) for number in range(count))
+    hashes = [kinds.MinHash(scheme.sketch.slots, hashvalues=each, scheme="legacy") for each in sketches]
+    empty, meter = int(server.info("memory")["used_memory"]), Meter(server)
+    meter.start()
+    for number, each in enumerate(hashes):
+        lsh.query(each)
+        lsh.insert(f"page-{number:012}", each)
+    meter.stop()
+    return {
+        "documents": count,
+        "bytes": round((int(server.info("memory")["used_memory"]) - empty) / count),
+        "server_us": round(meter.server_us / count, 1),
+        "client_us": round(meter.client_us / count, 1),
+        "per_second": round(count / meter.seconds),
+    }
+
+
+def _slots(signer: Signer, number: int) -> NDArray[np.uint64]:
+    sketch = signer.sign(Document(id="peer", text=text(number), observed_at=NOW)).sketch
+    return np.frombuffer(sketch, dtype="<u4").astype(np.uint64)
