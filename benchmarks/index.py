@@ -50,11 +50,11 @@ def _batches(documents: Sequence[Admission], size: int) -> list[Sequence[Admissi
 
 
 async def ours(server: Redis, url: str, scheme: Scheme, documents: int) -> Figures:
-    """Bytes, CPU and replays of our index, at a tenth of the documents and at all of them."""
+    """Bytes, CPU and replays of our index."""
     limits = IndexLimits(documents=documents, retention_seconds=2_592_000)
     address = IndexAddress(url, "bench", scheme.name, scheme.key_fingerprint, limits)
     index = await RedisIndex.open(address, may_create=True)
-    steps, checked, wrong, keys = [], 0, 0, 0
+    checked, wrong, keys, candidates = 0, 0, 0, 0
     empty = int(server.info("memory")["used_memory"])
     meter, kept = Meter(server), dict[int, tuple[Admission, Admitted]]()
     for first in range(0, documents, 1_000):
@@ -62,20 +62,19 @@ async def ours(server: Redis, url: str, scheme: Scheme, documents: int) -> Figur
         keys += sum(1 + (one.keys.lineage is not None) + len(one.keys.bands) + len(one.keys.anchors) for one in part)
         answers = await fill(index, _batches(part, _BATCH), meter)
         kept |= {first + at: (part[at], answers[at]) for at in range(0, len(part), _REPLAYED)}
-        done = first + len(part)
-        if done in (documents // 10, documents):
-            steps.append(await _step(index, server, meter, (done, keys, empty)))
+        candidates += sum(len(answer.candidates) for answer in answers)
+    figures = await _costs(index, server, meter, (documents, keys, empty))
     for _, (one, then) in sorted(kept.items()):
         (again,) = await index.admit([one])
         checked += 1
         wrong += again != (replace(then, status=Status.REPLAYED) if then.status is not Status.UNCHANGED else again)
-    figures: Figures = {"steps": steps, "replays": checked, "wrong_replays": wrong}
+    figures |= {"candidates": round(candidates / documents, 1), "replays": checked, "wrong_replays": wrong}
     figures["report_server_us"], figures["report_client_us"] = await _reports(index, server, list(kept.values()))
     await index.close()
     return figures
 
 
-async def _step(index: RedisIndex, server: Redis, meter: Meter, so_far: tuple[int, int, int]) -> Figures:
+async def _costs(index: RedisIndex, server: Redis, meter: Meter, so_far: tuple[int, int, int]) -> Figures:
     done, keys, empty = so_far
     (facts,) = await index_facts(index)
     n = max(facts.documents, 1)
@@ -139,8 +138,7 @@ def beside_peer(folder: Path, count: int) -> Figures:
     with _server(folder / "peer") as (server, url):
         theirs = peer(server, url, scheme, count)
     with _server(folder / "own") as (server, url):
-        mine = asyncio.run(ours(server, url, scheme, count))["steps"]
-    own = mine[-1]
+        own = asyncio.run(ours(server, url, scheme, count))
     buckets = own["bytes_by_part"]["bands"] + own["bytes_by_part"]["digests"]
     return {
         "datasketch": theirs,

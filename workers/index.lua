@@ -91,14 +91,15 @@ local function homes(c, number)
 end
 
 local function parse(record)
-  local state, size = {record = record, dead = 0, id_at = ID_AT}, nil
-  state.prev, state.partition, state.offset, state.observed, state.version, state.bands, state.anchors, state.doc,
-    size = struct.unpack(RECORD, record)
-  if size >= DEAD then
-    state.dead, state.id_at, size = struct.unpack('>I5', record, ID_AT), ID_AT + 5, size - DEAD
+  local prev, partition, offset, observed, version, bands, anchors, doc, id_size = struct.unpack(RECORD, record)
+  local dead, id_at = 0, ID_AT
+  if id_size >= DEAD then
+    dead, id_at, id_size = struct.unpack('>I5', record, ID_AT), ID_AT + 5, id_size - DEAD
   end
-  state.id_size = size
-  return state
+  return {
+    record = record, prev = prev, partition = partition, offset = offset, observed = observed, version = version,
+    bands = bands, anchors = anchors, doc = doc, id_size = id_size, id_at = id_at, dead = dead,
+  }
 end
 
 -- The record of this state, superseded from a number on.
