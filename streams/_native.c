@@ -1,8 +1,8 @@
 /* The C twin of signing: the same bytes as the numpy modules, faster.
  *
  * Here texts and signatures cross to Python and back; _folding.h makes normal forms, _signing.h signatures. A call takes
- * one block of scratch, touches no state of the process and lets other threads run; any bytes are worked on or refused
- * with ValueError. All arithmetic is modulo 2**64.
+ * one block of scratch, touches no state of the process and lets other threads run, which must not write to its buffers
+ * meanwhile; any bytes are worked on or refused with ValueError. All arithmetic is modulo 2**64.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -7,7 +7,7 @@ from schemas.signature import Signature
 from streams.packing import unpack_varints, unpack_words
 from streams.rules import AnchorRules, LdRules, SketchRules
 
-_LARGEST_RATE = 1 << 40
+_LARGEST_RATE = 1 << 30
 
 
 def fault(signature: Signature, sketch: SketchRules, ld: LdRules | None, anchors: AnchorRules | None) -> str:
@@ -34,7 +34,7 @@ def _ld_fault(signature: Signature, rules: LdRules | None) -> str:
     if symbols > rules.max_symbols:
         return f"ld: at most {rules.max_symbols} symbols expected"
     # Every symbol stands for a whole window inside the text.
-    if symbols and int(positions[-1]) > signature.n_bytes - rules.window_bytes:
+    if symbols and not 0 <= int(positions[-1]) <= signature.n_bytes - rules.window_bytes:
         return "ld, gaps: positions inside the text expected"
     return ""
 
@@ -49,7 +49,11 @@ def _places(signature: Signature, rules: LdRules) -> tuple[int, NDArray[np.int64
     gaps = unpack_varints(signature.gaps)
     if len(signature.ld) != 2 * gaps.size:
         raise ValueError("2 bytes and one gap for each symbol expected")
-    return gaps.size, np.cumsum(gaps) * (signature.rate // rules.gap_steps)
+    unit = signature.rate // rules.gap_steps
+    # Before they are multiplied, or large ones would come out small.
+    if int(gaps.max(initial=0)) > signature.n_bytes // unit:
+        raise ValueError("gaps inside the text expected")
+    return gaps.size, np.cumsum(gaps) * unit
 
 
 def _anchor_fault(packed: bytes, rules: AnchorRules | None) -> str:

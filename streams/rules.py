@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+_MOST_POWER = 64
+_MOST_RUN = 2_048
+_MOST_KEPT = 65_535
+
 
 @dataclass(frozen=True)
 class TextRules:
@@ -98,3 +102,47 @@ class BandRules:
     rows: int = 5
     min_words: int = 8
     min_spaceless_bytes: int = 40
+
+
+def unsound(text: TextRules, sketch: SketchRules, ld: LdRules | None, anchors: AnchorRules | None) -> str:
+    """The first number that signing cannot do, with what it can; an empty string if there is none."""
+    checks = [
+        ("word_bytes: 2 to 64", 2 <= text.word_bytes <= _MOST_POWER),
+        ("mark_run: at least 1", text.mark_run >= 1),
+        ("slots: 128", sketch.slots == 128),
+        ("kept_bits: 8", sketch.kept_bits == 8),
+        ("bits: 8, 16 or 32", sketch.bits in (8, 16, 32)),
+        ("shingle_words: 1 to 64", 1 <= sketch.shingle_words <= _MOST_POWER),
+        ("sketch window_bytes: 1 to 64", 1 <= sketch.window_bytes <= _MOST_POWER),
+        *(_ld_checks(ld) if ld else ()),
+        *(_anchor_checks(anchors) if anchors else ()),
+    ]
+    return next((expected for expected, holds in checks if not holds), "")
+
+
+def _ld_checks(rules: LdRules) -> list[tuple[str, bool]]:
+    rates, lengths = rules.rates, rules.lengths
+    return [
+        ("rates: 1 to 8 ascending powers of two", 1 <= len(rates) <= 8 and list(rates) == sorted(set(rates))),
+        ("rates: powers of two from 2", all(rate >= 2 and rate & (rate - 1) == 0 for rate in rates)),
+        (
+            "lengths: ascending, one less than rates",
+            len(lengths) + 1 == len(rates) and list(lengths) == sorted(lengths),
+        ),
+        ("symbol_bits, gap_bits, gap_steps: 19, 13, 0 or 16, 0, 8", _layout(rules) in ((19, 13, 0), (16, 0, 8))),
+        ("ld window_bytes: 1 to 64", 1 <= rules.window_bytes <= _MOST_POWER),
+        ("max_symbols: 1 to 65,535", 1 <= rules.max_symbols <= _MOST_KEPT),
+    ]
+
+
+def _anchor_checks(rules: AnchorRules) -> list[tuple[str, bool]]:
+    return [
+        ("anchor words: 1 to 64", 1 <= rules.words <= _MOST_POWER),
+        ("anchor window_bytes: 1 to 64", 1 <= rules.window_bytes <= _MOST_POWER),
+        ("run times spaceless_factor: 1 to 2,048", 1 <= rules.run <= rules.run * rules.spaceless_factor <= _MOST_RUN),
+        ("max_anchors: 1 to 65,535", 1 <= rules.max_anchors <= _MOST_KEPT),
+    ]
+
+
+def _layout(rules: LdRules) -> tuple[int, int, int]:
+    return rules.symbol_bits, rules.gap_bits, rules.gap_steps

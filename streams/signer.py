@@ -9,6 +9,7 @@ from schemas.document import Document
 from schemas.signature import Origin, Signature
 from streams.content import Implementation, NumpySigning
 from streams.hashing import HashKey
+from streams.rules import unsound
 from streams.scheme import Scheme
 
 try:
@@ -37,10 +38,13 @@ class Signer:
         """Takes the scheme with its key, how many bytes a normal form may have, and what computes: C where it is.
 
         Raises:
-            ValueError: The scheme was made for another key, or has numbers that only numpy can do.
+            ValueError: The scheme was made for another key, or has numbers that signing cannot do.
         """
         if key.fingerprint != scheme.key_fingerprint:
             raise ValueError(f"the key {scheme.key_fingerprint} expected, not {key.fingerprint}")
+        fault = unsound(scheme.text, scheme.sketch, scheme.ld, scheme.anchors)
+        if fault:
+            raise ValueError(f"{scheme.label}: {fault} expected")
         self._scheme = scheme
         self._key = key
         self._max_bytes = max_bytes

@@ -1,0 +1,57 @@
+"""Numbers that signing cannot do, places that no text has."""
+
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+
+from schemas.codec import InvalidMessageError
+from schemas.document import Document
+from streams.completion import EPOCH
+from streams.hashing import HashKey
+from streams.packing import pack_varints
+from streams.rules import AnchorRules, LdRules, SketchRules, TextRules
+from streams.scheme import Scheme, preset
+from streams.signer import Signer
+
+KEY = HashKey.public()
+STANDARD = preset("standard", KEY)
+COMPACT = preset("compact", KEY)
+TEXT = " ".join(map(str, range(1000)))
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        replace(STANDARD, ld=LdRules(lengths=(4096,))),
+        replace(STANDARD, ld=LdRules(lengths=())),
+        replace(STANDARD, ld=LdRules(rates=())),
+        replace(STANDARD, ld=LdRules(rates=(3, 6, 12, 24))),
+        replace(STANDARD, ld=LdRules(symbol_bits=18)),
+        replace(STANDARD, ld=LdRules(gap_bits=12)),
+        replace(STANDARD, ld=LdRules(max_symbols=0)),
+        replace(COMPACT, ld=replace(COMPACT.ld or LdRules(), gap_steps=3)),
+        replace(STANDARD, anchors=AnchorRules(run=0)),
+        replace(STANDARD, anchors=AnchorRules(spaceless_factor=0)),
+        replace(STANDARD, anchors=AnchorRules(run=4096)),
+        replace(STANDARD, anchors=AnchorRules(words=65)),
+        replace(STANDARD, sketch=SketchRules(slots=256)),
+        replace(STANDARD, sketch=SketchRules(kept_bits=4)),
+        replace(STANDARD, text=TextRules(word_bytes=1)),
+    ],
+)
+def test_a_scheme_that_cannot_be_signed_is_refused_whatever_computes(scheme: Scheme) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        Signer(scheme, KEY)
+
+
+@pytest.mark.parametrize("gap", [1 << 26, 1 << 27, 1 << 41])
+def test_gaps_that_would_come_out_small_are_outside_the_text(gap: int) -> None:
+    signed = Signer(COMPACT, KEY).sign(Document(id="a", text=TEXT, observed_at=EPOCH))
+    forged = msgspec.structs.replace(
+        signed, rate=1 << 30, ld=np.arange(2, dtype="<u2").tobytes(), gaps=pack_varints(np.array([gap, gap]))
+    )
+    COMPACT.check(signed)
+    with pytest.raises(InvalidMessageError, match="gaps"):
+        COMPACT.check(forged)
