@@ -25,6 +25,8 @@ def hostile_texts(size: int) -> dict[str, str]:
         "one line again": "the quick brown fox jumps over the lazy dog and runs away " * (size // 58),
         "falling marks": "a" + "\u0301\u0323" * (size // 4 - 1),
         "marks on letters": "a\u0323\u0301" * (size // 5),
+        "musical symbols": "\U0001d160" * (size // 12),
+        "lone surrogates": "a\ud800 " * (size // 5),
         "longest in NFKC": "\ufdfa" * (size // (3 * _GROWTH)),
         "thue-morse": "".join("ab"[bin(place).count("1") % 2] for place in range(size)),
         "thue-morse words": " ".join(
@@ -42,7 +44,7 @@ def hostile_rows(engine: str, size: int, effort: Effort) -> list[dict[str, objec
     sign = ours.signer(engine)
     rows: list[dict[str, object]] = []
     for name, text in hostile_texts(size).items():
-        sent = len(text.encode())
+        sent = len(text.encode("utf-8", "surrogatepass"))
         normal = normalize(text).data.size
         us = timed(sign, [ours.document(text)], effort).us
         equal = _english_us(sign, max(sent, normal), effort)
