@@ -2,9 +2,7 @@
 
     python -m benchmarks.retrieval --corpus DIR [--events OUT.jsonl] [--seed N] [--bucket-cap N] [--candidates N]
 
-Prints one JSON object; exit code 2 when an input cannot be read. No network, no service, no lineage. `--ranking`
-re-ranks the answers of the index by score / sqrt(fewer keys of the two), to see what that would give: `root` all that
-share a key, `two-steps` the best 2 x candidates by score.
+Prints one JSON object; exit code 2 when an input cannot be read. No network, no service, no lineage.
 """
 
 import argparse
@@ -15,9 +13,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from math import sqrt
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +33,6 @@ from streams.scheme import Keys, preset
 from streams.signer import Signer
 
 CHARACTERS_MAX = 100_000
-_RANKINGS = ("index", "root", "two-steps")
 _ENTRY_BYTES = 13.9  # of a packed entry in Redis 7.0
 _UNRELATED = 0.10
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -50,22 +46,18 @@ class Recording:
 
     Attributes:
         inner: The index that is asked.
-        candidates: How many earlier documents it answers for one.
-        ranking: `index`, `root` or `two-steps`.
         met: Pairs that came back together.
         looked_up: Earlier documents that shared a key, at most 256 for one document.
         entries: Keys of all documents.
     """
 
     inner: MemoryIndex
-    candidates: int
-    ranking: str = "index"
     met: set[Both] = field(default_factory=set)
     looked_up: int = 0
     entries: int = 0
 
     async def admit(self, batch: Sequence[Admission]) -> Sequence[Admitted]:
-        """The answers of the inner index, ranked anew if so wished."""
+        """The answers of the inner index."""
         return [await self._admit(admission) for admission in batch]
 
     async def report(self, pairs: Sequence[Report]) -> Sequence[bool]:
@@ -84,20 +76,11 @@ class Recording:
         keys = admission.keys
         found = await self.inner.look_up(keys, READS)
         (answer,) = await self.inner.admit([admission])
-        if self.ranking != "index":
-            best = found if self.ranking == "root" else found[: 2 * self.candidates]
-            ranked = sorted(best, key=lambda each: (not each.by_digest, -_root(each, keys)))
-            answer = replace(answer, candidates=tuple(ranked[: self.candidates]))
         own = admission.document_key.partition("/")[2]
         self.met |= {frozenset((own, each.signature.id)) for each in answer.candidates}
         self.looked_up += len(found)
         self.entries += 1 + len(keys.bands) + len(keys.anchors)
         return answer
-
-
-def _root(candidate: Candidate, keys: Keys) -> float:
-    fewer = min(len(keys.bands) + len(keys.anchors), len(keys.bands) + candidate.anchor_count)
-    return (4 * candidate.bands + candidate.anchors) / sqrt(max(fewer, 1))
 
 
 @dataclass(frozen=True)
@@ -160,14 +143,14 @@ def report(pairs: Sequence[Pair], texts: Mapping[str, Text], options: argparse.N
     arriving = [text for text in texts.values() if len(text.text) <= CHARACTERS_MAX]
     random.Random(options.seed).shuffle(arriving)
     limits = IndexLimits(options.bucket_cap, options.candidates, retention_seconds=0)
-    done = asyncio.run(run(arriving, Recording(MemoryIndex(limits), options.candidates, options.ranking)))
+    done = asyncio.run(run(arriving, Recording(MemoryIndex(limits))))
     sets = {text.id: shingles(text.text) for text in arriving}
     known = [pair for pair in pairs if pair.a in sets and pair.b in sets]
     n, index = max(len(arriving), 1), done.index
     return done, {
         "documents": len(arriving),
         "skipped": len(texts) - len(arriving),
-        "settings": {name: getattr(options, name) for name in ("seed", "bucket_cap", "candidates", "ranking")},
+        "settings": {name: getattr(options, name) for name in ("seed", "bucket_cap", "candidates")},
         "strata": {name: recall(each, done) for name, each in strata(known, sets).items()},
         "per_document": {
             "looked_up": round(index.looked_up / n, 2),
@@ -193,7 +176,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="order of arrival (default 1)")
     parser.add_argument("--bucket-cap", type=int, default=50, metavar="N", help="entries of an anchor bucket")
     parser.add_argument("--candidates", type=int, default=20, metavar="N", help="earlier documents answered for one")
-    parser.add_argument("--ranking", choices=_RANKINGS, default="index", help="how answers are ranked")
     options = parser.parse_args(arguments)
     try:
         pairs, texts = read_pairs(options.corpus), read_texts(options.corpus)
