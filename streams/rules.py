@@ -123,7 +123,7 @@ def unsound(text: TextRules, sketch: SketchRules, ld: LdRules | None, anchors: A
 def _ld_checks(rules: LdRules) -> list[tuple[str, bool]]:
     rates, lengths = rules.rates, rules.lengths
     return [
-        ("rates: 1 to 8 ascending powers of two", 1 <= len(rates) <= 8 and list(rates) == sorted(set(rates))),
+        ("rates: 1 to 8, none below the one before", 1 <= len(rates) <= 8 and list(rates) == sorted(rates)),
         ("rates: powers of two from 2", all(rate >= 2 and rate & (rate - 1) == 0 for rate in rates)),
         (
             "lengths: ascending, one less than rates",

@@ -94,9 +94,10 @@ def test_a_signature_is_bounded_whatever_the_text(name: str, label: str, impleme
         assert view(signature, signature.rate, scheme.ld.symbol_bits).symbols.size <= most
     assert len(signature.anchors) <= 8 * (scheme.anchors.max_anchors if scheme.anchors else 0)
     assert len(signature.sketch) == scheme.sketch.slots * scheme.sketch.bits // 8
-    keys = scheme.keys(signature, PUBLIC)
-    assert len(keys.bands) <= 25
-    assert len(keys.anchors) <= 512
+    if signature.n_bytes:  # symbols alone leave nothing, which has no keys
+        keys = scheme.keys(signature, PUBLIC)
+        assert len(keys.bands) <= 25
+        assert len(keys.anchors) <= 512
     encoded = encode_signature(signature)
     far = signature.n_bytes // 8_191  # gaps that need a number of their own
     assert len(encoded) <= 512 + 4 * (most + far) + 8 * 512 + 256
@@ -170,7 +171,7 @@ def test_each_byte_is_hashed_a_few_times_at_most(name: str, monkeypatch: pytest.
 @each_text
 def test_scratch_of_numpy_stays_below_100_bytes_a_byte(name: str) -> None:
     signer = signer_of("numpy")
-    longest = max(signer.sign(document(TEXTS[name])).n_bytes, len(TEXTS[name].encode()))
+    longest = max(signer.sign(document(TEXTS[name])).n_bytes, len(TEXTS[name].encode("utf-8", "surrogatepass")))
     tracemalloc.start()
     signer.sign(document(TEXTS[name]))
     peak = tracemalloc.get_traced_memory()[1]
