@@ -53,7 +53,7 @@ class IndexReadOnlyError(IndexUnavailableError):
 
 
 @cache
-def library() -> tuple[str, str]:
+def function_library() -> tuple[str, str]:
     """Suffix of the function names, and the source that defines them.
 
     The suffix is derived from the source, so two releases run side by side.
@@ -131,7 +131,7 @@ async def call(client: Client, name: str, key: bytes, *arguments: bytes | str | 
         IndexUnavailableError: An outage; the call may have run.
         SettingsError: The server refuses our name, password or rights.
     """
-    suffix, source = library()
+    suffix, source = function_library()
     with errors_mapped():
         try:
             return await _fcall(client, f"nearstream_{name}_{suffix}", key, arguments)

@@ -228,9 +228,11 @@ async def test_memory_follows_the_retention(address: IndexAddress, client: Redis
 async def test_a_failure_at_any_command_loses_no_pair(
     address: IndexAddress, client: Redis, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    suffix, source = redis_calls.library()
+    suffix, source = redis_calls.function_library()
     suffix = f"{suffix}f"
-    first, _, rest = source.replace("redis.call(", "fused(").replace(redis_calls.library()[0], suffix).partition("\n")
+    first, _, rest = (
+        source.replace("redis.call(", "fused(").replace(redis_calls.function_library()[0], suffix).partition("\n")
+    )
     source = f"{first}\n{FUSE}{rest}\nredis.register_function('set_fuse_{suffix}', set_fuse)\n"
     monkeypatch.setattr(redis_calls, "library", lambda: (suffix, source))
     index, memory = await RedisIndex.open(address, may_create=True), MemoryIndex(address.limits)
@@ -286,7 +288,7 @@ def replace_bands(one: Admission, random: Random) -> Admission:
 async def test_two_releases_run_side_by_side(
     redis_index: RedisIndex, address: IndexAddress, client: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    suffix, source = redis_calls.library()
+    suffix, source = redis_calls.function_library()
     await redis_index.admit([admission("a", bands=[1])])
     monkeypatch.setattr(redis_calls, "library", lambda: ("newer000", source.replace(suffix, "newer000")))
     newer = await RedisIndex.open(address, may_create=False)
@@ -299,7 +301,7 @@ async def test_two_releases_run_side_by_side(
 
 
 async def test_unloaded_functions_are_loaded_again(redis_index: RedisIndex, client: Redis) -> None:
-    await client.execute_command("FUNCTION DELETE", f"nearstream_{redis_calls.library()[0]}")
+    await client.execute_command("FUNCTION DELETE", f"nearstream_{redis_calls.function_library()[0]}")
     assert await redis_index.state() is IndexState.READY
 
 
