@@ -234,7 +234,7 @@ async def test_a_failure_at_any_command_loses_no_pair(
         source.replace("redis.call(", "fused(").replace(redis_calls.function_library()[0], suffix).partition("\n")
     )
     source = f"{first}\n{FUSE}{rest}\nredis.register_function('set_fuse_{suffix}', set_fuse)\n"
-    monkeypatch.setattr(redis_calls, "library", lambda: (suffix, source))
+    monkeypatch.setattr(redis_calls, "function_library", lambda: (suffix, source))
     index, memory = await RedisIndex.open(address, may_create=True), MemoryIndex(address.limits)
     random = Random(seed)
     batch = [replace_bands(one, random) for one in traffic(random, 500, 120)]
@@ -290,7 +290,7 @@ async def test_two_releases_run_side_by_side(
 ) -> None:
     suffix, source = redis_calls.function_library()
     await redis_index.admit([admission("a", bands=[1])])
-    monkeypatch.setattr(redis_calls, "library", lambda: ("newer000", source.replace(suffix, "newer000")))
+    monkeypatch.setattr(redis_calls, "function_library", lambda: ("newer000", source.replace(suffix, "newer000")))
     newer = await RedisIndex.open(address, may_create=False)
     await newer.admit([admission("b", bands=[1])])
     monkeypatch.undo()
