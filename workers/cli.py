@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 
 from streams.index import IndexLostError, IndexUnavailableError
-from workers import commands
-from workers.commands import Exit
+from workers import commands, index_commands, kafka_commands
 from workers.demo import EXAMPLES
+from workers.exits import Exit
 from workers.kafka_tools import KafkaError, KafkaUnreachableError, refused
 from workers.run import ROLES
 from workers.settings import Settings, SettingsError, load
@@ -26,7 +26,7 @@ _EPILOG = """exit codes: 0 done - 1 the answer is no, or a crash - 2 wrong usage
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; its exit code (`commands.Exit`)."""
+    """Runs one command; its exit code (`exits.Exit`)."""
     options = _parser().parse_args(arguments)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s")
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
@@ -95,20 +95,20 @@ def _add_kafka(known: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     worker = _command(known, "worker", commands.worker, "run one worker process")
     worker.add_argument("role", nargs="?", choices=ROLES, default="all", help="which agents it runs (default all)")
     _add_timeout(worker, 30.0)
-    topics = _command(known, "topics", commands.topics, "list, create or check the topics")
+    topics = _command(known, "topics", kafka_commands.topics, "list, create or check the topics")
     topics.add_argument("action", nargs="?", choices=("list", "create", "check"), default="list")
     topics.add_argument("--replication", type=int, default=1, metavar="N", help="replicas of each topic (default 1)")
     _add_timeout(topics, 10.0)
-    produce = _command(known, "produce", commands.produce, "send the documents of files")
+    produce = _command(known, "produce", kafka_commands.produce, "send the documents of files")
     _add_paths(produce)
     _add_timeout(produce, 10.0)
-    tail = _command(known, "tail", commands.tail, "show events as they arrive")
+    tail = _command(known, "tail", kafka_commands.tail, "show events as they arrive")
     tail.add_argument("--from-start", action="store_true", help="begin with the oldest event")
     tail.add_argument("--until-end", action="store_true", help="stop at what is the end now")
     tail.add_argument("--json", action="store_true", help="events as JSON Lines")
     _add_timeout(tail, 10.0)
     rebuild = _command(
-        known, "rebuild", commands.rebuild_index, "fill a lost index anew from the signatures; no events"
+        known, "rebuild", index_commands.rebuild_index, "fill a lost index anew from the signatures; no events"
     )
     rebuild.add_argument("--quiet", action="store_true", help="no progress line")
     _add_timeout(rebuild, 10.0)

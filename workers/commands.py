@@ -5,36 +5,20 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import aclosing
 from dataclasses import replace
-from enum import IntEnum
 from pathlib import Path
 
 from schemas.codec import InvalidMessageError, encode_event
 from schemas.events import Event
-from schemas.record import Record
 from workers import compare as comparison
 from workers import demo as demonstration
-from workers import doctor, feed, kafka_topics
+from workers import doctor
 from workers.embedded import Outcome, embedded
-from workers.rebuild import rebuild
-from workers.redis_rebuild import RebuildRefusedError
+from workers.exits import Exit
 from workers.run import run_worker
 from workers.settings import RELATIONS, Settings, table
 from workers.show import Progress, escaped, line
 from workers.sources import Item, count_lines, read
-
-
-class Exit(IntEnum):
-    """Exit codes, after sysexits.h where it has one."""
-
-    OK = 0
-    NO = 1
-    USAGE = 2
-    UNREADABLE = 65
-    UNREACHABLE = 69
-    MISCONFIGURED = 78
-    INTERRUPTED = 130
 
 
 def scan(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -88,55 +72,6 @@ def demo(settings: Settings, options: argparse.Namespace) -> Exit:
 def worker(settings: Settings, options: argparse.Namespace) -> Exit:
     """One worker process."""
     run_worker(settings, options.role, options.timeout)
-    return Exit.OK
-
-
-def topics(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Lists, creates or checks the topics."""
-    if options.action == "create":
-        created = asyncio.run(kafka_topics.create_missing(settings, options.replication, options.timeout))
-        for name in created:
-            sys.stderr.write(f"created {name}\n")
-    states = asyncio.run(kafka_topics.topic_states(settings, options.timeout))
-    for state in states:
-        told = "OK" if not state.differences else "; ".join(state.differences)
-        print(f"{state.name:<40} {state.partitions:>3} partitions  {state.topic.cleanup:<15} {told}")
-    return Exit.NO if options.action != "list" and any(state.differences for state in states) else Exit.OK
-
-
-def produce(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Documents from files onto the topic."""
-    produced = asyncio.run(feed.produce(settings, options.paths, options.timeout, quiet=options.quiet))
-    sys.stderr.write(f"sent {produced.sent}, refused {len(produced.refused)}\n")
-    return Exit.UNREADABLE if produced.refused else Exit.OK
-
-
-def tail(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Events as they arrive."""
-
-    async def run() -> None:
-        following = feed.follow_events(
-            settings, options.timeout, from_start=options.from_start, until_end=options.until_end
-        )
-        async with aclosing(following) as events:
-            async for event in events:
-                if isinstance(event, Record):
-                    print(f"{'unknown':<16} {event.topic} {event.partition} offset {event.offset}", flush=True)
-                else:
-                    print(encode_event(event).decode() if options.json else line(event), flush=True)
-
-    asyncio.run(run())
-    return Exit.OK
-
-
-def rebuild_index(settings: Settings, options: argparse.Namespace) -> Exit:
-    """A lost index, filled anew from the signatures."""
-    try:
-        rebuilt = asyncio.run(rebuild(settings, options.timeout, quiet=options.quiet))
-    except RebuildRefusedError as error:
-        sys.stderr.write(f"nearstream: {error}\n")
-        return Exit.NO
-    print(f"admitted {rebuilt.admitted}, removed {rebuilt.removed}, skipped {rebuilt.skipped}")
     return Exit.OK
 
 

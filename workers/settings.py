@@ -30,8 +30,17 @@ class Settings:
 
     profile: str = _setting("development", "development, production or mail: defaults and refusals")
     kafka: str = _setting("127.0.0.1:9092", "brokers, host:port[,host:port]")
+    kafka_security: str = _setting("PLAINTEXT", "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL")
+    kafka_sasl_mechanism: str = _setting("SCRAM-SHA-512", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512, for SASL")
+    kafka_username: str = _setting("", "name at the brokers, for SASL")
+    kafka_password: str = _setting("", "password at the brokers, for SASL", secret=True)
+    kafka_ca_path: str = _setting("", "PEM file of certificates that brokers are checked by; empty: the system's")
+    kafka_cert_path: str = _setting("", "PEM file of our own certificate; empty: none")
+    kafka_key_path: str = _setting("", "PEM file of its private key; empty: it stands beside the certificate")
+    kafka_key_password: str = _setting("", "password of the private key", secret=True)
     kafka_compression: str = _setting("", "gzip, snappy, lz4, zstd or empty: compression of what is sent")
     redis: str = _setting("redis://127.0.0.1:6379/0", "redis:// or rediss:// address of the index", secret=True)
+    redis_ca_path: str = _setting("", "PEM file of certificates that rediss:// trusts; empty: the system's")
     group: str = _setting("nearstream", "Kafka group of the workers")
     group_instance: str = _setting("", "static member id of this worker; empty: none")
     namespace: str = _setting("nearstream", "first part of every key in Redis, [a-z0-9-]{1,32}")
@@ -54,8 +63,13 @@ class Settings:
     max_value_bytes: int = _setting(4 * 1024 * 1024, "bytes of a record on documents, above: dead letter")
     max_clock_skew_seconds: int = _setting(86_400, "how far observed_at may lie after its record's time")
     dead_letter_payload: str = _setting("full", "full, head (64 KiB) or hash: what a dead letter keeps")
+    dead_letter_max_consecutive: int = _setting(100, "dead letters in a row until a worker holds, 0: no limit")
+    dead_letter_max_ratio: float = _setting(
+        0.2, "share of dead letters in the last 1000 records until it holds, 0: none"
+    )
     outage_seconds: int = _setting(900, "pause of a worker without Kafka or Redis until it exits, 0: for ever")
     stop_seconds: int = _setting(30, "how long a stopping worker may take")
+    status: str = _setting("127.0.0.1:9464", "host:port of metrics, health and lag of a worker, or off")
 
 
 def load(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -100,7 +114,7 @@ def table(settings: Settings) -> list[tuple[str, str, str, str]]:
 
 def shown(name: str, value: object) -> str:
     """A value fit for a log: a secret becomes stars, an address loses its password and its options."""
-    if name == "hash_key":
+    if name in ("hash_key", "kafka_password", "kafka_key_password"):
         return "***" if value else ""
     # A password may hold any sign, and redis-py reads one from the options too.
     return re.sub(r"\?.*", "?***", re.sub(r"://.*@", "://***@", str(value)))
@@ -157,12 +171,16 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "max_text_bytes": (1, 4 * 1024 * 1024),
     "max_value_bytes": (1024, 4 * 1024 * 1024),
     "max_clock_skew_seconds": (0, 10**9),
+    "dead_letter_max_consecutive": (0, 10**9),
+    "dead_letter_max_ratio": (0.0, 1.0),
     "outage_seconds": (0, 10**9),
     "stop_seconds": (1, 3600),
 }
 _PATTERNS = {
     "profile": ("|".join(PROFILES), f"one of {', '.join(PROFILES)}"),
     "kafka": (rf"[^\s,:/]+:{_PORT}(,[^\s,:/]+:{_PORT})*", "host:port[,host:port]"),
+    "kafka_security": ("PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL", "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL"),
+    "kafka_sasl_mechanism": ("PLAIN|SCRAM-SHA-256|SCRAM-SHA-512", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
     "kafka_compression": ("|gzip|snappy|lz4|zstd", "gzip, snappy, lz4, zstd or nothing"),
     "redis": (rf"rediss?://(\S*@)?[^\s/@:?]+(:{_PORT})?(/\d{{0,4}})?(\?\S*)?", "redis://host:port/db"),
     "group": (r"[A-Za-z0-9._-]{1,200}", "letters, digits, dots, dashes"),
@@ -171,4 +189,5 @@ _PATTERNS = {
     "topic_prefix": (r"[A-Za-z0-9._-]{0,100}", "letters, digits, dots, dashes"),
     "scheme": ("standard|compact|bands-only", "standard, compact or bands-only"),
     "dead_letter_payload": ("full|head|hash", "full, head or hash"),
+    "status": (rf"off|[^\s/:]+:{_PORT}", "host:port or off"),
 }

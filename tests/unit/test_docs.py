@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from workers.commands import Exit
+from workers.exits import Exit
 from workers.settings import load, table
 
 ROOT = Path(__file__).parent.parent.parent

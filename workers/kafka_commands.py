@@ -1,0 +1,51 @@
+"""What the commands about topics do: data on stdout, talk on stderr, an exit code back."""
+
+import argparse
+import asyncio
+import sys
+from contextlib import aclosing
+
+from schemas.codec import encode_event
+from schemas.record import Record
+from workers import feed, kafka_topics
+from workers.exits import Exit
+from workers.settings import Settings
+from workers.show import line
+
+
+def topics(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Lists, creates or checks the topics."""
+    if options.action == "create":
+        created = asyncio.run(kafka_topics.create_missing(settings, options.replication, options.timeout))
+        for name in created:
+            sys.stderr.write(f"created {name}\n")
+    states = asyncio.run(kafka_topics.topic_states(settings, options.timeout))
+    for state in states:
+        told = "OK" if not state.differences else "; ".join(state.differences)
+        print(f"{state.name:<40} {state.partitions:>3} partitions  {state.topic.cleanup:<15} {told}")
+    return Exit.NO if options.action != "list" and any(state.differences for state in states) else Exit.OK
+
+
+def produce(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Documents from files onto the topic."""
+    produced = asyncio.run(feed.produce(settings, options.paths, options.timeout, quiet=options.quiet))
+    sys.stderr.write(f"sent {produced.sent}, refused {len(produced.refused)}\n")
+    return Exit.UNREADABLE if produced.refused else Exit.OK
+
+
+def tail(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Events as they arrive."""
+
+    async def run() -> None:
+        following = feed.follow_events(
+            settings, options.timeout, from_start=options.from_start, until_end=options.until_end
+        )
+        async with aclosing(following) as events:
+            async for event in events:
+                if isinstance(event, Record):
+                    print(f"{'unknown':<16} {event.topic} {event.partition} offset {event.offset}", flush=True)
+                else:
+                    print(encode_event(event).decode() if options.json else line(event), flush=True)
+
+    asyncio.run(run())
+    return Exit.OK
