@@ -9,6 +9,8 @@ from schemas.record import Headers, Outgoing, Record, header
 HEAD_BYTES = 64 * 1024
 DETAIL_CHARACTERS = 500
 PRIVATE_HEADER = "nearstream-private"
+ID_HEADER = "nearstream-dead-id"
+REASON_HEADER = "nearstream-dead-reason"
 REPLAYS_HEADER = "nearstream-dead-replays"
 _OUR_HEADERS_BYTES = 8 * 1024
 
@@ -97,8 +99,8 @@ def _headers(letter: DeadLetter, worker: str, payload: Payload) -> Headers:
     detail = letter.detail[:DETAIL_CHARACTERS]
     place = {"topic": record.topic, "partition": str(record.partition), "offset": str(record.offset)}
     pairs = {
-        "nearstream-dead-id": dead_id(record.topic, record.partition, record.offset),
-        "nearstream-dead-reason": letter.reason,
+        ID_HEADER: dead_id(record.topic, record.partition, record.offset),
+        REASON_HEADER: letter.reason,
         "nearstream-dead-detail": detail,
         "nearstream-dead-stage": letter.stage,
         "nearstream-dead-worker": worker,
