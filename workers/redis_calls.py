@@ -18,9 +18,12 @@ from redis.exceptions import (
     ClusterDownError,
     ConnectionError,
     MasterDownError,
+    MovedError,
     NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
+    RedisClusterException,
+    RedisError,
     ResponseError,
     TimeoutError,
     TryAgainError,
@@ -64,7 +67,11 @@ def function_library() -> tuple[str, str]:
 
 
 def connect(connection: Connection) -> Client:
-    """A client without hidden retries; its connections are opened when needed."""
+    """A client without hidden retries; its connections are opened when needed.
+
+    Raises:
+        SettingsError: The address cannot be one of a cluster.
+    """
     options: dict[str, Any] = {
         "protocol": 2,
         "retry": Retry(NoBackoff(), 0),
@@ -76,7 +83,10 @@ def connect(connection: Connection) -> Client:
     if connection.ca_path is not None and connection.url.startswith("rediss://"):
         options["ssl_ca_certs"] = connection.ca_path
     if connection.cluster:
-        return RedisCluster.from_url(connection.url, **options)
+        try:
+            return RedisCluster.from_url(connection.url, **options)
+        except RedisClusterException as error:
+            raise SettingsError(f"NEARSTREAM_REDIS, NEARSTREAM_REDIS_CLUSTER: {error}") from error
     return Redis.from_pool(BlockingConnectionPool.from_url(connection.url, timeout=2, **options))
 
 
@@ -114,6 +124,17 @@ async def ask(client: Client, command: str, key: bytes, *arguments: bytes | str 
         return await client.execute_command(command, key, *arguments)
 
 
+async def server_time_ms(client: Client) -> int:
+    """Milliseconds since 1970 by the clock that retention goes by; of a cluster any node's.
+
+    Raises:
+        IndexUnavailableError: An outage.
+    """
+    with errors_mapped():
+        seconds, microseconds = await client.execute_command("TIME")
+        return int(seconds) * 1000 + int(microseconds) // 1000
+
+
 async def memory_of(client: Client, key: bytes) -> int | None:
     """Bytes that a key takes, 0 without one; None if our user may not ask."""
     try:
@@ -147,19 +168,36 @@ def errors_mapped() -> Iterator[None]:
     """Raises what the server or the way to it did wrong as an outage or a wrong setting; the rest is a bug."""
     try:
         yield
-    except _REFUSED as error:
-        raise SettingsError(f"NEARSTREAM_REDIS: the server refuses us: {error}") from error
-    except _READ_ONLY as error:
-        raise IndexReadOnlyError(f"Redis refuses writes: {error}") from error
-    except _OUTAGES as error:
-        raise IndexUnavailableError(f"Redis does not answer: {str(error) or 'deadline passed'}") from error
-    except ResponseError as error:
-        text = str(error)
-        if text.startswith(_READ_ONLY_WORDS):
-            raise IndexReadOnlyError(f"Redis refuses writes: {text}") from error
-        if text.startswith(_OUTAGE_WORDS):
-            raise IndexUnavailableError(f"Redis does not answer: {text}") from error
-        raise
+    except (*_OUTAGES, RedisError, RedisClusterException) as error:
+        ours = _of_cluster(error) or _of_server(error)
+        if ours is None:
+            raise
+        raise ours from error
+
+
+def _of_cluster(error: Exception) -> Exception | None:
+    """Our word for an error about the form of the deployment."""
+    if isinstance(error, MovedError):
+        return SettingsError("NEARSTREAM_REDIS_CLUSTER: no, but the server is a node of a cluster")
+    if not isinstance(error, RedisClusterException):
+        return None
+    if isinstance(error.__cause__, _REFUSED):
+        return SettingsError(f"NEARSTREAM_REDIS: the server refuses us: {error.__cause__}")
+    if "Cluster mode is not enabled" in str(error):
+        return SettingsError("NEARSTREAM_REDIS_CLUSTER: yes, but the server is no node of a cluster")
+    return IndexUnavailableError(f"Redis does not answer: {error}")
+
+
+def _of_server(error: Exception) -> Exception | None:
+    """Our word for an error of one server; None for a bug."""
+    text = str(error)
+    if isinstance(error, _REFUSED):
+        return SettingsError(f"NEARSTREAM_REDIS: the server refuses us: {text}")
+    if isinstance(error, _READ_ONLY) or (isinstance(error, ResponseError) and text.startswith(_READ_ONLY_WORDS)):
+        return IndexReadOnlyError(f"Redis refuses writes: {text}")
+    if isinstance(error, _OUTAGES) or (isinstance(error, ResponseError) and text.startswith(_OUTAGE_WORDS)):
+        return IndexUnavailableError(f"Redis does not answer: {text or 'deadline passed'}")
+    return None
 
 
 async def _fcall(client: Client, name: str, key: bytes, arguments: tuple[bytes | str | int, ...]) -> list[Any]:

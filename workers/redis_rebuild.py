@@ -1,8 +1,10 @@
 """The right to fill a lost index anew from the signatures topic."""
 
 import os
+from contextlib import suppress
 from typing import Self
 
+from streams.index import IndexUnavailableError
 from workers.redis_address import IndexAddress, Layout
 from workers.redis_calls import Client, call, connect, errors_mapped
 from workers.redis_index import RedisIndex
@@ -31,6 +33,7 @@ class IndexRebuild:
         self.index = index
         self._lease = lease
         self._lease_ms = int(lease_seconds * 1000)
+        self._finished = False
 
     @classmethod
     async def begin(cls, address: IndexAddress, lease_seconds: float = LEASE_SECONDS) -> Self:
@@ -62,7 +65,7 @@ class IndexRebuild:
             RebuildRefusedError: Another rebuild has taken it.
             IndexUnavailableError: The server does not answer; try again within the lease.
         """
-        await self._step("renew")
+        await self._step("renew", self._lease_ms)
 
     async def finish(self) -> None:
         """Makes the index ready for everybody.
@@ -71,33 +74,40 @@ class IndexRebuild:
             RebuildRefusedError: Another rebuild has taken it.
             IndexUnavailableError: The server does not answer; try again.
         """
-        await self._step("finish")
+        await self._step("finish", self._lease_ms)
+        self._finished = True
         for part in self.index.parts:
             part.lease = b""
 
     async def close(self) -> None:
-        """Closes the connections; an index that is not finished can be taken up after the lease."""
+        """Closes the connections; an index that is not finished can be taken up at once, else after the lease."""
+        if not self._finished:
+            with suppress(RebuildRefusedError, IndexUnavailableError):
+                await self._step("renew", 0)
         await self.index.close()
 
-    async def _step(self, step: str) -> None:
+    async def _step(self, step: str, lease_ms: int) -> None:
         for part in self.index.parts:
-            reply = await call(part.client, "rebuild", part.key, self._lease, self._lease_ms, "", step)
+            reply = await call(part.client, "rebuild", part.key, self._lease, lease_ms, "", step)
             if reply[0] != b"OK":
                 raise RebuildRefusedError(f"another rebuild of {self.index.address.namespace} has taken the index")
 
 
 async def _claim(client: Client, address: IndexAddress, lease: bytes, lease_ms: int) -> list[Layout]:
     counts = chunk_counts(address.limits, address.parts)
-    replies = [
-        await call(client, "rebuild", address.key_of(index), lease, lease_ms, "", "begin", os.urandom(8), *counts)
-        for index in range(address.parts)
-    ]
-    if any(reply[0] == b"HELD" for reply in replies):
-        raise RebuildRefusedError(f"another rebuild of {address.namespace} is under way")
-    # Parts are finished one after the other: some may be ready when a rebuild is taken up.
-    if all(reply[0] == b"FILLED" for reply in replies):
-        raise RebuildRefusedError(f"{address.namespace} holds documents: only a lost or empty index is rebuilt")
-    for index, reply in enumerate(replies):
+    layouts: list[Layout] = []
+    filled = 0
+    for index in range(address.parts):
+        key = address.key_of(index)
+        reply = await call(client, "rebuild", key, lease, lease_ms, "", "begin", os.urandom(8), *counts)
+        if reply[0] == b"HELD":
+            raise RebuildRefusedError(f"another rebuild of {address.namespace} is under way")
         if reply[0] == b"FILLED":
-            replies[index] = await call(client, "open", address.key_of(index), 0, b"")
-    return [layout_of(reply, address) for reply in replies]
+            # Parts are finished one after the other: some may be ready when a rebuild is taken up.
+            filled += 1
+            reply = await call(client, "open", key, 0, b"")
+        # Another number of parts is refused before a part too many is made.
+        layouts.append(layout_of(reply, address))
+    if filled == address.parts:
+        raise RebuildRefusedError(f"{address.namespace} holds documents: only a lost or empty index is rebuilt")
+    return layouts

@@ -45,6 +45,8 @@ async def check(client: Client, address: IndexAddress, *, may_create: bool) -> N
         raise SettingsError(f"NEARSTREAM_BUCKET_CAP: {ANCHOR_HEADS} to {_LARGEST_BUCKET} expected, not {cap}")
     for facts in await server_facts(client):
         _check_server(facts)
+        if "cluster" in (facts.get("redis_mode"), facts.get("server_mode")) and not address.cluster:
+            raise SettingsError("NEARSTREAM_REDIS_CLUSTER: no, but the server is a node of a cluster")
     for index in range(address.parts):
         await _check_rights(client, address.key_of(index))
     await claim_scheme(client, address, may_create=may_create)
@@ -69,7 +71,9 @@ def layout_of(facts: list[bytes], address: IndexAddress) -> Layout:
     if found != _FORMAT:
         raise SettingsError(f"NEARSTREAM_NAMESPACE: {address.namespace} holds an index of format {found.decode()}")
     if int(parts) != address.parts:
-        raise SettingsError(f"{address.namespace} is spread over {int(parts)} parts, not {address.parts}")
+        raise SettingsError(
+            f"NEARSTREAM_INDEX_PARTS: {address.namespace} is spread over {int(parts)} parts, not {address.parts}"
+        )
     digests, lineages, bands, anchors, registry = map(int, planned)
     return Layout(epoch, digests, lineages, bands, anchors, registry)
 

@@ -24,7 +24,7 @@ from tests.contract.index_documents import START_MS, admission, at_offset, ids, 
 from workers.redis_index import IndexAddress, RedisIndex
 from workers.redis_inspect import inspect_document
 from workers.redis_rebuild import IndexRebuild, RebuildRefusedError
-from workers.redis_schemes import SchemeFacts, schemes, switch_scheme
+from workers.redis_schemes import SchemeFacts, SchemeRefusedError, drop_scheme, schemes, switch_scheme
 from workers.redis_split import part_of
 from workers.redis_stats import index_facts
 from workers.settings import SettingsError
@@ -220,8 +220,7 @@ async def test_schemes_are_switched_and_switched_back(address: IndexAddress) -> 
     await active.admit([admission("a", bands=[1])])
     assert (await beside.admit([admission("b", bands=[1])]))[0].candidates == ()
     assert states(await schemes(address)) == {"test-1": "active", "test-2": "building"}
-    with pytest.raises(SettingsError, match="building"):
-        await RedisIndex.open(other, may_create=False)
+    await (await RedisIndex.open(other, may_create=False)).close()
     assert states(await switch_scheme(other)) == {"test-1": "retired", "test-2": "active"}
     with pytest.raises(SettingsError, match="retired"):
         await RedisIndex.open(address, may_create=False)
@@ -229,6 +228,25 @@ async def test_schemes_are_switched_and_switched_back(address: IndexAddress) -> 
     assert states(await switch_scheme(address)) == {"test-1": "active", "test-2": "retired"}
     with pytest.raises(SettingsError, match=r"not test-9"):
         await switch_scheme(replace(address, scheme="test-9"))
+    await active.close()
+    await beside.close()
+
+
+async def test_a_dropped_scheme_leaves_nothing(address: IndexAddress, client: Redis) -> None:
+    active = await RedisIndex.open(address, may_create=True)
+    other = replace(address, scheme="test-2", beside=True, parts=3)
+    beside = await RedisIndex.open(other, may_create=True)
+    await active.admit([admission("a", bands=[1])])
+    await beside.admit(spread([admission(str(one), bands=["hot"], anchors=["hot"]) for one in range(60)], 7))
+    assert await drop_scheme(other) > 10
+    assert states(await schemes(address)) == {"test-1": "active"}
+    assert not await client.keys(f"{{{address.namespace}:test-2:*")
+    assert await active.state() is IndexState.READY
+    assert await beside.state() is IndexState.LOST
+    with pytest.raises(SchemeRefusedError, match="is active"):
+        await drop_scheme(address)
+    with pytest.raises(SettingsError, match="not test-2"):
+        await drop_scheme(other)
     await active.close()
     await beside.close()
 
