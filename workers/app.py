@@ -18,6 +18,7 @@ from mode.supervisors import CrashingSupervisor
 from schemas.topics import DOCUMENTS, SIGNATURES, Topic
 from workers.delivery import Delivery
 from workers.guard import guard_stop
+from workers.kafka_security import tls_context, uses_sasl
 from workers.kafka_tools import SEND_MAX_BYTES
 from workers.matching import Matching
 from workers.settings import Settings
@@ -99,11 +100,25 @@ class IdempotentTransport(Transport):
     Producer = IdempotentProducer
 
 
+def _credentials(settings: Settings) -> faust.SASLCredentials | faust.SSLCredentials | None:
+    """What all our clients of Kafka show and trust, in Faust's words."""
+    context = tls_context(settings)
+    if uses_sasl(settings):
+        return faust.SASLCredentials(
+            username=settings.kafka_username,
+            password=settings.kafka_password,
+            mechanism=settings.kafka_sasl_mechanism,
+            ssl_context=context,
+        )
+    return faust.SSLCredentials(context) if context else None
+
+
 def _conf(settings: Settings) -> dict[str, Any]:
     """Faust's settings; each that differs from its default guards against something seen to go wrong."""
     return {
         "id": settings.group,
         "broker": [f"kafka://{address}" for address in settings.kafka.split(",")],
+        "broker_credentials": _credentials(settings),
         "autodiscover": False,
         "key_serializer": "raw",
         "value_serializer": "raw",

@@ -30,8 +30,8 @@ async def sender(settings: Settings, wait_seconds: float) -> AsyncIterator[SendA
         KafkaUnreachableError: No broker answered within `wait_seconds`.
     """
     client = await connected(
-        lambda: AIOKafkaProducer(
-            bootstrap_servers=settings.kafka,
+        partial(
+            AIOKafkaProducer,
             acks="all",
             enable_idempotence=True,
             max_request_size=SEND_MAX_BYTES,

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer
@@ -21,6 +22,7 @@ from aiokafka.errors import (
     KafkaError as KafkaError,  # known by this name to those who may not know aiokafka
 )
 
+from workers.kafka_security import client_options, why_unconnected
 from workers.settings import Settings, SettingsError
 
 SEND_MAX_BYTES = 4_718_592
@@ -57,9 +59,7 @@ async def admin(settings: Settings, wait_seconds: float) -> AsyncIterator[AIOKaf
     Raises:
         KafkaUnreachableError: No broker answered within `wait_seconds` seconds.
     """
-    client = await connected(
-        lambda: AIOKafkaAdminClient(bootstrap_servers=settings.kafka, request_timeout_ms=10_000), settings, wait_seconds
-    )
+    client = await connected(partial(AIOKafkaAdminClient, request_timeout_ms=10_000), settings, wait_seconds)
     try:
         yield client
     finally:
@@ -67,15 +67,20 @@ async def admin(settings: Settings, wait_seconds: float) -> AsyncIterator[AIOKaf
 
 
 @asynccontextmanager
-async def consumer(settings: Settings, wait_seconds: float) -> AsyncIterator[AIOKafkaConsumer]:
-    """A consumer without group that is connected.
+async def consumer(
+    settings: Settings, wait_seconds: float, *, fetch_bytes: int = 1_048_576
+) -> AsyncIterator[AIOKafkaConsumer]:
+    """A consumer without group that is connected; `fetch_bytes` of a partition at once, or one batch of records.
 
     Raises:
         KafkaUnreachableError: No broker answered within `wait_seconds` seconds.
     """
     client = await connected(
-        lambda: AIOKafkaConsumer(
-            bootstrap_servers=settings.kafka, enable_auto_commit=False, auto_offset_reset="earliest"
+        partial(
+            AIOKafkaConsumer,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            max_partition_fetch_bytes=fetch_bytes,
         ),
         settings,
         wait_seconds,
@@ -102,20 +107,28 @@ async def describe(client: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[s
     return found
 
 
-async def connected(make: Callable[[], Any], settings: Settings, wait_seconds: float) -> Any:  # noqa: ANN401 - aiokafka has no types
-    """A client of `make`, connected; a new one for each try, until `wait_seconds` seconds are over."""
+async def connected(make: Callable[..., Any], settings: Settings, wait_seconds: float) -> Any:  # noqa: ANN401 - aiokafka has no types
+    """A client of `make`, connected; a new one for each try, until `wait_seconds` seconds are over.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds` seconds.
+        SettingsError: A broker does not accept us, or we do not accept it.
+    """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_seconds
+    options = client_options(settings)
     while True:
-        client = make()
+        client = make(**options)
         try:
             async with asyncio.timeout_at(deadline):
                 await client.start()
             return client
         except (KafkaError, TimeoutError) as error:
             await _stopped(client)
+            reason = await why_unconnected(settings, max(deadline - loop.time(), RETRY_SECONDS))
             if loop.time() + RETRY_SECONDS >= deadline:
-                reason = "no answer" if isinstance(error, TimeoutError | KafkaConnectionError) else str(error)
+                if not isinstance(error, TimeoutError | KafkaConnectionError):
+                    reason = str(error)
                 raise KafkaUnreachableError(
                     f"no Kafka at {settings.kafka} within {wait_seconds:g} s: {reason}"
                 ) from None

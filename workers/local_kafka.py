@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,8 +53,16 @@ def choose_ports(fault_port: int | None = None) -> KafkaPorts:
     return KafkaPorts(client, fault, controller, fault_port or fault)
 
 
-def kafka_server(folder: Path, ports: KafkaPorts | None = None) -> LocalServer:
+def kafka_server(
+    folder: Path, ports: KafkaPorts | None = None, *, properties: str = "", storage: Sequence[str] = ()
+) -> LocalServer:
     """A broker, not started yet, that keeps its data in the folder; an empty folder is formatted.
+
+    Args:
+        folder: For data, configuration, logs.
+        ports: Where it listens; None: on free ports.
+        properties: Lines that replace or complete those of `server_properties`: the last one of a name counts.
+        storage: Further arguments of formatting, such as users.
 
     Raises:
         StackUnavailableError: no Java, no Maven or no download.
@@ -62,13 +71,15 @@ def kafka_server(folder: Path, ports: KafkaPorts | None = None) -> LocalServer:
     folder = folder.resolve()
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     ports = ports or choose_ports()
-    properties = folder / "server.properties"
-    properties.write_text(server_properties(ports, folder / "data"))
+    (folder / "server.properties").write_text(server_properties(ports, folder / "data") + properties)
     (folder / "log4j2.properties").write_text(LOGGING)
     if not (folder / "data" / "meta.properties").exists():
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        storage = ["kafka.tools.StorageTool", "format", "--standalone", "-t", cluster, "-c", str(properties)]
-        run_to_end([java, "-Xmx256M", "-cp", f"{jars}/*", *storage], purpose="formatting Kafka's storage")
+        form = ["format", "--standalone", "-t", cluster, "-c", str(folder / "server.properties"), *storage]
+        run_to_end(
+            [java, "-Xmx256M", "-cp", f"{jars}/*", "kafka.tools.StorageTool", *form],
+            purpose="formatting Kafka's storage",
+        )
     command = command_line(java, jars, folder)
     return LocalServer("Kafka", f"127.0.0.1:{ports.client}", command, folder / "server.log", _answers)
 

@@ -2,10 +2,11 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from schemas.dead_letter import Payload
 from streams.thresholds import Thresholds
@@ -145,6 +146,8 @@ def _validate(settings: Settings) -> None:
             # The value may hold a password, so the expectation alone is told.
             raise SettingsError(f"{PREFIX}{name.upper()}: {expected} expected")
     _validate_key(settings)
+    _validate_kafka_security(settings)
+    _validate_redis_security(settings)
     unknown = sorted(set(settings.relations.split()) - set(RELATIONS))
     if unknown:
         raise SettingsError(f"NEARSTREAM_RELATIONS: some of {', '.join(RELATIONS)} expected, got {unknown[0]!r}")
@@ -155,6 +158,41 @@ def _validate_key(settings: Settings) -> None:
         raise SettingsError(f"NEARSTREAM_HASH_KEY: at least {_KEY_MIN_BYTES} bytes expected")
     if settings.profile != "development" and not settings.hash_key:
         raise SettingsError(f"NEARSTREAM_HASH_KEY: the profile {settings.profile} needs a key of its own")
+
+
+def _validate_kafka_security(settings: Settings) -> None:
+    """What a protocol needs must be there; what it would not use was meant for another protocol."""
+    protocol = settings.kafka_security
+    named = ("kafka_username", "kafka_password")
+    if protocol.startswith("SASL_"):
+        _require(settings, named, f"expected with NEARSTREAM_KAFKA_SECURITY={protocol}")
+    else:
+        _refuse(settings, named, f"NEARSTREAM_KAFKA_SECURITY={protocol} has no use for it; expected SASL_SSL")
+    files = ("kafka_ca_path", "kafka_cert_path", "kafka_key_path", "kafka_key_password")
+    if not protocol.endswith("SSL"):
+        _refuse(settings, files, f"NEARSTREAM_KAFKA_SECURITY={protocol} has no use for it; expected SSL or SASL_SSL")
+    if not settings.kafka_cert_path:
+        _refuse(settings, files[2:], "expected with NEARSTREAM_KAFKA_CERT_PATH")
+
+
+def _validate_redis_security(settings: Settings) -> None:
+    # redis-py would take them as orders not to check certificates or host names.
+    if any(name.startswith("ssl_") for name in parse_qs(urlsplit(settings.redis).query)):
+        raise SettingsError("NEARSTREAM_REDIS: no option ssl_ expected; NEARSTREAM_REDIS_CA_PATH says what is trusted")
+    if not settings.redis.startswith("rediss://"):
+        _refuse(settings, ("redis_ca_path",), "expected with rediss:// in NEARSTREAM_REDIS")
+
+
+def _require(settings: Settings, names: Iterable[str], reason: str) -> None:
+    for name in names:
+        if not getattr(settings, name):
+            raise SettingsError(f"{PREFIX}{name.upper()}: {reason}")
+
+
+def _refuse(settings: Settings, names: Iterable[str], reason: str) -> None:
+    for name in names:
+        if getattr(settings, name):
+            raise SettingsError(f"{PREFIX}{name.upper()}: {reason}")
 
 
 _PORT = r"(?:6553[0-5]|655[0-2]\d|65[0-4]\d{2}|6[0-4]\d{3}|[1-5]?\d{1,4})"  # 0 to 65535

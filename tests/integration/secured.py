@@ -1,0 +1,125 @@
+"""Servers that ask for TLS and passwords, with certificates of a CA made for the test."""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from workers.local_kafka import choose_ports, find_java, kafka_jars, kafka_server
+from workers.local_server import LocalServer, run_to_end, running
+
+ROOT = Path(__file__).parent.parent.parent
+_KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+
+
+@dataclass(frozen=True)
+class Authority:
+    """A CA of our own.
+
+    Attributes:
+        folder: Where its files are.
+    """
+
+    folder: Path
+
+    @property
+    def certificate(self) -> Path:
+        """What clients trust."""
+        return self.folder / "ca.pem"
+
+    def issue(self, name: str, alternative: str) -> tuple[Path, Path]:
+        """Certificate and private key of a server, e.g. with the alternative name `IP:127.0.0.1`."""
+        certificate, key = self.folder / f"{name}.pem", self.folder / f"{name}.key"
+        signed = ["-CA", str(self.certificate), "-CAkey", str(self.folder / "ca.key")]
+        names = ["-subj", f"/CN={name}", "-addext", f"subjectAltName={alternative}"]
+        _openssl([*_KEY, *signed, *names, "-keyout", str(key), "-out", str(certificate)])
+        return certificate, key
+
+
+def authority(folder: Path) -> Authority:
+    """A CA whose files are in this folder."""
+    folder.mkdir(parents=True)
+    made = Authority(folder)
+    _openssl([*_KEY, "-subj", "/CN=test CA", "-keyout", str(folder / "ca.key"), "-out", str(made.certificate)])
+    return made
+
+
+def _openssl(arguments: Sequence[str]) -> None:
+    run_to_end(["openssl", "req", "-x509", *arguments], purpose="making a certificate")
+
+
+@dataclass(frozen=True)
+class SecuredKafka:
+    """A broker with SASL_SSL and ACLs.
+
+    Attributes:
+        address: Where it asks for TLS and a password.
+        ca_path: What its certificate is checked by.
+        server: The process; its own address serves without TLS, as the superuser.
+    """
+
+    address: str
+    ca_path: Path
+    server: LocalServer
+
+    def settings(self, user: str) -> dict[str, str]:
+        """Settings of a client that is this user."""
+        return {
+            "NEARSTREAM_KAFKA": self.address,
+            "NEARSTREAM_KAFKA_SECURITY": "SASL_SSL",
+            "NEARSTREAM_KAFKA_USERNAME": user,
+            "NEARSTREAM_KAFKA_PASSWORD": password(user),
+            "NEARSTREAM_KAFKA_CA_PATH": str(self.ca_path),
+        }
+
+    def acls(self, commands: Sequence[str]) -> None:
+        """Runs commands as they are written in a shell, each with Kafka's own tool."""
+        with ThreadPoolExecutor(2) as workers:
+            list(workers.map(self._acl, commands))
+
+    def _acl(self, command: str) -> None:
+        program, *arguments = shlex.split(command.replace("$BROKER", self.server.address))
+        assert program == "kafka-acls.sh"
+        tool = [find_java(), "-Xmx128M", "-XX:TieredStopAtLevel=1", "-cp", f"{kafka_jars()}/*"]
+        run_to_end([*tool, "org.apache.kafka.tools.AclCommand", *arguments], purpose=command)
+
+
+def password(user: str) -> str:
+    """Of a user of the test broker."""
+    return f"{user}-s3cret"
+
+
+@contextmanager
+def secured_kafka(folder: Path, users: Sequence[str]) -> Iterator[SecuredKafka]:
+    """A broker that knows these users, and `admin`, who may everything."""
+    made = authority(folder / "ca")
+    certificate, key = made.issue("broker", "IP:127.0.0.1")
+    both = folder / "broker.pem"
+    both.write_text(key.read_text() + certificate.read_text())
+    ports = choose_ports()
+    users = [*users, "admin"]
+    properties = f"""\
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,FAULT:SASL_SSL
+listener.name.fault.ssl.keystore.type=PEM
+listener.name.fault.ssl.keystore.location={both}
+listener.name.fault.sasl.enabled.mechanisms=SCRAM-SHA-512,PLAIN
+listener.name.fault.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.fault.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
+{" ".join(f'user_{user}="{password(user)}"' for user in users)};
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS;User:admin
+"""
+    known = [f"SCRAM-SHA-512=[name={user},password={password(user)}]" for user in users]
+    storage = [word for user in known for word in ("--add-scram", user)]
+    server = kafka_server(folder / "kafka", ports, properties=properties, storage=storage)
+    with running(server):
+        yield SecuredKafka(f"127.0.0.1:{ports.fault}", made.certificate, server)
+
+
+def documented(page: str, program: str) -> list[str]:
+    """Commands of this program in a page's blocks of shell."""
+    text = (ROOT / "docs" / page).read_text().replace("\\\n", " ")
+    return re.findall(rf"^{re.escape(program)} .*$", text, re.MULTILINE)

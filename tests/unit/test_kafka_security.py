@@ -1,0 +1,155 @@
+"""Security of the connections to Kafka and Redis: settings that fit together, files that are what they should be."""
+
+import ssl
+import subprocess
+
+import pytest
+
+from tests.integration.secured import authority
+from workers.kafka_security import client_options, tls_context
+from workers.settings import PREFIX, Settings, SettingsError, load
+from workers.tls import in_the_clear, trusting
+
+SASL = {"kafka_security": "SASL_SSL", "kafka_username": "u", "kafka_password": "p"}
+PASSWORD = "correct-horse"  # noqa: S105 - a made-up one
+
+
+def loaded(**given: str) -> Settings:
+    return load({PREFIX + name.upper(): value for name, value in given.items()})
+
+
+def refusal(**given: str) -> str:
+    """The one line with which these settings are refused, at the latest when a client is made."""
+    with pytest.raises(SettingsError) as caught:
+        client_options(loaded(**given))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def pem(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Files: a CA, a certificate, its key, the same key behind `PASSWORD`, a text."""
+    folder = tmp_path_factory.mktemp("pem")
+    made = authority(folder / "ca")
+    certificate, key = made.issue("client", "DNS:client")
+    locked = folder / "locked.key"
+    lock = ["openssl", "pkcs8", "-topk8", "-in", str(key), "-out", str(locked), "-passout", f"pass:{PASSWORD}"]
+    subprocess.run(lock, check=True)
+    text = folder / "text"
+    text.write_text("no PEM")
+    paths = {"ca": made.certificate, "certificate": certificate, "key": key, "locked": locked, "text": text}
+    return {name: str(path) for name, path in paths.items()}
+
+
+@pytest.mark.parametrize("protocol", ["SASL_SSL", "SASL_PLAINTEXT"])
+@pytest.mark.parametrize("missing", ["kafka_username", "kafka_password"])
+def test_a_protocol_with_a_password_needs_name_and_password(protocol: str, missing: str) -> None:
+    given = SASL | {"kafka_security": protocol}
+    del given[missing]
+    assert refusal(**given) == f"{PREFIX}{missing.upper()}: expected with NEARSTREAM_KAFKA_SECURITY={protocol}"
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+@pytest.mark.parametrize("name", ["kafka_username", "kafka_password"])
+def test_a_password_that_would_not_be_used_is_refused_and_not_quoted(protocol: str, name: str) -> None:
+    told = refusal(**{"kafka_security": protocol, name: PASSWORD})
+    assert told.startswith(f"{PREFIX}{name.upper()}: NEARSTREAM_KAFKA_SECURITY={protocol} has no use for it")
+    assert PASSWORD not in told
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SASL_PLAINTEXT"])
+@pytest.mark.parametrize("name", ["kafka_ca_path", "kafka_cert_path", "kafka_key_path", "kafka_key_password"])
+def test_certificates_without_tls_are_refused(protocol: str, name: str) -> None:
+    given = {"kafka_security": protocol, "kafka_username": "u", "kafka_password": "p", name: PASSWORD}
+    if protocol == "PLAINTEXT":
+        del given["kafka_username"], given["kafka_password"]
+    told = refusal(**given)
+    assert told.startswith(f"{PREFIX}{name.upper()}: NEARSTREAM_KAFKA_SECURITY={protocol} has no use for it")
+    assert PASSWORD not in told
+
+
+@pytest.mark.parametrize("name", ["kafka_key_path", "kafka_key_password"])
+def test_a_key_without_its_certificate_is_refused(name: str) -> None:
+    told = refusal(**{"kafka_security": "SSL", name: "x"})
+    assert told == f"{PREFIX}{name.upper()}: expected with NEARSTREAM_KAFKA_CERT_PATH"
+
+
+@pytest.mark.parametrize("name", ["kafka_ca_path", "kafka_cert_path", "kafka_key_path"])
+def test_a_file_that_is_missing_or_no_pem_is_named(name: str, pem: dict[str, str]) -> None:
+    given = {"kafka_security": "SSL", "kafka_cert_path": pem["certificate"]}
+    missing = refusal(**given | {name: "/missing.pem"})
+    assert missing.startswith(f"{PREFIX}{name.upper()}: a readable PEM file expected")
+    assert "/missing.pem" in missing
+    assert refusal(**given | {name: pem["text"]}).startswith(f"{PREFIX}{name.upper()}: a PEM file expected")
+
+
+def test_a_key_among_the_certificates_to_trust_is_refused(pem: dict[str, str]) -> None:
+    assert refusal(kafka_security="SSL", kafka_ca_path=pem["key"]).startswith("NEARSTREAM_KAFKA_CA_PATH: certificates")
+
+
+def test_a_key_that_does_not_fit_or_open_is_refused_without_asking_the_terminal(pem: dict[str, str]) -> None:
+    given = {"kafka_security": "SSL", "kafka_cert_path": pem["certificate"]}
+    for wrong in (
+        {"kafka_key_path": pem["ca"]},
+        {"kafka_key_path": pem["locked"]},
+        {"kafka_key_path": pem["locked"], "kafka_key_password": f"{PASSWORD}r"},
+        {},
+    ):
+        told = refusal(**given | wrong)
+        assert told.startswith("NEARSTREAM_KAFKA_CERT_PATH, NEARSTREAM_KAFKA_KEY_PATH, NEARSTREAM_KAFKA_KEY_PASSWORD: ")
+        assert PASSWORD not in told
+    right = loaded(**given, kafka_key_path=pem["locked"], kafka_key_password=PASSWORD)
+    assert isinstance(tls_context(right), ssl.SSLContext)
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
+def test_tls_always_checks_certificates_and_host_names(protocol: str, pem: dict[str, str]) -> None:
+    given = SASL if protocol == "SASL_SSL" else {}
+    context = client_options(loaded(**given | {"kafka_security": protocol, "kafka_ca_path": pem["ca"]}))["ssl_context"]
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
+    assert len(context.get_ca_certs()) == 1
+
+
+def test_without_a_file_the_certificates_of_the_system_are_trusted() -> None:
+    context = trusting("X", "")
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.cert_store_stats() == ssl.create_default_context().cert_store_stats()
+
+
+def test_a_client_is_given_what_the_protocol_needs_alone() -> None:
+    assert client_options(loaded()) == {
+        "bootstrap_servers": "127.0.0.1:9092",
+        "security_protocol": "PLAINTEXT",
+        "ssl_context": None,
+    }
+    options = client_options(loaded(**SASL, kafka_sasl_mechanism="PLAIN"))
+    assert (options["sasl_mechanism"], options["sasl_plain_username"], options["sasl_plain_password"]) == (
+        "PLAIN",
+        "u",
+        "p",
+    )
+
+
+def test_certificates_for_redis_need_its_tls() -> None:
+    assert refusal(redis_ca_path="/ca.pem") == "NEARSTREAM_REDIS_CA_PATH: expected with rediss:// in NEARSTREAM_REDIS"
+
+
+@pytest.mark.parametrize("option", ["ssl_cert_reqs=none", "db=1&ssl_check_hostname=false", "ssl%5Fca_certs=/x"])
+def test_no_option_of_the_redis_address_stops_the_check_of_certificates(option: str) -> None:
+    assert refusal(redis=f"rediss://h:6379/0?{option}").startswith("NEARSTREAM_REDIS: no option ssl_ expected")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, []),
+        ({"kafka": "localhost:9092,127.0.0.2:9092", "redis": "redis://u:p@localhost"}, []),
+        ({"kafka": "127.0.0.1:9092,b2:9092"}, ["NEARSTREAM_KAFKA"]),
+        ({"kafka": "b1:9092", "kafka_security": "SSL", "redis": "rediss://r"}, []),
+        ({"kafka": "b1:9092", **SASL, "kafka_security": "SASL_PLAINTEXT"}, ["NEARSTREAM_KAFKA"]),
+        ({"redis": "redis://u:p@10.0.0.1:6379/0"}, ["NEARSTREAM_REDIS"]),
+    ],
+)
+def test_another_host_without_tls_is_noticed(given: dict[str, str], expected: list[str]) -> None:
+    assert in_the_clear(loaded(**given)) == expected
