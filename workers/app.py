@@ -8,6 +8,7 @@ documents ──▶ sign ──▶ signatures ──▶ match ──▶ near-dup
 import asyncio
 import logging
 import sys
+from time import monotonic
 from typing import Any, NoReturn
 
 import faust
@@ -16,10 +17,13 @@ from faust.types import StreamT
 from mode.supervisors import CrashingSupervisor
 
 from schemas.topics import DOCUMENTS, SIGNATURES, Topic
-from workers.delivery import Delivery
-from workers.guard import guard_stop
+from workers import metrics
+from workers.delivery import Delivery, Step
+from workers.guard import Guard, rules, start_guard
+from workers.health import Health
 from workers.kafka_security import tls_context, uses_sasl
 from workers.kafka_tools import SEND_MAX_BYTES
+from workers.limits import Limits
 from workers.matching import Matching
 from workers.settings import Settings
 from workers.signing import Signing
@@ -31,56 +35,76 @@ log = logging.getLogger("nearstream.app")
 
 
 def create_app(
-    settings: Settings, datadir: str, signing: Signing | None, matching: Matching | None
-) -> tuple[faust.App, Delivery]:
-    """The Faust app of one worker with its delivery loop; a role that is None has no agent here."""
+    settings: Settings, datadir: str, health: Health, signing: Signing | None, matching: Matching | None
+) -> faust.App:
+    """The Faust app of one worker; a role that is None has no agent here."""
     app = faust.App(**_conf(settings), datadir=datadir)
     app.transport = IdempotentTransport(app.conf.broker_consumer, app)
-    delivery = Delivery(app, settings.outage_seconds)
+    limits = Limits(settings.dead_letter_max_consecutive, settings.dead_letter_max_ratio)
+    delivery = Delivery(app, health, limits, settings.outage_seconds)
 
     if signing is not None:
+        to_sign = Step("sign", SIGN_BATCH, signing.decide, metrics.count_signed)
 
         @app.agent(_source(app, settings, DOCUMENTS), name="sign", concurrency=1)
         async def sign(documents: StreamT[bytes]) -> None:
-            await delivery.run(documents, SIGN_BATCH, signing.decide)
+            await delivery.run(documents, to_sign)
 
     if matching is not None:
+        to_match = Step("match", MATCH_BATCH, matching.decide, metrics.count_matched)
 
         @app.agent(_source(app, settings, SIGNATURES), name="match", concurrency=1)
         async def match(signatures: StreamT[bytes]) -> None:
-            await delivery.run(signatures, MATCH_BATCH, matching.decide)
+            await delivery.run(signatures, to_match)
 
         @app.on_partitions_revoked.connect()
         async def forget(*_: Any, **__: Any) -> None:  # noqa: ANN401 - Faust's signal
             matching.forget_positions()
 
-    return app, delivery
+    return app
 
 
-def _announce_rebalances(app: faust.App) -> None:
-    """One line in the log for each rebalance."""
-
-    @app.on_partitions_assigned.connect()
-    async def assigned(_: faust.App, assigned: Any, **__: Any) -> None:  # noqa: ANN401 - Faust's signal
-        log.info("assigned: %s", ", ".join(sorted(f"{place.topic} {place.partition}" for place in assigned)) or "none")
-
-    @app.on_partitions_revoked.connect()
-    async def revoked(_: faust.App, revoked: Any, **__: Any) -> None:  # noqa: ANN401 - Faust's signal
-        log.info("revoked: %d partitions", len(revoked))
-
-
-def serve(app: faust.App, delivery: Delivery, loop: asyncio.AbstractEventLoop, stop_seconds: float) -> NoReturn:
-    """Runs until a signal (exit code 0) or a crash (1)."""
-    _announce_rebalances(app)
+def serve(app: faust.App, health: Health, loop: asyncio.AbstractEventLoop, stop_seconds: float) -> NoReturn:
+    """Runs until a signal (exit code 0; 65 in a hold) or a crash (1)."""
+    _note_rebalances(app, health)
+    ticking = loop.create_task(_tick(health))
     worker = faust.Worker(app, loop=loop, quiet=True, override_logging=False, stdout=sys.stderr)
-    guard_stop(lambda: worker.should_stop, lambda: delivery.in_outage, stop_seconds)
     worker.spinner = None  # a log is no terminal
+
+    def stopping() -> bool:
+        return bool(worker.should_stop)
+
+    start_guard(Guard(rules(health, lambda: app.rebalancing, stopping, stop_seconds)), health, stopping)
     try:
         worker.execute_from_commandline()  # leaves by SystemExit
     except Exception as error:  # noqa: BLE001 - the outermost loop; the cause was logged where it arose
         sys.exit(f"nearstream: stopped by a crash: {error!r}")
     except asyncio.CancelledError:  # what a crash elsewhere does to an agent that waits
         sys.exit(1)
+    finally:
+        ticking.cancel()
+
+
+def _note_rebalances(app: faust.App, health: Health) -> None:
+    """One line in the log for each rebalance."""
+
+    @app.on_partitions_assigned.connect()
+    async def assigned(_: faust.App, assigned: Any, **__: Any) -> None:  # noqa: ANN401 - Faust's signal
+        health.assigned = frozenset((place.topic, place.partition) for place in assigned)
+        metrics.REBALANCES.inc()
+        log.info("assigned: %s", ", ".join(f"{topic} {part}" for topic, part in sorted(health.assigned)) or "none")
+
+    @app.on_partitions_revoked.connect()
+    async def revoked(_: faust.App, revoked: Any, **__: Any) -> None:  # noqa: ANN401 - Faust's signal
+        health.assigned = None
+        log.info("revoked: %d partitions", len(revoked))
+
+
+async def _tick(health: Health) -> None:
+    """Shows the guard that the event loop turns."""
+    while True:
+        health.ticked = monotonic()
+        await asyncio.sleep(1.0)
 
 
 def _source(app: faust.App, settings: Settings, topic: Topic) -> Any:  # noqa: ANN401 - Faust's TopicT or channel

@@ -10,6 +10,7 @@ from streams.scheme import Scheme, preset
 from streams.signer import Signer
 from workers.redis_address import IndexAddress
 from workers.settings import Settings, SettingsError
+from workers.tls import trusting
 
 
 def hash_key(settings: Settings) -> HashKey:
@@ -59,9 +60,23 @@ def limits(settings: Settings) -> IndexLimits:
 
 
 def index_address(settings: Settings, key: HashKey) -> IndexAddress:
-    """Where the shared index stands, and whose it is."""
-    name = scheme(settings, key).name
-    return IndexAddress(settings.redis, settings.namespace, name, key.fingerprint, limits(settings))
+    """Where the shared index stands, and whose it is.
+
+    Raises:
+        SettingsError: The scheme cannot be, or the file of certificates to trust holds none.
+    """
+    if settings.redis_ca_path:
+        trusting("NEARSTREAM_REDIS_CA_PATH", settings.redis_ca_path)
+    return IndexAddress(
+        settings.redis,
+        settings.namespace,
+        scheme(settings, key).name,
+        key.fingerprint,
+        limits(settings),
+        ca_path=settings.redis_ca_path or None,
+        parts=settings.index_parts,
+        cluster=settings.redis_cluster == "yes",
+    )
 
 
 def bounds(settings: Settings) -> Bounds:

@@ -9,7 +9,6 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
@@ -20,16 +19,21 @@ from faust.types import EventT
 
 from schemas.record import Outgoing, Record
 from streams.index import IndexLostError, IndexUnavailableError
+from workers.health import Health
 from workers.kafka_tools import KafkaUnreachableError, retriable
+from workers.limits import Limits, Refusals
+from workers.metrics import OUTAGES, timed
 
 # A wait, not a maximum age: a lone record waits this long for company.
 BATCH_WAIT_SECONDS = 0.005
 UNCONFIRMED_SECONDS = 5.0
+HOLD_LOG_SECONDS = 60.0
 _PAUSE_SECONDS = (0.1, 5.0)
 
 log = logging.getLogger(__name__)
 
 Decide = Callable[[Sequence[Record]], Awaitable[Sequence[Outgoing]]]
+Count = Callable[[Sequence[Record], Sequence[Outgoing]], None]
 _Result = TypeVar("_Result")
 
 
@@ -37,41 +41,69 @@ class OutageTooLongError(Exception):
     """A service stayed away longer than a worker waits; another worker may see it."""
 
 
-@dataclass
+@dataclass(frozen=True)
+class Step:
+    """What an agent does with a batch.
+
+    Attributes:
+        name: Label of its time.
+        batch: Most records at once.
+        decide: What follows from them; raises an outage, then it is asked again.
+        count: Called once for each batch, when all is delivered.
+    """
+
+    name: str
+    batch: int
+    decide: Decide
+    count: Count
+
+
+@dataclass(frozen=True)
 class Delivery:
     """The loop, shared by all agents of one worker.
 
     Attributes:
         app: Gives the producer.
+        health: Told of outages, of a hold.
+        limits: How many dead letters are borne.
         outage_seconds: Longest pause until the worker gives up; 0: for ever.
     """
 
     app: faust.App
+    health: Health
+    limits: Limits
     outage_seconds: float
-    _pausing: int = 0
 
-    @property
-    def in_outage(self) -> bool:
-        """Whether an agent waits for Kafka or the index."""
-        return self._pausing > 0
-
-    async def run(self, stream: Any, batch: int, decide: Decide) -> None:  # noqa: ANN401 - StreamT lacks noack_take
-        """Decides and delivers up to `batch` records at once; returns when the stream ends.
+    async def run(self, stream: Any, step: Step) -> None:  # noqa: ANN401 - StreamT lacks noack_take
+        """Decides and delivers batch after batch; returns when the stream ends.
 
         Raises:
             OutageTooLongError: Nothing of the batch is acknowledged.
             Exception: A bug, or a delivery that no retry cures; nothing of the batch is acknowledged.
         """
-        async for events in stream.noack_take(batch, within=BATCH_WAIT_SECONDS):
+        refusals = Refusals(self.limits)
+        async for events in stream.noack_take(step.batch, within=BATCH_WAIT_SECONDS):
             records = [_as_record(event) for event in events]
             try:
-                outgoing = await self._through_outages(partial(decide, records))
-                await self._through_outages(partial(self._send_all, outgoing))
+                outgoing = await self._through_outages(step.name, partial(step.decide, records))
+                await self._hold(refusals.beyond_limit(records, outgoing))
+                await self._through_outages("deliver", partial(self._send_all, outgoing))
             except Exception:
                 log.exception("cannot go on, nothing of this batch is acknowledged: %s", _places(records))
                 raise
             for event in events:
                 await stream.ack(event)
+            step.count(records, outgoing)
+
+    async def _hold(self, broken: str) -> None:
+        """Returns at once if no limit is broken, else never.
+
+        A worker that went away would start again, or leave its partitions to another, which drained on.
+        """
+        while broken:
+            self.health.held = broken
+            log.error("hold, nothing more is consumed until someone has looked: %s", broken)
+            await asyncio.sleep(HOLD_LOG_SECONDS)
 
     async def _send_all(self, outgoing: Sequence[Outgoing]) -> None:
         """Returns when the broker has confirmed every record; raises the first failure."""
@@ -88,7 +120,9 @@ class Delivery:
         """An idempotent producer raises nothing while the broker is away, so silence is an outage too."""
         _, unconfirmed = await asyncio.wait(waiting, timeout=UNCONFIRMED_SECONDS)
         if unconfirmed:
-            with self._pause(f"Kafka has not confirmed {len(unconfirmed)} records for {UNCONFIRMED_SECONDS:g} s"):
+            with self.health.outage(
+                f"Kafka has not confirmed {len(unconfirmed)} records for {UNCONFIRMED_SECONDS:g} s"
+            ):
                 _, unconfirmed = await asyncio.wait(waiting, timeout=self.outage_seconds or None)
                 if unconfirmed:
                     raise OutageTooLongError(f"Kafka: no confirmation for {self.outage_seconds:g} s")
@@ -96,20 +130,21 @@ class Delivery:
             if error is not None:
                 raise error
 
-    async def _through_outages(self, action: Callable[[], Awaitable[_Result]]) -> _Result:
+    async def _through_outages(self, stage: str, action: Callable[[], Awaitable[_Result]]) -> _Result:
         """The result of `action`, repeated as a whole until neither Kafka nor the index is away."""
         try:
-            return await action()
+            return await _timed(stage, action)
         except Exception as error:
             if not _outage(error):
                 raise
             cause = error
-        with self._pause(str(cause)):
-            return await self._repeated(action, cause)
+        with self.health.outage(str(cause)):
+            return await self._repeated(partial(_timed, stage, action), cause)
 
     async def _repeated(self, action: Callable[[], Awaitable[_Result]], cause: Exception) -> _Result:
         began = monotonic()
         for pause in _pauses():
+            OUTAGES.labels(type(cause).__name__).inc()
             await asyncio.sleep(pause)
             try:
                 return await action()
@@ -123,17 +158,10 @@ class Delivery:
                 raise OutageTooLongError(f"{cause}: away for {self.outage_seconds:g} s") from cause
         raise AssertionError  # the pauses never end
 
-    @contextmanager
-    def _pause(self, cause: str) -> Iterator[None]:
-        """Counts and logs an outage; its end is logged when it ended well."""
-        began = monotonic()
-        log.warning("outage: %s", cause)
-        self._pausing += 1
-        try:
-            yield
-        finally:
-            self._pausing -= 1
-        log.warning("outage over after %.1f s", monotonic() - began)
+
+async def _timed(stage: str, action: Callable[[], Awaitable[_Result]]) -> _Result:
+    with timed(stage):
+        return await action()
 
 
 def _outage(error: Exception) -> bool:

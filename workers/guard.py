@@ -1,37 +1,107 @@
-"""A thread that ends a worker which does not end itself."""
+"""A thread that ends a worker which does not end itself, or does nothing though it should.
+
+Nothing unacknowledged is ever committed, so a hard exit loses nothing.
+"""
 
 import faulthandler
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
+from workers.exits import Exit
+from workers.health import Health
+
+LOOP_SECONDS = 60.0
+REBALANCE_SECONDS = 120.0
+PROGRESS_SECONDS = 120.0
 _TICK_SECONDS = 0.5
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("nearstream.guard")
 
 
-def guard_stop(stopping: Callable[[], bool], in_outage: Callable[[], bool], limit_seconds: float) -> None:
-    """Exits the process with 1 when `stopping()` has been true for `limit_seconds`; in an outage at once.
+@dataclass(frozen=True)
+class Rule:
+    """What must not stay as it is for too long.
 
-    Faust waits without end for a record that is never acknowledged, as one is in an outage. Nothing
-    unacknowledged is ever committed, so a hard exit loses nothing.
+    Attributes:
+        trouble: What is wrong when it does.
+        seconds: How long it may.
+        state: What is watched; None: the rule is suspended.
     """
-    threading.Thread(target=_watch, args=(stopping, in_outage, limit_seconds), name="guard", daemon=True).start()
+
+    trouble: str
+    seconds: float
+    state: Callable[[], object]
 
 
-def _watch(stopping: Callable[[], bool], in_outage: Callable[[], bool], limit_seconds: float) -> None:
-    since: float | None = None
+def rules(
+    health: Health, rebalancing: Callable[[], bool], stopping: Callable[[], bool], stop_seconds: float
+) -> list[Rule]:
+    """The rules for one worker."""
+
+    def while_at_work(state: object) -> object:
+        return None if health.in_outage or health.held or stopping() else state
+
+    return [
+        Rule("the event loop is blocked", LOOP_SECONDS, lambda: None if stopping() else health.ticked),
+        Rule("a rebalance does not end", REBALANCE_SECONDS, lambda: while_at_work(rebalancing() or None)),
+        Rule("nothing is acknowledged though there is work", PROGRESS_SECONDS, lambda: while_at_work(_waiting(health))),
+        Rule("it does not stop", stop_seconds, lambda: stopping() or None),
+    ]
+
+
+@dataclass
+class Guard:
+    """Notes since when each state is what it is."""
+
+    rules: Sequence[Rule]
+    _seen: dict[str, tuple[object, float]] = field(default_factory=dict)
+
+    def broken(self, now: float) -> Rule | None:
+        """The first rule whose state stood still for too long, at `now` monotonic seconds."""
+        for rule in self.rules:
+            state = rule.state()
+            before, since = self._seen.get(rule.trouble, (None, now))
+            if state is None or state != before:
+                self._seen[rule.trouble] = state, now
+            elif now - since > rule.seconds:
+                return rule
+        return None
+
+
+def start_guard(guard: Guard, health: Health, stopping: Callable[[], bool]) -> None:
+    """Watches from a thread of its own, and exits the process when a rule is broken.
+
+    A stop in a hold or in an outage ends the process at once: Faust waits without end for a record
+    that is never acknowledged, as then there is one.
+    """
+    threading.Thread(target=_watch, args=(guard, health, stopping), name="guard", daemon=True).start()
+
+
+def _watch(guard: Guard, health: Health, stopping: Callable[[], bool]) -> None:
     while True:
         time.sleep(_TICK_SECONDS)
-        if not stopping():
-            continue
-        if in_outage():
+        if stopping() and health.held:
+            log.warning("stopped in a hold: what was not acknowledged comes again")
+            os._exit(Exit.UNREADABLE)
+        if stopping() and health.in_outage:
             log.warning("stopped in an outage: what was not acknowledged comes again")
-            os._exit(1)
-        since = since or time.monotonic()
-        if time.monotonic() - since > limit_seconds:
-            log.critical("did not stop within %g s: ending now, nothing unacknowledged is committed", limit_seconds)
+            os._exit(Exit.NO)
+        rule = guard.broken(time.monotonic())
+        if rule is not None:
+            log.critical("%s for %g s: ending now, nothing unacknowledged is committed", rule.trouble, rule.seconds)
             faulthandler.dump_traceback()
-            os._exit(1)
+            os._exit(Exit.NO)
+
+
+def _waiting(health: Health) -> object:
+    """Where each partition of this worker stands if one of them has records to be read; else None."""
+    ours = [lag for lag in health.lags if (lag.topic, lag.partition) in (health.assigned or ())]
+    return (
+        frozenset((lag.topic, lag.partition, lag.committed) for lag in ours)
+        if any(lag.records for lag in ours)
+        else None
+    )

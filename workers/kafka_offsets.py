@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError
 
 from workers.kafka_tools import RETRY_SECONDS, KafkaUnreachableError, admin, consumer, describe, retriable
 from workers.settings import Settings, SettingsError
@@ -13,9 +14,8 @@ from workers.settings import Settings, SettingsError
 async def committed(settings: Settings, topic: str, partitions: Iterable[int]) -> dict[int, int]:
     """Committed offset of the group for each partition; -1 where it never committed."""
     async with admin(settings, 10.0) as client:
-        asked = [TopicPartition(topic, partition) for partition in partitions]
-        offsets = await client.list_consumer_group_offsets(settings.group, partitions=asked)
-    return {place.partition: known.offset for place, known in offsets.items()}
+        known = await committed_offsets(client, settings.group, [TopicPartition(topic, part) for part in partitions])
+    return {place.partition: offset for place, offset in known.items()}
 
 
 async def ever_committed(settings: Settings, topic: str, wait_seconds: float) -> bool:
@@ -26,15 +26,34 @@ async def ever_committed(settings: Settings, topic: str, wait_seconds: float) ->
     """
     deadline = asyncio.get_running_loop().time() + wait_seconds
     async with admin(settings, wait_seconds) as client:
+        found = await describe(client, [topic])
+        places = [TopicPartition(topic, partition) for partition in found.get(topic, [])]
         while True:
             try:
-                offsets = await client.list_consumer_group_offsets(settings.group)
+                known = await committed_offsets(client, settings.group, places)
             except KafkaError as error:
                 if not retriable(error) or asyncio.get_running_loop().time() > deadline:
                     raise KafkaUnreachableError(f"group {settings.group} cannot be asked for: {error}") from error
                 await asyncio.sleep(RETRY_SECONDS)
             else:
-                return any(place.topic == topic and known.offset >= 0 for place, known in offsets.items())
+                return any(offset >= 0 for offset in known.values())
+
+
+async def committed_offsets(
+    client: AIOKafkaAdminClient, group: str, places: Sequence[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Offset that the group reads next of each partition; -1 where it never committed.
+
+    Raises:
+        KafkaError: The group cannot be asked for.
+    """
+    if not places:
+        return {}
+    offsets = await client.list_consumer_group_offsets(group, partitions=list(places))
+    # A refusal for the whole group comes as an answer without partitions, which aiokafka hands on as it is.
+    if len(offsets) < len(places):
+        raise GroupCoordinatorNotAvailableError(f"group {group}: the broker does not tell its offsets")
+    return {place: known.offset for place, known in offsets.items()}
 
 
 async def end_offsets(settings: Settings, topic: str, wait_seconds: float) -> dict[int, int]:

@@ -17,6 +17,7 @@ from streams.index import IndexBehindError, Position
 from streams.matcher import Arrival, Matcher
 from streams.scheme import Scheme
 from workers.letters import Letters
+from workers.metrics import GAP_RECORDS
 
 CATCH_UP_BATCH = 32
 LATEST_MS = 253_402_300_799_999  # the last time that has a four-digit year
@@ -79,6 +80,7 @@ class Matching:
         end = min(record.offset for record in records if record.partition == part)
         self._admitted[part] = behind.checkpoint
         missing = [record async for record in self.topic.read_range(part, behind.checkpoint + 1, end)]
+        GAP_RECORDS.inc(len(missing))
         outgoing: list[Outgoing] = []
         for batch in _batches(missing, CATCH_UP_BATCH):
             outgoing += await self._match(batch)

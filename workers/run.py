@@ -13,14 +13,21 @@ from streams.hashing import HashKey
 from streams.index import IndexUnavailableError
 from workers import assembly, kafka_offsets, kafka_records, kafka_topics
 from workers.app import create_app, serve
+from workers.health import Health
+from workers.kafka_lag import lag_reader
 from workers.letters import Letters
 from workers.matching import Matching, SignatureTopic
+from workers.metrics import WorkerMetrics
+from workers.redis_calls import ask, connected
 from workers.redis_index import RedisIndex
 from workers.settings import Settings, SettingsError, table
 from workers.signing import Signing
+from workers.status import serve_status
+from workers.watch import start_watch
 
 ROLES = ("sign", "match", "all")
 RETRY_SECONDS = 0.5
+WATCH_SECONDS = 5.0
 
 log = logging.getLogger("nearstream.worker")
 
@@ -39,9 +46,11 @@ def run_worker(settings: Settings, role: str, wait_seconds: float) -> None:
     with tempfile.TemporaryDirectory(prefix="nearstream-") as datadir:
         signing, matching = loop.run_until_complete(_prepare(settings, role, wait_seconds))
         _log_start(settings, role)
-        app, delivery = create_app(settings, datadir, signing, matching)
+        health = Health()
+        _show(settings, role, health, matching)
+        app = create_app(settings, datadir, health, signing, matching)
         try:
-            serve(app, delivery, loop, settings.stop_seconds)
+            serve(app, health, loop, settings.stop_seconds)
         finally:
             log.info("stopped")
 
@@ -108,6 +117,23 @@ async def _prepare(settings: Settings, role: str, wait_seconds: float) -> tuple[
             _signature_topic(settings),
         )
     return signing, matching
+
+
+def _show(settings: Settings, role: str, health: Health, matching: Matching | None) -> None:
+    """Keeps the worker's health true, and serves it with its metrics."""
+    address = assembly.index_address(settings, assembly.hash_key(settings))
+
+    async def ask_index() -> None:
+        if matching is not None:
+            async with connected(address.connection) as client:
+                await ask(client, "EXISTS", address.key)
+
+    start_watch(health, lambda: lag_reader(settings, WATCH_SECONDS), ask_index)
+    build = {"version": version("nearstream"), "role": role, "scheme": address.scheme}
+    WorkerMetrics(health, matching.matcher.counts if matching else None, build).register()
+    if settings.status != "off":
+        served = serve_status(settings.status, health, settings.status_token)
+        log.info("status: http://%s/metrics /healthz /readyz /lag", served)
 
 
 def _signature_topic(settings: Settings) -> SignatureTopic:

@@ -15,6 +15,7 @@ PREFIX = "NEARSTREAM_"
 PROFILES = ("development", "production", "mail")
 RELATIONS = ("exact_duplicate", "near_duplicate", "containment", "version", "rearranged", "overlap")
 _KEY_MIN_BYTES = 32
+_TOKEN_MIN_CHARACTERS = 16
 
 
 class SettingsError(Exception):
@@ -42,6 +43,7 @@ class Settings:
     kafka_compression: str = _setting("", "gzip, snappy, lz4, zstd or empty: compression of what is sent")
     redis: str = _setting("redis://127.0.0.1:6379/0", "redis:// or rediss:// address of the index", secret=True)
     redis_ca_path: str = _setting("", "PEM file of certificates that rediss:// trusts; empty: the system's")
+    redis_cluster: str = _setting("no", "yes: the address is a node of a Redis Cluster")
     group: str = _setting("nearstream", "Kafka group of the workers")
     group_instance: str = _setting("", "static member id of this worker; empty: none")
     namespace: str = _setting("nearstream", "first part of every key in Redis, [a-z0-9-]{1,32}")
@@ -60,6 +62,7 @@ class Settings:
     candidates: int = _setting(20, "earlier documents compared with each new one, 1 to 400")
     retention_seconds: int = _setting(2_592_000, "how long a document is found, 0: for ever")
     index_documents: int = _setting(1_000_000, "live documents expected; fixed when the index is created")
+    index_parts: int = _setting(1, "parts that collections are spread over; fixed when the index is created")
     max_text_bytes: int = _setting(1024 * 1024, "UTF-8 bytes of a text and of its normal form, above: dead letter")
     max_value_bytes: int = _setting(4 * 1024 * 1024, "bytes of a record on documents, above: dead letter")
     max_clock_skew_seconds: int = _setting(86_400, "how far observed_at may lie after its record's time")
@@ -71,6 +74,7 @@ class Settings:
     outage_seconds: int = _setting(900, "pause of a worker without Kafka or Redis until it exits, 0: for ever")
     stop_seconds: int = _setting(30, "how long a stopping worker may take")
     status: str = _setting("127.0.0.1:9464", "host:port of metrics, health and lag of a worker, or off")
+    status_token: str = _setting("", "bearer token that the status port asks for; needed off loopback", secret=True)
 
 
 def load(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -115,7 +119,7 @@ def table(settings: Settings) -> list[tuple[str, str, str, str]]:
 
 def shown(name: str, value: object) -> str:
     """A value fit for a log: a secret becomes stars, an address loses its password and its options."""
-    if name in ("hash_key", "kafka_password", "kafka_key_password"):
+    if name in ("hash_key", "kafka_password", "kafka_key_password", "status_token"):
         return "***" if value else ""
     # A password may hold any sign, and redis-py reads one from the options too.
     return re.sub(r"\?.*", "?***", re.sub(r"://.*@", "://***@", str(value)))
@@ -148,6 +152,7 @@ def _validate(settings: Settings) -> None:
     _validate_key(settings)
     _validate_kafka_security(settings)
     _validate_redis_security(settings)
+    _validate_status(settings)
     unknown = sorted(set(settings.relations.split()) - set(RELATIONS))
     if unknown:
         raise SettingsError(f"NEARSTREAM_RELATIONS: some of {', '.join(RELATIONS)} expected, got {unknown[0]!r}")
@@ -195,6 +200,14 @@ def _refuse(settings: Settings, names: Iterable[str], reason: str) -> None:
             raise SettingsError(f"{PREFIX}{name.upper()}: {reason}")
 
 
+def _validate_status(settings: Settings) -> None:
+    if settings.status_token and len(settings.status_token) < _TOKEN_MIN_CHARACTERS:
+        raise SettingsError(f"NEARSTREAM_STATUS_TOKEN: at least {_TOKEN_MIN_CHARACTERS} characters expected")
+    on_loopback = settings.status.rsplit(":", 1)[0] in ("off", "localhost", "127.0.0.1")
+    if not on_loopback and not settings.status_token:
+        raise SettingsError("NEARSTREAM_STATUS_TOKEN: a token expected, as NEARSTREAM_STATUS is not on loopback")
+
+
 _PORT = r"(?:6553[0-5]|655[0-2]\d|65[0-4]\d{2}|6[0-4]\d{3}|[1-5]?\d{1,4})"  # 0 to 65535
 _BOUNDS: dict[str, tuple[float, float]] = {
     "bands": (0, 128),
@@ -206,6 +219,7 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "candidates": (1, 400),
     "retention_seconds": (0, 10**9),
     "index_documents": (1000, 10**10),
+    "index_parts": (1, 256),
     "max_text_bytes": (1, 4 * 1024 * 1024),
     "max_value_bytes": (1024, 4 * 1024 * 1024),
     "max_clock_skew_seconds": (0, 10**9),
@@ -221,6 +235,7 @@ _PATTERNS = {
     "kafka_sasl_mechanism": ("PLAIN|SCRAM-SHA-256|SCRAM-SHA-512", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
     "kafka_compression": ("|gzip|snappy|lz4|zstd", "gzip, snappy, lz4, zstd or nothing"),
     "redis": (rf"rediss?://(\S*@)?[^\s/@:?]+(:{_PORT})?(/\d{{0,4}})?(\?\S*)?", "redis://host:port/db"),
+    "redis_cluster": ("yes|no", "yes or no"),
     "group": (r"[A-Za-z0-9._-]{1,200}", "letters, digits, dots, dashes"),
     "group_instance": (r"[A-Za-z0-9._-]{0,200}", "letters, digits, dots, dashes"),
     "namespace": (r"[a-z0-9-]{1,32}", "1 to 32 lower-case letters, digits, dashes"),

@@ -19,10 +19,15 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
 )
 
+from schemas.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
 from schemas.record import Headers, Outgoing, Record
 from streams.index import IndexBehindError, IndexLostError, IndexUnavailableError
 from workers import delivery
-from workers.delivery import Decide, Delivery, OutageTooLongError
+from workers.delivery import Decide, Delivery, OutageTooLongError, Step
+from workers.health import Health
+from workers.limits import Limits
+
+NO_LIMITS = Limits(0, 0.0)
 
 
 def event(offset: int, partition: int = 0, headers: Headers | None = None, timestamp: float = 1.0) -> SimpleNamespace:
@@ -89,14 +94,21 @@ class Bench:
     batches: list[list[Any]] = field(default_factory=lambda: [[event(7), event(3, 1), event(8)]])
     outage_seconds: float = 900
     journal: list[str] = field(default_factory=list)
+    health: Health = field(default_factory=Health)
+    limits: Limits = NO_LIMITS
 
     def __post_init__(self) -> None:
         self.broker = Broker(self.journal, self.outcomes)
         self.stream = Stream(self.batches, self.journal)
+        self.counted: list[tuple[int, int]] = []
 
     async def run(self, decide: Decide | None = None) -> None:
         app: Any = SimpleNamespace(producer=self.broker)
-        await Delivery(app, self.outage_seconds).run(self.stream, 100, decide or echo)
+        delivery = Delivery(app, self.health, self.limits, self.outage_seconds)
+        await delivery.run(self.stream, Step("test", 100, decide or echo, self.count))
+
+    def count(self, records: Sequence[Record], outgoing: Sequence[Outgoing]) -> None:
+        self.counted.append((len(records), len(outgoing)))
 
     @property
     def acknowledged(self) -> list[str]:
@@ -302,6 +314,32 @@ async def test_a_broker_that_confirms_late_ends_the_outage(
     assert len(bench.broker.sent) == 3
 
 
+async def test_a_batch_is_counted_once_when_it_is_delivered() -> None:
+    bench = Bench(outcomes=[KafkaTimeoutError()], batches=[[event(1), event(2)], [event(3)]])
+    await bench.run()
+    assert bench.counted == [(2, 2), (1, 1)]
+
+
+async def test_limits_trip_before_anything_is_sent(caplog: pytest.LogCaptureFixture) -> None:
+    async def refuse(records: Sequence[Record]) -> list[Outgoing]:
+        return [outgoing(letter(record), "dead", "w", Payload.FULL, 10_000) for record in records]
+
+    bench = Bench(batches=[[event(1), event(2)], [event(3), event(4)]], limits=Limits(3, 0.0))
+    running = asyncio.create_task(bench.run(refuse))
+    async with asyncio.timeout(10):
+        while not bench.health.held:
+            await asyncio.sleep(0.001)
+    assert bench.acknowledged == ["ack 0/1", "ack 0/2"]
+    assert len(bench.broker.sent) == 2
+    assert bench.health.held == "4 dead letters in a row (limit 3); this batch: 2 not_json"
+    assert "hold" in caplog.text
+    running.cancel()
+
+
+def letter(record: Record) -> DeadLetter:
+    return DeadLetter(record, Stage.DECODE, Reason.NOT_JSON, "an object expected")
+
+
 async def test_a_record_is_read_as_it_was_sent() -> None:
     seen: list[Record] = []
 
@@ -344,7 +382,7 @@ def faust_agent(broker: Broker, datadir: Path, decide: Decide) -> Any:  # noqa: 
 
     @app.agent(app.topic("in", key_type=bytes, value_type=bytes))  # type: ignore[untyped-decorator]
     async def carry(stream: faust.StreamT[bytes]) -> None:
-        await Delivery(app, 900).run(stream, 100, decide)
+        await Delivery(app, Health(), NO_LIMITS, 900).run(stream, Step("test", 100, decide, lambda *_: None))
 
     app.finalize()
     app.flow_control.resume()

@@ -1,0 +1,102 @@
+"""What stands still for too long is found; what waits for a reason is left alone."""
+
+import pytest
+
+from workers.guard import LOOP_SECONDS, PROGRESS_SECONDS, REBALANCE_SECONDS, Guard, rules
+from workers.health import Health
+from workers.kafka_lag import PartitionLag
+
+
+class Worker:
+    """A worker as its guard sees it."""
+
+    def __init__(self) -> None:
+        self.health = Health(ticked=0.0, assigned=frozenset({("documents", 0)}))
+        self.rebalancing = self.stopping = False
+        self.guard = Guard(rules(self.health, lambda: self.rebalancing, lambda: self.stopping, 30.0))
+
+    def after(self, seconds: float) -> str:
+        """What is wrong when the same state is seen now and so many seconds later."""
+        assert self.guard.broken(1000.0) is None
+        rule = self.guard.broken(1000.0 + seconds)
+        return rule.trouble if rule else ""
+
+    def work(self, committed: int, partition: int = 0) -> None:
+        self.health.lags = (PartitionLag("documents", partition, committed, 0, 100, 5.0),)
+
+
+def test_a_blocked_loop_is_found() -> None:
+    assert Worker().after(LOOP_SECONDS) == ""
+    assert "event loop" in Worker().after(LOOP_SECONDS + 1)
+
+
+def test_a_loop_that_turns_is_left_alone() -> None:
+    worker = Worker()
+    for now in range(0, 1000, 30):
+        worker.health.ticked = float(now)
+        assert worker.guard.broken(float(now)) is None
+
+
+def test_a_rebalance_without_end_is_found() -> None:
+    worker = Worker()
+    worker.health.ticked, worker.rebalancing = None, True
+    assert worker.after(REBALANCE_SECONDS) == ""
+    worker = Worker()
+    worker.health.ticked, worker.rebalancing = None, True
+    assert "rebalance" in worker.after(REBALANCE_SECONDS + 1)
+
+
+def test_work_that_nobody_does_is_found() -> None:
+    worker = Worker()
+    worker.health.ticked = None
+    worker.work(committed=7)
+    assert "acknowledged" in worker.after(PROGRESS_SECONDS + 1)
+
+
+def test_progress_starts_the_time_anew() -> None:
+    worker = Worker()
+    worker.health.ticked = None
+    for committed in range(10):
+        worker.work(committed)
+        assert worker.guard.broken(committed * PROGRESS_SECONDS) is None
+
+
+def test_the_partitions_of_others_are_theirs() -> None:
+    worker = Worker()
+    worker.health.ticked = None
+    worker.work(committed=7, partition=1)
+    assert worker.after(10 * PROGRESS_SECONDS) == ""
+
+
+@pytest.mark.parametrize("reason", ["outage", "hold"])
+def test_who_waits_for_a_reason_is_left_alone(reason: str) -> None:
+    worker = Worker()
+    worker.health.ticked, worker.rebalancing = None, True
+    worker.work(committed=7)
+    if reason == "hold":
+        worker.health.held = "too many letters"
+    else:
+        worker.health.away = "no Kafka"
+    assert worker.after(10 * PROGRESS_SECONDS) == ""
+
+
+def test_a_pause_is_not_counted_as_standing_still() -> None:
+    worker = Worker()
+    worker.health.ticked = None
+    worker.work(committed=7)
+    assert worker.guard.broken(0.0) is None
+    worker.health.away = "no Kafka"
+    assert worker.guard.broken(10_000.0) is None
+    worker.health.away = ""
+    assert worker.guard.broken(10_001.0) is None
+    assert worker.guard.broken(10_001.0 + PROGRESS_SECONDS) is None
+    assert worker.guard.broken(10_002.0 + PROGRESS_SECONDS) is not None
+
+
+def test_a_stop_without_end_is_found_and_a_stopped_loop_does_not_tick() -> None:
+    worker = Worker()
+    worker.stopping = True
+    assert worker.after(30.0) == ""
+    worker = Worker()
+    worker.stopping = True
+    assert "stop" in worker.after(31.0)

@@ -1,0 +1,60 @@
+"""A wrong deployment is told from bad input by how much is refused."""
+
+import pytest
+
+from schemas.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
+from schemas.record import Outgoing, Record
+from workers.limits import JUDGED_FROM, WINDOW, Limits, Refusals
+
+
+def _batch(refused: list[bool], start: int = 0) -> tuple[list[Record], list[Outgoing]]:
+    """Records, the refused ones with a letter, the others with a result."""
+    records = [Record("in", 0, start + number, 0, None, b"", []) for number in range(len(refused))]
+    sent = [
+        outgoing(DeadLetter(record, Stage.DECODE, Reason.NOT_JSON, ""), "dead", "w", Payload.FULL, 10_000)
+        if dead
+        else Outgoing("out", None, b"", [])
+        for record, dead in zip(records, refused, strict=True)
+    ]
+    return records, sent
+
+
+def test_so_many_in_a_row_are_one_too_many() -> None:
+    refusals = Refusals(Limits(5, 0.0))
+    assert not refusals.beyond_limit(*_batch([True] * 4))
+    assert "5 dead letters in a row (limit 5); this batch: 1 not_json" in refusals.beyond_limit(*_batch([True], 4))
+
+
+def test_one_good_record_ends_a_row() -> None:
+    refusals = Refusals(Limits(5, 0.0))
+    for start in range(0, 100, 10):
+        assert not refusals.beyond_limit(*_batch([True, True, True, True, False] * 2, start))
+
+
+def test_a_row_inside_a_batch_counts() -> None:
+    assert Refusals(Limits(3, 0.0)).beyond_limit(*_batch([False, True, True, True, False]))
+
+
+def test_the_share_is_judged_when_enough_was_seen() -> None:
+    refusals = Refusals(Limits(0, 0.2))
+    early = [True, False] * (JUDGED_FROM // 2)
+    assert not refusals.beyond_limit(*_batch(early[:-1]))
+    assert "50% of the last 200 records" in refusals.beyond_limit(*_batch(early[-1:], 199))
+
+
+def test_old_records_leave_the_share() -> None:
+    refusals = Refusals(Limits(0, 0.2))
+    assert not refusals.beyond_limit(*_batch([True] * 20 + [False] * WINDOW))
+    assert not refusals.beyond_limit(*_batch([True] * 200, WINDOW + 20))
+    assert refusals.beyond_limit(*_batch([True], WINDOW + 220))
+
+
+@pytest.mark.parametrize("limits", [Limits(0, 0.0), Limits(10_000, 1.0)])
+def test_a_limit_of_zero_is_none(limits: Limits) -> None:
+    assert not Refusals(limits).beyond_limit(*_batch([True] * 2000))
+
+
+def test_letters_about_other_records_do_not_count() -> None:
+    records, _ = _batch([False] * 3)
+    _, letters = _batch([True] * 3, 50)
+    assert not Refusals(Limits(1, 0.0)).beyond_limit(records, letters)

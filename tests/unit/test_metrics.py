@@ -1,0 +1,92 @@
+"""What is counted is what was delivered."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+from prometheus_client import REGISTRY
+from prometheus_client.metrics_core import Metric
+
+from schemas.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
+from schemas.record import Outgoing, Record
+from streams.matcher import MatchCounts
+from workers.health import Health
+from workers.kafka_lag import PartitionLag
+from workers.metrics import WorkerMetrics, count_matched, count_signed, timed
+
+
+def _value(name: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(name, labels) or 0.0
+
+
+def _record(offset: int) -> Record:
+    return Record("documents", 0, offset, 1000, None, b"", [])
+
+
+def _letter(offset: int) -> Outgoing:
+    return outgoing(DeadLetter(_record(offset), Stage.DECODE, Reason.NOT_JSON, ""), "dead", "w", Payload.FULL, 10_000)
+
+
+def _outcomes() -> Counter[str]:
+    names = ("signed", "empty", "dead_letter", "removed")
+    return Counter({name: int(_value("nearstream_documents_total", outcome=name)) for name in names})
+
+
+def test_the_identity_of_document_counts_holds() -> None:
+    before = _outcomes()
+    signature, removal = Outgoing("signatures", b"a/1", b"bytes", []), Outgoing("signatures", b"a/2", None, [])
+    count_signed([_record(offset) for offset in range(7)], [signature, _letter(1), removal, signature, _letter(4)])
+    told = _outcomes() - before
+    assert told == Counter(signed=2, dead_letter=2, removed=1, empty=2)
+    assert told.total() == 7
+
+
+def test_events_count_by_type_letters_by_reason() -> None:
+    names = [
+        ("nearstream_events_total", {"type": "near_duplicate"}),
+        ("nearstream_events_total", {"type": "retraction"}),
+    ]
+    names += [("nearstream_dead_letters_total", {"reason": "not_json"})]
+    before = [_value(name, **labels) for name, labels in names]
+    events = [Outgoing("t", b"k", b"{}", [("ce_type", f"nearstream.{kind}.v1".encode())]) for kind in _KINDS]
+    waited = _value("nearstream_end_to_end_seconds_count")
+    count_matched([_record(1), _record(2)], [*events, _letter(2)])
+    assert [_value(name, **labels) - was for (name, labels), was in zip(names, before, strict=True)] == [2, 1, 1]
+    assert _value("nearstream_end_to_end_seconds_count") - waited == 2
+
+
+_KINDS = ("near_duplicate", "retraction", "near_duplicate")
+
+
+def test_a_stage_that_fails_is_not_timed() -> None:
+    with timed("test"):
+        pass
+    with pytest.raises(ZeroDivisionError), timed("test"):
+        raise ZeroDivisionError
+    assert _value("nearstream_stage_seconds_count", stage="test") == 1
+
+
+def test_a_worker_is_told_as_it_is_when_asked() -> None:
+    health, counts = Health(), MatchCounts()
+    metrics = WorkerMetrics(health, counts, {"version": "1", "scheme": "s"})
+    counts.candidates["looked_up"] = 3
+    health.lags = (PartitionLag("documents", 2, 5, 0, 9, 1.5), PartitionLag("documents", 3, 9, 0, 9, None))
+    health.held = "too many"
+    metrics.register()
+    told = _samples(REGISTRY.collect())
+    REGISTRY.unregister(metrics)
+    assert told["nearstream_candidates_total", "looked_up"] == 3
+    assert told["nearstream_degraded", ""] == 1
+    assert told["nearstream_consumer_lag_records", "documents 2"] == 4
+    assert told["nearstream_consumer_lag_seconds", "documents 2"] == 1.5
+    assert told["nearstream_consumer_lag_records", "documents 3"] == 0
+    assert ("nearstream_consumer_lag_seconds", "documents 3") not in told
+    assert told["nearstream_build_info", "1 s"] == 1
+
+
+def _samples(families: Iterable[Metric]) -> dict[tuple[str, str], float]:
+    return {
+        (sample.name, " ".join(sample.labels.values())): sample.value
+        for family in families
+        for sample in family.samples
+    }

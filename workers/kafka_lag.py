@@ -1,0 +1,110 @@
+"""How far behind the group is."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+
+from schemas.topics import DOCUMENTS, SIGNATURES
+from workers.kafka_offsets import committed_offsets
+from workers.kafka_tools import KafkaError, KafkaUnreachableError, admin, consumer, describe, retriable
+from workers.settings import Settings
+
+ANSWER_SECONDS = 10.0
+# One batch of records: the broker answers with a whole one, however little is asked for.
+_SMALLEST_FETCH = 1
+
+
+@dataclass(frozen=True)
+class PartitionLag:
+    """What the group has not acknowledged of one partition.
+
+    Attributes:
+        topic: With the deployment's prefix.
+        partition: Its number.
+        committed: Offset that the group reads next; -1: it has never committed.
+        begin: Offset of the oldest record that is still held.
+        end: Offset after the newest record.
+        seconds: Age of the oldest unacknowledged record by its own timestamp; None: no record waits.
+    """
+
+    topic: str
+    partition: int
+    committed: int
+    begin: int
+    end: int
+    seconds: float | None
+
+    @property
+    def records(self) -> int:
+        """Offsets between the group and the end; a compacted topic holds fewer records."""
+        return 0 if self.seconds is None else self.end - max(self.committed, self.begin)
+
+
+LagReader = Callable[[], Awaitable[list[PartitionLag]]]
+
+
+@asynccontextmanager
+async def lag_reader(settings: Settings, wait_seconds: float) -> AsyncIterator[LagReader]:
+    """A function that asks the broker for the lag of `documents` and `signatures`, over connections that stay.
+
+    It raises KafkaUnreachableError when there is no answer within `ANSWER_SECONDS`, and may then be called again.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+    """
+    async with (
+        admin(settings, wait_seconds) as asking,
+        consumer(settings, wait_seconds, fetch_bytes=_SMALLEST_FETCH) as reading,
+    ):
+        yield partial(_group_lag, settings, asking, reading)
+
+
+async def _group_lag(settings: Settings, asking: AIOKafkaAdminClient, reading: AIOKafkaConsumer) -> list[PartitionLag]:
+    """Rows in order of topic and partition."""
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            found = await describe(asking, [settings.topic_prefix + topic.name for topic in (DOCUMENTS, SIGNATURES)])
+            places = [TopicPartition(topic, part) for topic, parts in sorted(found.items()) for part in parts]
+            return await _lags(settings, asking, reading, places)
+    except TimeoutError:
+        raise KafkaUnreachableError(f"no Kafka at {settings.kafka} within {ANSWER_SECONDS:g} s") from None
+    except KafkaError as error:
+        if not retriable(error):
+            raise
+        raise KafkaUnreachableError(f"group {settings.group} cannot be asked for: {error}") from error
+    finally:
+        reading.unsubscribe()
+
+
+async def _lags(
+    settings: Settings, asking: AIOKafkaAdminClient, reading: AIOKafkaConsumer, places: Sequence[TopicPartition]
+) -> list[PartitionLag]:
+    if not places:
+        return []
+    # In this order: what is committed meanwhile makes a lag too large, never negative.
+    known = await committed_offsets(asking, settings.group, places)
+    begins = await reading.beginning_offsets(places)
+    ends = await reading.end_offsets(places)
+    rows = []
+    for place in places:
+        seconds = await _age(reading, place, max(known[place], begins[place]), ends[place])
+        rows.append(PartitionLag(place.topic, place.partition, known[place], begins[place], ends[place], seconds))
+    return rows
+
+
+async def _age(reading: AIOKafkaConsumer, place: TopicPartition, start: int, end: int) -> float | None:
+    """Seconds since the first record from `start` on was made; None: no record before `end`, only markers or gaps."""
+    if start >= end:
+        return None
+    reading.assign([place])
+    reading.seek(place, start)
+    while await reading.position(place) < end:
+        for record in (await reading.getmany(place, timeout_ms=1000, max_records=1)).get(place, []):
+            return max(time.time() - record.timestamp / 1000, 0.0) if record.offset < end else None
+    return None
