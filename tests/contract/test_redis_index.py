@@ -225,7 +225,7 @@ async def test_memory_follows_the_retention(address: IndexAddress, client: Redis
 
 
 @pytest.mark.parametrize("seed", [4, 5])
-async def test_a_failure_at_any_command_loses_no_pair(
+async def test_f39_a_failure_at_any_command_loses_no_pair(
     address: IndexAddress, client: Redis, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     suffix, source = redis_calls.function_library()
