@@ -3,7 +3,12 @@
 import re
 from pathlib import Path
 
+from prometheus_client import REGISTRY
+
+from streams.matcher import MatchCounts
 from workers.exits import Exit
+from workers.health import Health
+from workers.metrics import WorkerMetrics
 from workers.settings import load, table
 
 ROOT = Path(__file__).parent.parent.parent
@@ -21,6 +26,19 @@ def test_the_settings_table_is_the_one_that_is_printed() -> None:
 def test_every_exit_code_is_documented() -> None:
     told = (ROOT / "docs/operations.md").read_text()
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", told, re.MULTILINE)} == {int(code) for code in Exit}
+
+
+def test_every_metric_is_documented_and_no_other() -> None:
+    worker = WorkerMetrics(Health(), MatchCounts(), {})
+    families = [*REGISTRY.collect(), *worker.collect()]
+    declared = {
+        family.name + ("_total" if family.type == "counter" else "")
+        for family in families
+        if family.name.startswith("nearstream_")
+    }
+    told = (ROOT / "docs/operations.md").read_text()
+    named = set(re.findall(r"`(nearstream_[a-z_]+)`", told))
+    assert named == declared
 
 
 def test_every_link_between_documents_leads_somewhere() -> None:
