@@ -78,8 +78,6 @@ async def _group_lag(settings: Settings, asking: AIOKafkaAdminClient, reading: A
         if not retriable(error):
             raise
         raise KafkaUnreachableError(f"group {settings.group} cannot be asked for: {error}") from error
-    finally:
-        reading.unsubscribe()
 
 
 async def _lags(
@@ -104,7 +102,10 @@ async def _age(reading: AIOKafkaConsumer, place: TopicPartition, start: int, end
         return None
     reading.assign([place])
     reading.seek(place, start)
-    while await reading.position(place) < end:
-        for record in (await reading.getmany(place, timeout_ms=1000, max_records=1)).get(place, []):
-            return max(time.time() - record.timestamp / 1000, 0.0) if record.offset < end else None
+    try:
+        while await reading.position(place) < end:
+            for record in (await reading.getmany(place, timeout_ms=1000, max_records=1)).get(place, []):
+                return max(time.time() - record.timestamp / 1000, 0.0) if record.offset < end else None
+    finally:
+        reading.pause(place)  # it would go on asking for what comes next
     return None

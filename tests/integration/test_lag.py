@@ -1,0 +1,72 @@
+"""How far behind the group is, against what Kafka's own tool says."""
+
+import asyncio
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+from schemas.record import Outgoing
+from schemas.topics import DOCUMENTS
+from tests.integration.deployment import Deployment, deployed
+from workers.kafka_lag import PartitionLag, lag_reader
+from workers.local_kafka import find_java, kafka_jars
+
+AGE_SECONDS = 600
+
+
+async def test_lag_equals_the_brokers(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        topic = deployment.settings.topic_prefix + DOCUMENTS.name
+        made_ms = 1000 * (int(time.time()) - AGE_SECONDS)
+        await deployment.send([Outgoing(topic, b"%d" % number, b"{}", [], made_ms) for number in range(40)])
+        async with lag_reader(deployment.settings, 10.0) as read_lag:
+            before = _of(await read_lag(), topic)
+            assert sum(row.records for row in before) == 40
+            assert {row.committed for row in before} == {-1}
+            await _commit(deployment, {TopicPartition(topic, row.partition): row.end // 2 for row in before})
+            rows = _of(await read_lag(), topic)
+        ours = {row.partition: (row.committed, row.end, row.records) for row in rows}
+        assert ours == await asyncio.to_thread(_broker_says, deployment, topic)
+        for row in rows:
+            assert row.seconds is not None
+            assert AGE_SECONDS <= row.seconds < AGE_SECONDS + 60
+
+
+async def test_nothing_waits_behind_the_marker_of_a_transaction(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        topic = deployment.settings.topic_prefix + DOCUMENTS.name
+        async with (
+            AIOKafkaProducer(bootstrap_servers=kafka, transactional_id=topic) as producer,
+            producer.transaction(),
+        ):
+            await producer.send_and_wait(topic, b"{}", partition=0)
+        await _commit(deployment, {TopicPartition(topic, 0): 1})
+        async with lag_reader(deployment.settings, 10.0) as read_lag:
+            row = _of(await read_lag(), topic)[0]
+        assert (row.committed, row.end, row.records, row.seconds) == (1, 2, 0, None)
+
+
+async def _commit(deployment: Deployment, offsets: Mapping[TopicPartition, int]) -> None:
+    settings = deployment.settings
+    async with AIOKafkaConsumer(
+        bootstrap_servers=settings.kafka, group_id=settings.group, enable_auto_commit=False
+    ) as client:
+        client.assign(list(offsets))
+        await client.commit(dict(offsets))
+
+
+def _of(rows: list[PartitionLag], topic: str) -> list[PartitionLag]:
+    return [row for row in rows if row.topic == topic]
+
+
+def _broker_says(deployment: Deployment, topic: str) -> dict[int, tuple[int, int, int]]:
+    """Committed offset, end, lag of each partition of the topic, as the tool of Apache Kafka prints them."""
+    tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    asked = ["--bootstrap-server", deployment.settings.kafka, "--describe", "--group", deployment.settings.group]
+    command = [find_java(), "-Xmx256M", "-cp", f"{kafka_jars()}/*", tool, *asked]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    rows = [line.split() for line in told.splitlines() if topic in line]
+    return {int(row[2]): (int(row[3]), int(row[4]), int(row[5])) for row in rows}
