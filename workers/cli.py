@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from schemas.document import DEFAULT_COLLECTION
 from streams.index import IndexLostError, IndexUnavailableError
 from workers import commands, index_commands, kafka_commands
 from workers.demo import EXAMPLES
@@ -71,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     known = parser.add_subparsers(required=True, metavar="command")
     _add_embedded(known)
     _add_kafka(known)
+    _add_index(known)
     return parser
 
 
@@ -107,12 +109,40 @@ def _add_kafka(known: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     tail.add_argument("--until-end", action="store_true", help="stop at what is the end now")
     tail.add_argument("--json", action="store_true", help="events as JSON Lines")
     _add_timeout(tail, 10.0)
-    rebuild = _command(
+    _add_timeout(_command(known, "doctor", commands.examine, "check Kafka, topics, Redis, scheme; say what to do"), 5.0)
+
+
+def _add_index(known: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Commands about the index."""
+    inspect = _command(known, "inspect", index_commands.inspect_document, "what became of a document: states, buckets")
+    inspect.add_argument("id", metavar="ID", help="the document's id")
+    inspect.add_argument("--collection", default=DEFAULT_COLLECTION, metavar="C", help="its tenant (default default)")
+    inspect.add_argument("--json", action="store_true", help="one JSON object")
+    inspect.add_argument("--quiet", action="store_true", help="no progress line")
+    _add_timeout(inspect, 10.0)
+    stats = _command(known, "stats", index_commands.stats, "how full the index is, what it takes, its hottest buckets")
+    stats.add_argument("--json", action="store_true", help="one JSON object a line for each part")
+    _add_rebuild(
         known, "rebuild", index_commands.rebuild_index, "fill a lost index anew from the signatures; no events"
     )
+    index = known.add_parser("index", help="a second scheme: list, build, switch, drop")
+    actions = index.add_subparsers(required=True, metavar="action")
+    listing = _command(actions, "list", index_commands.list_schemes, "the schemes of this namespace")
+    _add_rebuild(actions, "build", index_commands.build_index, "the index of these settings beside the active one")
+    switch = _command(actions, "switch", index_commands.switch_index, "make a scheme active, the active one retired")
+    switch.add_argument("scheme", nargs="?", metavar="SCHEME", help="its name (default: of these settings)")
+    for command in (listing, switch):
+        command.add_argument("--json", action="store_true", help="one JSON object a line")
+    drop = _command(actions, "drop", index_commands.drop_index, "delete the index of a scheme that is not active")
+    drop.add_argument("scheme", metavar="SCHEME", help="its name")
+
+
+def _add_rebuild(
+    known: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, run: Command, meaning: str
+) -> None:
+    rebuild = _command(known, name, run, meaning)
     rebuild.add_argument("--quiet", action="store_true", help="no progress line")
     _add_timeout(rebuild, 10.0)
-    _add_timeout(_command(known, "doctor", commands.examine, "check Kafka, topics, Redis, scheme; say what to do"), 5.0)
 
 
 def _command(

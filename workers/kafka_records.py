@@ -10,7 +10,7 @@ from itertools import islice
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
 
 from schemas.record import Outgoing, Record
-from workers.kafka_tools import SEND_MAX_BYTES, KafkaError, KafkaUnreachableError, connected, consumer
+from workers.kafka_tools import SEND_MAX_BYTES, KafkaError, KafkaUnreachableError, connected, consumer, first_failure
 from workers.settings import Settings
 
 IN_FLIGHT = 1000
@@ -51,15 +51,18 @@ async def read_range(settings: Settings, topic: str, partition: int, start: int,
     place = TopicPartition(topic, partition)
     async with consumer(settings, 10.0) as client:
         client.assign([place])
-        client.seek(place, start)
-        first = (await client.beginning_offsets([place]))[place]
-        if first > start:
-            client.seek(place, first)
-        end = min(end, (await client.end_offsets([place]))[place])
-        while await client.position(place) < end:
-            for record in (await client.getmany(place, timeout_ms=1000)).get(place, []):
-                if record.offset < end:
-                    yield as_record(record)
+        first, last = (await client.beginning_offsets([place]))[place], (await client.end_offsets([place]))[place]
+        async for record in between(client, place, max(start, first), min(end, last)):
+            yield record
+
+
+async def between(client: AIOKafkaConsumer, place: TopicPartition, start: int, end: int) -> AsyncGenerator[Record]:
+    """Records of an assigned partition from `start` up to, but without, `end`; it has to hold that range's ends."""
+    client.seek(place, start)
+    while await client.position(place) < end:
+        for record in (await client.getmany(place, timeout_ms=1000)).get(place, []):
+            if record.offset < end:
+                yield as_record(record)
 
 
 async def follow(
@@ -99,6 +102,7 @@ async def _send_all(client: AIOKafkaProducer, records: Iterable[Outgoing]) -> No
 
     Raises:
         KafkaUnreachableError: The broker did not confirm a share of them within `SEND_SECONDS`.
+        SettingsError: It does not let us write to a topic; the topic is named.
     """
     for share in _shares(records, IN_FLIGHT):
         late = asyncio.get_running_loop().call_later(
@@ -116,13 +120,16 @@ async def _send_all(client: AIOKafkaProducer, records: Iterable[Outgoing]) -> No
                     )
                     for record in share
                 ]
-                await asyncio.gather(*waiting)
+                sent = await asyncio.gather(*waiting, return_exceptions=True)
         except TimeoutError:
             raise KafkaUnreachableError(
                 f"Kafka has not confirmed {len(share)} records for {SEND_SECONDS:g} s"
             ) from None
         finally:
             late.cancel()
+        error = first_failure(sent, [record.topic for record in share])
+        if error is not None:
+            raise error
 
 
 def _shares(records: Iterable[Outgoing], size: int) -> Iterator[list[Outgoing]]:

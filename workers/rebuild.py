@@ -3,17 +3,18 @@
 import asyncio
 import heapq
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass
 
 from schemas.codec import InvalidMessageError, decode_signature
 from schemas.record import Record
 from schemas.topics import SIGNATURES
 from streams.hashing import HashKey
-from streams.index import Admission, Position
+from streams.index import Admission, IndexLostError, IndexUnavailableError, Position
 from streams.scheme import Keys, Scheme
 from workers import assembly, kafka_offsets, kafka_records
-from workers.redis_rebuild import LEASE_SECONDS, IndexRebuild
+from workers.redis_address import IndexAddress
+from workers.redis_rebuild import LEASE_SECONDS, IndexRebuild, RebuildRefusedError
 from workers.settings import Settings
 from workers.show import Progress
 
@@ -70,8 +71,14 @@ class _Run:
         return Admission(key, self.scheme.kept(signature), self.scheme.keys(signature, self.key), position)
 
 
-async def rebuild(settings: Settings, wait_seconds: float, *, quiet: bool) -> Rebuilt:
+async def rebuild(settings: Settings, address: IndexAddress, wait_seconds: float, *, quiet: bool) -> Rebuilt:
     """Admits what the group has matched, in order of time; takes up a rebuild that was cut off.
+
+    Args:
+        settings: Where the signatures are, and whose.
+        address: The index to be filled.
+        wait_seconds: Longest wait for a broker.
+        quiet: No progress line.
 
     Raises:
         RebuildRefusedError: The index holds documents, or another rebuild is under way.
@@ -81,7 +88,7 @@ async def rebuild(settings: Settings, wait_seconds: float, *, quiet: bool) -> Re
     """
     key = assembly.hash_key(settings)
     ends = await _matched(settings, wait_seconds)
-    begun = await IndexRebuild.begin(assembly.index_address(settings, key))
+    begun = await IndexRebuild.begin(address)
     try:
         previous = await begun.index.checkpoints()
         starts = {partition: previous.get(partition, -1) + 1 for partition in ends}
@@ -90,8 +97,12 @@ async def rebuild(settings: Settings, wait_seconds: float, *, quiet: bool) -> Re
         renewing = asyncio.create_task(_renew(begun))
         try:
             await _fill(run, settings, starts, ends, previous)
+        except IndexLostError:
+            await begun.renew()  # raises if another rebuild has taken the index
+            raise
         finally:
             renewing.cancel()
+            await asyncio.wait([renewing])
         await begun.finish()
     finally:
         await begun.close()
@@ -149,6 +160,9 @@ async def _push(
 
 
 async def _renew(begun: IndexRebuild) -> None:
-    while True:
-        await asyncio.sleep(LEASE_SECONDS / 3)
-        await begun.renew()
+    """Holds the index until cancelled, or until another rebuild has taken it: then admissions are refused."""
+    with suppress(RebuildRefusedError):
+        while True:
+            await asyncio.sleep(LEASE_SECONDS / 3)
+            with suppress(IndexUnavailableError):  # the next attempt is within the lease
+                await begun.renew()

@@ -124,25 +124,6 @@ async def ask(client: Client, command: str, key: bytes, *arguments: bytes | str 
         return await client.execute_command(command, key, *arguments)
 
 
-async def server_time_ms(client: Client) -> int:
-    """Milliseconds since 1970 by the clock that retention goes by; of a cluster any node's.
-
-    Raises:
-        IndexUnavailableError: An outage.
-    """
-    with errors_mapped():
-        seconds, microseconds = await client.execute_command("TIME")
-        return int(seconds) * 1000 + int(microseconds) // 1000
-
-
-async def memory_of(client: Client, key: bytes) -> int | None:
-    """Bytes that a key takes, 0 without one; None if our user may not ask."""
-    try:
-        return await client.memory_usage(key, samples=0) or 0
-    except NoPermissionError:
-        return None
-
-
 async def call(client: Client, name: str, key: bytes, *arguments: bytes | str | int) -> list[Any]:
     """The reply of an index function, which is loaded when the server does not have it.
 

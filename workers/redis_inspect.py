@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
-from streams.index import BAND_CAP, LINEAGE_CAP, WALK
+from schemas.signature import Signature
+from streams.index import BAND_CAP, LINEAGE_CAP, MARKS, WALK
 from streams.scheme import Keys
 from workers.redis_calls import ask, errors_mapped
 from workers.redis_index import RedisIndex
 from workers.redis_part import Part
-from workers.redis_record import superseded_by
+from workers.redis_reading import server_time_ms
+from workers.redis_record import superseded_by, unpack_signature
 from workers.redis_reply import RECORD, bucket_places, hash_of, number_bytes, numbers_of, time_of
 from workers.redis_split import part_of
 
@@ -23,21 +25,23 @@ class StateFacts:
     Attributes:
         number: In order of admission.
         position: Partition and offset of its record; None: it had none, or the document was seen again.
-        observed_at_ms: As the producer says, milliseconds since 1970.
-        version: First 8 bytes of the digest, in hex.
+        signature: As the record keeps it.
         superseded_by: The number from which on another state is current; 0: it is the current one.
         reports: Events that were reported about it and are kept.
         spared: A report keeps it beyond its retention.
+        expired: It is found no more, but not yet swept.
+        expires_at_ms: When it is found no more, milliseconds since 1970; None: never, or it is not known since when.
         record_bytes: What its record takes.
     """
 
     number: int
     position: tuple[int, int] | None
-    observed_at_ms: int
-    version: str
+    signature: Signature
     superseded_by: int
     reports: int
     spared: bool
+    expired: bool
+    expires_at_ms: int | None
     record_bytes: int
 
 
@@ -59,6 +63,11 @@ class BucketFacts:
     cap: int
     overflows: int
 
+    @property
+    def is_hot(self) -> bool:
+        """Whether it is full, or was: neighbours may be missing from it."""
+        return self.entries >= self.cap or self.overflows > 0
+
 
 @dataclass(frozen=True)
 class DocumentFacts:
@@ -69,34 +78,51 @@ class DocumentFacts:
     buckets: tuple[BucketFacts, ...]
 
 
-async def inspect_document(index: RedisIndex, document_key: str, keys: Keys | None = None) -> DocumentFacts | None:
+@dataclass(frozen=True)
+class _Reading:
+    """A part as it is read now: server time, age in ms at which numbers expire (0: never), the scheme's name."""
+
+    part: Part
+    now_ms: int
+    retention_ms: int
+    scheme: str
+
+
+async def inspect_document(
+    index: RedisIndex, document_key: str, keys: Keys | None = None, now_ms: int | None = None
+) -> DocumentFacts | None:
     """What the index holds of a document; None if it does not hold it.
 
     Args:
         index: The index.
         document_key: `<collection>/<id>`.
         keys: Those of its signature, to see its buckets; the index itself keeps no keys.
+        now_ms: Milliseconds since 1970; None: by the server's clock.
 
     Raises:
         IndexUnavailableError: The server does not answer.
     """
     part = index.parts[part_of(document_key, len(index.parts))]
+    limits = index.address.limits
     with errors_mapped():
-        states = await _states(part, document_key)
+        now_ms = await server_time_ms(part.client) if now_ms is None else now_ms
+        reading = _Reading(part, now_ms, limits.retention_seconds * 1000, index.address.scheme)
+        states = await _states(reading, document_key)
         if not states:
             return None
-        cap = index.address.limits.bucket_cap
-        buckets = [await _bucket(part, *place, cap) for place in bucket_places(keys, part.layout)] if keys else []
+        places = bucket_places(keys, part.layout) if keys else ()
+        buckets = [await _bucket(part, *place, limits.bucket_cap) for place in places]
         return DocumentFacts(document_key, tuple(states), tuple(buckets))
 
 
-async def _states(part: Part, document_key: str) -> list[StateFacts]:
+async def _states(reading: _Reading, document_key: str) -> list[StateFacts]:
+    part = reading.part
     chunk, name = hash_of(document_key, part.layout)
     current = await ask(part.client, "HGET", part.tag + b"i" + chunk, name[4:])
     number = numbers_of(current)[0] if current else 0
     states: list[StateFacts] = []
     while number and len(states) < WALK:
-        found = await _state(part, number, name)
+        found = await _state(reading, number, name)
         if found is None:
             break
         state, number = found
@@ -104,11 +130,10 @@ async def _states(part: Part, document_key: str) -> list[StateFacts]:
     return states
 
 
-async def _state(part: Part, number: int, name: bytes) -> tuple[StateFacts, int] | None:
+async def _state(reading: _Reading, number: int, name: bytes) -> tuple[StateFacts, int] | None:
     """The state of this number and the number before it."""
-    slot, member = number % 16, number_bytes(number)
+    part, slot, member = reading.part, number % 16, number_bytes(number)
     fields = [bytes((slot,)), bytes((32 + slot,))]
-    spared = await ask(part.client, "ZSCORE", part.tag + b"s", member) is not None
     for key in (part.tag + b"r" + number_bytes(number // 16), part.tag + b"k" + member):
         record, reports = await ask(part.client, "HMGET", key, *fields)
         if record:
@@ -118,11 +143,61 @@ async def _state(part: Part, number: int, name: bytes) -> tuple[StateFacts, int]
     prev, partition, offset, observed, version, _, _, doc = RECORD.unpack_from(record)
     if doc != name:
         return None
-    position = None if partition == _NOWHERE else (partition, int.from_bytes(offset, "big"))
-    dead, _ = superseded_by(record[RECORD.size :])
-    count = len(reports or b"") // _REPORT_BYTES
-    state = StateFacts(number, position, time_of(observed), version.hex(), dead, count, spared, len(record))
+    packed = record[RECORD.size :]
+    spared, expired, expires_at_ms = await _lifetime(reading, number)
+    state = StateFacts(
+        number=number,
+        position=None if partition == _NOWHERE else (partition, int.from_bytes(offset, "big")),
+        signature=unpack_signature(packed, reading.scheme, version, time_of(observed)),
+        superseded_by=superseded_by(packed)[0],
+        reports=len(reports or b"") // _REPORT_BYTES,
+        spared=spared,
+        expired=expired,
+        expires_at_ms=expires_at_ms,
+        record_bytes=len(record),
+    )
     return state, int.from_bytes(prev, "big")
+
+
+async def _lifetime(reading: _Reading, number: int) -> tuple[bool, bool, int | None]:
+    """Whether a report spares this number, whether it has expired, when it does."""
+    part, retention_ms = reading.part, reading.retention_ms
+    floor = int(await ask(part.client, "HGET", part.key, "floor") or 1)
+    if not retention_ms:
+        return False, number < floor, None
+    seen = await ask(part.client, "ZSCORE", part.tag + b"s", number_bytes(number))
+    if seen is not None and float(seen) + retention_ms > reading.now_ms:
+        return True, False, int(float(seen)) + retention_ms
+    if number < floor:
+        return False, True, None
+    given_ms = await _given_ms(part, number)
+    if given_ms is None:
+        return False, False, None
+    expires_at_ms = given_ms + retention_ms + retention_ms // MARKS
+    return False, expires_at_ms <= reading.now_ms, expires_at_ms
+
+
+async def _given_ms(part: Part, number: int) -> int | None:
+    """The mark under which a number was given: it expires with it. What stands before the first expires with that."""
+    low, high = 0, 2 * MARKS
+    while high - low > 1:
+        middle = (low + high) // 2
+        mark = await _mark(part, middle)
+        if mark is not None and mark[1] <= number:
+            low = middle
+        else:
+            high = middle
+    mark = await _mark(part, low)
+    return mark and mark[0]
+
+
+async def _mark(part: Part, at: int) -> tuple[int, int] | None:
+    """Milliseconds since 1970 of a mark, and the first number that was given from then on."""
+    found = await ask(part.client, "LINDEX", part.tag + b"g", at)
+    if found is None:
+        return None
+    ms, _, number = found.partition(b":")
+    return int(ms), int(number)
 
 
 async def _bucket(part: Part, letter: bytes, place: bytes, key: bytes, anchor_cap: int) -> BucketFacts:

@@ -50,7 +50,9 @@ async def claim_scheme(client: Client, address: IndexAddress, *, may_create: boo
     """
     held = await _claims(client, address)
     if not held and not may_create:
-        raise IndexLostError(f"{address.namespace} holds no index: run `nearstream rebuild`")
+        raise IndexLostError(
+            f"{address.namespace} holds no index: a first worker makes it, `nearstream rebuild` brings a lost one back"
+        )
     if may_create and address.scheme not in held and (not held or address.beside):
         state = BUILDING if any(claim.state == ACTIVE for _, claim in held.values()) else ACTIVE
         claim = _Claim(address.key_fingerprint, state, time.time_ns() // 1_000_000)

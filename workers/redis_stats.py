@@ -6,17 +6,21 @@ from dataclasses import dataclass
 from functools import partial
 
 from streams.index import IndexState
-from workers.redis_calls import ask, errors_mapped, memory_of
+from workers.redis_calls import ask, errors_mapped
 from workers.redis_index import RedisIndex
 from workers.redis_part import Part
+from workers.redis_reading import lengths_of, memories_of
 from workers.redis_reply import number_bytes
 
-_SAMPLE = 200
+_SIZES = 10_000  # chunks whose fields are counted
+_SAMPLE = 1_000  # keys whose bytes are
 _HOTTEST = 20
 _KINDS = {b"x": "digest", b"l": "lineage", b"b": "band", b"a": "anchor"}
 _HEAD_BYTES = 5 * 12
 _GROUP = 16  # states of a hash
 _OFFSETS = 256  # of a hash of answers
+
+KeyOf = Callable[[int], bytes]
 
 
 @dataclass(frozen=True)
@@ -82,15 +86,14 @@ class PartFacts:
 
 @dataclass(frozen=True)
 class _Sample:
-    """Sums over a sample, as they would be over all."""
+    """Fields of the chunks that were looked at, and of all, as estimated from these."""
 
     sizes: Sequence[int]
-    total_bytes: int
-    spilled_bytes: int = 0
+    total: int
 
 
 async def index_facts(index: RedisIndex) -> tuple[PartFacts, ...]:
-    """The facts of each part; looks at no more than some thousand keys, so large indexes are estimated.
+    """The facts of each part; looks at some ten thousand keys of each kind at most, so large indexes are estimated.
 
     Raises:
         IndexUnavailableError: The server does not answer.
@@ -102,23 +105,23 @@ async def index_facts(index: RedisIndex) -> tuple[PartFacts, ...]:
 async def _part_facts(part: Part) -> PartFacts:
     facts = await part.facts()
     numbers, floor = int(facts.get(b"done", 0)), int(facts.get(b"floor", 1))
+    kept = await ask(part.client, "ZCARD", part.tag + b"s")
     checkpoints = await part.checkpoints()
     counts = {**_chunk_counts(part), b"i": part.layout.registry}
     samples = {letter: await _chunks(part, letter, count) for letter, count in counts.items()}
     overflows = await ask(part.client, "HGETALL", part.tag + b"h")
-    registry = samples[b"i"].sizes
     return PartFacts(
         key=part.key.decode(),
         epoch=part.layout.epoch.hex(),
         state=await part.state(),
-        documents=round(sum(registry) * part.layout.registry / max(len(registry), 1)),
+        documents=min(samples[b"i"].total, numbers - floor + 1 + kept),
         numbers=numbers,
         floor=floor,
         rebuilt=int(facts.get(b"rebuilt", 0)),
-        kept=await ask(part.client, "ZCARD", part.tag + b"s"),
+        kept=kept,
         checkpoints=checkpoints,
         chunks=tuple(_chunk_facts(letter, counts[letter], sample.sizes) for letter, sample in samples.items()),
-        memory_bytes=await _memory(part, samples, (floor, numbers), checkpoints),
+        memory_bytes=await _memory(part, counts, (floor, numbers), checkpoints),
         overflows=sum(map(int, overflows.values())),
         hottest=_hottest(overflows),
     )
@@ -130,7 +133,7 @@ def _chunk_counts(part: Part) -> dict[bytes, int]:
 
 
 def _chunk_facts(letter: bytes, count: int, sizes: Sequence[int]) -> ChunkFacts:
-    mean = round(sum(sizes) / max(len(sizes), 1), 1)
+    mean = round(sum(sizes) / max(len(sizes), 1), 2)
     return ChunkFacts(_KINDS.get(letter, "registry"), count, mean, max(sizes, default=0))
 
 
@@ -141,18 +144,22 @@ def _hottest(overflows: dict[bytes, bytes]) -> tuple[HotBucket, ...]:
 
 
 async def _memory(
-    part: Part, samples: dict[bytes, _Sample], numbers: tuple[int, int], checkpoints: dict[int, int]
+    part: Part, counts: dict[bytes, int], numbers: tuple[int, int], checkpoints: dict[int, int]
 ) -> dict[str, int] | None:
     tag = part.tag
-    if await memory_of(part.client, part.key) is None:
+    rest = await memories_of(part.client, [tag + letter for letter in (b"m", b"g", b"s", b"h")])
+    if rest is None:
         return None
     first, last = numbers[0] // _GROUP, numbers[1] // _GROUP
-    groups = await _sampled(part, lambda at: tag + b"r" + number_bytes(first + at), last - first + 1)
-    found = {f"{name}s": samples[letter].total_bytes for letter, name in _KINDS.items()}
-    found |= {"spills": samples[b"a"].spilled_bytes, "registry": samples[b"i"].total_bytes, "records": groups}
+    found = {
+        f"{name}s": await _sampled(part, _keys_of(part, letter), counts[letter]) for letter, name in _KINDS.items()
+    }
+    found["spills"] = await _spilled(part, counts[b"a"])
+    found["registry"] = await _sampled(part, _keys_of(part, b"i"), counts[b"i"])
+    found["records"] = await _sampled(part, lambda at: tag + b"r" + number_bytes(first + at), last - first + 1)
     found["outbox"] = await _answers(part, b"o", checkpoints)
     found["removals"] = await _answers(part, b"d", checkpoints)
-    found["rest"] = sum([await _bytes(part, tag + letter) for letter in (b"m", b"g", b"s", b"h")])
+    found["rest"] = sum(rest)
     return found
 
 
@@ -168,37 +175,36 @@ def _answer_key(head: bytes, at: int) -> bytes:
     return head + at.to_bytes(6, "big")
 
 
-async def _bytes(part: Part, key: bytes) -> int:
-    return await memory_of(part.client, key) or 0
+def _keys_of(part: Part, letter: bytes) -> KeyOf:
+    return lambda at: part.tag + letter + at.to_bytes(4, "big")
 
 
 async def _chunks(part: Part, letter: bytes, count: int) -> _Sample:
-    chosen = _choose(count)
-    sizes, total, spilled = [], 0, 0
+    chosen = _choose(count, _SIZES)
+    sizes = await lengths_of(part.client, list(map(_keys_of(part, letter), chosen)))
+    return _Sample(sizes, round(sum(sizes) * count / max(len(chosen), 1)))
+
+
+async def _spilled(part: Part, count: int) -> int:
+    """Bytes of the spills of all anchor chunks, from a sample."""
+    chosen = _choose(count, _SAMPLE)
+    spills = []
     for at in chosen:
         chunk = at.to_bytes(4, "big")
-        key = part.tag + letter + chunk
-        sizes.append(await ask(part.client, "HLEN", key))
-        total += await _bytes(part, key)
-        if letter == b"a":
-            spilled += await _spilled(part, chunk)
-    scale = count / max(len(chosen), 1)
-    return _Sample(sizes, round(total * scale), round(spilled * scale))
-
-
-async def _spilled(part: Part, chunk: bytes) -> int:
-    fields = await ask(part.client, "HGETALL", part.tag + b"a" + chunk)
-    full = [field for field, numbers in fields.items() if len(numbers) == _HEAD_BYTES]
-    return sum([await _bytes(part, part.tag + b"w" + chunk + field) for field in full])
-
-
-async def _sampled(part: Part, key_of: Callable[[int], bytes], count: int) -> int:
-    """Bytes of all of so many keys, from a sample."""
-    chosen = _choose(count)
-    total = sum([await _bytes(part, key_of(at)) for at in chosen])
+        fields = await ask(part.client, "HGETALL", part.tag + b"a" + chunk)
+        full = [field for field, numbers in fields.items() if len(numbers) == _HEAD_BYTES]
+        spills += [part.tag + b"w" + chunk + field for field in full]
+    total = sum(await memories_of(part.client, spills) or ())
     return round(total * count / max(len(chosen), 1))
 
 
-def _choose(count: int) -> list[int]:
+async def _sampled(part: Part, key_of: KeyOf, count: int) -> int:
+    """Bytes of all of so many keys, from a sample."""
+    chosen = _choose(count, _SAMPLE)
+    total = sum(await memories_of(part.client, list(map(key_of, chosen))) or ())
+    return round(total * count / max(len(chosen), 1))
+
+
+def _choose(count: int, most: int) -> list[int]:
     """Up to so many of the first numbers, the same ones each time."""
-    return list(range(count)) if count <= _SAMPLE else sorted(random.Random(1).sample(range(count), _SAMPLE))  # noqa: S311 - no secret
+    return list(range(count)) if count <= most else sorted(random.Random(1).sample(range(count), most))  # noqa: S311 - no secret

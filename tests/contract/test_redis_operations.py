@@ -144,14 +144,38 @@ async def test_a_document_is_shown_with_its_states(redis_index: RedisIndex) -> N
     await redis_index.report([Report(other.number, answers[1].number, "near_duplicate", EVENT)])
     shown = await inspect_document(redis_index, "default/a")
     assert shown is not None
-    assert [each.observed_at_ms - START_MS for each in shown.states] == [40, 30, 20, 10]
+    assert [each.signature.observed_at_ms - START_MS for each in shown.states] == [40, 30, 20, 10]
     assert [each.position for each in shown.states] == [(0, 1), (0, 2), (0, 3), (0, 0)]
     assert [each.superseded_by for each in shown.states] == [0, 3, 4, 2]
     assert [each.reports for each in shown.states] == [1, 0, 0, 0]
     assert all(each.record_bytes > 50 and not each.spared for each in shown.states)
-    assert shown.states[0].version == batch[1].signature.version  # type: ignore[union-attr]
+    assert shown.states[0].signature == batch[1].signature
     assert shown.buckets == ()
     assert await inspect_document(redis_index, "default/nobody") is None
+
+
+async def test_a_document_is_shown_with_its_end(address: IndexAddress) -> None:
+    """Marks are a 256th of the retention apart, here a second; what a report spares late counts from there."""
+    limits = IndexLimits(retention_seconds=256, documents=6_400)
+    index = await RedisIndex.open(replace(address, limits=limits), may_create=True)
+    for second in (0, 100, 200):
+        (one,) = await index.admit([admission(str(second))], START_MS + 1_000 * second)
+    shown = {name: await inspect_document(index, f"default/{name}", now_ms=START_MS) for name in ("0", "100", "200")}
+    ends = {name: each and each.states[0].expires_at_ms for name, each in shown.items()}
+    assert ends == {name: START_MS + 1_000 * (int(name) + 257) for name in shown}
+    end_ms = ends["100"]
+    assert end_ms is not None
+    for now_ms, expired in ((end_ms - 1, False), (end_ms, True)):
+        late = await inspect_document(index, "default/100", now_ms=now_ms)
+        assert late is not None
+        assert late.states[0].expired is expired
+        found = await index.look_up(admission("100").keys, 5, now_ms)
+        assert [each.signature.id for each in found] == ([] if expired else ["100"])
+    await index.report([Report(one.number, 1, "near_duplicate", EVENT)])
+    spared = await inspect_document(index, "default/0", now_ms=START_MS + 300_000)
+    assert spared is not None
+    assert (spared.states[0].spared, spared.states[0].expires_at_ms) == (True, START_MS + 456_000)
+    await index.close()
 
 
 async def test_a_document_is_shown_with_its_buckets(redis_index: RedisIndex) -> None:
