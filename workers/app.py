@@ -25,7 +25,7 @@ from workers.kafka_security import tls_context, uses_sasl
 from workers.kafka_tools import SEND_MAX_BYTES
 from workers.limits import Limits
 from workers.matching import Matching
-from workers.settings import Settings
+from workers.settings import Settings, SettingsError
 from workers.signing import Signing
 
 SIGN_BATCH = 100
@@ -65,7 +65,11 @@ def create_app(
 
 
 def serve(app: faust.App, health: Health, loop: asyncio.AbstractEventLoop, stop_seconds: float) -> NoReturn:
-    """Runs until a signal (exit code 0; 65 in a hold) or a crash (1)."""
+    """Runs until a signal (exit code 0; 65 in a hold) or a crash (1).
+
+    Raises:
+        SettingsError: A server does not let us do what must be done.
+    """
     _note_rebalances(app, health)
     ticking = loop.create_task(_tick(health))
     worker = faust.Worker(app, loop=loop, quiet=True, override_logging=False, stdout=sys.stderr)
@@ -77,10 +81,11 @@ def serve(app: faust.App, health: Health, loop: asyncio.AbstractEventLoop, stop_
     start_guard(Guard(rules(health, lambda: app.rebalancing, stopping, stop_seconds)), health, stopping)
     try:
         worker.execute_from_commandline()  # leaves by SystemExit
-    except Exception as error:  # noqa: BLE001 - the outermost loop; the cause was logged where it arose
-        sys.exit(f"nearstream: stopped by a crash: {error!r}")
-    except asyncio.CancelledError:  # what a crash elsewhere does to an agent that waits
-        sys.exit(1)
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the outermost loop; its cause is logged
+        if health.refused:
+            raise SettingsError(health.refused) from None
+        # Cancelled is what a crash elsewhere does to an agent that waits.
+        sys.exit(1 if isinstance(error, asyncio.CancelledError) else f"nearstream: stopped by a crash: {error!r}")
     finally:
         ticking.cancel()
 

@@ -15,14 +15,16 @@ from time import monotonic
 from typing import Any, TypeVar
 
 import faust
+from faust.exceptions import ProducerSendError
 from faust.types import EventT
 
 from schemas.record import Outgoing, Record
 from streams.index import IndexLostError, IndexUnavailableError
 from workers.health import Health
-from workers.kafka_tools import KafkaUnreachableError, retriable
+from workers.kafka_tools import KafkaUnreachableError, first_failure, retriable
 from workers.limits import Limits, Refusals
 from workers.metrics import OUTAGES, timed
+from workers.settings import SettingsError
 
 # A wait, not a maximum age: a lone record waits this long for company.
 BATCH_WAIT_SECONDS = 0.005
@@ -79,6 +81,7 @@ class Delivery:
 
         Raises:
             OutageTooLongError: Nothing of the batch is acknowledged.
+            SettingsError: A server refuses us; the same.
             Exception: A bug, or a delivery that no retry cures; nothing of the batch is acknowledged.
         """
         refusals = Refusals(self.limits)
@@ -88,6 +91,10 @@ class Delivery:
                 outgoing = await self._through_outages(step.name, partial(step.decide, records))
                 await self._hold(refusals.beyond_limit(records, outgoing))
                 await self._through_outages("deliver", partial(self._send_all, outgoing))
+            except SettingsError as error:
+                self.health.refused = str(error)
+                log.error("refused, nothing of this batch is acknowledged: %s: %s", error, _places(records))  # noqa: TRY400 - no bug
+                raise
             except Exception:
                 log.exception("cannot go on, nothing of this batch is acknowledged: %s", _places(records))
                 raise
@@ -111,12 +118,15 @@ class Delivery:
         waiting: list[asyncio.Future[Any]] = []
         for record in outgoing:
             seconds = None if record.timestamp_ms is None else record.timestamp_ms / 1000
-            sent = await producer.send(record.topic, record.key, record.value, None, seconds, record.headers)
+            try:
+                sent = await producer.send(record.topic, record.key, record.value, None, seconds, record.headers)
+            except ProducerSendError as error:  # Faust's wrapper of what Kafka said
+                raise first_failure([error.__cause__], [record.topic]) or error from None
             waiting.append(asyncio.ensure_future(sent))
         if waiting:
-            await self._confirmed(waiting)
+            await self._confirmed(waiting, [record.topic for record in outgoing])
 
-    async def _confirmed(self, waiting: Sequence[asyncio.Future[Any]]) -> None:
+    async def _confirmed(self, waiting: Sequence[asyncio.Future[Any]], topics: Sequence[str]) -> None:
         """An idempotent producer raises nothing while the broker is away, so silence is an outage too."""
         _, unconfirmed = await asyncio.wait(waiting, timeout=UNCONFIRMED_SECONDS)
         if unconfirmed:
@@ -126,9 +136,9 @@ class Delivery:
                 _, unconfirmed = await asyncio.wait(waiting, timeout=self.outage_seconds or None)
                 if unconfirmed:
                     raise OutageTooLongError(f"Kafka: no confirmation for {self.outage_seconds:g} s")
-        for error in (done.exception() for done in waiting):
-            if error is not None:
-                raise error
+        error = first_failure((done.exception() for done in waiting), topics)
+        if error is not None:
+            raise error
 
     async def _through_outages(self, stage: str, action: Callable[[], Awaitable[_Result]]) -> _Result:
         """The result of `action`, repeated as a whole until neither Kafka nor the index is away."""

@@ -7,10 +7,11 @@ from enum import StrEnum
 from schemas.topics import SIGNATURES
 from streams.index import IndexLostError, IndexState, IndexUnavailableError
 from streams.signer import DEFAULT_IMPLEMENTATION
-from workers import assembly, kafka_offsets, kafka_topics
+from workers import assembly, kafka_offsets, kafka_rights, kafka_topics
 from workers.kafka_tools import KafkaUnreachableError
 from workers.redis_index import RedisIndex
 from workers.settings import Settings, SettingsError
+from workers.tls import in_the_clear
 
 
 class Grade(StrEnum):
@@ -38,6 +39,8 @@ async def examine(settings: Settings, wait_seconds: float) -> AsyncIterator[Chec
             Grade.WARN, "hash key", "the public key serves: set NEARSTREAM_HASH_KEY to a secret of 32 bytes or more"
         )
     yield _signer(DEFAULT_IMPLEMENTATION)
+    for variable in in_the_clear(settings):
+        yield Check(Grade.WARN, "tls", f"{variable} is another host, reached without TLS: whoever listens reads all")
     async for check in _kafka(settings, wait_seconds):
         yield check
     yield await _index(settings, wait_seconds)
@@ -56,6 +59,9 @@ async def _kafka(settings: Settings, wait_seconds: float) -> AsyncIterator[Check
             Grade.FAIL, "kafka", f"{error}: start a broker (in a checkout: `make stack`) or set NEARSTREAM_KAFKA"
         )
         return
+    except SettingsError as error:
+        yield Check(Grade.FAIL, "kafka", str(error))
+        return
     yield Check(Grade.OK, "kafka", f"answers at {settings.kafka}")
     for state in states:
         if not state.differences:
@@ -64,6 +70,9 @@ async def _kafka(settings: Settings, wait_seconds: float) -> AsyncIterator[Check
         remedy = "run `nearstream topics create`" if not state.partitions else "alter it with Kafka's own tools"
         grade = Grade.FAIL if state.fatal else Grade.WARN
         yield Check(grade, "topic", f"{state.name}: {'; '.join(state.differences)}: {remedy}")
+    if all(state.partitions for state in states):
+        for right in await kafka_rights.missing(settings, "all", wait_seconds):
+            yield Check(Grade.FAIL, "rights", f"{right} is missing for a worker `all`: grant it by ACL")
 
 
 async def _index(settings: Settings, wait_seconds: float) -> Check:

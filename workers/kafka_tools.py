@@ -1,7 +1,7 @@
 """Clients of Kafka that are connected, errors of Kafka sorted."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -50,6 +50,23 @@ def retriable(error: BaseException) -> bool:
 def refused(error: BaseException) -> bool:
     """Whether the broker will not do this for us: a missing topic or right, hence a matter of settings."""
     return isinstance(error, _REFUSALS)
+
+
+def refusal(error: BaseException, topic: str, operation: str) -> SettingsError:
+    """The setting error that a refusal is, naming the topic with the right that is missing, if it is one."""
+    if isinstance(error, TopicAuthorizationFailedError):
+        return SettingsError(f"topic {topic}: the right {operation} is missing")
+    if isinstance(error, UnknownTopicOrPartitionError):
+        return SettingsError(f"topic {topic} does not exist: run `nearstream topics create`")
+    return SettingsError(f"topic {topic}: {operation} is refused: {type(error).__name__}")
+
+
+def first_failure(sent: Iterable[object], topics: Iterable[str]) -> BaseException | None:
+    """The first error among the results of sending to these topics; a refusal as the setting error that it is."""
+    for result, topic in zip(sent, topics, strict=True):
+        if isinstance(result, BaseException):
+            return refusal(result, topic, "WRITE") if refused(result) else result
+    return None
 
 
 @asynccontextmanager
@@ -101,7 +118,7 @@ async def describe(client: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[s
     for row in await client.describe_topics(list(topics)):
         error = for_code(row["error_code"])
         if refused(error()) and error is not UnknownTopicOrPartitionError:
-            raise SettingsError(f"topic {row['topic']}: {error.__name__}")
+            raise refusal(error(), row["topic"], "DESCRIBE")
         if row["partitions"]:
             found[row["topic"]] = sorted(part["partition"] for part in row["partitions"])
     return found
@@ -125,6 +142,8 @@ async def connected(make: Callable[..., Any], settings: Settings, wait_seconds: 
             return client
         except (KafkaError, TimeoutError) as error:
             await _stopped(client)
+            if isinstance(error, ClusterAuthorizationFailedError):
+                raise SettingsError("NEARSTREAM_KAFKA_USERNAME: the right to WRITE on a topic is missing") from None
             reason = await why_unconnected(settings, max(deadline - loop.time(), RETRY_SECONDS))
             if loop.time() + RETRY_SECONDS >= deadline:
                 if not isinstance(error, TimeoutError | KafkaConnectionError):

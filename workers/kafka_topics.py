@@ -11,6 +11,8 @@ from schemas.topics import ALL, Topic
 from workers.kafka_tools import KafkaUnreachableError, admin, describe
 from workers.settings import Settings, SettingsError
 
+UNCOMPARED = "size limit and cleanup cannot be compared: the right DESCRIBE_CONFIGS is missing"
+_NOT_ALLOWED = 29
 _TOPIC_EXISTS = 36
 
 
@@ -45,7 +47,7 @@ async def topic_states(settings: Settings, wait_seconds: float) -> list[TopicSta
         found = await describe(client, names)
         configs = await _configs(client, list(found)) if found else {}
     return [
-        _state(settings, topic, name, found.get(name, []), configs.get(name, {}))
+        _state(settings, topic, name, found.get(name, []), configs.get(name))
         for topic, name in zip(ALL, names, strict=True)
     ]
 
@@ -86,20 +88,24 @@ async def require(settings: Settings, wait_seconds: float) -> list[str]:
         SettingsError: A topic is missing, or differs so that documents would be lost.
     """
     warnings = []
-    for state in await topic_states(settings, wait_seconds):
+    states = await topic_states(settings, wait_seconds)
+    for state in states:
         if not state.partitions:
             raise SettingsError(f"topic {state.name} does not exist: run `nearstream topics create`")
         if state.fatal:
             raise SettingsError(f"topic {state.name}: {'; '.join(state.differences)}")
-        warnings += [f"topic {state.name}: {text}" for text in state.differences]
-    return warnings
+        warnings += [f"topic {state.name}: {text}" for text in state.differences if text != UNCOMPARED]
+    return warnings + ([f"topics: {UNCOMPARED}"] if any(UNCOMPARED in state.differences for state in states) else [])
 
 
 async def _configs(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Settings of those of the topics that we may ask for them."""
     responses = await client.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names])
     found: dict[str, dict[str, str]] = {}
     for response in responses:
         for code, message, _, name, entries in response.resources:
+            if code == _NOT_ALLOWED:
+                continue
             if code:
                 raise KafkaUnreachableError(f"topic {name} cannot be described: {message}")
             found[name] = {entry[0]: entry[1] for entry in entries}
@@ -107,7 +113,7 @@ async def _configs(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[st
 
 
 def _state(
-    settings: Settings, topic: Topic, name: str, partitions: Sequence[int], config: Mapping[str, str]
+    settings: Settings, topic: Topic, name: str, partitions: Sequence[int], config: Mapping[str, str] | None
 ) -> TopicState:
     if not partitions:
         return TopicState(topic, name, 0, ("missing",), fatal=True)
@@ -116,6 +122,8 @@ def _state(
     if len(partitions) != topic.partitions and "compact" in topic.cleanup:
         told.append(f"partitions: {topic.partitions} expected, {len(partitions)} found")
         fatal = True
+    if config is None:
+        return TopicState(topic, name, len(partitions), (*told, UNCOMPARED), fatal)
     for setting, expected in topic.config(settings.retention_seconds).items():
         value = config.get(setting, "")
         if setting == "max.message.bytes":

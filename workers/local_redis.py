@@ -4,13 +4,18 @@ import importlib.util
 import platform
 import shutil
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 
 from workers.local_server import LocalServer, StackUnavailableError, free_ports
 
 
-def redis_server(folder: Path) -> LocalServer:
+def redis_server(folder: Path, further: Sequence[str] = ()) -> LocalServer:
     """A Redis or Valkey, not started yet, that keeps its data in the folder.
+
+    Args:
+        folder: For data, log.
+        further: Arguments after those of `command_line`.
 
     Raises:
         StackUnavailableError: no server program on this machine.
@@ -18,7 +23,7 @@ def redis_server(folder: Path) -> LocalServer:
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     (port,) = free_ports(1)
-    command = command_line(find_program(), port, folder)
+    command = [*command_line(find_program(), port, folder), *further]
     return LocalServer("Redis", f"127.0.0.1:{port}", command, folder / "server.log", redis_answers)
 
 

@@ -11,7 +11,7 @@ from schemas.record import Record
 from schemas.topics import DEAD_LETTERS, SIGNATURES
 from streams.hashing import HashKey
 from streams.index import IndexUnavailableError
-from workers import assembly, kafka_offsets, kafka_records, kafka_topics
+from workers import assembly, kafka_offsets, kafka_records, kafka_rights, kafka_topics
 from workers.app import create_app, serve
 from workers.health import Health
 from workers.kafka_lag import lag_reader
@@ -23,6 +23,7 @@ from workers.redis_index import RedisIndex
 from workers.settings import Settings, SettingsError, table
 from workers.signing import Signing
 from workers.status import serve_status
+from workers.tls import in_the_clear
 from workers.watch import start_watch
 
 ROLES = ("sign", "match", "all")
@@ -95,6 +96,7 @@ async def _prepare(settings: Settings, role: str, wait_seconds: float) -> tuple[
     """What each agent of this role decides with, everything outside being there."""
     for warning in await kafka_topics.require(settings, wait_seconds):
         log.warning(warning)
+    await kafka_rights.require(settings, role, wait_seconds)
     key = assembly.hash_key(settings)
     letters = Letters(
         settings.topic_prefix + DEAD_LETTERS.name,
@@ -160,6 +162,9 @@ def _log_start(settings: Settings, role: str) -> None:
     )
     if not settings.hash_key:
         log.warning("NEARSTREAM_HASH_KEY is not set: the public key serves, whoever knows it can aim collisions")
+    exposed = in_the_clear(settings)
+    if exposed:
+        log.warning("%s: another host without TLS, whoever listens there reads all, passwords too", ", ".join(exposed))
     changed = [f"{variable}={value}" for variable, value, default, _ in table(settings) if value != default]
     log.info("settings: %s", " ".join(changed) or "all defaults")
 

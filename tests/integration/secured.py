@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workers.local_kafka import choose_ports, find_java, kafka_jars, kafka_server
-from workers.local_server import LocalServer, run_to_end, running
+from workers.local_redis import redis_server
+from workers.local_server import LocalServer, free_ports, run_to_end, running
 
 ROOT = Path(__file__).parent.parent.parent
 _KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
@@ -123,3 +124,40 @@ def documented(page: str, program: str) -> list[str]:
     """Commands of this program in a page's blocks of shell."""
     text = (ROOT / "docs" / page).read_text().replace("\\\n", " ")
     return re.findall(rf"^{re.escape(program)} .*$", text, re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class SecuredRedis:
+    """A Redis with TLS and a user of few rights.
+
+    Attributes:
+        address: Where it speaks TLS.
+        ca_path: What its certificate is checked by.
+        server: The process; its own address serves without TLS, to anybody.
+    """
+
+    address: str
+    ca_path: Path
+    server: LocalServer
+
+    def settings(self, given: str = "") -> dict[str, str]:
+        """Settings of a worker, with another password if one is given."""
+        return {
+            "NEARSTREAM_REDIS": f"rediss://nearstream:{given or password('nearstream')}@{self.address}/0",
+            "NEARSTREAM_REDIS_CA_PATH": str(self.ca_path),
+        }
+
+
+@contextmanager
+def secured_redis(folder: Path) -> Iterator[SecuredRedis]:
+    """A server that knows the user of the operations page."""
+    made = authority(folder / "ca")
+    certificate, key = made.issue("redis", "IP:127.0.0.1")
+    (port,) = free_ports(1)
+    (line,) = documented("operations.md", "user nearstream")
+    _, *user = line.replace("PASSWORD", password("nearstream")).split()
+    files = {"--tls-cert-file": certificate, "--tls-key-file": key, "--tls-ca-cert-file": made.certificate}
+    tls = ["--tls-port", str(port), "--tls-auth-clients", "no", *(str(word) for one in files.items() for word in one)]
+    server = redis_server(folder / "redis", [*tls, "--user", *user])
+    with running(server):
+        yield SecuredRedis(f"127.0.0.1:{port}", made.certificate, server)

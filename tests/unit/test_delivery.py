@@ -17,7 +17,9 @@ from aiokafka.errors import (
     NotEnoughReplicasError,
     NotLeaderForPartitionError,
     TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
 )
+from faust.exceptions import ProducerSendError
 
 from schemas.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
 from schemas.record import Headers, Outgoing, Record
@@ -26,6 +28,7 @@ from workers import delivery
 from workers.delivery import Decide, Delivery, OutageTooLongError, Step
 from workers.health import Health
 from workers.limits import Limits
+from workers.settings import SettingsError
 
 NO_LIMITS = Limits(0, 0.0)
 
@@ -157,7 +160,7 @@ async def test_a_batch_without_results_is_acked() -> None:
     assert bench.journal == ["ack 0/7", "ack 1/3", "ack 0/8"]
 
 
-@pytest.mark.parametrize("error", [MessageSizeTooLargeError(), TopicAuthorizationFailedError(), ValueError("bug")])
+@pytest.mark.parametrize("error", [MessageSizeTooLargeError(), ValueError("bug")])
 @pytest.mark.parametrize("place", [0, 1, 2])
 async def test_a_failed_delivery_acks_nothing(error: Exception, place: int) -> None:
     outcomes: list[Exception | bool | None] = [True, True, True]
@@ -167,6 +170,32 @@ async def test_a_failed_delivery_acks_nothing(error: Exception, place: int) -> N
         await bench.run()
     assert bench.acknowledged == []
     assert len(bench.broker.sent) == 3
+
+
+async def test_f24_a_topic_that_may_not_be_written_ends_the_worker_naming_the_right() -> None:
+    bench = Bench(outcomes=[True, TopicAuthorizationFailedError(), True])
+    with pytest.raises(SettingsError, match="topic out: the right WRITE is missing"):
+        await bench.run()
+    assert bench.acknowledged == []
+    assert bench.health.refused == "topic out: the right WRITE is missing"
+
+
+@pytest.mark.parametrize(
+    ("cause", "expected"),
+    [
+        (TopicAuthorizationFailedError("out"), SettingsError),
+        (UnknownTopicOrPartitionError(), SettingsError),
+        (MessageSizeTooLargeError(), MessageSizeTooLargeError),
+        (None, ProducerSendError),
+    ],
+)
+async def test_what_faust_wraps_is_told_as_kafka_said_it(cause: Exception | None, expected: type[Exception]) -> None:
+    bench = Bench()
+    bench.broker.refuses = ProducerSendError("wrapped")
+    bench.broker.refuses.__cause__ = cause
+    with pytest.raises(expected):
+        await bench.run()
+    assert bench.journal == []
 
 
 async def test_a_record_that_the_producer_does_not_take_acks_nothing() -> None:
