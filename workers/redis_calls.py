@@ -1,6 +1,7 @@
 """Calls of the index functions on the server, its errors told in our words."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
@@ -172,6 +173,9 @@ def _of_cluster(error: Exception) -> Exception | None:
 def _of_server(error: Exception) -> Exception | None:
     """Our word for an error of one server; None for a bug."""
     text = str(error)
+    if isinstance(error.__context__, ssl.SSLCertVerificationError):
+        reason = error.__context__.verify_message
+        return SettingsError(f"NEARSTREAM_REDIS_CA_PATH: the server's certificate is not accepted: {reason}")
     if isinstance(error, _REFUSED):
         return SettingsError(f"NEARSTREAM_REDIS: the server refuses us: {text}")
     if isinstance(error, _READ_ONLY) or (isinstance(error, ResponseError) and text.startswith(_READ_ONLY_WORDS)):
