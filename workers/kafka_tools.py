@@ -22,6 +22,7 @@ from aiokafka.errors import (
     KafkaError as KafkaError,  # known by this name to those who may not know aiokafka
 )
 
+from workers.kafka_headers import tolerate_foreign_header_names
 from workers.kafka_security import client_options, why_unconnected
 from workers.settings import Settings, SettingsError
 
@@ -92,6 +93,7 @@ async def consumer(
     Raises:
         KafkaUnreachableError: No broker answered within `wait_seconds` seconds.
     """
+    tolerate_foreign_header_names()
     client = await connected(
         partial(
             AIOKafkaConsumer,
