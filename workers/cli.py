@@ -100,6 +100,8 @@ def _add_kafka(known: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     topics = _command(known, "topics", kafka_commands.topics, "list, create or check the topics")
     topics.add_argument("action", nargs="?", choices=("list", "create", "check"), default="list")
     topics.add_argument("--replication", type=int, default=1, metavar="N", help="replicas of each topic (default 1)")
+    topics.add_argument("--dry-run", action="store_true", help="create: alter nothing, tell what is missing or differs")
+    topics.add_argument("--apply-config", action="store_true", help="create: set what differs; never partitions")
     _add_timeout(topics, 10.0)
     produce = _command(known, "produce", kafka_commands.produce, "send the documents of files")
     _add_paths(produce)

@@ -16,14 +16,24 @@ from workers.show import line
 def topics(settings: Settings, options: argparse.Namespace) -> Exit:
     """Lists, creates or checks the topics."""
     if options.action == "create":
-        created = asyncio.run(kafka_topics.create_missing(settings, options.replication, options.timeout))
-        for name in created:
-            sys.stderr.write(f"created {name}\n")
+        if not options.dry_run:
+            _create(settings, options)
+    elif options.dry_run or options.apply_config:
+        sys.stderr.write("nearstream topics: --dry-run and --apply-config belong to create\n")
+        return Exit.USAGE
     states = asyncio.run(kafka_topics.topic_states(settings, options.timeout))
     for state in states:
         told = "OK" if not state.differences else "; ".join(state.differences)
         print(f"{state.name:<40} {state.partitions:>3} partitions  {state.topic.cleanup:<15} {told}")
     return Exit.NO if options.action != "list" and any(state.differences for state in states) else Exit.OK
+
+
+def _create(settings: Settings, options: argparse.Namespace) -> None:
+    for name in asyncio.run(kafka_topics.create_missing(settings, options.replication, options.timeout)):
+        sys.stderr.write(f"created {name}\n")
+    if options.apply_config:
+        for change in asyncio.run(kafka_topics.apply_configs(settings, options.timeout)):
+            sys.stderr.write(f"set {change}\n")
 
 
 def produce(settings: Settings, options: argparse.Namespace) -> Exit:

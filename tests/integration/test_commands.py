@@ -68,19 +68,6 @@ async def test_another_key_or_scheme_is_refused_or_kept_apart(kafka: str, redis_
         assert b"NEARSTREAM_NAMESPACE to a new name" in other.stdout
 
 
-async def test_topics_create_is_idempotent_and_check_names_the_difference(
-    kafka: str, redis_url: str, tmp_path: Path
-) -> None:
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        assert deployment.run("topics", "create").returncode == 0
-        again = deployment.run("topics", "create")
-        assert again.returncode == 0
-        assert b"created" not in again.stderr
-        longer = _with(deployment, NEARSTREAM_RETENTION_SECONDS="86400").run("topics", "check")
-        assert longer.returncode == 1
-        assert b"retention.ms: 691200000 expected, 3196800000 found" in longer.stdout
-
-
 async def test_what_is_produced_can_be_tailed(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         lines = (EXAMPLES / "documents.jsonl").read_bytes().splitlines()[:40]
