@@ -14,6 +14,7 @@ from streams.index import IndexUnavailableError
 from workers import assembly, kafka_offsets, kafka_records, kafka_rights, kafka_topics
 from workers.app import create_app, serve
 from workers.health import Health
+from workers.kafka_headers import tolerate_foreign_header_names
 from workers.kafka_lag import lag_reader
 from workers.letters import Letters
 from workers.matching import Matching, SignatureTopic
@@ -42,6 +43,7 @@ def run_worker(settings: Settings, role: str, wait_seconds: float) -> None:
         IndexUnavailableError: No Redis answered within `wait_seconds`.
     """
     _log_to_stderr()
+    tolerate_foreign_header_names()
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     with tempfile.TemporaryDirectory(prefix="nearstream-") as datadir:
