@@ -1,8 +1,10 @@
 """Which related documents an index brings together when they arrive one by one, and what that costs.
 
     python -m benchmarks.retrieval --corpus DIR [--events OUT.jsonl] [--seed N] [--bucket-cap N] [--candidates N]
+                                   [--why]
 
-Prints one JSON object; exit code 2 when an input cannot be read. No network, no service, no lineage.
+Prints one JSON object, with `--why` also where the pairs of each group were lost; exit code 2 when an input cannot be
+read. No network, no service, no lineage.
 """
 
 import argparse
@@ -13,7 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -21,66 +23,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.corpus import CorpusError, Pair, Text, document, read_pairs, read_texts, share, shingles
+from benchmarks.recording import Both, Recording, fates, longest_common_run
 from benchmarks.scoring import Figures
 from benchmarks.strata import strata
 from schemas.codec import encode_event, encode_signature
 from schemas.events import Event, Retraction, kind_of
 from streams.hashing import HashKey
-from streams.index import READS, Admission, Admitted, Candidate, IndexLimits, IndexState, Report
+from streams.index import IndexLimits
 from streams.matcher import SENT_BY_DEFAULT, Matcher
 from streams.memory_index import MemoryIndex
-from streams.scheme import Keys, preset
+from streams.scheme import preset
 from streams.signer import Signer
 
 CHARACTERS_MAX = 100_000
 _ENTRY_BYTES = 13.9  # of a packed entry in Redis 7.0
 _UNRELATED = 0.10
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-
-Both = frozenset[str]
-
-
-@dataclass
-class Recording:
-    """An index that notes what it answers.
-
-    Attributes:
-        inner: The index that is asked.
-        met: Pairs that came back together.
-        looked_up: Earlier documents that shared a key, at most 256 for one document.
-        entries: Keys of all documents.
-    """
-
-    inner: MemoryIndex
-    met: set[Both] = field(default_factory=set)
-    looked_up: int = 0
-    entries: int = 0
-
-    async def admit(self, batch: Sequence[Admission]) -> Sequence[Admitted]:
-        """The answers of the inner index."""
-        return [await self._admit(admission) for admission in batch]
-
-    async def report(self, pairs: Sequence[Report]) -> Sequence[bool]:
-        """As the inner index."""
-        return await self.inner.report(pairs)
-
-    async def look_up(self, keys: Keys, limit: int) -> Sequence[Candidate]:
-        """As the inner index."""
-        return await self.inner.look_up(keys, limit)
-
-    async def state(self) -> IndexState:
-        """As the inner index."""
-        return await self.inner.state()
-
-    async def _admit(self, admission: Admission) -> Admitted:
-        keys = admission.keys
-        found = await self.inner.look_up(keys, READS)
-        (answer,) = await self.inner.admit([admission])
-        own = admission.document_key.partition("/")[2]
-        self.met |= {frozenset((own, each.signature.id)) for each in answer.candidates}
-        self.looked_up += len(found)
-        self.entries += 1 + len(keys.bands) + len(keys.anchors)
-        return answer
 
 
 @dataclass(frozen=True)
@@ -128,6 +86,25 @@ def recall(pairs: Sequence[Pair], done: Run) -> Figures:
     }
 
 
+def why(groups: Mapping[str, Sequence[Pair]], texts: Mapping[str, Text], done: Run) -> Figures:
+    """Where the pairs of each group ended; the longest passage of those without a common key, in words."""
+    ends = {group: fates((end(pair, done), pair.clear) for pair in pairs) for group, pairs in groups.items()}
+    keyless = [pair for pair in {*groups["all"], *groups["short"]} if end(pair, done) == "no_key"]
+    runs = sorted(longest_common_run(texts[pair.a].text, texts[pair.b].text) for pair in keyless)
+    longest = {"median": runs[len(runs) // 2], "most": runs[-1]} if runs else {}
+    return {"fates": ends, "longest_common_run_without_key": longest}
+
+
+def end(pair: Pair, done: Run) -> str:
+    """How far a related pair came: lost on the way, met without an event, told as another relation, or right."""
+    both = frozenset((pair.a, pair.b))
+    event = done.events.get(both)
+    if event is None:
+        fate = done.index.fate(both)
+        return "no_event" if fate == "met" else fate
+    return "right" if kind_of(event) == pair.relation else "other_relation"
+
+
 def false_meetings(met: Iterable[Both], texts: Mapping[str, NDArray[np.int64]]) -> int:
     """Pairs that met although less than a tenth of either one's shingles lies in the other."""
     count = 0
@@ -143,15 +120,15 @@ def report(pairs: Sequence[Pair], texts: Mapping[str, Text], options: argparse.N
     arriving = [text for text in texts.values() if len(text.text) <= CHARACTERS_MAX]
     random.Random(options.seed).shuffle(arriving)
     limits = IndexLimits(options.bucket_cap, options.candidates, retention_seconds=0)
-    done = asyncio.run(run(arriving, Recording(MemoryIndex(limits))))
+    done = asyncio.run(run(arriving, Recording(MemoryIndex(limits), options.candidates)))
     sets = {text.id: shingles(text.text) for text in arriving}
     known = [pair for pair in pairs if pair.a in sets and pair.b in sets]
-    n, index = max(len(arriving), 1), done.index
-    return done, {
+    n, index, groups = max(len(arriving), 1), done.index, strata(known, sets)
+    figures = {
         "documents": len(arriving),
         "skipped": len(texts) - len(arriving),
         "settings": {name: getattr(options, name) for name in ("seed", "bucket_cap", "candidates")},
-        "strata": {name: recall(each, done) for name, each in strata(known, sets).items()},
+        "strata": {name: recall(each, done) for name, each in groups.items()},
         "per_document": {
             "looked_up": round(index.looked_up / n, 2),
             "verified": round(len(index.met) / n, 2),
@@ -166,6 +143,7 @@ def report(pairs: Sequence[Pair], texts: Mapping[str, Text], options: argparse.N
         "events": dict(Counter(map(kind_of, done.events.values())).most_common()),
         "seconds": round(done.seconds, 1),
     }
+    return done, figures | ({"why": why(groups, texts, done)} if options.why else {})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -176,6 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="order of arrival (default 1)")
     parser.add_argument("--bucket-cap", type=int, default=50, metavar="N", help="entries of an anchor bucket")
     parser.add_argument("--candidates", type=int, default=20, metavar="N", help="earlier documents answered for one")
+    parser.add_argument("--why", action="store_true", help="also tell where related pairs were lost")
     options = parser.parse_args(arguments)
     try:
         pairs, texts = read_pairs(options.corpus), read_texts(options.corpus)

@@ -1,6 +1,7 @@
 """The contract of an index: admit a document, get the earlier ones that share a bucket."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -14,9 +15,19 @@ ANCHOR_HEADS = 12
 LINEAGE_CAP = 8
 REPORTS_CAP = 64  # event ids kept for each document
 WALK = 64  # former states among which a redelivered one is looked for
-READS = 256  # ranked neighbours that are looked at for one document, alive or not
+READS = 256  # neighbours that are looked at for one document, alive or not
+BEST = 5  # neighbours answered however little they share
+UNIT = 64  # weight of an anchor that one earlier document has
+BAND_ANCHORS = 4  # a band weighs as much as so many anchors
+ENOUGH = 2  # weight for each anchor of the document with fewer of them: a rare one in 32
+WEIGHT_MAX = 65_535
 MARKS = 256  # steps in which the retention moves
 KEPT_CAP = 65_536  # documents that reports spare from expiry
+
+
+def weight(others: int) -> int:
+    """What a shared anchor counts if so many earlier documents have it, at least 1: `UNIT` / sqrt(others), cut."""
+    return int(UNIT / math.sqrt(others))
 
 
 class IndexUnavailableError(Exception):
@@ -120,6 +131,15 @@ class Candidate:
     in_full_bucket: bool
 
 
+def in_order(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """Digest and lineage matches first, then by shared keys, ties by number: no other document changes this order."""
+
+    def place(one: Candidate) -> tuple[bool, int, int]:
+        return not (one.by_digest or one.by_lineage), -BAND_ANCHORS * one.bands - one.anchors, one.number
+
+    return tuple(sorted(candidates, key=place))
+
+
 @dataclass(frozen=True)
 class Admitted:
     """The answer to one admission, as of its own number.
@@ -129,8 +149,9 @@ class Admitted:
         number: The document's number; 0 if it has none. An unchanged document gets a new one late in its life.
         previous: The state of the same document that was current before, of `UPDATED` and `UNCHANGED`
             (or the replay of one); the newer of the two, if this one came late.
-        candidates: Digest and lineage matches first; of the others twice the limit are taken by score = 4 * bands +
-            anchors, then ranked by score / sqrt(fewer keys of the two), ties by number.
+        candidates: Digest and lineage matches, besides the limit; of the others twice the limit are taken by the
+            weight of the keys they share (`weight`), then the best by weight / anchors of the document with fewer of
+            them, ties by number. Beyond the `BEST` ones this has to be `ENOUGH`. In the order of `in_order`.
         full_buckets: Buckets of this document that were full.
         cut: The limit left candidates out.
         retracted: Of a removal: ids of the events that were reported about the document.
@@ -172,9 +193,10 @@ class IndexState(StrEnum):
 class Index(Protocol):
     """Finds, for each document, the earlier ones that share a bucket.
 
-    Laws: of two live documents that share an unfull bucket at least one sees the other; admitting a
-    position twice changes nothing and answers the same; an answer never depends on what came later,
-    removals excepted; batches of any size answer alike; no answer names a removed or expired document.
+    Laws: of two live documents that share an unfull bucket at least one sees the other, and names it if it is among
+    the best that share enough; admitting a position twice changes nothing and answers the same; an answer never
+    depends on what came later, removals excepted; batches of any size answer alike; no answer names a removed or
+    expired document.
     """
 
     async def admit(self, batch: Sequence[Admission]) -> Sequence[Admitted]:

@@ -3,16 +3,17 @@
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 
-from streams.index import ANCHOR_HEADS, BAND_CAP, HEADS, LINEAGE_CAP
+from streams.index import ANCHOR_HEADS, BAND_ANCHORS, BAND_CAP, HEADS, LINEAGE_CAP, WEIGHT_MAX, weight
 from streams.scheme import Keys
 
 
 @dataclass(slots=True)
 class Shared:
-    """How an earlier state meets the keys of a document."""
+    """How an earlier state meets the keys of a document; rare keys weigh more."""
 
     bands: int = 0
     anchors: int = 0
+    weight: int = 0
     by_digest: bool = False
     by_lineage: bool = False
     in_full_bucket: bool = False
@@ -22,10 +23,13 @@ class Shared:
         """Found by a key that names it, so no limit leaves it out."""
         return self.by_digest or self.by_lineage
 
-    @property
-    def score(self) -> int:
-        """What an earlier state is ranked by."""
-        return 4 * self.bands + self.anchors
+    def share(self, anchors: int) -> float:
+        """What an earlier state is ranked by: weight for each of the anchors of the document with fewer of them."""
+        return self.weight / max(anchors, 1)
+
+    def add(self, weight: int) -> None:
+        """Counts a shared key; what sorts by weight takes 16 bits of it."""
+        self.weight = min(self.weight + weight, WEIGHT_MAX)
 
 
 @dataclass(slots=True)
@@ -35,19 +39,20 @@ class Seen:
     Attributes:
         shared: By number of the earlier state.
         full_buckets: Buckets that held as many entries as they may.
-        beyond_heads: What was seen may change: an entry that later arrivals displace, or that a bucket is full.
+        may_change: Another look may tell otherwise: later arrivals displace an entry, a bucket is full, or neighbours
+            are left out by weights that change when others expire.
         gone: Numbers of which no state is left; whoever meets them notes them here.
     """
 
     shared: dict[int, Shared] = field(default_factory=dict)
     full_buckets: int = 0
-    beyond_heads: bool = False
+    may_change: bool = False
     gone: set[int] = field(default_factory=set)
 
     def ranked(self) -> list[int]:
-        """Numbers, best first: named ones, then by score, ties by number."""
+        """Numbers, best first: named ones, then by weight, ties by number."""
         shared = self.shared
-        return sorted(shared, key=lambda number: (not shared[number].named, -shared[number].score, number))
+        return sorted(shared, key=lambda number: (not shared[number].named, -shared[number].weight, number))
 
 
 class Buckets:
@@ -103,7 +108,8 @@ class Buckets:
 def _tally(seen: Seen, kind: str, entries: list[int], heads: int, cap: int) -> None:
     full = len(entries) >= cap
     seen.full_buckets += full
-    seen.beyond_heads |= full or len(entries) > heads
+    seen.may_change |= full or len(entries) > heads
+    weighs = weight(len(entries)) if entries else 0
     for entry in entries:
         shared = seen.shared.get(entry)
         if shared is None:
@@ -111,8 +117,10 @@ def _tally(seen: Seen, kind: str, entries: list[int], heads: int, cap: int) -> N
         shared.in_full_bucket |= full
         if kind == "band":
             shared.bands += 1
+            shared.add(BAND_ANCHORS * weighs)
         elif kind == "anchor":
             shared.anchors += 1
+            shared.add(weighs)
         elif kind == "digest":
             shared.by_digest = True
         else:

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from schemas.signature import Signature
 from streams.index import (
+    BEST,
+    ENOUGH,
     READS,
     REPORTS_CAP,
     Admission,
@@ -17,6 +19,7 @@ from streams.index import (
     Position,
     Report,
     Status,
+    in_order,
 )
 from streams.memory_buckets import Buckets, Seen, Shared
 from streams.memory_states import State, States
@@ -60,6 +63,10 @@ class MemoryIndex:
         own = self._states.last + 1
         picked, _ = self._pick(self._buckets.gather(keys, own, self._states.hidden(now_ms)), own, keys, "", limit)
         return picked[:limit]
+
+    def seen(self, keys: Keys) -> Seen:
+        """What the buckets of these keys hold now, before any of it is left out."""
+        return self._buckets.gather(keys, self._states.last + 1)
 
     async def state(self) -> IndexState:
         """Always ready."""
@@ -115,7 +122,7 @@ class MemoryIndex:
         former = self._states.by_number.get(current)
         seen = self._buckets.gather(keys, number)
         answer = self._answer(Status.NEW if former is None else Status.UPDATED, number, current, keys, seen)
-        if seen.beyond_heads and place is not None:
+        if seen.may_change and place is not None:
             state.answer = answer
         if former is not None and state.order < former.order:
             self._states.link(number, current)  # nobody after it meets it
@@ -153,18 +160,17 @@ class MemoryIndex:
     def _pick(self, seen: Seen, own: int, keys: Keys, own_key: str, limit: int) -> tuple[tuple[Candidate, ...], bool]:
         """The best living candidates; whether the limit, or the bound of reading, left some out."""
         found, cut = self._shortlist(seen, own, own_key, limit)
-
-        def rank(number: int) -> tuple[bool, float, int]:
-            shared, state = seen.shared[number], self._states.by_number[number]
-            fewer = min(len(keys.bands) + len(keys.anchors), state.bands + state.anchors)
-            return not shared.named, -shared.score * shared.score / max(fewer, 1), number
-
+        fewer = {number: min(len(keys.anchors), self._states.by_number[number].anchors) for number in found}
+        shares = {number: seen.shared[number].share(fewer[number]) for number in found}
+        ranked = sorted(found, key=lambda number: (not seen.shared[number].named, -shares[number], number))
         named = sum(seen.shared[number].named for number in found)
-        best = sorted(found, key=rank)[: named + limit]
-        return tuple(self._candidate(number, seen.shared[number]) for number in best), cut
+        good = [number for rank, number in enumerate(ranked) if rank < named + BEST or shares[number] >= ENOUGH]
+        best = good[: named + limit]
+        seen.may_change |= len(best) < len(found)
+        return in_order(self._candidate(number, seen.shared[number]) for number in best), cut or len(best) < len(good)
 
     def _shortlist(self, seen: Seen, own: int, own_key: str, limit: int) -> tuple[list[int], bool]:
-        """Twice as many living neighbours as are wanted, best scores first, and named ones besides."""
+        """Twice as many living neighbours as are wanted, by weight, and named ones besides; whether there are more."""
         found: list[int] = []
         room = 2 * limit
         for reads, number in enumerate(seen.ranked()):
@@ -178,7 +184,7 @@ class MemoryIndex:
                 if room < 0:
                     return found, True
                 found.append(number)
-        return found, 2 * limit - room > limit
+        return found, False
 
     def _candidate(self, number: int, shared: Shared) -> Candidate:
         state = self._states.by_number[number]

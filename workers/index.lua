@@ -8,6 +8,8 @@ local HEADS, BAND_CAP, ANCHOR_HEADS, LINEAGE_CAP = 6, 12, 12, 8
 local REPORTS_CAP, WALK, READS, MARKS = 64, 64, 256, 256
 local KEPT_CAP = 65536
 local MAX_KEYS, MAX_ENTRIES, MAX_RECORDS, MAX_OVERFLOWS = 1024, 16384, 512, 4096
+local BEST, UNIT, BAND_ANCHORS, ENOUGH, WEIGHT_MAX = 5, 64, 4, 2, 65535 -- as in streams/index.py
+local BAND, WEIGHT = 2 ^ 16, 2 ^ 24 -- of shared keys one number holds the anchors, the bands, their weight
 local OUTBOX_MS, REMOVALS_MS, GROUP_GRACE_MS = 3600000, 604800000, 3600000
 local SPAN = 2 ^ 36 -- live numbers lie closer together than this
 local DIGIT, SHORT = 48, 2 ^ 31 -- no packed number begins with a digit: numbers stay below 2 * 10^11
@@ -282,17 +284,23 @@ local function add(c, kind, chunk, field, entries, expired, own)
   redis.call('HSET', kind.prefix .. chunk, field, pack_entries(entries, #entries))
 end
 
+-- What a key counts by which so many earlier documents are found.
+local function weight_of(count)
+  return math.floor(UNIT / math.sqrt(count))
+end
+
 local function tally(seen, entries, own, kind)
   local below = #entries
   while below > 0 and entries[below] >= own do below = below - 1 end
   local full = below >= kind.cap
   if full then seen.full = seen.full + 1 end
-  if below > kind.heads or full then seen.beyond = true end
+  if below > kind.heads or full then seen.may_change = true end
   local bits = kind.bits + (full and IN_FULL or 0)
   local counts, flags = seen.counts, seen.flags
+  local count = kind.count + kind.anchors * weight_of(below) * WEIGHT
   for i = 1, below do
     local number = entries[i]
-    counts[number] = (counts[number] or 0) + kind.weight
+    counts[number] = (counts[number] or 0) + count
     if bits > 0 then flags[number] = bit.bor(flags[number] or 0, bits) end
   end
 end
@@ -335,7 +343,7 @@ local function each_bucket(c, d, act)
 end
 
 local function gather(c, d)
-  d.seen = {counts = {}, flags = {}, gone = {}, full = 0, beyond = false}
+  d.seen = {counts = {}, flags = {}, gone = {}, full = 0, may_change = false}
   each_bucket(c, d, visit)
   return d.seen
 end

@@ -4,63 +4,68 @@
 
 local function candidate(c, number, count, flags)
   c.wanted[number] = read(c, number).record
-  return struct.pack(CANDIDATE, number, math.floor(count / 65536), count % 65536, flags)
+  return struct.pack(CANDIDATE, number, math.floor(count / BAND) % (WEIGHT / BAND), count % BAND, flags)
 end
 
--- Scores of neighbours with their numbers, packed so that they sort: named ones first, ties by number.
-local function scored(seen, own)
+-- Weights of neighbours with their numbers, packed so that they sort: named ones first, ties by number.
+local function weighed(seen, own)
   local order = {}
   for number, count in pairs(seen.counts) do
-    local score = math.min(4 * math.floor(count / 65536) + count % 65536, 65535)
-    if bit.band(seen.flags[number] or 0, BY_DIGEST + BY_LINEAGE) > 0 then score = score + 65536 end
-    order[#order + 1] = score * SPAN + own - number
+    local weight = math.min(math.floor(count / WEIGHT), WEIGHT_MAX)
+    if bit.band(seen.flags[number] or 0, BY_DIGEST + BY_LINEAGE) > 0 then weight = weight + WEIGHT_MAX + 1 end
+    order[#order + 1] = weight * SPAN + own - number
   end
   table.sort(order)
   return order
 end
 
--- Twice as many living neighbours as are wanted, best scores first, and named ones besides; whether some are left out.
--- What has no record any more is noted in seen.gone.
+-- Twice as many living neighbours as are wanted, by weight, and named ones besides; whether there are more. What has no
+-- record any more is noted in seen.gone.
 local function shortlist(c, d, limit)
-  local order, found, room, reads = scored(d.seen, d.number), {}, 2 * limit, 0
+  local order, found, room, reads = weighed(d.seen, d.number), {}, 2 * limit, 0
   for i = #order, 1, -1 do
     if reads == READS then return found, true end
     reads = reads + 1
-    local number, score = d.number - order[i] % SPAN, math.floor(order[i] / SPAN)
+    local number, weight = d.number - order[i] % SPAN, math.floor(order[i] / SPAN)
     local state = read(c, number)
     if not state.record then
       d.seen.gone[number], d.seen.some_gone = true, true
     elseif state.doc ~= d.doc and not (state.dead > 0 and state.dead <= d.number) then
-      local named = score >= 65536
+      local named = weight > WEIGHT_MAX
       if not named then
         if room == 0 then return found, true end
         room = room - 1
       end
-      score = score % 65536
-      local fewer = math.max(math.min(d.bands + d.anchors, state.bands + state.anchors), 1)
-      found[#found + 1] = {number = number, named = named, root = score * score / fewer}
+      local fewer = math.max(math.min(d.anchors, state.anchors), 1)
+      found[#found + 1] = {number = number, named = named, share = weight % (WEIGHT_MAX + 1) / fewer}
     end
   end
-  return found, 2 * limit - room > limit
+  return found, false
 end
 
 local function ranks_before(a, b)
   if a.named ~= b.named then return a.named end
-  if a.root ~= b.root then return a.root > b.root end
+  if a.share ~= b.share then return a.share > b.share end
   return a.number < b.number
 end
 
--- The best living candidates by score / sqrt(fewer keys of the two), packed; whether some were left out.
+-- The best living candidates, packed: by weight for each anchor of the document with fewer of them, which has to be
+-- enough beyond the first ones; whether the limit left some out.
 local function pick(c, d, limit)
   local found, cut = shortlist(c, d, limit)
   table.sort(found, ranks_before)
-  local picked, room = {}, limit
+  local picked, rank = {}, 0
   for i = 1, #found do
-    if not found[i].named then room = room - 1 end
-    if room < 0 then break end
+    if not found[i].named then rank = rank + 1 end
+    if rank > BEST and found[i].share < ENOUGH then break end
+    if rank > limit then
+      cut = true
+      break
+    end
     local number = found[i].number
     picked[i] = candidate(c, number, d.seen.counts[number], d.seen.flags[number] or 0)
   end
+  if #picked < #found then d.seen.may_change = true end
   return table.concat(picked), cut
 end
 
@@ -222,7 +227,7 @@ local function store(c, d, current)
   local seen = gather(c, d)
   local body = answer(c, d, current)
   write_state(c, d.number, behind and superseded(state, d.number) or state.record)
-  if seen.beyond and d.position then
+  if seen.may_change and d.position then
     local key, field = slot_of(c, 'o', d)
     redis.call('HSET', key, field, body)
     redis.call('PEXPIRE', key, OUTBOX_MS)
@@ -265,7 +270,7 @@ local function put(c, d)
   end
   if current > 0 and read(c, current).version == d.version then
     if is_aging(c, current) then current = refresh(c, d, current) end
-    local same = candidate(c, current, 65536 * d.bands + d.anchors, BY_DIGEST + BY_LINEAGE)
+    local same = candidate(c, current, BAND * d.bands + d.anchors, BY_DIGEST + BY_LINEAGE)
     return status('c', current, struct.pack(ANSWER, 0, COMPLETE + HAS_PREVIOUS) .. same)
   end
   return store(c, d, current)
@@ -356,10 +361,10 @@ local function begin(m, epoch, cap, limit, retention)
   }
   c.now, c.kept = c.mark, redis.call('ZCARD', c.t .. 's')
   c.kinds = {
-    digest = {letter = 'x', heads = HEADS, cap = BAND_CAP, weight = 0, bits = BY_DIGEST},
-    lineage = {letter = 'l', heads = 0, cap = LINEAGE_CAP, weight = 0, bits = BY_LINEAGE},
-    band = {letter = 'b', heads = HEADS, cap = BAND_CAP, weight = 65536, bits = 0},
-    anchor = {letter = 'a', heads = ANCHOR_HEADS, cap = cap, weight = 1, bits = 0, spills = true},
+    digest = {letter = 'x', heads = HEADS, cap = BAND_CAP, count = 0, anchors = 0, bits = BY_DIGEST},
+    lineage = {letter = 'l', heads = 0, cap = LINEAGE_CAP, count = 0, anchors = 0, bits = BY_LINEAGE},
+    band = {letter = 'b', heads = HEADS, cap = BAND_CAP, count = BAND, anchors = BAND_ANCHORS, bits = 0},
+    anchor = {letter = 'a', heads = ANCHOR_HEADS, cap = cap, count = 1, anchors = 1, bits = 0, spills = true},
   }
   for _, kind in pairs(c.kinds) do kind.prefix = c.t .. kind.letter end
   return c

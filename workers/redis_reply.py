@@ -8,7 +8,7 @@ from hashlib import blake2b
 import numpy as np
 
 from schemas.signature import Signature
-from streams.index import Admission, Admitted, Candidate, Position, Report, Status
+from streams.index import Admission, Admitted, Candidate, Position, Report, Status, in_order
 from streams.scheme import Keys
 from workers.redis_address import Layout
 from workers.redis_record import pack_signature, unpack_signature
@@ -110,7 +110,7 @@ def unpack_answer(answer: bytes, kept: Callable[[int], Kept]) -> Admitted:
         return Admitted(status, retracted=ids, complete=bool(flags & _COMPLETE), found=bool(flags & _FOUND))
     named = [_candidate(kept, *fields) for fields in _CANDIDATE.iter_unpack(rest)]
     previous = named.pop(0) if flags & _HAS_PREVIOUS else None
-    return Admitted(status, number, previous, tuple(named), full, bool(flags & _CUT))
+    return Admitted(status, number, previous, in_order(named), full, bool(flags & _CUT))
 
 
 def _candidate(kept: Callable[[int], Kept], packed: bytes, bands: int, anchors: int, flags: int) -> Candidate:

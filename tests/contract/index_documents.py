@@ -81,18 +81,21 @@ def name(one: Admission) -> str:
 
 
 def traffic(random: Random, records: int, names: int) -> list[Admission]:
-    """Records of one partition: templates, copies, updates, late states, lineages, removals."""
+    """Records of one partition: templates, copies, long ones, updates, late states, lineages, removals."""
     batch = []
     for offset in range(records):
         own = f"d{random.randrange(names)}"
         template = random.randrange(4)
+        anchors = [f"{template}.{slot}" if random.random() < 0.5 else random.random() for slot in range(9)]
+        if random.random() < 0.2:
+            anchors += [random.random() for _ in range(60)]
         batch.append(
             removal(own)
             if random.random() < 0.1
             else admission(
                 own,
                 bands=[f"{template}.{slot}" if random.random() < 0.4 else random.random() for slot in range(5)],
-                anchors=[f"{template}.{slot}" if random.random() < 0.5 else random.random() for slot in range(9)],
+                anchors=anchors,
                 text=random.randrange(80) if random.random() < 0.6 else None,
                 lineage=random.choice([None, None, f"l{random.randrange(6)}"]),
                 at=offset * 10 + random.randrange(-400, 400),

@@ -18,6 +18,7 @@ from rapidfuzz.distance import Indel, Levenshtein
 
 from benchmarks import accuracy, retrieval
 from benchmarks.corpus import RELATIONS, CorpusError, Pair, check, read_pairs, read_texts, shingles, words
+from benchmarks.recording import longest_common_run
 from benchmarks.scoring import Judged, metrics, scores
 from benchmarks.strata import strata
 from schemas.codec import decode_event
@@ -192,6 +193,23 @@ def test_one_candidate_a_document_is_one_pair_a_document_at_most(capsys: pytest.
     few = told(retrieval, capsys, "--candidates", "1")
     assert few["per_document"]["verified"] <= 1 + few["events"]["exact_duplicate"]  # equal texts come besides
     assert few["strata"]["all"]["candidate"] < 1
+
+
+def test_each_related_pair_has_one_end(capsys: pytest.CaptureFixture[str]) -> None:
+    few = told(retrieval, capsys, "--candidates", "1", "--bucket-cap", "12", "--why")
+    for group, ends in few["why"]["fates"].items():
+        assert sum(end["n"] for end in ends.values()) == few["strata"][group]["n"]
+        assert all(end["unclear"] <= end["n"] for end in ends.values())
+    everything, met = few["why"]["fates"]["all"], few["strata"]["all"]["candidate"]
+    told_of = sum(everything[end]["n"] for end in ("right", "other_relation", "no_event") if end in everything)
+    assert round(told_of / few["strata"]["all"]["n"], 4) == met
+    assert "over_limit" in everything
+
+
+def test_the_longest_common_run_is_counted_in_words() -> None:
+    assert longest_common_run("one, two three four", "zero TWO three four five") == 3
+    assert longest_common_run("one two", "three") == 0
+    assert longest_common_run("", "") == 0
 
 
 def test_a_pair_with_a_short_text_is_in_one_stratum_alone() -> None:
