@@ -22,7 +22,7 @@ from workers.delivery import Delivery, Step
 from workers.guard import Guard, rules, start_guard
 from workers.health import Health
 from workers.kafka_security import tls_context, uses_sasl
-from workers.kafka_tools import SEND_MAX_BYTES
+from workers.kafka_tools import SEND_MAX_BYTES, refused
 from workers.limits import Limits
 from workers.matching import Matching
 from workers.settings import Settings, SettingsError
@@ -81,13 +81,25 @@ def serve(app: faust.App, health: Health, loop: asyncio.AbstractEventLoop, stop_
     start_guard(Guard(rules(health, lambda: app.rebalancing, stopping, stop_seconds)), health, stopping)
     try:
         worker.execute_from_commandline()  # leaves by SystemExit
-    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the outermost loop; its cause is logged
-        if health.refused:
-            raise SettingsError(health.refused) from None
-        # Cancelled is what a crash elsewhere does to an agent that waits.
-        sys.exit(1 if isinstance(error, asyncio.CancelledError) else f"nearstream: stopped by a crash: {error!r}")
+    except SystemExit:
+        _raise_refusal(worker.crash_reason)
+        raise
+    except Exception as error:  # noqa: BLE001 - the outermost loop; the cause was logged where it arose
+        _raise_refusal(error)
+        sys.exit(f"nearstream: stopped by a crash: {error!r}")
+    except asyncio.CancelledError:  # what a crash elsewhere does to an agent that waits
+        _raise_refusal(worker.crash_reason)
+        sys.exit(1)
     finally:
         ticking.cancel()
+
+
+def _raise_refusal(crash: BaseException | None) -> None:
+    """Raises a crash that is a matter of settings: a right was taken away, a password changed, a topic deleted."""
+    if isinstance(crash, SettingsError):
+        raise crash from None
+    if crash is not None and refused(crash):
+        raise SettingsError(f"NEARSTREAM_KAFKA_USERNAME: READ is refused: {crash}") from None
 
 
 def _note_rebalances(app: faust.App, health: Health) -> None:

@@ -92,7 +92,6 @@ class Delivery:
                 await self._hold(refusals.beyond_limit(records, outgoing))
                 await self._through_outages("deliver", partial(self._send_all, outgoing))
             except SettingsError as error:
-                self.health.refused = str(error)
                 log.error("refused, nothing of this batch is acknowledged: %s: %s", error, _places(records))  # noqa: TRY400 - no bug
                 raise
             except Exception:

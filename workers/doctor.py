@@ -53,7 +53,8 @@ def _signer(implementation: str) -> Check:
 
 async def _kafka(settings: Settings, wait_seconds: float) -> AsyncIterator[Check]:
     try:
-        states = await kafka_topics.topic_states(settings, wait_seconds)
+        lacking = await kafka_rights.missing(settings, "all", wait_seconds)
+        states = [] if lacking else await kafka_topics.topic_states(settings, wait_seconds)
     except KafkaUnreachableError as error:
         yield Check(
             Grade.FAIL, "kafka", f"{error}: start a broker (in a checkout: `make stack`) or set NEARSTREAM_KAFKA"
@@ -70,9 +71,8 @@ async def _kafka(settings: Settings, wait_seconds: float) -> AsyncIterator[Check
         remedy = "run `nearstream topics create`" if not state.partitions else "alter it with Kafka's own tools"
         grade = Grade.FAIL if state.fatal else Grade.WARN
         yield Check(grade, "topic", f"{state.name}: {'; '.join(state.differences)}: {remedy}")
-    if all(state.partitions for state in states):
-        for right in await kafka_rights.missing(settings, "all", wait_seconds):
-            yield Check(Grade.FAIL, "rights", f"{right} is missing for a worker `all`: grant it by ACL")
+    for right in lacking:
+        yield Check(Grade.FAIL, "rights", f"a worker `all` lacks {right}: grant it by ACL")
 
 
 async def _index(settings: Settings, wait_seconds: float) -> Check:

@@ -19,7 +19,6 @@ class Health:
         outages: How many agents wait for a service now.
         away: What does not answer the watch; empty: all answers.
         held: Why nothing more is consumed; empty: it is.
-        refused: What a server does not let us do, hence why the worker ends; empty: nothing.
         ticked: When the event loop last had a turn, monotonic seconds; None: it has not begun.
         assigned: Topics with partitions of this worker; None: no assignment yet.
         lags: The group's partitions as the broker last told.
@@ -28,7 +27,6 @@ class Health:
     outages: int = 0
     away: str = ""
     held: str = ""
-    refused: str = ""
     ticked: float | None = None
     assigned: frozenset[tuple[str, int]] | None = None
     lags: tuple[PartitionLag, ...] = ()

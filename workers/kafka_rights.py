@@ -3,20 +3,18 @@
 import asyncio
 from typing import NamedTuple
 
-from aiokafka import AIOKafkaClient
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import GroupAuthorizationFailedError, KafkaError, for_code
 from aiokafka.protocol.admin import DescribeGroupsResponse_v3
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
 
 from schemas.topics import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
-from workers.kafka_security import client_options
-from workers.kafka_tools import RETRY_SECONDS, KafkaUnreachableError, retriable
+from workers.kafka_tools import RETRY_SECONDS, KafkaUnreachableError, admin, retriable
 from workers.settings import Settings, SettingsError
 
 # Bits of Kafka's AclOperation.
 _BITS = {"READ": 3, "WRITE": 4}
-_GROUP_COORDINATOR = 0
 _TEXT = String("utf-8")
 
 
@@ -54,19 +52,20 @@ async def missing(settings: Settings, role: str, wait_seconds: float) -> list[Ri
     Raises:
         KafkaUnreachableError: No broker told within `wait_seconds`; a fresh one makes its list of groups first.
     """
-    deadline = asyncio.get_running_loop().time() + wait_seconds
     wanted = needed(settings, role)
-    while True:
-        try:
-            held = await _held(settings, [right.name for right in wanted if right.kind == "topic"])
-        except NotImplementedError:
-            return []
-        except KafkaError as error:
-            if not retriable(error) or asyncio.get_running_loop().time() > deadline:
-                raise KafkaUnreachableError(f"no Kafka at {settings.kafka} tells our rights: {error}") from error
-            await asyncio.sleep(RETRY_SECONDS)
-        else:
-            return [right for right in wanted if not held[right.kind, right.name] >> _BITS[right.operation] & 1]
+    deadline = asyncio.get_running_loop().time() + wait_seconds
+    async with admin(settings, wait_seconds) as client:
+        while True:
+            try:
+                held = await _held(client, [right.name for right in wanted if right.kind == "topic"], settings.group)
+            except NotImplementedError:
+                return []
+            except KafkaError as error:
+                if not retriable(error) or asyncio.get_running_loop().time() > deadline:
+                    raise KafkaUnreachableError(f"no Kafka at {settings.kafka} tells our rights: {error}") from error
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                return [right for right in wanted if not held[right.kind, right.name] >> _BITS[right.operation] & 1]
 
 
 async def require(settings: Settings, role: str, wait_seconds: float) -> None:
@@ -81,22 +80,18 @@ async def require(settings: Settings, role: str, wait_seconds: float) -> None:
         raise SettingsError(f"NEARSTREAM_KAFKA_USERNAME: missing rights: {', '.join(map(str, lacking))}")
 
 
-async def _held(settings: Settings, topics: list[str]) -> dict[tuple[str, str], int]:
+async def _held(client: AIOKafkaAdminClient, topics: list[str], group: str) -> dict[tuple[str, str], int]:
     """Allowed operations on these topics and on the group, as bits."""
-    client = AIOKafkaClient(**client_options(settings))
-    try:
-        await client.bootstrap()
-        answer = await client.send(client.get_random_node(), _TopicRights(topics))
-        held = {("topic", topic[1]): topic[-1] for topic in answer.topics}
-        return held | {("group", settings.group): await _of_group(client, settings.group)}
-    finally:
-        await client.close()
+    # aiokafka's own questions do not ask for rights, or drop the answer.
+    answer = await client._send_request(_TopicRights(topics))
+    held = {("topic", topic[1]): topic[-1] for topic in answer.topics}
+    return held | {("group", group): await _of_group(client, group)}
 
 
-async def _of_group(client: AIOKafkaClient, group: str) -> int:
+async def _of_group(client: AIOKafkaAdminClient, group: str) -> int:
     try:
-        coordinator = await client.coordinator_lookup(_GROUP_COORDINATOR, group)
-        ((code, *_, operations),) = (await client.send(coordinator, _GroupRights(group))).groups
+        coordinator = await client.find_coordinator(group)
+        ((code, *_, operations),) = (await client._send_request(_GroupRights(group), coordinator)).groups
         if code:
             raise for_code(code)
     except GroupAuthorizationFailedError:

@@ -96,9 +96,9 @@ async def _require_same_topic(settings: Settings, checkpoints: Mapping[int, int]
 
 async def _prepare(settings: Settings, role: str, wait_seconds: float) -> tuple[Signing | None, Matching | None]:
     """What each agent of this role decides with, everything outside being there."""
+    await kafka_rights.require(settings, role, wait_seconds)
     for warning in await kafka_topics.require(settings, wait_seconds):
         log.warning(warning)
-    await kafka_rights.require(settings, role, wait_seconds)
     key = assembly.hash_key(settings)
     letters = Letters(
         settings.topic_prefix + DEAD_LETTERS.name,
