@@ -8,7 +8,7 @@ import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from aiokafka.admin import NewTopic
 from schemas.codec import decode_event
 from schemas.events import Event
 from schemas.record import Outgoing, Record
-from schemas.topics import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
+from schemas.topics import ALL, DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
 from workers import kafka_offsets, kafka_records, kafka_tools, kafka_topics
 from workers.embedded import embedded
 from workers.settings import Settings, load
@@ -35,11 +35,13 @@ class Deployment:
     logs: Path
 
     @contextmanager
-    def worker(self, role: str = "all") -> Iterator[subprocess.Popen[bytes]]:
-        """A worker process; ended in order, or killed if it does not end."""
+    def worker(
+        self, role: str = "all", program: Sequence[str] = ("workers.cli", "worker"), **changed: str
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """A worker process, some variables changed; ended in order, or killed if it does not end."""
         with (self.logs / f"{role}-{time.monotonic_ns()}.log").open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "workers.cli", "worker", role], env=self.environment, stderr=log, stdout=log
+                [sys.executable, "-m", *program, role], env=self.environment | changed, stderr=log, stdout=log
             )
         try:
             yield process
@@ -109,7 +111,7 @@ class Deployment:
 
 @asynccontextmanager
 async def deployed(kafka: str, redis_url: str, logs: Path, **settings: str) -> AsyncIterator[Deployment]:
-    """A fresh deployment with its topics; 4 partitions of documents."""
+    """A fresh deployment with its topics, which end with it; 4 partitions of documents."""
     name = uuid.uuid4().hex[:12]
     given = {
         "NEARSTREAM_KAFKA": kafka,
@@ -117,6 +119,7 @@ async def deployed(kafka: str, redis_url: str, logs: Path, **settings: str) -> A
         "NEARSTREAM_GROUP": name,
         "NEARSTREAM_NAMESPACE": name,
         "NEARSTREAM_TOPIC_PREFIX": f"{name}.",
+        "NEARSTREAM_STATUS": "off",  # of several workers on one machine only one could have the port
         **{f"NEARSTREAM_{key.upper()}": value for key, value in settings.items()},
     }
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("NEARSTREAM_")}
@@ -126,7 +129,17 @@ async def deployed(kafka: str, redis_url: str, logs: Path, **settings: str) -> A
         name = loaded.topic_prefix + DOCUMENTS.name
         await client.create_topics([NewTopic(name, DOCUMENT_PARTITIONS, 1, topic_configs=config)])
     await kafka_topics.create_missing(loaded, 1, 10.0)
-    yield Deployment(loaded, {**inherited, **given}, logs)
+    try:
+        yield Deployment(loaded, {**inherited, **given}, logs)
+    finally:
+        await _forget(loaded)
+
+
+async def _forget(settings: Settings) -> None:
+    """Deletes the topics, hence the group's offsets; a broker that is gone has taken them along."""
+    with suppress(kafka_tools.KafkaUnreachableError):
+        async with kafka_tools.admin(settings, 5.0) as client:
+            await client.delete_topics([settings.topic_prefix + topic.name for topic in ALL])
 
 
 def stop(process: subprocess.Popen[bytes], within_seconds: float = 40.0) -> int:

@@ -3,18 +3,14 @@
 import asyncio
 import json
 import random
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
-
-import pytest
 
 from schemas.codec import encode_event
 from schemas.events import Event, Retraction
 from schemas.record import Outgoing
 from schemas.topics import DOCUMENTS, SIGNATURES
-from tests.integration.deployment import Deployment, deployed, stop, until
+from tests.integration.deployment import Deployment, deployed, until
 from workers.demo import EXAMPLES
 from workers.local_redis import redis_server
 from workers.local_server import running
@@ -51,49 +47,6 @@ async def test_two_workers_say_what_a_single_process_says(kafka: str, redis_url:
         assert _ids(events) == _ids(expected)
         _assert_one_value_for_each_id(events)
         assert await deployment.letters() == []
-
-
-async def test_a_killed_worker_loses_nothing_and_invents_nothing(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        records = _records(deployment, LINES)
-        with deployment.worker() as steady, deployment.worker() as victim:
-            await deployment.send(records[:100])
-            await until(lambda: _some_events(deployment), 30)
-            victim.kill()
-            await deployment.send(records[100:])
-            with deployment.worker() as successor:
-                await deployment.drained()
-                assert stop(successor) == 0
-            assert stop(steady) == 0
-        events, expected = await deployment.events(), await deployment.oracle()
-        assert _ids(events) == _ids(expected)
-        _assert_one_value_for_each_id(events)
-
-
-@pytest.mark.parametrize("step", ["send", "ack"])
-async def test_f38_a_crash_around_sending_loses_nothing(kafka: str, redis_url: str, tmp_path: Path, step: str) -> None:
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        await deployment.send(_records(deployment, LINES[:120]))
-        program = str(Path(__file__).with_name("crashing_worker.py"))
-        command = [sys.executable, program, step, "2"]
-        crashed = await asyncio.to_thread(subprocess.run, command, env=deployment.environment, timeout=60, check=False)
-        assert crashed.returncode == 9
-        with deployment.worker():
-            await deployment.drained()
-        events, expected = await deployment.events(), await deployment.oracle()
-        assert _ids(events) == _ids(expected)
-        _assert_one_value_for_each_id(events)
-
-
-async def test_the_whole_input_again_adds_no_event(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        with deployment.worker():
-            await deployment.send(_records(deployment, LINES))
-            await deployment.drained()
-            before = _ids(await deployment.events())
-            await deployment.send(_records(deployment, random.Random(5).sample(LINES, len(LINES))))
-            await deployment.drained()
-        assert _ids(await deployment.events()) == before
 
 
 async def test_a_removed_document_is_retracted_and_never_named_again(
@@ -165,8 +118,3 @@ async def test_roles_share_one_group(kafka: str, redis_url: str, tmp_path: Path)
 
 async def _logged(logs: Path, text: str) -> bool:
     return await asyncio.to_thread(lambda: any(text in path.read_text() for path in logs.glob("*.log")))
-
-
-async def _some_events(deployment: Deployment) -> bool:
-    await asyncio.sleep(0)
-    return bool(await deployment.events())

@@ -1,0 +1,72 @@
+"""What fault runs share: the documents, the chosen size, the table at the end."""
+
+import json
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from tests.fault.corpus import Sent, corpus
+from tests.fault.runner import WORKERS, Report, Run, run
+
+Stage = Callable[..., AbstractAsyncContextManager[Run]]
+
+_RESULTS = Path(__file__).parents[2] / "build" / "faults.json"
+_REPORTS = pytest.StashKey[list[Report]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_REPORTS] = []
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    return int(os.environ.get("SEED", "7"))
+
+
+@pytest.fixture(scope="session")
+def documents(seed: int) -> list[Sent]:
+    """The documents of every run of this session."""
+    return corpus(int(os.environ.get("DOCUMENTS", "2000")), seed)
+
+
+@pytest.fixture
+def stage(kafka: str, tmp_path: Path, documents: list[Sent], request: pytest.FixtureRequest) -> Stage:
+    """Runs with three workers that have done the first 30 % of the documents."""
+    reports = request.config.stash[_REPORTS]
+
+    @asynccontextmanager
+    async def staged(
+        fault: str, broker: str = kafka, workers: int = WORKERS, share: float = 1.0, **settings: str
+    ) -> AsyncIterator[Run]:
+        sent = documents[: int(share * len(documents))]
+        async with run(fault, broker, tmp_path, sent, **settings) as fault_run:
+            reports.append(fault_run.report)
+            for _ in range(workers):
+                fault_run.start()
+            if workers:
+                await fault_run.warm_up()
+            yield fault_run
+
+    return staged
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """One line for each run; all of it in build/faults.json."""
+    reports = config.stash[_REPORTS]
+    if not reports:
+        return
+    terminalreporter.section("faults")
+    terminalreporter.line("fault  lost  extra  restated  recovery s  drain s  memory MB  stall ms  verdict")
+    for each in reports:
+        recovery = "-" if each.recovery_seconds is None else f"{each.recovery_seconds:.1f}"
+        verdict = "ok" if each.clean else "FAILED"
+        terminalreporter.line(
+            f"{each.fault:5}  {each.lost:4}  {each.extra:5}  {each.restated:8.2%}  {recovery:>10}  "
+            f"{each.drain_seconds:7.1f}  {each.peak_memory_mb:9}  {each.longest_stall_ms:8}  {verdict}"
+        )
+    _RESULTS.parent.mkdir(exist_ok=True)
+    _RESULTS.write_text(json.dumps([asdict(each) for each in reports], indent=1) + "\n")

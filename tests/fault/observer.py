@@ -1,0 +1,149 @@
+"""What broker and workers look like from outside, five times a second."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aiokafka import TopicPartition
+
+from schemas.topics import ALL, DOCUMENTS, SIGNATURES
+from workers import kafka_offsets, kafka_tools
+from workers.kafka_tools import KafkaError, KafkaUnreachableError
+from workers.settings import Settings, SettingsError
+
+INTERVAL_SECONDS = 0.2
+_ANSWER_SECONDS = 5.0
+
+Offsets = dict[tuple[str, int], int]
+"""By topic, without its prefix, and partition."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One look: offsets were asked for before ends, so what was acknowledged then is below these ends.
+
+    Attributes:
+        at: Monotonic seconds.
+        committed: Offsets of the group on both inputs.
+        ends: Offsets after the last record of every topic.
+        memory: Resident bytes by process id.
+        files: Open files by process id.
+    """
+
+    at: float
+    committed: Offsets
+    ends: Offsets
+    memory: dict[int, int]
+    files: dict[int, int]
+
+    @property
+    def lag(self) -> dict[tuple[str, int], int]:
+        """Records not acknowledged yet, where there are any."""
+        behind = {place: self.ends[place] - max(offset, 0) for place, offset in self.committed.items()}
+        return {place: count for place, count in behind.items() if count}
+
+
+@dataclass
+class Observer:
+    """The samples of one run; `pids` tells the workers that run now."""
+
+    settings: Settings
+    pids: Callable[[], Iterable[int]]
+    samples: list[Sample] = field(default_factory=list)
+
+    async def drained(self, within_seconds: float, quiet_seconds: float = 0.0) -> None:
+        """Returns when everything was acknowledged and nothing has moved for `quiet_seconds`.
+
+        Raises:
+            TimeoutError: It was not within `within_seconds`.
+        """
+        since = time.monotonic()
+        async with asyncio.timeout(within_seconds):
+            while not self._still(since, quiet_seconds):
+                await asyncio.sleep(INTERVAL_SECONDS / 2)
+
+    def _still(self, since: float, quiet_seconds: float) -> bool:
+        last = next((sample for sample in reversed(self.samples) if sample.at > since), None)
+        if last is None or last.lag or last.at - since < quiet_seconds:
+            return False
+        window = [sample for sample in self.samples if sample.at >= last.at - quiet_seconds]
+        return all(sample.ends == last.ends and not sample.lag for sample in window)
+
+    async def look(self) -> None:
+        """Takes samples until it is cancelled; while the broker is away there are none."""
+        while True:
+            try:
+                await self._look_at_one_connection()
+            except (KafkaError, KafkaUnreachableError, SettingsError, TimeoutError):
+                await asyncio.sleep(INTERVAL_SECONDS)  # a topic that was just made may not be known yet
+
+    async def _look_at_one_connection(self) -> None:
+        prefix = self.settings.topic_prefix
+        names = [prefix + topic.name for topic in ALL]
+        inputs = [prefix + topic.name for topic in (DOCUMENTS, SIGNATURES)]
+        places = await kafka_offsets.partitions(self.settings, names, _ANSWER_SECONDS)
+        read = [place for place in places if place.topic in inputs]
+        async with (
+            kafka_tools.admin(self.settings, _ANSWER_SECONDS) as admin,
+            kafka_tools.consumer(self.settings, _ANSWER_SECONDS) as consumer,
+        ):
+            while True:
+                async with asyncio.timeout(_ANSWER_SECONDS):
+                    group = self.settings.group
+                    known = await admin.list_consumer_group_offsets(group, partitions=read)
+                    committed = _named({place: offset.offset for place, offset in known.items()}, prefix)
+                    ends = _named(await consumer.end_offsets(places), prefix)
+                pids = list(self.pids())
+                memory = {pid: _resident_bytes(pid) for pid in pids}
+                self.samples.append(
+                    Sample(time.monotonic(), committed, ends, memory, {pid: _open_files(pid) for pid in pids})
+                )
+                await asyncio.sleep(INTERVAL_SECONDS)
+
+
+@asynccontextmanager
+async def observed(settings: Settings, pids: Callable[[], Iterable[int]]) -> AsyncIterator[Observer]:
+    """An observer that looks until the end."""
+    observer = Observer(settings, pids)
+    looking = asyncio.create_task(observer.look())
+    try:
+        yield observer
+    finally:
+        looking.cancel()
+        with suppress(asyncio.CancelledError):
+            await looking
+
+
+def recovery_seconds(samples: Iterable[Sample], ended: float) -> float | None:
+    """Time from the end of a fault until each partition that lagged then has moved; None if one never did."""
+    after = [sample for sample in samples if sample.at >= ended]
+    if not after:
+        return None
+    waiting = {place: after[0].committed[place] for place in after[0].lag}
+    for sample in after:
+        waiting = {place: offset for place, offset in waiting.items() if sample.committed[place] <= offset}
+        if not waiting:
+            return sample.at - ended
+    return None
+
+
+def _named(offsets: dict[TopicPartition, int], prefix: str) -> Offsets:
+    return {(place.topic.removeprefix(prefix), place.partition): offset for place, offset in offsets.items()}
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return next((1024 * int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")), 0)
+
+
+def _open_files(pid: int) -> int:
+    try:
+        return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    except OSError:
+        return 0

@@ -1,0 +1,139 @@
+"""A TCP proxy in a process of its own that delays, stalls, swallows or cuts what passes.
+
+`python -m tests.fault.proxy PORT TARGET_PORT`; each line on its standard input is a fault: `pass`, `delay SECONDS`,
+`stall` (hold back, send later), `blackhole up|down|both` (swallow), `reset` (cut every connection, refuse new ones).
+"""
+
+import asyncio
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from workers.local_server import end_with_parent, free_ports
+
+_CHUNK = 65_536
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+
+
+@dataclass
+class _Proxy:
+    """What happens to bytes now; a direction is `up` towards the server or `down` towards the client."""
+
+    target: int
+    seconds: float = 0.0
+    swallowed: frozenset[str] = frozenset()
+    refusing: bool = False
+    passing: asyncio.Event = field(default_factory=asyncio.Event)
+    open: set[asyncio.StreamWriter] = field(default_factory=set)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.refusing:
+            _reset(writer)
+            return
+        try:
+            server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self.target)
+        except OSError:
+            _reset(writer)
+            return
+        both = {writer, server_writer}
+        self.open |= both
+        ways = [
+            asyncio.ensure_future(self._carry("up", reader, server_writer)),
+            asyncio.ensure_future(self._carry("down", server_reader, writer)),
+        ]
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        for way in ways:
+            way.cancel()
+        self.open -= both
+        for each in both:
+            each.close()
+
+    async def _carry(self, direction: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(_CHUNK):
+                await asyncio.sleep(self.seconds)
+                await self.passing.wait()
+                if direction not in self.swallowed:
+                    writer.write(data)
+                    await writer.drain()
+        except OSError:
+            pass  # the other way ends with this one
+
+    def turn(self, words: list[str]) -> None:
+        self.seconds, self.swallowed, self.refusing = 0.0, frozenset(), False
+        self.passing.set()
+        match words:
+            case ["pass"]:
+                pass
+            case ["delay", seconds]:
+                self.seconds = float(seconds)
+            case ["stall"]:
+                self.passing.clear()
+            case ["blackhole", direction]:
+                self.swallowed = frozenset({"up", "down"} if direction == "both" else {direction})
+            case ["reset"]:
+                self.refusing = True
+                for writer in self.open:
+                    _reset(writer)
+            case _:
+                raise ValueError(f"no such fault: {' '.join(words)}")
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+    writer.transport.abort()
+
+
+async def _main(port: int, target: int) -> None:
+    proxy = _Proxy(target)
+    proxy.turn(["pass"])
+    await asyncio.start_server(proxy.serve, "127.0.0.1", port)
+    orders = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
+    print("ready", flush=True)  # noqa: T201 - who started us waits for it
+    while line := await orders.readline():
+        proxy.turn(line.decode().split())
+        print("done", flush=True)  # noqa: T201
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A running proxy, seen from the test."""
+
+    port: int
+    process: "subprocess.Popen[str]"
+
+    def turn(self, fault: str) -> None:
+        """From the return on, what passes meets this fault."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{fault}\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "done\n"
+
+
+@contextmanager
+def proxied(target: int, port: int | None = None) -> Iterator[Proxy]:
+    """A proxy before a port of this machine; it ends with its standard input, hence with us."""
+    port = port or free_ports(1)[0]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.fault.proxy", str(port), str(target)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=end_with_parent(),  # noqa: PLW1509 - it does only what is safe beside threads
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield Proxy(port, process)
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(int(sys.argv[1]), int(sys.argv[2])))
