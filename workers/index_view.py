@@ -137,12 +137,12 @@ def _signature_lines(signature: Signature) -> Iterator[str]:
 
 
 def _state_lines(states: Sequence[StateFacts]) -> Iterator[str]:
-    yield _row("states", f"{'number':>12}  {'version':<16}  {'':<8}  {'signature':<16}  bytes  events  observed")
+    yield _row("states", f"{'number':>8}  {'version':<16}  {'':<8}  {'signature':<16}  bytes  events  observed")
     for state in states:
         place = f"{state.position[0]} offset {state.position[1]}" if state.position else "seen again"
         yield _row(
             "",
-            f"{state.number:>12}  {state.signature.version}  {_standing(state):<8}  {place:<16}"
+            f"{state.number:>8}  {state.signature.version}  {_standing(state):<8}  {place:<16}"
             f"  {state.record_bytes:>5}  {state.reports:>6}  {when(state.signature.observed_at_ms)}",
         )
 

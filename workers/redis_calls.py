@@ -166,7 +166,7 @@ def _of_cluster(error: Exception) -> Exception | None:
     if isinstance(error.__cause__, _REFUSED):
         return SettingsError(f"NEARSTREAM_REDIS: the server refuses us: {error.__cause__}")
     if "Cluster mode is not enabled" in str(error):
-        return SettingsError("NEARSTREAM_REDIS_CLUSTER: yes, but the server is no node of a cluster")
+        return SettingsError("NEARSTREAM_REDIS_CLUSTER: yes, but the server is no node of one, or denies CLUSTER SLOTS")
     return IndexUnavailableError(f"Redis does not answer: {error}")
 
 

@@ -1,0 +1,247 @@
+"""Commands that look into the index, build a second one beside it, spread it over parts and nodes."""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from schemas.record import Outgoing
+from schemas.topics import DOCUMENTS, SIGNATURES
+from tests.contract.test_redis_cluster import nodes as nodes  # a fixture
+from tests.integration.deployment import Deployment, deployed, until
+from tests.integration.test_main_job import LINES, _ids, _records
+from workers import assembly
+from workers.exits import Exit
+from workers.local_server import LocalServer
+from workers.redis_address import IndexAddress
+from workers.redis_index import RedisIndex
+from workers.redis_rebuild import IndexRebuild
+from workers.settings import load
+
+STANDARD = json.loads(LINES[0])["text"]
+
+
+def _address(deployment: Deployment) -> IndexAddress:
+    settings = deployment.settings
+    return replace(assembly.index_address(settings, assembly.hash_key(settings)), beside=True)
+
+
+def _document(deployment: Deployment, name: str, text: str | None, collection: str = "default") -> Outgoing:
+    topic = deployment.settings.topic_prefix + DOCUMENTS.name
+    content = {"id": name, "text": text, "collection": collection, "lineage": f"of {name}"}
+    headers = [("nearstream-collection", collection.encode())]
+    return Outgoing(topic, name.encode(), None if text is None else json.dumps(content).encode(), headers)
+
+
+async def test_inspect_tells_what_became_of_a_document(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    strange = "p\u202e one"
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        lost = deployment.run("inspect", "a")
+        assert lost.returncode == 78
+        assert b"holds no index" in lost.stderr
+        with deployment.worker():
+            for text in (STANDARD, STANDARD + " One more sentence that was not there before."):
+                await deployment.send([_document(deployment, "a", text)])
+                await deployment.drained()
+            await deployment.send([_document(deployment, name, STANDARD) for name in ("b", strange, "gone")])
+            await deployment.drained()
+            await deployment.send([_document(deployment, "gone", None)])
+            await deployment.drained()
+        with deployment.worker("sign"):
+            await deployment.send([_document(deployment, "late", STANDARD)])
+            await until(lambda: _signed(deployment, 7), 30)
+
+        told = json.loads(deployment.run("inspect", "a", "--json").stdout)
+        assert (told["document"], told["standing"], told["why"]) == ("default/a", "live", "")
+        assert [state["standing"] for state in told["states"]] == ["live", "replaced"]
+        assert [state["lineage"] for state in told["states"]] == ["of a", "of a"]
+        assert told["states"][0]["events"] > 0
+        assert told["states"][0]["origin"]["topic"] == deployment.settings.topic_prefix + DOCUMENTS.name
+        kinds = [bucket["kind"] for bucket in told["buckets"]]
+        assert kinds.count("band") == 25
+        assert {bucket["entries"] for bucket in told["buckets"] if bucket["kind"] == "lineage"} == {2}
+
+        plain = deployment.run("inspect", strange)
+        assert plain.returncode == 0
+        assert plain.stdout.decode().startswith("default/p\\u202e one: live, expires in 30 d ")
+        assert "lineage       of p\\u202e one" in plain.stdout.decode()
+        for name, code, standing in (("gone", 0, "removed"), ("late", 0, "waiting"), ("nobody", 1, "unknown")):
+            done = deployment.run("inspect", name)
+            assert (done.returncode, done.stdout.decode().splitlines()[0]) == (code, f"default/{name}: {standing}")
+        assert deployment.run("inspect", "a", "--collection", "other").returncode == 1
+
+
+async def test_stats_tell_how_full_the_index_is(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path, index_documents="2000") as deployment:
+        assert deployment.run("stats").returncode == 78
+        with deployment.worker():
+            await deployment.send([_document(deployment, str(one), STANDARD) for one in range(40)])
+            await deployment.drained()
+        told = json.loads(deployment.run("stats", "--json").stdout)
+        assert (told["part"], told["state"], told["documents"], told["numbers"]) == (0, "ready", 40, 40)
+        assert sum(told["checkpoints"].values()) + len(told["checkpoints"]) == 40
+        assert {each["kind"] for each in told["hottest"]} == {"band", "digest"}
+        assert told["overflows"] == 28 * 26
+        assert told["memory_bytes"]["records"] > 40 * 500
+        lines = deployment.run("stats").stdout.decode().splitlines()
+        assert lines[0] == f"{deployment.settings.namespace}, scheme {told['scheme']}: ready"
+        assert "documents     40 live (estimated); 40 numbers given" in lines
+        nowhere = replace(deployment, environment=deployment.environment | {"NEARSTREAM_REDIS": "redis://127.0.0.1:1"})
+        assert nowhere.run("stats").returncode == 69
+
+
+async def test_a_second_scheme_is_built_beside_switched_to_and_back(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as old, _beside(old, NEARSTREAM_SCHEME="compact") as new:
+
+        async def send(lines: list[bytes]) -> None:
+            for each in (old, new):
+                await each.send(_records(each, lines))
+
+        with old.worker():
+            await send(LINES[:150])
+            await old.drained()
+            refused = new.run("worker")
+            assert (refused.returncode, b"nearstream index build" in refused.stderr) == (78, True)
+            with new.worker("sign"):
+                await until(lambda: _signed(new, 150), 60)
+            await _build_in_two_goes(new, 150)
+            again = new.run("index", "build")
+            assert (again.returncode, b"holds documents" in again.stderr) == (1, True)
+            assert await new.events() == []
+            assert _schemes(old) == {"standard": ("active", "ready"), "compact": ("building", "ready")}
+            with new.worker():
+                await new.drained()
+                assert new.run("index", "switch").returncode == 0
+                assert _schemes(old) == {"standard": ("retired", "ready"), "compact": ("active", "ready")}
+                await send(LINES[150:170])
+                await new.drained()
+            await old.drained()
+        refused = old.run("worker")
+        assert (refused.returncode, b"is retired" in refused.stderr) == (78, True)
+        await send(LINES[170:])
+        for each in (old, new, old):
+            assert each.run("index", "switch").returncode == 0
+            with each.worker():
+                await each.drained()
+        for each in (old, new):
+            assert _ids(await each.events()) == _ids(await each.oracle())
+            assert await each.letters() == []
+        assert new.run("worker").returncode == 78
+        await _drop(old, new)
+
+
+async def _build_in_two_goes(new: Deployment, documents: int) -> None:
+    """A build is held off by another one, interrupted, taken up."""
+    held = await IndexRebuild.begin(_address(new))
+    refused = new.run("index", "build")
+    assert (refused.returncode, b"another rebuild" in refused.stderr) == (1, True)
+    await held.close()
+    probe = await RedisIndex.open(_address(new), may_create=False)
+    command = (sys.executable, "-m", "workers.cli", "index", "build")
+    building = await asyncio.create_subprocess_exec(*command, env=new.environment)
+    while not await probe.checkpoints():
+        assert building.returncode is None
+        await asyncio.sleep(0)
+    building.send_signal(signal.SIGINT)
+    async with asyncio.timeout(20):
+        assert await building.wait() == Exit.INTERRUPTED
+    await probe.close()
+    done = new.run("index", "build")
+    assert done.returncode == 0, done.stderr
+    admitted = int(done.stdout.split()[1].rstrip(b","))
+    assert 0 < admitted < documents
+    assert done.stdout == f"admitted {admitted}, removed 0, skipped 0\n".encode()
+    assert f"rebuilt [####################] {admitted} of {admitted} (100 %)".encode() in done.stderr
+
+
+async def _drop(old: Deployment, new: Deployment) -> None:
+    names = {name.partition("-")[0]: name for name in _names(old)}
+    active = old.run("index", "drop", names["standard"])
+    assert (active.returncode, b"is active" in active.stderr) == (1, True)
+    assert old.run("index", "drop", names["compact"]).returncode == 0
+    assert _schemes(old) == {"standard": ("active", "ready")}
+    assert new.run("stats").returncode == 78
+    assert old.run("index", "switch", names["compact"]).returncode == 1
+
+
+async def test_collections_are_spread_over_parts(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path, index_parts="3") as deployment:
+        await _run_over_parts(deployment, 3)
+        other = replace(deployment, environment=deployment.environment | {"NEARSTREAM_INDEX_PARTS": "2"})
+        for command in ("worker", "rebuild"):
+            refused = other.run(command)
+            assert refused.returncode == 78
+            assert b"NEARSTREAM_INDEX_PARTS" in refused.stderr
+            assert b"3 parts, not 2" in refused.stderr
+        assert b"3 parts, not 2" in other.run("doctor").stdout
+
+
+async def test_parts_lie_on_the_nodes_of_a_cluster(kafka: str, nodes: list[LocalServer], tmp_path: Path) -> None:
+    url = f"redis://{nodes[0].address}"
+    async with deployed(kafka, url, tmp_path, redis_cluster="yes", index_parts="4") as deployment:
+        await _run_over_parts(deployment, 4)
+        single = replace(deployment, environment=deployment.environment | {"NEARSTREAM_REDIS_CLUSTER": "no"})
+        refused = single.run("worker")
+        assert (refused.returncode, b"NEARSTREAM_REDIS_CLUSTER: no" in refused.stderr) == (78, True)
+        assert b"NEARSTREAM_REDIS_CLUSTER: no" in single.run("doctor").stdout
+
+
+async def test_a_single_server_is_no_cluster(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path, redis_cluster="yes") as deployment:
+        refused = deployment.run("worker")
+        assert (refused.returncode, b"NEARSTREAM_REDIS_CLUSTER: yes" in refused.stderr) == (78, True)
+
+
+async def _run_over_parts(deployment: Deployment, parts: int) -> None:
+    """Two workers over some collections, one of which are the examples."""
+    collections = [f"c{one}" for one in range(8)]
+    with deployment.worker(), deployment.worker():
+        await deployment.send(_records(deployment, LINES[:60]))
+        await deployment.send(
+            [_document(deployment, f"{one}-{name}", STANDARD, name) for one in range(3) for name in collections]
+        )
+        await deployment.drained()
+    events = await deployment.events()
+    assert _ids(events) == _ids(await deployment.oracle())
+    assert {event.collection for event in events} == {"default", *collections}
+    told = [json.loads(line) for line in deployment.run("stats", "--json").stdout.splitlines()]
+    assert [part["part"] for part in told] == list(range(parts))
+    assert sum(part["documents"] for part in told) == 60 + 24
+    assert json.loads(deployment.run("inspect", "1-c3", "--collection", "c3", "--json").stdout)["standing"] == "live"
+    assert b"index     ready" in deployment.run("doctor").stdout
+    assert [line["index"] for line in _list(deployment)] == ["ready"]
+
+
+async def _signed(deployment: Deployment, records: int) -> bool:
+    return len(await deployment.read(SIGNATURES.name)) >= records
+
+
+def _list(deployment: Deployment) -> list[dict[str, str]]:
+    return [json.loads(line) for line in deployment.run("index", "list", "--json").stdout.splitlines()]
+
+
+def _names(deployment: Deployment) -> list[str]:
+    return [line["name"] for line in _list(deployment)]
+
+
+def _schemes(deployment: Deployment) -> dict[str, tuple[str, str]]:
+    return {line["name"].partition("-")[0]: (line["state"], line["index"]) for line in _list(deployment)}
+
+
+@asynccontextmanager
+async def _beside(old: Deployment, **changed: str) -> AsyncIterator[Deployment]:
+    """A second deployment on the same namespace: topics and group of its own."""
+    own = {
+        "NEARSTREAM_GROUP": f"{old.settings.group}-new",
+        "NEARSTREAM_TOPIC_PREFIX": f"{old.settings.topic_prefix}new.",
+        **changed,
+    }
+    environment = old.environment | own
+    settings = load({name: value for name, value in environment.items() if name.startswith("NEARSTREAM_")})
+    new = Deployment(settings, environment, old.logs)
+    assert new.run("topics", "create").returncode == 0
+    yield new

@@ -1,0 +1,118 @@
+"""What the commands about the index take and say, without a server."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from schemas.signature import Origin, Signature
+from streams.index import IndexState
+from workers.cli import main
+from workers.exits import Exit
+from workers.index_view import document_lines, document_object, part_lines, part_object
+from workers.inspection import Inspected, Standing
+from workers.redis_inspect import BucketFacts, DocumentFacts, StateFacts
+from workers.redis_stats import ChunkFacts, HotBucket, PartFacts
+
+ROOT = Path(__file__).parent.parent.parent
+DAY_MS = 86_400_000
+NOW_MS = 1_700_000_000_000
+SIGNATURE = Signature(
+    "s", "default", "a", b"\1" * 16, b"\1" * 16, NOW_MS, 40, 38, 7, 3, False, b"", 16, b"", b"", b"",
+    lineage="of\na", url="https://a.example", origin=Origin("documents", 2, 9), degraded=("charset_replaced",),
+)  # fmt: skip
+CURRENT = StateFacts(8, (3, 17), SIGNATURE, 0, 2, False, False, NOW_MS + 2 * DAY_MS + 3_600_000, 300)
+FORMER = StateFacts(5, None, SIGNATURE, 8, 0, False, True, None, 290)
+BUCKETS = (
+    BucketFacts("digest", "d" * 16, 1, 12, 0),
+    BucketFacts("band", "b" * 16, 12, 12, 49),
+    BucketFacts("band", "c" * 16, 2, 12, 0),
+    BucketFacts("anchor", "a" * 16, 4, 50, 3),
+)
+PART = PartFacts(
+    "{n:s:0}m", "ab" * 8, IndexState.READY, 199, 260, 41, 40, 2, {1: 7, 0: 5},
+    (ChunkFacts("band", 64, 3.25, 9), ChunkFacts("registry", 8, 201.0, 260)),
+    {"bands": 3 * 1024, "records": 1024, "rest": 0}, 61, (HotBucket("band", "bb" * 7, 49),),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("page", ["docs/operations.md", "README.md"])
+def test_every_documented_command_exists(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / page).read_text()
+    told = re.findall(r"^nearstream ([a-z -]+?)(?: -| [A-Z]| [a-z]+/| *2>|  |$)", text, re.MULTILINE)
+    assert len(told) >= 5
+    for command in told:
+        with pytest.raises(SystemExit) as ended:
+            main([*command.split(), "--help"])
+        assert (command, ended.value.code) == (command, 0)
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("arguments", [["inspect"], ["index"], ["index", "drop"], ["stats", "x"], ["index", "grow"]])
+def test_wrong_usage_is_told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == Exit.USAGE
+    assert "usage: nearstream" in capsys.readouterr().err
+
+
+def test_a_live_document_is_told_with_all_its_states_and_hot_buckets() -> None:
+    told = list(document_lines(_inspected((CURRENT, FORMER)), NOW_MS))
+    assert told == [
+        "default/a\\u000a: live, expires in 2 d 1 h (2023-11-16 23:13:20 UTC)",
+        "scheme        s",
+        "observed      2023-11-14 22:13:20 UTC",
+        "size          38 characters, 7 words, 40 bytes",
+        "lineage       of\\u000aa",
+        "url           https://a.example",
+        "origin        documents 2 offset 9",
+        "degraded      charset_replaced",
+        "states          number  version                     signature         bytes  events  observed",
+        "                     8  0101010101010101  live      3 offset 17         300       2  2023-11-14 22:13:20 UTC",
+        "                     5  0101010101010101  expired   seen again          290       0  2023-11-14 22:13:20 UTC",
+        "buckets       digest   1 with 1, of at most 12",
+        "              band     1 with 2, 1 with 12, of at most 12",
+        "              anchor   1 with 4, of at most 50",
+        "  HOT         band     bbbbbbbbbbbbbbbb: 12 of 12, 49 overflows",
+        "  HOT         anchor   aaaaaaaaaaaaaaaa: 4 of 50, 3 overflows",
+    ]
+
+
+def test_a_document_that_is_not_there_is_told_with_the_reason() -> None:
+    inspected = Inspected("default/a", Standing.REMOVED, "by partition 3", "s", None)
+    assert list(document_lines(inspected, NOW_MS)) == [
+        "default/a: removed",
+        "              by partition 3",
+        "scheme        s",
+    ]
+    told = document_object(inspected)
+    assert (told["standing"], told["states"], told["buckets"]) == ("removed", [], [])
+
+
+def test_programs_read_the_same() -> None:
+    told = document_object(_inspected((CURRENT, FORMER)))
+    assert [state["standing"] for state in told["states"]] == ["live", "expired"]
+    assert [state["signature"] for state in told["states"]] == [{"partition": 3, "offset": 17}, None]
+    assert [bucket["hot"] for bucket in told["buckets"]] == [False, True, False, True]
+    assert part_object(PART, "s", 1)["checkpoints"] == {1: 7, 0: 5}
+
+
+def test_an_index_is_told_with_what_is_due() -> None:
+    assert list(part_lines(PART, "n")) == [
+        "n: ready",
+        "documents     199 live (estimated); 260 numbers given, those below 41 have expired",
+        "              2 kept beyond their retention by what was found like them",
+        "              numbers up to 40 come from a rebuild",
+        "memory        4.0 KiB (estimated), 21 bytes a document: bands 75 %, records 25 %",
+        "chunks        band      64 of 3.25 fields on average, 9 at most",
+        "              registry  8 of 201 fields on average, 260 at most"
+        "  CROWDED: rebuild with a larger NEARSTREAM_INDEX_DOCUMENTS",
+        "overflows     61, the hottest buckets:",
+        "              band      bbbbbbbbbbbbbb  49",
+        "checkpoints   0: 5, 1: 7",
+    ]
+
+
+def _inspected(states: tuple[StateFacts, ...]) -> Inspected:
+    facts = DocumentFacts("default/a\n", states, BUCKETS)
+    return Inspected("default/a\n", Standing.LIVE, "", "s", facts)
