@@ -1,20 +1,34 @@
 """Kafka and Redis behind TLS, passwords and ACLs: the documented rights suffice, what is wrong is named."""
 
+import asyncio
 import os
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.integration.deployment import Deployment
-from tests.integration.secured import SecuredKafka, SecuredRedis, documented, secured_kafka, secured_redis
+from schemas.record import Outgoing
+from schemas.topics import DEAD_LETTERS, DOCUMENTS
+from tests.integration.deployment import Deployment, until
+from tests.integration.secured import (
+    SecuredKafka,
+    SecuredRedis,
+    documented,
+    password,
+    secured_kafka,
+    secured_redis,
+)
+from workers import assembly, kafka_offsets, kafka_tools
 from workers.demo import EXAMPLES
-from workers.settings import load
+from workers.exits import Exit
+from workers.redis_index import RedisIndex
+from workers.settings import SettingsError, load
 
-USERS = ("nearstream", "crawler", "dashboard", "operator", "nobody")
-LINES = (EXAMPLES / "documents.jsonl").read_bytes().splitlines()
-NOT_DOCUMENTED = "User:{} --operation {} --topic {}"
+USERS = ("nearstream", "crawler", "dashboard", "operator", "onlooker")
+LINES = (EXAMPLES / "documents.jsonl").read_bytes().splitlines()[:60]
+ACLS = "kafka-acls.sh --bootstrap-server $BROKER"
 
 
 @dataclass(frozen=True)
@@ -45,18 +59,144 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     folder = tmp_path_factory.mktemp("secured")
     with secured_redis(folder / "redis") as redis, secured_kafka(folder / "kafka", USERS) as kafka:
         made = Secured(kafka, redis, folder)
-        kafka.acls(documented("operations.md", "kafka-acls.sh"))
-        assert made.deployment("operator").run("topics", "create").returncode == 0
+        onlooker = f"{ACLS} --add --allow-principal User:onlooker --operation Describe"
+        kafka.acls(
+            [
+                *documented("operations.md", "kafka-acls.sh"),
+                f"{onlooker} --topic nearstream. --resource-pattern-type prefixed",
+            ]
+        )
+        created = made.deployment("operator").run("topics", "create")
+        assert (created.returncode, created.stderr.count(b"created")) == (0, 7)
         yield made
 
 
-async def test_sasl_ssl_works_end_to_end(secured: Secured) -> None:
-    """S20: documents in, events out, each command by the user that may do no more than it must."""
-    produced = secured.deployment("crawler").run("produce", "-", given=b"\n".join([*LINES, b'{"id":"x"}']))
-    assert b"sent" in produced.stderr
+async def test_s20_sasl_ssl_works_end_to_end_with_the_documented_rights_alone(secured: Secured) -> None:
+    produced = secured.deployment("crawler").run("produce", "-", given=b"\n".join(LINES))
+    assert (produced.returncode, produced.stderr) == (0, b"sent 60, refused 0\n")
     worker = secured.deployment("nearstream")
-    with worker.worker():
+    with worker.worker() as process:
         await worker.drained()
-    tailed = secured.deployment("dashboard").run("tail", "--from-start", "--until-end")
-    assert tailed.returncode == 0
-    assert len(tailed.stdout.splitlines()) > 100
+        doctor = worker.run("doctor")
+        assert (doctor.returncode, b"index     ready" in doctor.stdout) == (0, True)
+        assert process.poll() is None
+    assert process.returncode == 0
+    assert worker.run("lag").returncode == 0
+    tailed = secured.deployment("dashboard").run("tail", "--from-start", "--until-end", "--json")
+    expected = {event.event_id for event in await secured.deployment("admin").oracle()}
+    assert len(expected) > 10
+    assert {event.event_id for event in await secured.deployment("admin").events()} == expected
+    assert len(tailed.stdout.splitlines()) == len(expected)
+
+
+async def test_s20_f24_least_rights_suffice_and_a_missing_one_is_named(secured: Secured) -> None:
+    right = "--operation Write --topic nearstream.dead-letters.v1"
+    worker, admin = secured.deployment("nearstream"), secured.deployment("admin")
+    before = await _committed(admin)
+    with worker.worker() as process:
+        await until(lambda: _logged(secured, "assigned: nearstream"), 30)
+        secured.kafka.acls([f"{ACLS} --remove --force --allow-principal User:nearstream {right}"])
+        await admin.send([Outgoing(DOCUMENTS.name, b"k", b"\xff", [])])
+        assert await asyncio.to_thread(process.wait, 30) == Exit.MISCONFIGURED
+    assert await _logged(secured, f"nearstream: topic {DEAD_LETTERS.name}: the right WRITE is missing\n")
+    assert await _committed(admin) == before
+    again = worker.run("worker")
+    assert _refusal(again) == f"NEARSTREAM_KAFKA_USERNAME: missing rights: WRITE on topic {DEAD_LETTERS.name}"
+    told = secured.deployment("onlooker").run("worker", "sign")
+    assert _refusal(told).startswith(
+        "NEARSTREAM_KAFKA_USERNAME: missing rights: READ on group nearstream, READ on topic nearstream.documents.v1, "
+        "WRITE on topic nearstream.signatures.v1, WRITE on topic nearstream.dead-letters.v1"
+    )
+    refused = secured.deployment("dashboard").run("produce", "-", given=LINES[0])
+    assert _refusal(refused) == f"topic {DOCUMENTS.name}: the right DESCRIBE is missing"
+
+
+async def test_s17_a_wrong_password_is_told_without_it(secured: Secured) -> None:
+    wrong = secured.deployment("nearstream", kafka_password="wr0ng-kafka")  # noqa: S106 - a made-up one
+    done = wrong.run("worker")
+    assert _refusal(done).startswith("NEARSTREAM_KAFKA_USERNAME, NEARSTREAM_KAFKA_PASSWORD: refused by the broker")
+    of_redis = secured.redis.settings("wr0ng-redis")["NEARSTREAM_REDIS"]
+    doctor = secured.deployment("nearstream", redis=of_redis).run("doctor")
+    assert (doctor.returncode, b"NEARSTREAM_REDIS: the server refuses us" in doctor.stdout) == (1, True)
+    told = done.stdout + done.stderr + doctor.stdout + doctor.stderr
+    told += b"".join(path.read_bytes() for path in secured.logs.glob("*.log"))
+    for secret in ("wr0ng-kafka", "wr0ng-redis", password("nearstream")):
+        assert secret.encode() not in told
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"kafka_password": "wrong"}, "NEARSTREAM_KAFKA_USERNAME, NEARSTREAM_KAFKA_PASSWORD: refused by the broker"),
+        ({"kafka_sasl_mechanism": "SCRAM-SHA-256"}, "NEARSTREAM_KAFKA_SASL_MECHANISM: SCRAM-SHA-256 is refused"),
+        ({"kafka_ca_path": ""}, "NEARSTREAM_KAFKA_CA_PATH: the broker's certificate is not accepted: "),
+        ({"kafka": "localhost"}, "NEARSTREAM_KAFKA_CA_PATH: .*Hostname mismatch.*(broker localhost:[0-9]+)"),
+        ({"kafka": "plain", "kafka_security": "SASL_PLAINTEXT", "kafka_ca_path": ""}, "NEARSTREAM_KAFKA_SECURITY: "),
+    ],
+)
+async def test_what_kafka_does_not_accept_is_named(secured: Secured, changed: dict[str, str], expected: str) -> None:
+    if "kafka" in changed:
+        plain = secured.kafka.server.address
+        others = {"localhost": secured.kafka.address.replace("127.0.0.1", "localhost"), "plain": plain}
+        changed = {**changed, "kafka": others[changed["kafka"]]}
+    with pytest.raises(SettingsError, match=expected):
+        async with kafka_tools.admin(secured.deployment("nearstream", **changed).settings, 10.0):
+            pass
+
+
+@pytest.mark.parametrize("given", [{"kafka_security": "SSL"}, {"kafka_security": ""}, {"kafka": "plain"}])
+async def test_another_protocol_than_the_brokers_is_a_guess_that_is_told(
+    secured: Secured, given: dict[str, str]
+) -> None:
+    if "kafka" in given:
+        changed = {"kafka": secured.kafka.server.address}
+    else:
+        changed = {**given, "kafka_username": "", "kafka_password": ""}
+        if not given["kafka_security"]:
+            changed["kafka_ca_path"] = ""
+    with pytest.raises(kafka_tools.KafkaUnreachableError, match=r"is NEARSTREAM_KAFKA_SECURITY=[A-Z_]+ right\?"):
+        async with kafka_tools.admin(secured.deployment("nearstream", **changed).settings, 0.6):
+            pass
+
+
+async def test_the_mechanism_plain_is_understood_too(secured: Secured) -> None:
+    settings = secured.deployment("nearstream", kafka_sasl_mechanism="PLAIN").settings
+    assert await kafka_offsets.end_offsets(settings, DOCUMENTS.name, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"redis_ca_path": ""}, "NEARSTREAM_REDIS_CA_PATH: the server's certificate is not accepted: "),
+        ({"redis": "localhost"}, "NEARSTREAM_REDIS_CA_PATH: .*Hostname mismatch"),
+        ({"redis_ca_path": str(EXAMPLES / "documents.jsonl")}, "NEARSTREAM_REDIS_CA_PATH: a PEM file expected"),
+        ({"redis": "wrong"}, "NEARSTREAM_REDIS: the server refuses us: .*password"),
+        ({"namespace": "other"}, "NEARSTREAM_REDIS: the server refuses us: .*no permissions"),
+    ],
+)
+async def test_what_redis_does_not_accept_is_named(secured: Secured, changed: dict[str, str], expected: str) -> None:
+    if "redis" in changed:
+        url = secured.redis.settings()["NEARSTREAM_REDIS"]
+        changed = {"redis": url.replace("127.0.0.1", "localhost")}
+        if expected.endswith("password"):
+            changed = {"redis": secured.redis.settings("wrong")["NEARSTREAM_REDIS"]}
+    settings = secured.deployment("nearstream", **changed).settings
+    with pytest.raises(SettingsError, match=expected):
+        await RedisIndex.open(assembly.index_address(settings, assembly.hash_key(settings)), may_create=True)
+
+
+async def _committed(deployment: Deployment) -> dict[int, int]:
+    ends = await kafka_offsets.end_offsets(deployment.settings, DOCUMENTS.name, 10.0)
+    return await kafka_offsets.committed(deployment.settings, DOCUMENTS.name, ends)
+
+
+async def _logged(secured: Secured, text: str) -> bool:
+    """Whether the newest worker has told this."""
+    return text in max(secured.logs.glob("*.log"), key=lambda path: path.stat().st_mtime_ns).read_text()
+
+
+def _refusal(done: subprocess.CompletedProcess[bytes]) -> str:
+    """The line that a command which may not go on ends with."""
+    assert done.returncode == Exit.MISCONFIGURED
+    assert b"Traceback" not in done.stderr
+    return done.stderr.decode().splitlines()[-1].removeprefix("nearstream: ")
