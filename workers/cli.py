@@ -111,6 +111,10 @@ def _add_kafka(known: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     tail.add_argument("--until-end", action="store_true", help="stop at what is the end now")
     tail.add_argument("--json", action="store_true", help="events as JSON Lines")
     _add_timeout(tail, 10.0)
+    lag = _command(known, "lag", kafka_commands.lag, "what the group has not acknowledged, in records and seconds")
+    lag.add_argument("--max", type=int, metavar="N", help="exit code 1 if a partition is more records behind")
+    lag.add_argument("--json", action="store_true", help="one JSON object a line")
+    _add_timeout(lag, 10.0)
     _add_timeout(_command(known, "doctor", commands.examine, "check Kafka, topics, Redis, scheme; say what to do"), 5.0)
 
 

@@ -2,13 +2,16 @@
 
 import argparse
 import asyncio
+import json
 import sys
 from contextlib import aclosing
 
 from schemas.codec import encode_event
 from schemas.record import Record
-from workers import feed, kafka_topics
+from schemas.topics import DOCUMENTS, SIGNATURES
+from workers import feed, kafka_offsets, kafka_topics
 from workers.exits import Exit
+from workers.kafka_lag import PartitionLag, lag_reader
 from workers.settings import Settings
 from workers.show import line
 
@@ -34,6 +37,33 @@ def _create(settings: Settings, options: argparse.Namespace) -> None:
     if options.apply_config:
         for change in asyncio.run(kafka_topics.apply_configs(settings, options.timeout)):
             sys.stderr.write(f"set {change}\n")
+
+
+def lag(settings: Settings, options: argparse.Namespace) -> Exit:
+    """How far behind the group is, partition by partition; no if one is further than the limit."""
+    rows = asyncio.run(_read_lag(settings, options.timeout))
+    if not options.json:
+        print(f"{'group':<24} {'topic':<36} {'partition':>9} {'committed':>12} {'end':>12} {'lag':>9}  seconds")
+    for row in rows:
+        known = row.committed if row.committed >= 0 else None
+        seconds = 0.0 if row.seconds is None else round(row.seconds, 1)
+        if options.json:
+            told = {"group": settings.group, "topic": row.topic, "partition": row.partition, "committed": known}
+            print(json.dumps({**told, "end": row.end, "lag": row.records, "seconds": seconds}))
+        else:
+            shown = "-" if known is None else known
+            print(
+                f"{settings.group:<24} {row.topic:<36} {row.partition:>9} {shown:>12} {row.end:>12} "
+                f"{row.records:>9}  {seconds}"
+            )
+    return Exit.NO if options.max is not None and any(row.records > options.max for row in rows) else Exit.OK
+
+
+async def _read_lag(settings: Settings, wait_seconds: float) -> list[PartitionLag]:
+    topics = [settings.topic_prefix + topic.name for topic in (DOCUMENTS, SIGNATURES)]
+    await kafka_offsets.partitions(settings, topics, wait_seconds)  # a missing topic has no lag
+    async with lag_reader(settings, wait_seconds) as read_lag:
+        return await read_lag()
 
 
 def produce(settings: Settings, options: argparse.Namespace) -> Exit:

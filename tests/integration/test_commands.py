@@ -114,7 +114,7 @@ async def _gone(deployment: Deployment) -> bool:
     return not next(state.partitions for state in states if state.topic is SIGNATURES)
 
 
-@pytest.mark.parametrize("command", ["produce", "tail", "topics"])
+@pytest.mark.parametrize("command", ["produce", "tail", "topics", "lag"])
 def test_without_kafka_a_command_says_so_and_ends(command: str, tmp_path: Path) -> None:
     arguments = [command, "--timeout", "1"]
     if command == "produce":

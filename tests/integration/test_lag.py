@@ -1,16 +1,18 @@
 """How far behind the group is, against what Kafka's own tool says."""
 
 import asyncio
+import json
 import subprocess
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from schemas.record import Outgoing
-from schemas.topics import DOCUMENTS
-from tests.integration.deployment import Deployment, deployed
+from schemas.topics import DOCUMENTS, SIGNATURES
+from tests.integration.deployment import DOCUMENT_PARTITIONS, Deployment, deployed
 from workers.kafka_lag import PartitionLag, lag_reader
 from workers.local_kafka import find_java, kafka_jars
 
@@ -33,6 +35,24 @@ async def test_lag_equals_the_brokers(kafka: str, redis_url: str, tmp_path: Path
         for row in rows:
             assert row.seconds is not None
             assert AGE_SECONDS <= row.seconds < AGE_SECONDS + 60
+
+
+async def test_the_command_tells_lag_and_says_no_above_the_limit(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        topic = deployment.settings.topic_prefix + DOCUMENTS.name
+        made_ms = 1000 * (int(time.time()) - AGE_SECONDS)
+        await deployment.send([Outgoing(topic, b"one key", b"{}", [], made_ms)] * 7)
+        told = deployment.run("lag", "--json", "--max", "7")
+        rows = [json.loads(line) for line in told.stdout.splitlines()]
+        assert (told.returncode, len(rows)) == (0, DOCUMENT_PARTITIONS + SIGNATURES.partitions)
+        (behind,) = [row for row in rows if row["lag"]]
+        assert AGE_SECONDS <= behind.pop("seconds") < AGE_SECONDS + 60
+        expected = {"group": deployment.settings.group, "topic": topic, "committed": None, "end": 7, "lag": 7}
+        assert {name: behind[name] for name in expected} == expected
+        above = deployment.run("lag", "--max", "6")
+        assert (above.returncode, len(above.stdout.splitlines())) == (1, 1 + len(rows))
+        missing = replace(deployment, environment={**deployment.environment, "NEARSTREAM_TOPIC_PREFIX": "missing."})
+        assert missing.run("lag").returncode == 78
 
 
 async def test_nothing_waits_behind_the_marker_of_a_transaction(kafka: str, redis_url: str, tmp_path: Path) -> None:
