@@ -81,7 +81,7 @@ def outgoing(letter: DeadLetter, topic: str, worker: str, payload: Payload, max_
     record = letter.record
     if header(record.headers, PRIVATE_HEADER) == b"1":
         payload = Payload.HASH
-    if payload is Payload.FULL and _size(record.key, record.value, record.headers) > max_bytes - _OUR_HEADERS_BYTES:
+    if payload is Payload.FULL and size_of(record.key, record.value, record.headers) > max_bytes - _OUR_HEADERS_BYTES:
         payload = Payload.HEAD
     ours = _headers(letter, worker, payload)
     if payload is Payload.HASH:
@@ -89,7 +89,7 @@ def outgoing(letter: DeadLetter, topic: str, worker: str, payload: Payload, max_
         return Outgoing(topic, key, b"", ours)
     value = record.value if payload is Payload.FULL else (record.value or b"")[:HEAD_BYTES]
     key, foreign = record.key, record.headers
-    if _size(key, value, foreign) > max_bytes - _OUR_HEADERS_BYTES:
+    if size_of(key, value, foreign) > max_bytes - _OUR_HEADERS_BYTES:
         key, foreign = None if key is None else key[:HEAD_BYTES], []
     return Outgoing(topic, key, b"" if value is None else value, [*foreign, *ours])
 
@@ -106,7 +106,7 @@ def _headers(letter: DeadLetter, worker: str, payload: Payload) -> Headers:
         "nearstream-dead-worker": worker,
         **{f"nearstream-dead-{name}": text for name, text in place.items()},
         "nearstream-dead-timestamp": str(record.timestamp_ms),
-        REPLAYS_HEADER: str(_replays(record.headers)),
+        REPLAYS_HEADER: str(replays_of(record.headers)),
         "nearstream-dead-bytes": str(len(value)),
         "nearstream-dead-sha256": sha256(value).hexdigest(),
         "nearstream-dead-payload": payload,
@@ -120,12 +120,13 @@ def _headers(letter: DeadLetter, worker: str, payload: Payload) -> Headers:
     return [(name, text.encode()) for name, text in pairs.items()]
 
 
-def _replays(headers: Headers) -> int:
+def replays_of(headers: Headers) -> int:
+    """How often a record was sent again after it had been refused."""
     text = header(headers, REPLAYS_HEADER) or b"0"
     return int(text) if text.isdigit() and len(text) < 4 else 0
 
 
-def _size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
+def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
     """Uncompressed bytes of a record, with room for the lengths in front of each part."""
     parts = sum(len(name.encode("utf-8", "surrogatepass")) + len(text or b"") + 20 for name, text in headers)
     return len(key or b"") + len(value or b"") + parts + 128
