@@ -51,7 +51,7 @@ def create_app(
             await delivery.run(documents, to_sign)
 
     if matching is not None:
-        to_match = Step("match", MATCH_BATCH, matching.decide, metrics.count_matched)
+        to_match = Step("match", MATCH_BATCH, matching.decide, metrics.count_matched, matching.catch_up)
 
         @app.agent(_source(app, settings, SIGNATURES), name="match", concurrency=1)
         async def match(signatures: StreamT[bytes]) -> None:

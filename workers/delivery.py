@@ -8,7 +8,7 @@ unordered acknowledgement is jumped by the next commit. Hence one loop, all or n
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
@@ -19,7 +19,7 @@ from faust.exceptions import ProducerSendError
 from faust.types import EventT
 
 from schemas.record import Outgoing, Record
-from streams.index import IndexLostError, IndexUnavailableError
+from streams.index import IndexBehindError, IndexLostError, IndexUnavailableError
 from workers.health import Health
 from workers.kafka_tools import KafkaUnreachableError, first_failure, retriable
 from workers.limits import Limits, Refusals
@@ -35,6 +35,7 @@ _PAUSE_SECONDS = (0.1, 5.0)
 log = logging.getLogger(__name__)
 
 Decide = Callable[[Sequence[Record]], Awaitable[Sequence[Outgoing]]]
+CatchUp = Callable[[IndexBehindError, Sequence[Record]], AsyncIterator[Sequence[Outgoing]]]
 Count = Callable[[Sequence[Record], Sequence[Outgoing]], None]
 _Result = TypeVar("_Result")
 
@@ -52,12 +53,14 @@ class Step:
         batch: Most records at once.
         decide: What follows from them; raises an outage, then it is asked again.
         count: Called once for each batch, when all is delivered.
+        catch_up: What is to be delivered before, part by part, if the index lost writes; None: it asks no index.
     """
 
     name: str
     batch: int
     decide: Decide
     count: Count
+    catch_up: CatchUp | None = None
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class Delivery:
         async for events in stream.noack_take(step.batch, within=BATCH_WAIT_SECONDS):
             records = [_as_record(event) for event in events]
             try:
-                outgoing = await self._through_outages(step.name, partial(step.decide, records))
+                outgoing = await self._decided(step, records)
                 await self._hold(refusals.beyond_limit(records, outgoing))
                 await self._through_outages("deliver", partial(self._send_all, outgoing))
             except SettingsError as error:
@@ -100,6 +103,28 @@ class Delivery:
             for event in events:
                 await stream.ack(event)
             step.count(records, outgoing)
+
+    async def _decided(self, step: Step, records: Sequence[Record]) -> Sequence[Outgoing]:
+        """What follows from a batch, once the index has been given again what it lost."""
+        behind: IndexBehindError | None = None
+        while True:
+            try:
+                if behind is not None:
+                    await self._through_outages("catch_up", partial(self._catch_up, step, behind, records))
+                return await self._through_outages(step.name, partial(step.decide, records))
+            except IndexBehindError as error:
+                if step.catch_up is None:
+                    raise
+                behind = error
+                log.warning(
+                    "the index lost what followed offset %d of partition %d", behind.checkpoint, behind.partition
+                )
+
+    async def _catch_up(self, step: Step, behind: IndexBehindError, records: Sequence[Record]) -> None:
+        if step.catch_up is not None:
+            async for outgoing in step.catch_up(behind, records):
+                await self._send_all(outgoing)
+                self.health.caught_up += 1
 
     async def _hold(self, broken: str) -> None:
         """Returns at once if no limit is broken, else never.

@@ -98,10 +98,8 @@ def _watch(guard: Guard, health: Health, stopping: Callable[[], bool]) -> None:
 
 
 def _waiting(health: Health) -> object:
-    """Where each partition of this worker stands if one of them has records to be read; else None."""
+    """How far this worker is if one of its partitions has records to be read; else None."""
     ours = [lag for lag in health.lags if (lag.topic, lag.partition) in (health.assigned or ())]
-    return (
-        frozenset((lag.topic, lag.partition, lag.committed) for lag in ours)
-        if any(lag.records for lag in ours)
-        else None
-    )
+    if not any(lag.records for lag in ours):
+        return None
+    return frozenset((lag.topic, lag.partition, lag.committed) for lag in ours), health.caught_up

@@ -18,6 +18,7 @@ class Health:
     Attributes:
         outages: How many agents wait for a service now.
         away: What does not answer the watch; empty: all answers.
+        caught_up: Parts delivered again for an index that had lost them.
         held: Why nothing more is consumed; empty: it is.
         ticked: When the event loop last had a turn, monotonic seconds; None: it has not begun.
         assigned: Topics with partitions of this worker; None: no assignment yet.
@@ -26,6 +27,7 @@ class Health:
 
     outages: int = 0
     away: str = ""
+    caught_up: int = 0
     held: str = ""
     ticked: float | None = None
     assigned: frozenset[tuple[str, int]] | None = None

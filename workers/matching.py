@@ -1,9 +1,9 @@
 """Records of `signatures` in, relation events out."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypeVar
 
 from schemas.codec import InvalidMessageError, decode_signature, encode_event, event_headers
 from schemas.dead_letter import DeadLetter, Reason, Stage
@@ -23,8 +23,6 @@ CATCH_UP_BATCH = 32
 LATEST_MS = 253_402_300_799_999  # the last time that has a four-digit year
 _NOT_ADMITTED = -1
 
-_Item = TypeVar("_Item")
-
 
 @dataclass(frozen=True)
 class SignatureTopic:
@@ -36,7 +34,7 @@ class SignatureTopic:
     """
 
     committed: Callable[[Iterable[int]], Awaitable[dict[int, int]]]
-    read_range: Callable[[int, int, int], AsyncIterator[Record]]
+    read_range: Callable[[int, int, int], AsyncGenerator[Record]]
 
 
 @dataclass(frozen=True)
@@ -58,33 +56,43 @@ class Matching:
     async def decide(self, records: Sequence[Record]) -> list[Outgoing]:
         """The events of each record, or its dead letter.
 
-        An index that lost its newest writes is given them again first; what they said is said again.
+        Raises:
+            IndexUnavailableError: Wait, then decide again.
+            IndexBehindError: The index lost its newest writes: `catch_up`, then decide again.
+            IndexLostError: The index was emptied.
         """
         await self._find_positions({record.partition for record in records})
-        restated: list[Outgoing] = []
-        while True:
-            try:
-                return restated + await self._match(records)
-            except IndexBehindError as behind:
-                restated += await self._catch_up(behind, records)
+        return await self._match(records)
+
+    async def catch_up(self, behind: IndexBehindError, records: Sequence[Record]) -> AsyncIterator[list[Outgoing]]:
+        """Admits what lies between the index's checkpoint and this batch, part by part; what it said is said again.
+
+        Raises:
+            As `decide`.
+        """
+        part = behind.partition
+        end = min(record.offset for record in records if record.partition == part)
+        self._admitted[part] = behind.checkpoint
+        batch: list[Record] = []
+        async with aclosing(self.topic.read_range(part, behind.checkpoint + 1, end)) as missing:
+            async for record in missing:
+                batch.append(record)
+                if len(batch) == CATCH_UP_BATCH:
+                    yield await self._caught_up(batch)
+                    batch = []
+        if batch:
+            yield await self._caught_up(batch)
+
+    async def _caught_up(self, batch: Sequence[Record]) -> list[Outgoing]:
+        outgoing = await self._match(batch)
+        GAP_RECORDS.inc(len(batch))
+        return outgoing
 
     async def _find_positions(self, partitions: set[int]) -> None:
         unknown = partitions - self._admitted.keys()
         if unknown:
             committed = await self.topic.committed(unknown)
             self._admitted.update({part: max(committed.get(part, -1), 0) - 1 for part in unknown})
-
-    async def _catch_up(self, behind: IndexBehindError, records: Sequence[Record]) -> list[Outgoing]:
-        """Admits what lies between the index's checkpoint and this batch, from the topic itself."""
-        part = behind.partition
-        end = min(record.offset for record in records if record.partition == part)
-        self._admitted[part] = behind.checkpoint
-        missing = [record async for record in self.topic.read_range(part, behind.checkpoint + 1, end)]
-        GAP_RECORDS.inc(len(missing))
-        outgoing: list[Outgoing] = []
-        for batch in _batches(missing, CATCH_UP_BATCH):
-            outgoing += await self._match(batch)
-        return outgoing
 
     async def _match(self, records: Sequence[Record]) -> list[Outgoing]:
         outgoing: list[Outgoing] = []
@@ -146,7 +154,3 @@ def _check_time(signature: Signature, record: Record, bounds: Bounds) -> None:
             Reason.INVALID_SIGNATURE,
             f"observed_at from 1970 to {bounds.clock_skew_seconds} s after the record's time expected",
         )
-
-
-def _batches(items: Sequence[_Item], size: int) -> list[Sequence[_Item]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]

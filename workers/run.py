@@ -4,7 +4,7 @@ import asyncio
 import logging
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from importlib.metadata import version
 
 from schemas.record import Record
@@ -146,7 +146,7 @@ def _signature_topic(settings: Settings) -> SignatureTopic:
     async def committed(partitions: Iterable[int]) -> dict[int, int]:
         return await kafka_offsets.committed(settings, topic, partitions)
 
-    def read_range(partition: int, start: int, end: int) -> AsyncIterator[Record]:
+    def read_range(partition: int, start: int, end: int) -> AsyncGenerator[Record]:
         return kafka_records.read_range(settings, topic, partition, start, end)
 
     return SignatureTopic(committed, read_range)

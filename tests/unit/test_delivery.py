@@ -25,7 +25,7 @@ from schemas.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
 from schemas.record import Headers, Outgoing, Record
 from streams.index import IndexBehindError, IndexLostError, IndexUnavailableError
 from workers import delivery
-from workers.delivery import Decide, Delivery, OutageTooLongError, Step
+from workers.delivery import CatchUp, Decide, Delivery, OutageTooLongError, Step
 from workers.health import Health
 from workers.limits import Limits
 from workers.settings import SettingsError
@@ -99,6 +99,7 @@ class Bench:
     journal: list[str] = field(default_factory=list)
     health: Health = field(default_factory=Health)
     limits: Limits = NO_LIMITS
+    catch_up: CatchUp | None = None
 
     def __post_init__(self) -> None:
         self.broker = Broker(self.journal, self.outcomes)
@@ -108,7 +109,7 @@ class Bench:
     async def run(self, decide: Decide | None = None) -> None:
         app: Any = SimpleNamespace(producer=self.broker)
         delivery = Delivery(app, self.health, self.limits, self.outage_seconds)
-        await delivery.run(self.stream, Step("test", 100, decide or echo, self.count))
+        await delivery.run(self.stream, Step("test", 100, decide or echo, self.count, self.catch_up))
 
     def count(self, records: Sequence[Record], outgoing: Sequence[Outgoing]) -> None:
         self.counted.append((len(records), len(outgoing)))
@@ -250,7 +251,52 @@ async def test_a_bug_after_good_batches_leaves_these_acked() -> None:
     assert bench.journal == ["send 8", "ack 0/8"]
 
 
-async def test_an_index_that_is_behind_is_no_outage() -> None:
+async def test_an_index_that_is_behind_is_given_what_it_lost_part_by_part_first() -> None:
+    lost = [IndexBehindError(0, 5)]
+
+    async def behind_once(records: Sequence[Record]) -> list[Outgoing]:
+        if lost:
+            raise lost.pop()
+        return await echo(records)
+
+    async def catch_up(behind: IndexBehindError, records: Sequence[Record]) -> AsyncIterator[list[Outgoing]]:
+        for number in (behind.checkpoint + 1, behind.checkpoint + 2):
+            yield [Outgoing("out", b"k", b"%d" % number, [])]
+
+    bench = Bench(catch_up=catch_up)
+    await bench.run(behind_once)
+    assert bench.journal == [
+        *("send 6", "send 7"),
+        *("send 7", "send 3", "send 8", "ack 0/7", "ack 1/3", "ack 0/8"),
+    ]
+    assert bench.health.caught_up == 2
+
+
+async def test_an_outage_while_catching_up_begins_it_anew() -> None:
+    failures: list[Exception] = [IndexUnavailableError("away"), IndexBehindError(0, 5)]
+    parts = 0
+
+    async def decide(records: Sequence[Record]) -> list[Outgoing]:
+        if len(failures) == 2:
+            raise failures.pop()
+        return []
+
+    async def catch_up(behind: IndexBehindError, records: Sequence[Record]) -> AsyncIterator[list[Outgoing]]:
+        nonlocal parts
+        for number in (6, 7):
+            if number == 7 and failures:
+                raise failures.pop()
+            parts += 1
+            yield [Outgoing("out", b"k", b"%d" % number, [])]
+
+    bench = Bench(catch_up=catch_up)
+    await bench.run(decide)
+    assert bench.journal[:3] == ["send 6", "send 6", "send 7"]
+    assert parts == 3
+    assert len(bench.acknowledged) == 3
+
+
+async def test_an_index_that_is_behind_is_a_bug_where_none_is_asked() -> None:
     async def behind(records: Sequence[Record]) -> list[Outgoing]:
         raise IndexBehindError(0, 5)
 
