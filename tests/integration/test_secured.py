@@ -1,6 +1,7 @@
 """Kafka and Redis behind TLS, passwords and ACLs: the documented rights suffice, what is wrong is named."""
 
 import asyncio
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -72,7 +73,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 
 async def test_s20_sasl_ssl_works_end_to_end_with_the_documented_rights_alone(secured: Secured) -> None:
-    produced = secured.deployment("crawler").run("produce", "-", given=b"\n".join(LINES))
+    produced = secured.deployment("crawler").run("produce", "-", "--quiet", given=b"\n".join(LINES))
     assert (produced.returncode, produced.stderr) == (0, b"sent 60, refused 0\n")
     worker = secured.deployment("nearstream")
     with worker.worker() as process:
@@ -84,17 +85,17 @@ async def test_s20_sasl_ssl_works_end_to_end_with_the_documented_rights_alone(se
     assert worker.run("lag").returncode == 0
     tailed = secured.deployment("dashboard").run("tail", "--from-start", "--until-end", "--json")
     expected = {event.event_id for event in await secured.deployment("admin").oracle()}
-    assert len(expected) > 10
-    assert {event.event_id for event in await secured.deployment("admin").events()} == expected
-    assert len(tailed.stdout.splitlines()) == len(expected)
+    assert len(expected) > 5
+    assert {json.loads(line)["event_id"] for line in tailed.stdout.splitlines()} == expected
 
 
 async def test_s20_f24_least_rights_suffice_and_a_missing_one_is_named(secured: Secured) -> None:
     right = "--operation Write --topic nearstream.dead-letters.v1"
     worker, admin = secured.deployment("nearstream"), secured.deployment("admin")
-    before = await _committed(admin)
     with worker.worker() as process:
         await until(lambda: _logged(secured, "assigned: nearstream"), 30)
+        await admin.drained()
+        before = await _committed(admin)
         secured.kafka.acls([f"{ACLS} --remove --force --allow-principal User:nearstream {right}"])
         await admin.send([Outgoing(DOCUMENTS.name, b"k", b"\xff", [])])
         assert await asyncio.to_thread(process.wait, 30) == Exit.MISCONFIGURED
