@@ -152,8 +152,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--corpus", type=Path, required=True, help="holds docs.jsonl.gz and pairs.jsonl.gz")
     parser.add_argument("--events", type=Path, help="write the events, one JSON line each")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="order of arrival (default 1)")
-    parser.add_argument("--bucket-cap", type=int, default=50, metavar="N", help="entries of an anchor bucket")
-    parser.add_argument("--candidates", type=int, default=20, metavar="N", help="earlier documents answered for one")
+    parser.add_argument("--bucket-cap", type=int, default=100, metavar="N", help="entries of an anchor bucket")
+    parser.add_argument("--candidates", type=int, default=40, metavar="N", help="earlier documents answered for one")
     parser.add_argument("--why", action="store_true", help="also tell where related pairs were lost")
     options = parser.parse_args(arguments)
     try:

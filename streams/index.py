@@ -59,8 +59,8 @@ class IndexLimits:
         documents: Live documents expected; shapes the store's layout, limits nothing.
     """
 
-    bucket_cap: int = 50
-    candidates: int = 20
+    bucket_cap: int = 100
+    candidates: int = 40
     retention_seconds: int = 2_592_000
     documents: int = 1_000_000
 

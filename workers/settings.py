@@ -58,8 +58,8 @@ class Settings:
     relations: str = _setting(
         "exact_duplicate near_duplicate containment version rearranged", "relations that are sent, separated by spaces"
     )
-    bucket_cap: int = _setting(50, "entries of an anchor bucket, 12 to 1000")
-    candidates: int = _setting(20, "earlier documents compared with each new one, 1 to 400")
+    bucket_cap: int = _setting(100, "entries of an anchor bucket, 12 to 1000")
+    candidates: int = _setting(40, "earlier documents compared with each new one at most, 1 to 400")
     retention_seconds: int = _setting(2_592_000, "how long a document is found, 0: for ever")
     index_documents: int = _setting(1_000_000, "live documents expected; fixed when the index is created")
     index_parts: int = _setting(1, "parts that collections are spread over; fixed when the index is created")

@@ -17,7 +17,7 @@ from workers.redis_index import IndexAddress, RedisIndex
 def address(redis_url: str) -> Iterator[IndexAddress]:
     """Where nothing stands yet; whatever the test puts there is deleted after it."""
     namespace = f"test-{secrets.token_hex(6)}"
-    yield IndexAddress(redis_url, namespace, SCHEME, FINGERPRINT, IndexLimits(documents=6_400))
+    yield IndexAddress(redis_url, namespace, SCHEME, FINGERPRINT, IndexLimits(bucket_cap=50, documents=6_400))
     with Redis.from_url(redis_url) as client:
         for key in list(client.scan_iter(match=f"{{{namespace}*", count=1_000)):
             client.delete(key)
@@ -50,4 +50,4 @@ async def make(request: pytest.FixtureRequest) -> AsyncIterator[Make]:
 
 @pytest.fixture
 async def index(make: Make) -> AnyIndex:
-    return await make(IndexLimits(documents=6_400))
+    return await make(IndexLimits(bucket_cap=50, documents=6_400))

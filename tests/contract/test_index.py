@@ -22,7 +22,7 @@ from tests.contract.index_documents import (
     traffic,
 )
 
-MANY = IndexLimits(candidates=200, documents=6_400)
+MANY = IndexLimits(bucket_cap=50, candidates=200, documents=6_400)
 
 
 async def only(index: AnyIndex, one: Admission, now_ms: int | None = None) -> Admitted:
@@ -189,7 +189,7 @@ async def test_a_pair_removed_in_flight_is_not_sent(index: AnyIndex) -> None:
 
 
 async def test_later_neighbours_never_hide_an_earlier_owner(make: Make) -> None:
-    index = await make(IndexLimits(candidates=5, documents=6_400))
+    index = await make(IndexLimits(bucket_cap=50, candidates=5, documents=6_400))
     await only(index, admission("owner", bands=[1], anchors=[1], text="same"))
     for start in range(0, 90, 30):
         batch = [admission(str(start + step), bands=[1], anchors=[1]) for step in range(30)]
