@@ -2,10 +2,16 @@
 
 import ssl
 import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
+from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
 
 from tests.integration.secured import authority
+from workers.app import create_app
+from workers.health import Health
 from workers.kafka_security import client_options, tls_context
 from workers.settings import PREFIX, Settings, SettingsError, load
 from workers.tls import in_the_clear, trusting
@@ -153,3 +159,23 @@ def test_no_option_of_the_redis_address_stops_the_check_of_certificates(option: 
 )
 def test_another_host_without_tls_is_noticed(given: dict[str, str], expected: list[str]) -> None:
     assert in_the_clear(loaded(**given)) == expected
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+async def test_faust_shows_what_all_other_clients_show(protocol: str, mechanism: str, tmp_path: Path) -> None:
+    given = SASL if protocol.startswith("SASL") else {}
+    settings = loaded(**given | {"kafka_security": protocol, "kafka_sasl_mechanism": mechanism})
+    app = create_app(settings, str(tmp_path), Health(), None, None)
+    expected = client_options(settings)
+    del expected["bootstrap_servers"]
+    of_consumer = credentials_to_aiokafka_auth(app.conf.broker_credentials, app.conf.ssl_context)
+    for shown in (of_consumer, app.producer._settings_auth()):
+        assert _without_identity(shown) == _without_identity(expected)
+
+
+def _without_identity(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Contexts are compared by what they check: each client has one of its own."""
+    context = options.get("ssl_context")
+    checks = None if context is None else (context.verify_mode, context.check_hostname)
+    return {**options, "ssl_context": checks}
