@@ -19,10 +19,11 @@ local NOWHERE = 65535
 -- id; then, if DEAD is added to that, the number from which on the state is superseded; the id; the rest of the
 -- signature. One field holds it all, because each look into a long listpack walks through it.
 local RECORD, SIZE_AT, ID_AT, DEAD = '>I5I2I6I6c8BI2c9I2', 40, 42, 32768
--- registry chunk, hash, flags, partition, offset, previous + 1, observed, version, bands, anchors; then a digest and a
--- lineage of 8 bytes, bands and anchors of 7: chunk (4) and field; then the record from the length of the id on
+-- registry chunk, hash, flags, partition, offset, previous + 1, observed, version, bands, anchors; then digest, lineage,
+-- bands, anchors: chunk (4) and field; then the record from the length of the id on. A field of 7 digits is kept as a
+-- number of 3 bytes, which is compared faster than a string.
 local ADMISSION = '>c4c9BI2I6I6I6c8BI2'
-local ADMISSION_SIZE, KEY_SIZE = 61, 7
+local ADMISSION_SIZE, KEY, KEY_SIZE = 45, 'c4c7', 11
 local IS_REMOVAL, HAS_POSITION, HAS_LINEAGE, IS_COVER = 1, 2, 4, 8
 local ANSWER, CANDIDATE, CANDIDATE_SIZE = '>I2B', '>I5BI2B', 9
 local CUT, HAS_PREVIOUS, COMPLETE, FOUND = 1, 2, 4, 8
@@ -184,6 +185,11 @@ local function living(c, numbers)
   return alive, #alive < #numbers
 end
 
+-- Whether a new field is one of about 16 that bring a sweep of their chunk; its last byte may be a digit.
+local function is_swept(field)
+  return (string.byte(field, -1) + 5 * string.byte(field, -2)) % 16 == 0
+end
+
 -- Takes what has expired out of a chunk.
 local function sweep(c, spills, chunk)
   local fields = redis.call('HGETALL', chunk)
@@ -307,14 +313,17 @@ end
 
 -- What a bucket held as of d.number; with d.enters the number is added to it.
 local function visit(c, d, kind, chunk, field)
-  if d.enters and redis.call('HSETNX', kind.prefix .. chunk, field, d.entry) == 1 then
-    if c.floor > 1 and string.byte(field, -1) % 16 == 0 then sweep(c, kind.spills, kind.prefix .. chunk) end
-    return
-  end
   local entries, expired = load(c, kind, chunk, field)
   if not entries then return end
   tally(d.seen, entries, d.number, kind)
   if d.enters then add(c, kind, chunk, field, entries, expired, d.number) end
+end
+
+-- Opens a new bucket with the number alone, or visits the one that is there.
+local function enter(c, d, kind, chunk, field)
+  local key = kind.prefix .. chunk
+  if redis.call('HSETNX', key, field, d.entry) == 0 then return visit(c, d, kind, chunk, field) end
+  if c.floor > 1 and is_swept(field) then sweep(c, kind.spills, key) end
 end
 
 -- Takes the numbers in d.seen.gone out of a bucket.
@@ -327,23 +336,20 @@ local function clean(c, d, kind, chunk, field)
 end
 
 local function each_bucket(c, d, act)
-  local blob, at = d.blob, ADMISSION_SIZE - 15
-  act(c, d, c.kinds.digest, string.sub(blob, at, at + 3), string.sub(blob, at + 4, at + 7))
-  if bit.band(d.flags, HAS_LINEAGE) > 0 then
-    act(c, d, c.kinds.lineage, string.sub(blob, at + 8, at + 11), string.sub(blob, at + 12, at + 15))
+  local count = 2 + d.bands + d.anchors
+  local words = {struct.unpack(string.rep(KEY, count), d.blob, ADMISSION_SIZE + 1)}
+  act(c, d, c.kinds.digest, words[1], words[2])
+  if bit.band(d.flags, HAS_LINEAGE) > 0 then act(c, d, c.kinds.lineage, words[3], words[4]) end
+  local kind, first_anchor = c.kinds.band, 2 * d.bands + 5
+  for at = 5, 2 * count, 2 do
+    if at == first_anchor then kind = c.kinds.anchor end
+    act(c, d, kind, words[at], words[at + 1])
   end
-  at = ADMISSION_SIZE + 1
-  local kind = c.kinds.band
-  for i = 1, d.bands + d.anchors do
-    if i > d.bands then kind = c.kinds.anchor end
-    act(c, d, kind, string.sub(blob, at, at + 3), string.sub(blob, at + 4, at + 6))
-    at = at + KEY_SIZE
-  end
-  c.keys = c.keys + 2 + d.bands + d.anchors
+  c.keys = c.keys + count
 end
 
 local function gather(c, d)
   d.seen = {counts = {}, flags = {}, gone = {}, full = 0, may_change = false}
-  each_bucket(c, d, visit)
+  each_bucket(c, d, d.enters and enter or visit)
   return d.seen
 end

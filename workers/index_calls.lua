@@ -196,7 +196,7 @@ end
 local function register(c, d)
   local chunk = c.t .. 'i' .. d.chunk
   local is_new = redis.call('HSET', chunk, string.sub(d.doc, 5), d.entry) == 1
-  if is_new and c.floor > 1 and string.byte(d.doc, -1) % 16 == 0 then sweep(c, false, chunk) end
+  if is_new and c.floor > 1 and is_swept(d.doc) then sweep(c, false, chunk) end
 end
 
 local function take_number(c, d)
@@ -221,7 +221,7 @@ local function store(c, d, current)
   local behind = former and is_before(d, former) and successor(c, d, current)
   local prev = behind and read(c, behind).prev or current
   local state = parse(struct.pack('>I5I2I6I6c8BI2c9', prev, d.partition, d.offset, d.observed, d.version, d.bands,
-    d.anchors, d.doc) .. string.sub(d.blob, ADMISSION_SIZE + 1 + KEY_SIZE * (d.bands + d.anchors)))
+    d.anchors, d.doc) .. string.sub(d.blob, ADMISSION_SIZE + 1 + KEY_SIZE * (2 + d.bands + d.anchors)))
   c.states[d.number] = state
   d.enters = not behind
   local seen = gather(c, d)
@@ -408,12 +408,16 @@ local function parse_admission(c, blob)
   return d
 end
 
--- Numbers and records of the states that an answer names and the caller does not hold.
+-- Numbers, packed, then records of the states that an answer names and the caller does not hold.
 local function records(c, first)
-  local list = {}
+  local numbers, list = {}, {''}
   for number, record in pairs(c.wanted) do
-    if number < first or c.refreshed[number] then list[#list + 1] = pack5(number) .. record end
+    if number < first or c.refreshed[number] then
+      numbers[#numbers + 1] = number
+      list[#list + 1] = record
+    end
   end
+  if #numbers > 0 then list[1] = pack_numbers(numbers, 1, #numbers) end
   return list
 end
 
@@ -554,7 +558,7 @@ local function state(keys, args)
 end
 
 local function create(m, state_name, epoch, args, first)
-  redis.call('HSET', m, 'format', '2', 'state', state_name, 'seq', '0', 'done', '0', 'floor', '1', 'mark', '-1',
+  redis.call('HSET', m, 'format', '3', 'state', state_name, 'seq', '0', 'done', '0', 'floor', '1', 'mark', '-1',
     'aborted', '0', unpack(args, first))
   redis.call('HSET', m, 'epoch', epoch)
 end

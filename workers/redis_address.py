@@ -1,10 +1,12 @@
 """Where an index stands, whose it is, how it is laid out."""
 
 from dataclasses import dataclass
+from hashlib import blake2b
 
 from streams.index import IndexLimits
 
 _LIMITS = IndexLimits()
+_SCHEME_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class IndexAddress:
     Attributes:
         url: `redis://` or `rediss://`.
         namespace: First part of every key.
-        scheme: Name of the scheme, second part of every key.
+        scheme: Name of the scheme, whose hash is the second part of every key.
         key_fingerprint: Of the deployment's key; another one is refused.
         limits: Bounds of the index.
         part: Third part of every key, of several parts the first; parts do not meet.
@@ -62,7 +64,17 @@ class IndexAddress:
 
     def key_of(self, index: int) -> bytes:
         """The same of another part, counted from 0."""
-        return f"{{{self.namespace}:{self.scheme}:{self.part + index}}}m".encode()
+        return f"{self._tag(str(self.part + index))}m".encode()
+
+    @property
+    def every_tag(self) -> str:
+        """The pattern of the hash tags of all parts of the scheme."""
+        return self._tag("*")
+
+    def _tag(self, part: str) -> str:
+        # Each chunk repeats the tag: with the whole name of the scheme its key would take twice the memory.
+        scheme = blake2b(self.scheme.encode(), digest_size=_SCHEME_BYTES).hexdigest()
+        return f"{{{self.namespace}:{scheme}:{part}}}"
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
 """The shared index on a Redis or Valkey server.
 
-Every key begins with the hash tag T = `{namespace:scheme:part}`, so a part lies in one slot. T and a letter:
+Every key begins with the hash tag T = `{namespace:hash of the scheme:part}`, so a part lies in one slot. T and then:
 
     m  HASH    epoch, format, parts, chunk counts, state, lease of a rebuild with its end, rebuilt (last number given
                in a rebuild), seq (numbers reserved), done (numbers given), floor, mark (when it was last looked at),
                aborted, `o` + partition: last offset admitted
-    b x l a    HASH + chunk (4 bytes): field of a band, digest, lineage, anchor key (3 bytes; 4 of digest and lineage)
-               → numbers of 5 bytes; one number alone is written in digits, which takes fewer
+    b x l a    HASH + chunk (4 bytes): field of a band, digest, lineage, anchor key → numbers of 5 bytes. Fields, and
+               one number alone, are written in digits, which the server keeps in fewer bytes, compares faster
     w  STRING  + key: the newest numbers of an anchor bucket whose 12 heads are full
     i  HASH    + chunk: hash of a document key → number of its current state
     r  HASH    + number div 16: n record, 32 + n reports of 17 bytes (relation, event id), n = number mod 16

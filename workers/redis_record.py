@@ -14,46 +14,47 @@ _WORD_SYMBOL_BITS, _GAP_BITS = 19, 13  # of a word of `Signature.ld`
 _STEPS_SHIFT = 3  # where gaps stand apart their unit is an eighth of the rate
 _SIZE = struct.Struct(">H")
 _VERSION_BYTES = 8
+_PACKED, _SPACELESS, _URL_IS_LINEAGE = 1, 2, 4
 _DEAD, _NUMBER_BYTES = 0x8000, 5
 
 _Words = NDArray[np.uint32]
 
 
 class _Body(msgspec.Struct, array_like=True):
-    """What the head of a record does not say; see `Signature` for the fields.
+    """What the head of a record does not say; see `Signature` for the fields. Defaults at the end are left out.
 
     Attributes:
-        collection: None for the usual one.
-        digest: What follows the version.
-        raw_digest: Empty if it equals the digest.
-        observed_at_ms: None unless the head cannot hold it.
-        characters: None if there are as many as bytes.
+        flags: Of the constants above.
+        digests: What follows the version; the raw digest, if it is another one.
         repeated: Words less distinct shingles.
-        url: True if it equals the lineage.
-        origin: Topic (None for the usual one), partition, offset.
-        packed: Whether the gaps are packed as `_pack_pairs` does.
+        partition, offset: Of the origin; a partition of -1: there is none.
+        url: None too if it is the lineage.
+        characters: None if there are as many as bytes.
+        topic: Of the origin; None for the usual one.
+        collection: None for the usual one.
+        observed_at_ms: None unless the head cannot hold it.
     """
 
-    collection: str | None
-    digest: bytes
-    raw_digest: bytes
-    observed_at_ms: int | None
+    flags: int
+    digests: bytes
     n_bytes: int
-    characters: int | None
     words: int
     repeated: int
-    spaceless: bool
     sketch: bytes
     rate: int
     ld: bytes
-    gaps: bytes
-    packed: bool
-    lineage: str | None
-    url: str | bool | None
-    source: str | None
-    labels: Labels | None
-    origin: tuple[str | None, int, int] | None
-    degraded: tuple[str, ...] | None
+    partition: int
+    offset: int
+    lineage: str | None = None
+    gaps: bytes | None = None
+    characters: int | None = None
+    url: str | None = None
+    source: str | None = None
+    labels: Labels | None = None
+    collection: str | None = None
+    degraded: tuple[str, ...] | None = None
+    topic: str | None = None
+    observed_at_ms: int | None = None
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -65,28 +66,31 @@ def pack_signature(signature: Signature, observed_in_head: bool) -> bytes:
     packed = _pack_ld(signature)
     ld, gaps = packed or (signature.ld, signature.gaps)
     origin = signature.origin
-    body = _Body(
-        None if signature.collection == DEFAULT_COLLECTION else signature.collection,
-        signature.digest[_VERSION_BYTES:],
-        b"" if signature.raw_digest == signature.digest else signature.raw_digest,
-        None if observed_in_head else signature.observed_at_ms,
+    is_lineage = signature.url is not None and signature.url == signature.lineage
+    flags = _PACKED * (packed is not None) | _SPACELESS * signature.spaceless | _URL_IS_LINEAGE * is_lineage
+    body = [
+        flags,
+        signature.digest[_VERSION_BYTES:] + (b"" if signature.raw_digest == signature.digest else signature.raw_digest),
         signature.n_bytes,
-        None if signature.characters == signature.n_bytes else signature.characters,
         signature.words,
         signature.words - signature.shingles,
-        signature.spaceless,
         signature.sketch,
         signature.rate,
         ld,
-        gaps,
-        packed is not None,
+        *((-1, 0) if origin is None else (origin.partition, origin.offset)),
         signature.lineage,
-        True if signature.url is not None and signature.url == signature.lineage else signature.url,
+        gaps or None,
+        None if signature.characters == signature.n_bytes else signature.characters,
+        None if is_lineage else signature.url,
         signature.source,
         signature.labels or None,
-        None if origin is None else _pack_origin(origin),
+        None if signature.collection == DEFAULT_COLLECTION else signature.collection,
         signature.degraded or None,
-    )
+        None if origin is None or origin.topic == DOCUMENTS.name else origin.topic,
+        None if observed_in_head else signature.observed_at_ms,
+    ]
+    while body[-1] is None:
+        body.pop()
     name = signature.id.encode("utf-8", "surrogatepass")
     return _SIZE.pack(len(name)) + name + _ENCODER.encode(body)
 
@@ -96,30 +100,30 @@ def unpack_signature(packed: bytes, scheme: str, version: bytes, observed_at_ms:
     _, name = superseded_by(packed)
     start = name + (_SIZE.unpack_from(packed)[0] & ~_DEAD)
     body = _DECODER.decode(packed[start:])
-    digest = version + body.digest
-    ld, gaps = _unpack_ld(body) if body.packed else (body.ld, body.gaps)
+    digest = version + body.digests[:_VERSION_BYTES]
+    ld, gaps = _unpack_ld(body) if body.flags & _PACKED else (body.ld, body.gaps or b"")
     return Signature(
         scheme,
         DEFAULT_COLLECTION if body.collection is None else body.collection,
         packed[name:start].decode("utf-8", "surrogatepass"),
         digest,
-        body.raw_digest or digest,
+        body.digests[_VERSION_BYTES:] or digest,
         observed_at_ms if body.observed_at_ms is None else body.observed_at_ms,
         body.n_bytes,
         body.n_bytes if body.characters is None else body.characters,
         body.words,
         body.words - body.repeated,
-        body.spaceless,
+        bool(body.flags & _SPACELESS),
         body.sketch,
         body.rate,
         ld,
         gaps,
         b"",
         body.lineage,
-        body.lineage if isinstance(body.url, bool) else body.url,
+        body.lineage if body.flags & _URL_IS_LINEAGE else body.url,
         body.source,
         body.labels or {},
-        None if body.origin is None else Origin(body.origin[0] or DOCUMENTS.name, *body.origin[1:]),
+        None if body.partition < 0 else Origin(body.topic or DOCUMENTS.name, body.partition, body.offset),
         body.degraded or (),
     )
 
@@ -130,10 +134,6 @@ def superseded_by(packed: bytes) -> tuple[int, int]:
         return 0, _SIZE.size
     start = _SIZE.size + _NUMBER_BYTES
     return int.from_bytes(packed[_SIZE.size : start], "big"), start
-
-
-def _pack_origin(origin: Origin) -> tuple[str | None, int, int]:
-    return None if origin.topic == DOCUMENTS.name else origin.topic, origin.partition, origin.offset
 
 
 def _low_bits(rate: int) -> int:

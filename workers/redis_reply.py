@@ -1,7 +1,7 @@
 """Bytes that the index functions on the server take and give."""
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -13,9 +13,9 @@ from streams.scheme import Keys
 from workers.redis_address import Layout
 from workers.redis_record import pack_signature, unpack_signature
 
-# Registry chunk, hash, flags, partition, offset (6), previous + 1 (6), observed (6), version, bands, anchors, digest,
-# lineage: the twin of ADMISSION in index.lua. Numbers of 5 and 6 bytes go in as bytes.
-_ADMISSION = struct.Struct(">4s9sBH6s6s6s8sBH8s8s")
+# Registry chunk, hash, flags, partition, offset (6), previous + 1 (6), observed (6), version, bands, anchors: the twin
+# of ADMISSION in index.lua. Numbers of 5 and 6 bytes go in as bytes.
+_ADMISSION = struct.Struct(">4s9sBH6s6s6s8sBH")
 RECORD = struct.Struct(">5sH6s6s8sBH9s")  # the twin of RECORD in index.lua, to the hash of the document key
 _ANSWER = struct.Struct(">HB")
 _CANDIDATE = struct.Struct(">5sBHB")
@@ -25,7 +25,9 @@ _BY_DIGEST, _BY_LINEAGE, _IN_FULL = 1, 2, 4
 _NUMBER_BYTES = 5
 _STATUS_BYTES = 1 + _NUMBER_BYTES
 _NO_KEY = bytes(8)
-_FIELD_END = 7  # bytes of a band or anchor key that are used: chunk and field
+_CHUNK_BYTES, _FIELD_DIGITS = 4, 7
+_FIRST_FIELD, _FIELDS = 10**6, 2**23 - 10**6  # of 7 digits, as which the server keeps 3 bytes
+_POWERS = 10 ** np.arange(_FIELD_DIGITS - 1, -1, -1, dtype=np.uint32)
 _SHIFT_MS = 1 << 46  # times before 1970 are positive too
 _LAST_MS = (1 << 48) - 1
 _STATUS = {
@@ -49,11 +51,10 @@ class Kept:
 
 def pack_admissions(batch: Sequence[Admission], layout: Layout) -> list[bytes]:
     """One argument for each admission."""
-    bands = _spread_each([admission.keys.bands for admission in batch], layout.bands)
-    anchors = _spread_each([admission.keys.anchors for admission in batch], layout.anchors)
+    places = _places([admission.keys for admission in batch], layout)
     return [
-        _pack(admission, layout) + of_bands + of_anchors + _payload(admission.signature)
-        for admission, of_bands, of_anchors in zip(batch, bands, anchors, strict=True)
+        _pack(admission, layout) + buckets + _payload(admission.signature)
+        for admission, buckets in zip(batch, places, strict=True)
     ]
 
 
@@ -75,15 +76,15 @@ def pack_report(pair: Report) -> bytes:
     return number_bytes(pair.newer) + number_bytes(pair.older) + bytes((code,)) + bytes.fromhex(pair.event_id)
 
 
-def unpack_records(records: Iterable[bytes], scheme: str) -> dict[int, Kept]:
-    """States by number; the name of the scheme, which no record holds, is put back."""
-    states: dict[int, Kept] = {}
-    for record in records:
-        _, _, _, observed, version, _, anchors, _ = RECORD.unpack_from(record, _NUMBER_BYTES)
-        rest = record[_NUMBER_BYTES + RECORD.size :]
-        signature = unpack_signature(rest, scheme, version, time_of(observed))
-        states[_integer(record[:_NUMBER_BYTES])] = Kept(signature, anchors)
-    return states
+def unpack_records(reply: Sequence[bytes], scheme: str) -> dict[int, Kept]:
+    """States by number, of packed numbers and their records; no record holds the name of the scheme."""
+    packed, *records = reply
+    return {number: _kept(record, scheme) for number, record in zip(_integers(packed), records, strict=True)}
+
+
+def _kept(record: bytes, scheme: str) -> Kept:
+    _, _, _, observed, version, _, anchors, _ = RECORD.unpack_from(record)
+    return Kept(unpack_signature(record[RECORD.size :], scheme, version, time_of(observed)), anchors)
 
 
 def unpack_answers(
@@ -150,8 +151,6 @@ def _pack(admission: Admission, layout: Layout, flags: int = 0) -> bytes:
         _NO_KEY if signature is None else signature.digest[:8],
         len(keys.bands),
         len(keys.anchors),
-        _spread(keys.digest or _NO_KEY, layout.digests),
-        _spread(keys.lineage or _NO_KEY, layout.lineages),
     )
 
 
@@ -165,17 +164,21 @@ def _chunk(key: bytes, count: int) -> bytes:
     return (int.from_bytes(key[:4], "big") % count).to_bytes(4, "big")
 
 
-def _spread(key: bytes, count: int) -> bytes:
-    """Chunk and field: the first half of a key modulo the count of chunks, its other half as it is."""
-    return _chunk(key, count) + key[4:]
+def _places(batch: Sequence[Keys], layout: Layout) -> list[bytes]:
+    """Chunk and field of all keys of each document, joined: digest, lineage, bands, anchors.
 
-
-def _spread_each(keys: Sequence[tuple[bytes, ...]], count: int) -> list[bytes]:
-    """Chunk and field of all keys of a batch at once, joined for each document; fields of three bytes will do."""
-    joined = np.frombuffer(b"".join(map(b"".join, keys)), dtype=">u4").reshape(-1, 2).copy()
-    joined[:, 0] %= count
-    packed = joined.view(np.uint8).reshape(-1, 8)[:, :_FIELD_END].tobytes()
-    ends = np.cumsum([_FIELD_END * len(each) for each in keys], dtype=np.int64).tolist()
+    The first half of a key modulo the count of chunks is the chunk, the other half in 7 digits the field.
+    """
+    counts = (1, layout.digests), (1, layout.lineages)
+    spans = [(*counts, (len(keys.bands), layout.bands), (len(keys.anchors), layout.anchors)) for keys in batch]
+    sizes, chunks = np.array(spans, dtype=np.uint32).reshape(-1, 2).T
+    named = [(keys.digest or _NO_KEY, keys.lineage or _NO_KEY, *keys.bands, *keys.anchors) for keys in batch]
+    halves = np.frombuffer(b"".join(map(b"".join, named)), dtype=">u4").reshape(-1, 2)
+    places = np.empty((len(halves), _CHUNK_BYTES + _FIELD_DIGITS), dtype=np.uint8)
+    places[:, :_CHUNK_BYTES] = (halves[:, 0] % chunks.repeat(sizes)).astype(">u4").view(np.uint8).reshape(-1, 4)
+    fields = halves[:, 1] % np.uint32(_FIELDS) + np.uint32(_FIRST_FIELD)
+    places[:, _CHUNK_BYTES:] = fields[:, None] // _POWERS % 10 + ord("0")
+    packed, ends = places.tobytes(), (places.shape[1] * np.cumsum([len(keys) for keys in named])).tolist()
     return [packed[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
@@ -192,7 +195,7 @@ def numbers_of(packed: bytes) -> list[int]:
     """The numbers of a bucket or of the registry; one alone is written in digits."""
     if packed[:1] >= b"0":
         return [int(packed)]
-    return [_integer(packed[start : start + _NUMBER_BYTES]) for start in range(0, len(packed), _NUMBER_BYTES)]
+    return _integers(packed)
 
 
 def time_of(packed: bytes) -> int:
@@ -202,13 +205,19 @@ def time_of(packed: bytes) -> int:
 
 def bucket_places(keys: Keys, layout: Layout) -> Iterator[tuple[bytes, bytes, bytes]]:
     """Letter of the kind, chunk with field, key of each bucket."""
-    yield b"x", _spread(keys.digest, layout.digests), keys.digest
-    if keys.lineage is not None:
-        yield b"l", _spread(keys.lineage, layout.lineages), keys.lineage
-    for letter, count, several in ((b"b", layout.bands, keys.bands), (b"a", layout.anchors, keys.anchors)):
-        for key in several:
-            yield letter, _spread(key, count)[:_FIELD_END], key
+    (packed,) = _places([keys], layout)
+    size = _CHUNK_BYTES + _FIELD_DIGITS
+    places = [packed[start : start + size] for start in range(0, len(packed), size)]
+    letters = b"xl" + len(keys.bands) * b"b" + len(keys.anchors) * b"a"
+    named = (keys.digest, keys.lineage, *keys.bands, *keys.anchors)
+    for letter, place, key in zip(letters, places, named, strict=True):
+        if key is not None:
+            yield bytes((letter,)), place, key
 
 
 def _integer(packed: bytes) -> int:
     return int.from_bytes(packed, "big")
+
+
+def _integers(packed: bytes) -> list[int]:
+    return [_integer(packed[start : start + _NUMBER_BYTES]) for start in range(0, len(packed), _NUMBER_BYTES)]

@@ -118,8 +118,8 @@ async def drop_scheme(address: IndexAddress) -> int:
         if claim.state == ACTIVE:
             raise SchemeRefusedError(f"{address.scheme} is active: switch to another scheme first")
         await _change(client, address, [address.scheme, raw, _encoded(claim, RETIRED)])
-        index = f"{{{address.namespace}:{address.scheme}:*}}"
-        deleted = await _delete(client, f"{index}m") + await _delete(client, f"{index}*")
+        tags = address.every_tag
+        deleted = await _delete(client, f"{tags}m") + await _delete(client, f"{tags}*")
         await ask(client, "HDEL", _name(address), address.scheme)
         return deleted
 

@@ -13,7 +13,7 @@ from workers.settings import SettingsError
 _log = logging.getLogger(__name__)
 
 _DEADLINE_SECONDS = 5
-_FORMAT = b"2"
+_FORMAT = b"3"
 _CHUNK_FIELDS = 96  # what a chunk is planned for; the server packs it tightly up to 512
 _BANDS, _ANCHORS = 25, 40  # keys of a usual document
 _LARGEST_BUCKET = 4_096

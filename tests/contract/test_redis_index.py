@@ -76,6 +76,24 @@ def own_address(own_server: LocalServer, request: pytest.FixtureRequest) -> Inde
     return IndexAddress(f"redis://{own_server.address}/0", name, SCHEME, "k", IndexLimits(documents=6_400))
 
 
+async def test_an_index_of_another_format_is_refused(address: IndexAddress, client: Redis) -> None:
+    index = await RedisIndex.open(address, may_create=True)
+    await index.close()
+    await client.hset(address.key, "format", "2")
+    with pytest.raises(SettingsError, match="holds an index of format 2"):
+        await RedisIndex.open(address, may_create=True)
+
+
+async def test_fields_of_buckets_take_three_bytes(redis_index: RedisIndex, client: Redis) -> None:
+    """The server keeps what it reads as a number below 2^23 as one."""
+    await redis_index.admit([admission("a", bands=range(60), anchors=range(60), lineage="l")])
+    tag = redis_index.address.key[:-1]
+    chunks = [key async for key in client.scan_iter() if key[:-5] == tag and key[-5:-4] in b"xlba"]
+    fields = [field for chunk in chunks for field in await client.hkeys(chunk)]
+    assert len(fields) == 122
+    assert all(10**6 <= int(field) < 2**23 for field in fields)
+
+
 async def test_memory_and_redis_answer_alike(address: IndexAddress) -> None:
     for seed in range(4):
         random = Random(seed)
