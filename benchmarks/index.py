@@ -14,11 +14,14 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 from redis import Redis
 
 from benchmarks.index_peer import Figures, Meter, bare, peer
@@ -32,7 +35,11 @@ from workers.redis_index import IndexAddress, RedisIndex
 from workers.redis_stats import index_facts
 
 _BATCH = 32
-_REPLAYED = 20  # one document in so many is admitted again at the end
+_REPLAYS = 7_500  # documents that are admitted again at the end, at most one in 20
+_TENTHS, _SPAN = 10, 1_000
+_MAX_MEMORY = "8gb"
+
+Stream = Callable[[int, int], Iterator[Admission]]  # documents of these numbers
 
 
 async def fill(index: RedisIndex, batches: Sequence[Sequence[Admission]], meter: Meter) -> list[Admitted]:
@@ -49,29 +56,38 @@ def _batches(documents: Sequence[Admission], size: int) -> list[Sequence[Admissi
     return [documents[start : start + size] for start in range(0, len(documents), size)]
 
 
-async def ours(server: Redis, url: str, scheme: Scheme, documents: int) -> Figures:
+async def ours(server: Redis, url: str, scheme: Scheme, stream: Stream, documents: int) -> Figures:
     """Bytes, CPU and replays of our index."""
     limits = IndexLimits(documents=documents, retention_seconds=2_592_000)
     address = IndexAddress(url, "bench", scheme.name, scheme.key_fingerprint, limits)
     index = await RedisIndex.open(address, may_create=True)
-    checked, wrong, keys, candidates = 0, 0, 0, 0
-    empty = int(server.info("memory")["used_memory"])
-    meter, kept = Meter(server), dict[int, tuple[Admission, Admitted]]()
-    for first in range(0, documents, 1_000):
-        part = list(admissions(scheme, first, min(first + 1_000, documents)))
+    keys, candidates, every = 0, 0, max(documents // _REPLAYS, 20)
+    empty = int(server.info("memory")["used_memory_dataset"])
+    meter, kept, spans_us = Meter(server), dict[int, tuple[Admission, Admitted]](), [0.0]
+    for first in range(0, documents, _SPAN):
+        part = list(stream(first, min(first + _SPAN, documents)))
         keys += sum(1 + (one.keys.lineage is not None) + len(one.keys.bands) + len(one.keys.anchors) for one in part)
         answers = await fill(index, _batches(part, _BATCH), meter)
-        kept |= {first + at: (part[at], answers[at]) for at in range(0, len(part), _REPLAYED)}
+        kept |= {first + at: (part[at], answers[at]) for at in range(-first % every, len(part), every)}
         candidates += sum(len(answer.candidates) for answer in answers)
+        spans_us.append(meter.server_us)
     figures = await _costs(index, server, meter, (documents, keys, empty))
-    for _, (one, then) in sorted(kept.items()):
-        (again,) = await index.admit([one])
-        checked += 1
-        wrong += again != (replace(then, status=Status.REPLAYED) if then.status is not Status.UNCHANGED else again)
-    figures |= {"candidates": round(candidates / documents, 1), "replays": checked, "wrong_replays": wrong}
+    tenths = spans_us[:: max(len(spans_us) // _TENTHS, 1)]
+    figures["server_us_by_tenth"] = [round((b - a) * _TENTHS / documents, 1) for a, b in pairwise(tenths)]
+    figures["candidates"] = round(candidates / documents, 1)
+    figures |= await _replays(index, list(kept.values()))
     figures["report_server_us"], figures["report_client_us"] = await _reports(index, server, list(kept.values()))
     await index.close()
     return figures
+
+
+async def _replays(index: RedisIndex, known: Sequence[tuple[Admission, Admitted]]) -> Figures:
+    """How many are answered otherwise than at first when they are admitted again."""
+    wrong = 0
+    for one, then in known:
+        (again,) = await index.admit([one])
+        wrong += then.status is not Status.UNCHANGED and again != replace(then, status=Status.REPLAYED)
+    return {"replays": len(known), "wrong_replays": wrong}
 
 
 async def _costs(index: RedisIndex, server: Redis, meter: Meter, so_far: tuple[int, int, int]) -> Figures:
@@ -80,7 +96,7 @@ async def _costs(index: RedisIndex, server: Redis, meter: Meter, so_far: tuple[i
     n = max(facts.documents, 1)
     figures: Figures = {
         "documents": done,
-        "bytes": round((int(server.info("memory")["used_memory"]) - empty) / n),
+        "bytes": round((int(server.info("memory")["used_memory_dataset"]) - empty) / n),
         "bytes_by_part": {name: round(size / n, 1) for name, size in (facts.memory_bytes or {}).items()},
         "keys": round(keys / done, 1),
         "server_us": round(meter.server_us / done, 1),
@@ -133,23 +149,34 @@ async def by_batch(server: Redis, url: str, scheme: Scheme, documents: Sequence[
 
 
 def beside_peer(folder: Path, count: int) -> Figures:
-    """Both with 25 bands of 5 rows, on the same texts, on a fresh server each; ours keeps records too."""
+    """Both with 25 bands of 5 rows, on the same texts, on a fresh server each; ours with records and without."""
     scheme = preset("bands-only", HashKey.public())
+    runs = {"ours": partial(admissions, scheme), "ours without records": partial(_without_records, scheme)}
     with _server(folder / "peer") as (server, url):
         theirs = peer(server, url, scheme, count)
-    with _server(folder / "own") as (server, url):
-        own = asyncio.run(ours(server, url, scheme, count))
-    buckets = own["bytes_by_part"]["bands"] + own["bytes_by_part"]["digests"]
-    return {
-        "datasketch": theirs,
-        "ours": own,
-        "ratios": {
-            "bytes, index part": round(theirs["bytes"] / buckets, 1),
-            "bytes, with records": round(theirs["bytes"] / own["bytes"], 1),
-            "server_us, with records": round(theirs["server_us"] / own["server_us"], 1),
-            "per_second, with records": round(own["per_second"] / theirs["per_second"], 1),
-        },
+    found: Figures = {"datasketch": theirs}
+    for name, stream in runs.items():
+        with _server(folder / name) as (server, url):
+            found[name] = asyncio.run(ours(server, url, scheme, stream, count))
+    whole, part = found["ours"], found["ours without records"]
+    buckets = whole["bytes_by_part"]["bands"] + whole["bytes_by_part"]["digests"]
+    found["ratios"] = {
+        "bytes, index part": round(theirs["bytes"] / buckets, 1),
+        "bytes, with records": round(theirs["bytes"] / whole["bytes"], 1),
+        "server_us, index part": round(theirs["server_us"] / part["server_us"], 1),
+        "server_us, with records": round(theirs["server_us"] / whole["server_us"], 1),
+        "per_second, index part": round(part["per_second"] / theirs["per_second"], 1),
+        "per_second, with records": round(whole["per_second"] / theirs["per_second"], 1),
     }
+    return found
+
+
+def _without_records(scheme: Scheme, first: int, last: int) -> Iterator[Admission]:
+    """The documents with the keys that datasketch has too; of the rest only what an admission cannot do without."""
+    for one in admissions(scheme, first, last):
+        if one.signature is not None:
+            bare_one = msgspec.structs.replace(one.signature, sketch=b"", lineage=None, url=None, origin=None)
+            yield replace(one, signature=bare_one, keys=replace(one.keys, lineage=None))
 
 
 @contextmanager
@@ -157,6 +184,7 @@ def _server(folder: Path) -> Iterator[tuple[Redis, str]]:
     with running(redis_server(folder)) as server:
         url = f"redis://{server.address}/0"
         with Redis.from_url(url) as client:
+            client.config_set("maxmemory", _MAX_MEMORY)
             yield client, url
 
 
@@ -170,7 +198,7 @@ def run(options: argparse.Namespace) -> Figures:
             figures["server"] = server.info("server").get("valkey_version") or server.info("server")["redis_version"]
             figures["bare_hsetnx_us"] = round(bare(server, 200_000), 2)
             figures["by_batch"] = asyncio.run(by_batch(server, url, scheme, list(admissions(scheme, 0, 2_000))))
-            figures |= asyncio.run(ours(server, url, scheme, options.documents))
+            figures |= asyncio.run(ours(server, url, scheme, partial(admissions, scheme), options.documents))
             figures["bare_hsetnx_us_after"] = round(bare(server, 200_000), 2)
         if options.peer:
             figures["beside_datasketch"] = beside_peer(folder, options.peer)
