@@ -122,7 +122,10 @@ def shown(name: str, value: object) -> str:
     if name in ("hash_key", "kafka_password", "kafka_key_password", "status_token"):
         return "***" if value else ""
     # A password may hold any sign, and redis-py reads one from the options too.
-    return re.sub(r"\?.*", "?***", re.sub(r"://.*@", "://***@", str(value)))
+    scheme, mark, rest = str(value).partition("://")
+    _, at, place = rest.rpartition("@")
+    told, options, _ = f"{scheme}{mark}{'***@' if at else ''}{place}".partition("?")
+    return f"{told}?***" if options else told
 
 
 def _from_file(variable: str, path: str) -> str:

@@ -253,7 +253,7 @@ async def test_an_id_with_braces_or_newlines_is_only_an_id(index: AnyIndex) -> N
     assert (await only(index, batch[2])).status is Status.UNCHANGED
 
 
-async def test_two_collections_never_meet(index: AnyIndex) -> None:
+async def test_s13_two_collections_never_meet(index: AnyIndex) -> None:
     hash_key = HashKey.from_secret(b"test")
     scheme = preset("bands-only", hash_key)
     digest, sketch = b"d" * 16, bytes(range(256)) * (scheme.sketch.slots * scheme.sketch.bits // 8 // 256)

@@ -42,7 +42,7 @@ def test_an_unknown_variable_is_named(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["", "\n", "\r\n", "\n\n"])
-def test_a_secret_comes_from_its_file(tmp_path: Path, ending: str) -> None:
+def test_s17_a_secret_comes_from_its_file(tmp_path: Path, ending: str) -> None:
     secret = tmp_path / "key"
     secret.write_bytes(KEY.encode() + ending.encode())
     assert load({"NEARSTREAM_HASH_KEY_FILE": str(secret)}).hash_key == KEY
@@ -148,7 +148,7 @@ def test_an_unknown_relation_is_named() -> None:
 
 
 @pytest.mark.parametrize("profile", ["production", "mail"])
-def test_every_profile_but_development_refuses_to_start_without_a_key(profile: str) -> None:
+def test_s09_every_profile_but_development_refuses_to_start_without_a_key(profile: str) -> None:
     assert refusal(profile=profile).startswith("NEARSTREAM_HASH_KEY: ")
     assert refusal(profile=profile, hash_key="").startswith("NEARSTREAM_HASH_KEY: ")
     assert load({"NEARSTREAM_PROFILE": profile, "NEARSTREAM_HASH_KEY": KEY}).profile == profile
@@ -194,7 +194,7 @@ def test_the_table_has_a_row_of_help_for_every_setting() -> None:
         f"redis://h:6379/0?username=a&password={PASSWORD}",
     ],
 )
-def test_settings_never_print_a_secret(address: str) -> None:
+def test_s17_settings_never_print_a_secret(address: str) -> None:
     settings = load({"NEARSTREAM_REDIS": address, "NEARSTREAM_HASH_KEY": KEY})
     assert settings.redis == address
     printed = "\n".join(" ".join(row) for row in table(settings))
@@ -206,7 +206,7 @@ def test_settings_never_print_a_secret(address: str) -> None:
 
 
 @pytest.mark.parametrize("redis", [f"redis:/{PASSWORD}", f"http://:{PASSWORD}@h", f"redis://:{PASSWORD} @h"])
-def test_an_error_never_quotes_a_secret(redis: str) -> None:
+def test_s17_an_error_never_quotes_a_secret(redis: str) -> None:
     assert PASSWORD not in refusal(redis=redis)
 
 

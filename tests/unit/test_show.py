@@ -58,7 +58,7 @@ def test_an_escaped_id_is_one_line_without_commands(document_id: str) -> None:
 
 @pytest.mark.parametrize("document_id", FORGED)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_log_line_cannot_be_forged(kind: str, document_id: str) -> None:
+def test_s16_a_log_line_cannot_be_forged(kind: str, document_id: str) -> None:
     text = line(named(kind, document_id))
     assert not dangerous(text)
     assert text.splitlines() == [text]
@@ -69,7 +69,7 @@ def test_a_readable_id_is_shown_as_it_is() -> None:
         assert escaped(document_id) == document_id
 
 
-def test_a_long_id_is_cut() -> None:
+def test_s16_a_long_id_is_cut() -> None:
     assert escaped("x" * ID_CHARACTERS) == "x" * ID_CHARACTERS
     assert escaped("x" * (ID_CHARACTERS + 1)) == "x" * ID_CHARACTERS + "…"
 

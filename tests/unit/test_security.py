@@ -1,0 +1,244 @@
+"""The security checklist, as far as it needs no service; each test carries the id of its rule."""
+
+import ast
+import importlib
+import json
+import logging
+import pkgutil
+import re
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+import pytest
+
+import schemas
+import streams
+import workers
+from schemas.codec import SIGNATURE_MAX_BYTES, encode_signature
+from schemas.document import Document
+from schemas.record import Record, header
+from streams.completion import milliseconds
+from streams.hashing import HashKey
+from streams.scheme import Keys, preset
+from streams.signer import Signer
+from tests.unit.test_matching import TIME, matching, prose, record, signed
+from tests.unit.test_show import FORGED, dangerous
+from tests.unit.test_signing import signer
+from workers.embedded import embedded
+from workers.settings import _PATTERNS, Settings, SettingsError, load
+from workers.sources import Item
+
+ROOT = Path(__file__).parent.parent.parent
+FLOORS = (schemas, streams, workers)
+PASSWORD = "correct-horse"  # noqa: S105 - a made-up one
+SLOWER = 24  # 8 times the input may take this many times as long: 8 if linear, 64 if quadratic
+HOSTILE_FIELDS = (
+    *("id", "text", "html", "raw", "content_type", "url", "lineage", "collection"),
+    *("observed_at", "source", "labels", "unknown"),
+)
+
+
+def modules() -> Iterator[ModuleType]:
+    """Every module of the three packages."""
+    for floor in FLOORS:
+        for found in pkgutil.walk_packages(floor.__path__, f"{floor.__name__}."):
+            if not found.name.endswith("_native"):
+                yield importlib.import_module(found.name)
+
+
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    """Every source file of the three packages, parsed."""
+    for floor in FLOORS:
+        for path in Path(floor.__path__[0]).rglob("*.py"):
+            yield path.name, ast.parse(path.read_text())
+
+
+def imported(tree: ast.Module) -> set[str]:
+    """Names of the modules that a source imports, in full."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def test_s07_nothing_that_fetches_is_imported() -> None:
+    fetching = ("http.client", "urllib.request", "requests", "httpx", "aiohttp", "ftplib", "smtplib", "websockets")
+    for name, tree in trees():
+        assert not [each for each in imported(tree) if each.startswith(fetching)], name
+
+
+def test_s11_s21_the_operations_page_says_what_readers_and_writers_can_do() -> None:
+    told = " ".join((ROOT / "docs/operations.md").read_text().split())
+    assert "Whoever may write to `documents` can hurt availability" in told
+    assert "restrict writers by ACL" in told
+    assert "with the key they confirm a guessed short text" in told
+
+
+async def test_s13_equal_documents_in_two_collections_do_not_meet() -> None:
+    job = embedded(Settings())
+    items = []
+    for at, (collection, name) in enumerate([("one", "a"), ("two", "a"), ("two", "b")]):
+        value = json.dumps({"id": name, "text": prose(1), "collection": collection}).encode()
+        items.append(Item("", Record("", 0, at, at, None, value, [])))
+    events = [outcome.events async for outcome in job.outcomes(items)]
+    assert [len(each) for each in events] == [0, 0, 1]
+    key = HashKey.public()
+    scheme = preset("standard", key)
+    one, two = (
+        scheme.keys(Signer(scheme, key).sign(Document(id="a", text=prose(1), collection=name, observed_at=TIME)), key)
+        for name in ("one", "two")
+    )
+    assert len(_flat(one)) > 20
+    assert not _flat(one) & _flat(two)
+
+
+def _flat(keys: Keys) -> set[bytes]:
+    return {keys.digest, *keys.bands, *keys.anchors} | ({keys.lineage} if keys.lineage else set())
+
+
+async def test_s14_a_foreign_signature_is_bounded() -> None:
+    """Another key is told; who lies about it meets nobody; who has ours speaks for one document, within limits."""
+    text, key = prose(1), HashKey.from_secret(b"another")
+    document = Document(id="foreign", text=text, collection="news", observed_at=TIME)
+    foreign = Signer(preset("standard", key), key).sign(document)
+    mine = signed("mine", text)
+    lying = msgspec.structs.replace(foreign, scheme=mine.scheme)
+    match = matching()
+    decided = await match.decide([record(mine), record(foreign, 1), record(lying, 2)])
+    assert [header(each.headers, "nearstream-dead-reason") for each in decided] == [b"other_scheme"]
+    beyond = {
+        "key of another document": record(mine, key=b"news/other"),
+        "sketch": record(msgspec.structs.replace(mine, sketch=mine.sketch * 2)),
+        "ld": record(msgspec.structs.replace(mine, ld=mine.ld * 300)),
+        "anchors": record(msgspec.structs.replace(mine, anchors=mine.anchors * 300)),
+        "size": record(encode_signature(mine) + b"\0" * SIGNATURE_MAX_BYTES, key=b"news/mine"),
+        "time": record(msgspec.structs.replace(mine, observed_at_ms=milliseconds(TIME) + 10 * 86_400_000)),
+    }
+    for what, each in beyond.items():
+        (letter,) = await match.decide([each])
+        assert (what, header(letter.headers, "nearstream-dead-reason")) == (what, b"invalid_signature")
+
+
+async def test_s16_no_dead_letter_writes_what_it_was_sent_into_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    for forged in FORGED:
+        mark = f"MARK{forged}MARK"
+        values = [json.dumps({"id": "a", "text": "b", **{name: mark}}).encode() for name in HOSTILE_FIELDS]
+        values += [json.dumps(mark).encode(), json.dumps({mark: mark}).encode(), b"{" + mark.encode(errors="replace")]
+        raw = mark.encode("utf-8", "surrogatepass")
+        pairs = [("content-type", raw), ("content-encoding", raw), (mark, raw), ("nearstream-id", raw)]
+        records = [Record("documents", 0, at, 0, raw, value, []) for at, value in enumerate(values)]
+        records += [Record("documents", 0, 99, 0, raw, raw, [pair]) for pair in pairs]
+        records += [Record("documents", 0, 100, 0, raw, None, [pair]) for pair in pairs]
+        await signer().decide(records)
+        await matching().decide([each._replace(topic="signatures") for each in records])
+    told = [line.getMessage() for line in caplog.records]
+    assert len(told) > 100
+    for line in told:
+        assert "MARK" not in line
+        assert not dangerous(line)
+
+
+def test_s17_secrets_never_appear_in_a_traceback_that_shows_values() -> None:
+    secrets = {
+        "NEARSTREAM_HASH_KEY": PASSWORD * 3,
+        "NEARSTREAM_KAFKA_SECURITY": "SASL_PLAINTEXT",
+        "NEARSTREAM_KAFKA_USERNAME": "us",
+        "NEARSTREAM_KAFKA_PASSWORD": PASSWORD,
+        "NEARSTREAM_REDIS": f"redis://:{PASSWORD}@h:6379/0",
+        "NEARSTREAM_STATUS_TOKEN": PASSWORD * 3,
+    }
+    settings = load(secrets)
+    try:
+        _fail(settings)
+    except ZeroDivisionError as error:
+        told = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
+    assert "kafka_username='us'" in told
+    assert PASSWORD not in told.replace(str(secrets), "")
+
+
+def _fail(settings: Settings) -> None:
+    assert settings.kafka_username == "us"
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("name", ["HASH_KEY", "KAFKA_PASSWORD", "KAFKA_KEY_PASSWORD", "STATUS_TOKEN", "REDIS"])
+def test_s17_secrets_never_appear_in_a_refusal(name: str, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(f" {PASSWORD}")
+    for given in ({f"NEARSTREAM_{name}": f" {PASSWORD}"}, {f"NEARSTREAM_{name}_FILE": str(tmp_path / "secret")}):
+        with pytest.raises(SettingsError) as caught:
+            load(given)
+        assert name in str(caught.value)
+        assert PASSWORD not in str(caught.value)
+
+
+def test_s18_nothing_runs_or_unpacks_what_it_is_sent() -> None:
+    unsafe = ("pickle", "marshal", "shelve", "yaml", "dill", "cloudpickle", "jsonpickle")
+    for name, tree in trees():
+        assert not [each for each in imported(tree) if each.split(".")[0] in unsafe], name
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                called = node.func.id if isinstance(node.func, ast.Name) else ""
+                assert called not in ("eval", "exec", "compile", "__import__"), name
+                assert not [word for word in node.keywords if word.arg == "shell"], name
+
+
+def test_s18_lua_is_fixed_and_builds_no_code() -> None:
+    source = "".join(path.read_text() for path in sorted(Path(workers.__path__[0]).glob("*.lua")))
+    assert not re.findall(r"\b(?:loadstring|dofile|loadfile|setfenv|require)\b", source)
+    assert source.index("local function load(") < source.index("= load(")  # one of ours, not Lua's
+    assert not re.findall(r"redis\.p?call\('(?:EVAL|EVALSHA|FUNCTION|SCRIPT|CONFIG|FLUSH\w+|KEYS)'", source)
+    for name, tree in trees():
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        words = [arg.value for call in calls for arg in call.args if isinstance(arg, ast.Constant)]
+        assert not {"EVAL", "EVALSHA", "SCRIPT LOAD"} & {str(word) for word in words}, name
+
+
+def expressions() -> set[tuple[str, str]]:
+    """Every regular expression of the packages with the way it is used, as far as that can be seen."""
+    found = {(pattern, "fullmatch") for pattern, _ in _PATTERNS.values()}
+    for module in modules():
+        named = {value for name, value in vars(module).items() if name.endswith("_PATTERN")}
+        compiled = {value.pattern for value in vars(module).values() if isinstance(value, re.Pattern)}
+        found |= {(pattern, "search") for pattern in named | compiled}
+    for _, tree in trees():
+        found |= {_use(call) for call in ast.walk(tree) if isinstance(call, ast.Call)} - {None}
+    return found
+
+
+def _use(call: ast.Call) -> tuple[str, str] | None:
+    """The pattern that a function of `re` is called with, unless it is put together there."""
+    match call:
+        case ast.Call(ast.Attribute(ast.Name("re"), way), [ast.Constant(pattern), *_]) if way != "compile":
+            return pattern, way if way in ("match", "fullmatch") else "search"
+    return None
+
+
+@pytest.mark.parametrize(("pattern", "way"), sorted(expressions()))
+def test_s19_no_regex_is_superlinear(pattern: str, way: str) -> None:
+    """Each is fed with repeated characters, pairs and beginnings, of those that it speaks of and some others."""
+    signs = sorted({*re.sub(r"[A-Za-z0-9]", "", pattern), *pattern[:6], *'aA0 @/?:,.-="'})
+    units = [pattern[:3], *signs, *(one + other for one in signs for other in signs if one != other)]
+    use = getattr(re.compile(pattern), way)
+    for unit in units:
+        for prefix in ("", pattern[:3]):
+            short, long = f"{prefix}{unit * 250}\0", f"{prefix}{unit * 2000}\0"
+            for repeats in (1, 3, 20):  # a neighbour may have had the processor: look again
+                fast = min(_seconds(use, short) for _ in range(repeats))
+                slow = min(_seconds(use, long) for _ in range(repeats))
+                if slow <= SLOWER * max(fast, 20e-6):
+                    break
+            assert slow <= SLOWER * max(fast, 20e-6), (unit, fast, slow)
+
+
+def _seconds(use: Callable[[str], object], text: str) -> float:
+    began = time.perf_counter()
+    use(text)
+    return time.perf_counter() - began
