@@ -10,8 +10,10 @@ from rapidfuzz.distance import Indel
 
 WINDOW_BYTES = 16  # each symbol stands for this many bytes of the normal form, from its position on
 
-_FIRST_CODE_POINT = 0xE000  # from here on no surrogate is in the way of a 19-bit symbol
+_FIRST_CODE_POINT = np.uint32(0xE000)  # from here on no surrogate is in the way of a 19-bit symbol
+_LITTLE_ENDIAN = np.dtype("<u4")
 _CELLS = 1 << 13  # few enough to be cheap, so many that few symbols share one
+_CELL = np.uint32(_CELLS - 1)
 
 
 @dataclass(frozen=True)
@@ -33,39 +35,21 @@ class Side:
     @cached_property
     def cells(self) -> NDArray[np.int64]:
         """For each symbol its place in a table of its low bits."""
-        return (self.symbols & np.uint32(_CELLS - 1)).astype(np.int64)
+        return (self.symbols & _CELL).astype(np.int64)
 
     @cached_property
-    def apart(self) -> NDArray[np.int64]:
-        """Shape (n + 1,), bytes from one window to the next, from the start and to the last that would fit."""
-        bounds = np.empty(len(self.positions) + 2, np.int64)
-        bounds[0], bounds[1:-1], bounds[-1] = 0, self.positions, self.n_bytes - WINDOW_BYTES
-        return bounds[1:] - bounds[:-1]
-
-
-@dataclass(frozen=True)
-class Alignment:
-    """Matches of two texts in order: symbol `in_shorter[k]` of one equals symbol `in_longer[k]` of the other."""
-
-    shorter: Side
-    longer: Side
-    in_shorter: NDArray[np.int64]
-    in_longer: NDArray[np.int64]
+    def seen(self) -> NDArray[np.bool_]:
+        """Whether a symbol has these low bits."""
+        table = np.zeros(_CELLS, np.bool_)
+        table[self.cells] = True
+        return table
 
     @cached_property
-    def starts_shorter(self) -> NDArray[np.int64]:
-        """Byte of the shorter text where the window of each match starts."""
-        return self.shorter.positions[self.in_shorter]
-
-    @cached_property
-    def starts_longer(self) -> NDArray[np.int64]:
-        """The same of the longer text."""
-        return self.longer.positions[self.in_longer]
-
-    @property
-    def matches(self) -> int:
-        """How many symbols match in order."""
-        return len(self.in_shorter)
+    def places(self) -> NDArray[np.int64]:
+        """Shape (n + 2,), the positions and the end of the text; -1 finds a window that ends where the text starts."""
+        places = np.empty(len(self.positions) + 2, np.int64)
+        places[:-2], places[-2], places[-1] = self.positions, self.n_bytes, -WINDOW_BYTES
+        return places
 
 
 @dataclass(frozen=True)
@@ -84,6 +68,43 @@ class Steps:
 
 
 @dataclass(frozen=True)
+class Alignment:
+    """Matches of two texts in order.
+
+    Attributes:
+        shorter: One text.
+        longer: The other one.
+        matched: Shape (2, matches + 2), places of equal symbols in both; before them -1, after them the number of
+            symbols: the ends of both texts.
+    """
+
+    shorter: Side
+    longer: Side
+    matched: NDArray[np.int64]
+
+    @property
+    def matches(self) -> int:
+        """How many symbols match in order."""
+        return len(self.matched[0]) - 2
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Shape (2, matches + 2), bytes where their windows start, between the ends of both texts."""
+        starts = np.empty_like(self.matched)
+        starts[0], starts[1] = self.shorter.places[self.matched[0]], self.longer.places[self.matched[1]]
+        return starts
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The text between the matches, from the start of both texts to their ends."""
+        apart = self.matched[:, 1:] - self.matched[:, :-1]
+        lost = np.maximum(apart[0], apart[1])
+        lost -= 1
+        gaps = self.starts[:, 1:] - self.starts[:, :-1]
+        return Steps(gaps, np.abs(gaps[0] - gaps[1]), lost)
+
+
+@dataclass(frozen=True)
 class Shared:
     """Symbols of two texts that the other one has, with few others: enough for all that they have in common.
 
@@ -99,9 +120,14 @@ class Shared:
     of_shorter: NDArray[np.int64]
     of_longer: NDArray[np.int64]
 
+    @property
+    def at_most(self) -> int:
+        """No more symbols than these are common."""
+        return min(len(self.of_shorter), len(self.of_longer))
+
     def common(self) -> int:
         """Size of the intersection of both multisets of symbols, whatever their order."""
-        if not (self.of_shorter.size and self.of_longer.size):
+        if not self.at_most:
             return 0
         one = self.shorter.symbols[self.of_shorter].tolist()
         other = self.longer.symbols[self.of_longer].tolist()
@@ -115,68 +141,48 @@ class Shared:
         It is not unique: the same one comes back only for the same order of texts.
         """
         one, other = self.shorter.symbols[self.of_shorter], self.longer.symbols[self.of_longer]
-        codes = Indel.opcodes(_string(one), _string(other))
-        blocks = np.array([(block.a, block.b, block.size) for block in codes.as_matching_blocks()], np.int64)
-        sizes = blocks[:, 2]
-        ends = sizes.cumsum()
-        # The k-th match stands k places after the start of its block, less the matches before this block.
-        in_shorter, in_longer = (blocks[:, :2].T - (ends - sizes)).repeat(sizes, axis=1) + np.arange(ends[-1])
-        return Alignment(self.shorter, self.longer, self.of_shorter[in_shorter], self.of_longer[in_longer])
+        blocks = Indel.opcodes(_string(one), _string(other)).as_matching_blocks()
+        matched = np.empty((2, sum([block.size for block in blocks]) + 2), np.int64)
+        matched[:, 0] = -1
+        matched[:, -1] = len(self.shorter.symbols), len(self.longer.symbols)
+        in_shorter, in_longer = matched
+        start = 1
+        for block in blocks:
+            end = start + block.size
+            in_shorter[start:end] = self.of_shorter[block.a : block.a + block.size]
+            in_longer[start:end] = self.of_longer[block.b : block.b + block.size]
+            start = end
+        return Alignment(self.shorter, self.longer, matched)
 
     def without(self, alignment: Alignment) -> "Shared":
         """What an alignment leaves over."""
         return Shared(
             self.shorter,
             self.longer,
-            _others(self.of_shorter, alignment.in_shorter, len(self.shorter.symbols)),
-            _others(self.of_longer, alignment.in_longer, len(self.longer.symbols)),
+            _others(self.of_shorter, alignment.matched[0]),
+            _others(self.of_longer, alignment.matched[1]),
         )
 
 
 def shared(shorter: Side, longer: Side) -> Shared:
     """What both may have in common: symbols whose low bits the other one has too."""
-    return Shared(shorter, longer, _met(shorter, longer), _met(longer, shorter))
-
-
-def align(shorter: Side, longer: Side) -> Alignment:
-    """A longest common subsequence of both sequences of symbols, for texts in an order of their own."""
-    return shared(shorter, longer).align()
+    return Shared(shorter, longer, longer.seen[shorter.cells].nonzero()[0], shorter.seen[longer.cells].nonzero()[0])
 
 
 def unaligned(shorter: Side, longer: Side) -> Alignment:
     """The pair without any match."""
-    nothing = np.zeros(0, np.int64)
-    return Alignment(shorter, longer, nothing, nothing)
+    return Alignment(shorter, longer, np.array(((-1, len(shorter.symbols)), (-1, len(longer.symbols)))))
 
 
-def steps(alignment: Alignment) -> Steps:
-    """The text between the matches, from the start of both texts to their ends."""
-    shorter, longer = alignment.shorter, alignment.longer
-    # A window that ends where the text starts counts as the match before the first.
-    places = np.empty((4, alignment.matches + 2), np.int64)
-    places[:, 0] = -1, -1, -WINDOW_BYTES, -WINDOW_BYTES
-    places[0, 1:-1], places[1, 1:-1] = alignment.in_shorter, alignment.in_longer
-    places[2, 1:-1], places[3, 1:-1] = alignment.starts_shorter, alignment.starts_longer
-    places[:, -1] = len(shorter.symbols), len(longer.symbols), shorter.n_bytes, longer.n_bytes
-    between = places[:, 1:] - places[:, :-1]
-    lost = np.maximum(between[0], between[1])
-    lost -= 1
-    return Steps(between[2:], np.abs(between[2] - between[3]), lost)
-
-
-def _met(side: Side, other: Side) -> NDArray[np.int64]:
-    """Places of symbols whose low bits the other text has too."""
-    seen = np.zeros(_CELLS, np.bool_)
-    seen[other.cells] = True
-    return seen[side.cells].nonzero()[0]
-
-
-def _others(places: NDArray[np.int64], matched: NDArray[np.int64], symbols: int) -> NDArray[np.int64]:
-    free = np.ones(symbols, np.bool_)
+def _others(places: NDArray[np.int64], matched: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Those that are not matched; the ends of the text, which are, fall outside."""
+    if len(matched) == len(places) + 2:
+        return places[:0]
+    free = np.ones(matched[-1] + 2, np.bool_)
     free[matched] = False
     return places[free[places]]
 
 
 def _string(symbols: NDArray[np.uint32]) -> str:
     """Each symbol as one code point: the form in which the aligner is fastest."""
-    return (symbols + np.uint32(_FIRST_CODE_POINT)).astype("<u4", copy=False).tobytes().decode("utf-32-le")
+    return (symbols + _FIRST_CODE_POINT).astype(_LITTLE_ENDIAN, copy=False).tobytes().decode("utf-32-le")

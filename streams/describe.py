@@ -1,6 +1,5 @@
 """Verified pairs become events."""
 
-from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -25,16 +24,13 @@ from schemas.events import (
     event_id,
 )
 from schemas.signature import Signature
-from streams.alignment import align, steps
 from streams.estimate import Estimate
-from streams.pairing import pair as paired
-from streams.passages import Passage, moved, passages, uncovered
+from streams.passages import uncovered
 from streams.relate import Verdict
 from streams.relation import SAME_LINEAGE
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DECIMALS = 4
-_MOVED_MIN = 2  # symbols of the shortest passage
 
 # Label right among up to 1,000 events of each kind, sampled from each of three whole runs over labelled
 # documents; states of one lineage by definition.
@@ -125,14 +121,9 @@ def evidence(pair: Related) -> Evidence:
 
 
 def common_spans(pair: Related) -> tuple[Span, ...]:
-    """All common passages, those in another order too; the estimate holds only the longest of those in order."""
-    numbers = pair.estimate
-    found: Iterable[Passage] = numbers.passages
-    if numbers.passages_omitted or numbers.common - numbers.matches >= _MOVED_MIN:
-        both = paired(pair.newer, pair.older)
-        alignment = align(both.shorter_side, both.longer_side)
-        found = (*passages(alignment, steps(alignment), alignment.matches)[0], *moved(alignment))
-    return tuple(Span(*pair.newer_first(each.shorter, each.longer)) for each in found)
+    """All common passages, those in another order too."""
+    found = pair.estimate.common_text
+    return tuple(Span(*pair.newer_first(each.shorter, each.longer)) for each in (*found.in_order, *found.moved))
 
 
 def retraction(key: str, removed_at_ms: int, scheme: str) -> Retraction:

@@ -1,21 +1,17 @@
 """The numbers that two signatures give about their texts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from math import hypot, sqrt
 
 from schemas.signature import Signature
-from streams.alignment import Alignment, Shared, shared, steps, unaligned
+from streams.alignment import Alignment, Shared, shared, unaligned
+from streams.common_shingles import NOT_MOVED, common_shingles, moved
 from streams.distance import edit_distance
-from streams.intervals import Share, common_shingles, containment_share, distance_band, resemblance_share
+from streams.intervals import Share, containment_share, distance_band, resemblance_share
 from streams.minhash import resemblance
 from streams.pairing import Pair, characters, pair
-from streams.passages import Passage, passages
-from streams.stretches import Layout, Stretches, layout, merged, stretches
-
-# Fewer symbols in another order are not worth an alignment of their own.
-_MOVED_SYMBOLS = 4
-_MOVED_SHARE = 0.02
+from streams.passages import CommonText, Passage, longest
+from streams.stretches import Layout, layout, stretches
 
 _KINSHIP_UNIT = 0.02  # about one standard deviation of the distance of unrelated texts
 
@@ -37,9 +33,7 @@ class Estimate:
         symbols_longer: The same of the longer.
         common: Symbols that both have, whatever their order.
         matches: Symbols that both have in the same order.
-        resemblance: Of the sketches.
-        containment_shorter: Common symbols over those of the shorter.
-        containment_longer: The same of the longer.
+        sketch_resemblance: Of the sketches.
         shingles_shorter: Distinct shingles of the shorter.
         shingles_longer: The same of the longer.
         common_shingles: How many of them both have, from the common stretches and from the sketches.
@@ -51,8 +45,7 @@ class Estimate:
             the other most.
         segment_share: The same over all common text in order.
         segment: Where the best segment is expected to stand; None without a match.
-        passages: The longest common passages, in the order of the text.
-        passages_omitted: How many more there are.
+        common_text: All common passages.
         distance: Estimated edit distance.
         low: Lower end of its 90 % band.
         high: Upper end.
@@ -68,9 +61,7 @@ class Estimate:
     symbols_longer: int
     common: int
     matches: int
-    resemblance: Share
-    containment_shorter: Share
-    containment_longer: Share
+    sketch_resemblance: float
     shingles_shorter: int
     shingles_longer: int
     common_shingles: float
@@ -80,23 +71,47 @@ class Estimate:
     segment_cover: float
     segment_share: float
     segment: Passage | None
-    passages: tuple[Passage, ...]
-    passages_omitted: int
+    common_text: CommonText = field(repr=False, compare=False)
     distance: float
     low: float
     high: float
     expected: float
     scattered: bool
 
-    @cached_property
-    def order_free(self) -> float:
+    @property
+    def resemblance(self) -> Share:
+        """Of the sketches."""
+        return resemblance_share(self.sketch_resemblance)
+
+    @property
+    def containment_shorter(self) -> Share:
         """Common symbols over those of the shorter."""
-        return self.containment_shorter.value
+        return containment_share(self.common, self.symbols_shorter)
+
+    @property
+    def containment_longer(self) -> Share:
+        """Common symbols over those of the longer."""
+        return containment_share(self.common, self.symbols_longer)
 
     @cached_property
+    def passages(self) -> tuple[Passage, ...]:
+        """The longest common passages, in the order of the text."""
+        return longest(self.common_text.in_order)
+
+    @property
+    def passages_omitted(self) -> int:
+        """How many more there are."""
+        return len(self.common_text.in_order) - len(self.passages)
+
+    @property
+    def order_free(self) -> float:
+        """Common symbols over those of the shorter."""
+        return _ratio(self.common, self.symbols_shorter)
+
+    @property
     def order_free_longer(self) -> float:
         """Common symbols over those of the longer."""
-        return self.containment_longer.value
+        return _ratio(self.common, self.symbols_longer)
 
     @cached_property
     def in_order(self) -> float:
@@ -122,7 +137,7 @@ class Estimate:
     def mean_resemblance(self) -> float:
         """Common shingles over all shingles of both: a mean of two estimates; without LD symbols that of the sketch."""
         if not self.rate:
-            return self.resemblance.value
+            return self.sketch_resemblance
         return _ratio(self.common_shingles, self.shingles_shorter + self.shingles_longer - self.common_shingles)
 
     @cached_property
@@ -151,24 +166,24 @@ def estimate(a: Signature, b: Signature) -> Estimate:
     """
     both = pair(a, b)
     meeting = shared(both.shorter_side, both.longer_side)
+    if not both.may_be_related(meeting.at_most):
+        return _numbers(both, meeting.common(), unaligned(both.shorter_side, both.longer_side), meeting)
     alignment = meeting.align()
     left = meeting.without(alignment)
     common = alignment.matches + left.common()
     if not both.may_be_related(common):
-        alignment = unaligned(both.shorter_side, both.longer_side)
+        return _numbers(both, common, unaligned(both.shorter_side, both.longer_side), meeting)
     return _numbers(both, common, alignment, left)
 
 
 def _numbers(both: Pair, common: int, alignment: Alignment, left: Shared) -> Estimate:
     shorter, longer = both.shorter, both.longer
-    between = steps(alignment)
-    found = stretches(alignment, between, both.rate, both.grain)
+    found = stretches(alignment, both.rate, both.grain)
     lie = layout(found, both.lead)
-    listed, omitted = passages(alignment, between) if alignment.matches else ((), 0)
-    moved = _moved(both, common - alignment.matches, left) if alignment.matches else None
-    every = merged(found, moved.stretches) if moved else found
-    distance = edit_distance(alignment, between, every, both.rate, equal=both.is_equal)
-    low, high = (0.0, 0.0) if both.is_equal else distance_band(distance, longer.n_bytes)
+    apart = moved(both, common - alignment.matches, left) if alignment.matches else NOT_MOVED
+    distance = edit_distance(alignment, sorted((*found, *apart.stretches)), both.rate, equal=both.is_equal)
+    band = (0.0, 0.0) if both.is_equal else distance_band(distance, longer.n_bytes)
+    value, low, high, expected = both.characters(distance.value, *band, distance.expected)
     alike = float(resemblance(shorter, longer))
     return Estimate(
         shorter_digest=shorter.digest,
@@ -179,59 +194,23 @@ def _numbers(both: Pair, common: int, alignment: Alignment, left: Shared) -> Est
         symbols_longer=len(both.longer_side.symbols),
         common=common,
         matches=alignment.matches,
-        resemblance=resemblance_share(alike),
-        containment_shorter=containment_share(common, len(both.shorter_side.symbols)),
-        containment_longer=containment_share(common, len(both.longer_side.symbols)),
+        sketch_resemblance=alike,
         shingles_shorter=shorter.shingles,
         shingles_longer=longer.shingles,
-        common_shingles=_common_shingles(both, found, moved, alike),
+        common_shingles=common_shingles(both, found, apart, alike),
         text_in_order=min(1.0, lie.common / shorter.n_bytes),
         spread_shorter=min(1.0, lie.spreads[0] / shorter.n_bytes),
         spread_longer=min(1.0, lie.spreads[1] / longer.n_bytes),
         segment_cover=min(1.0, lie.segment / shorter.n_bytes),
         segment_share=_ratio(lie.segment, lie.common),
         segment=_segment(lie, both),
-        passages=listed,
-        passages_omitted=omitted,
-        distance=both.characters(distance.value),
-        low=both.characters(low),
-        high=both.characters(high),
-        expected=both.characters(distance.expected),
+        common_text=CommonText(alignment, left),
+        distance=value,
+        low=low,
+        high=high,
+        expected=expected,
         scattered=distance.scattered,
     )
-
-
-@dataclass(frozen=True)
-class _Moved:
-    """Common stretches in another order; their matches stand for so many times as many common symbols."""
-
-    stretches: Stretches
-    times: float
-
-
-def _moved(both: Pair, symbols: int, left: Shared) -> _Moved | None:
-    """What is common in another order, if it is worth an alignment, which cannot follow many moves."""
-    if symbols < max(_MOVED_SYMBOLS, _MOVED_SHARE * len(both.shorter_side.symbols)):
-        return None
-    alignment = left.align()
-    return _Moved(stretches(alignment, steps(alignment), both.rate, both.grain), symbols / alignment.matches)
-
-
-def _common_shingles(both: Pair, found: Stretches, moved: _Moved | None, alike: float) -> float:
-    """Shingles that both have, from the bytes at which a common one starts together with what the sketches say.
-
-    The length of each stretch is known to about one rate; what was found in another order stands for all that moved,
-    which is known to about the rest.
-    """
-    lead, shingles = both.lead, both.shorter.shingles
-    each = shingles / max(1.0, both.shorter.n_bytes - lead)
-    inside, guessed = found.shingle_bytes(lead), 0.0
-    if moved:
-        seen = moved.stretches.shingle_bytes(lead)
-        guessed = seen * (moved.times - 1)
-        inside += seen + guessed
-    deviation = hypot(both.rate * sqrt(found.starts.shape[1] + 1), guessed)
-    return common_shingles(inside * each, deviation * each, alike, (shingles, both.longer.shingles))
 
 
 def _segment(lie: Layout, both: Pair) -> Passage | None:

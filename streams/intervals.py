@@ -51,7 +51,7 @@ def containment_share(common: int, symbols: int) -> Share:
     return Share(value, *wilson(value, symbols / _SYMBOLS_PER_DRAW))
 
 
-def common_shingles(found: float, deviation: float, resemblance: float, sizes: tuple[int, int]) -> float:
+def weighted_shingles(found: float, deviation: float, resemblance: float, sizes: tuple[int, int]) -> float:
     """Shingles that two texts share: mean of two independent estimates, each weighted by its inverse variance.
 
     A resemblance J of sets of n and m shingles stands for J / (1 + J) * (n + m) common ones.

@@ -73,11 +73,12 @@ class Pair:
         fewer = min(len(self.shorter_side.symbols), len(self.longer_side.symbols))
         return common >= _GATE_SHARE * fewer or self.shorter.n_bytes >= _GATE_RATIO * self.longer.n_bytes
 
-    def characters(self, distance: float) -> float:
-        """A distance in characters: the difference of lengths is known, the rest is as wide as characters are here."""
+    def characters(self, *distances: float) -> list[float]:
+        """Distances in characters: the difference of lengths is known, the rest is as wide as characters are here."""
         shorter, longer = self.shorter, self.longer
         width = (shorter.characters + longer.characters) / (shorter.n_bytes + longer.n_bytes)
-        return abs(longer.characters - shorter.characters) + (distance - (longer.n_bytes - shorter.n_bytes)) * width
+        known, least = abs(longer.characters - shorter.characters), longer.n_bytes - shorter.n_bytes
+        return [known + (distance - least) * width for distance in distances]
 
 
 def pair(a: Signature, b: Signature) -> Pair:
@@ -116,14 +117,14 @@ def _side(signature: Signature, finer: int, coarser: int) -> Side:
     bits = width - (coarser.bit_length() - finer.bit_length())
     if not signature.ld or bits < 1:
         return Side(np.zeros(0, np.uint32), np.zeros(0, np.int64), signature.n_bytes, signature.characters)
-    packed = LdSignature(signature.rate, signature.ld, signature.gaps)
-    return _seen(packed, coarser, bits, signature.n_bytes, signature.characters)
+    stored = signature.rate, signature.ld, signature.gaps
+    return _seen(stored, coarser, bits, signature.n_bytes, signature.characters)
 
 
 @lru_cache(maxsize=_SEEN_MAX)
-def _seen(packed: LdSignature, rate: int, bits: int, n_bytes: int, characters: int) -> Side:
+def _seen(stored: tuple[int, bytes, bytes], rate: int, bits: int, n_bytes: int, characters: int) -> Side:
     """The view of a signature: kept for a while, since an arriving one is compared with each of its candidates."""
-    seen = view(packed, rate, bits)
+    seen = view(LdSignature(*stored), rate, bits)
     return Side(seen.symbols, seen.positions, n_bytes, characters)
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.alignment import WINDOW_BYTES, Alignment, Side, Steps, align, steps
+from streams.alignment import WINDOW_BYTES, Alignment, Shared, Side
 
 PASSAGES_MAX = 16
 _LOST_MAX = 2
@@ -23,43 +24,57 @@ class Passage:
     shorter: tuple[int, int]
     longer: tuple[int, int]
 
+    @property
+    def length(self) -> int:
+        """Characters in both texts together."""
+        return self.shorter[1] - self.shorter[0] + self.longer[1] - self.longer[0]
 
-def passages(alignment: Alignment, between: Steps, most: int = PASSAGES_MAX) -> tuple[tuple[Passage, ...], int]:
-    """The `most` longest passages in the order of the text, with the number of those left out."""
+
+@dataclass(frozen=True)
+class CommonText:
+    """Passages of two texts, found when they are asked for: only events tell them.
+
+    Attributes:
+        alignment: What both have in the same order.
+        left: What it leaves over.
+    """
+
+    alignment: Alignment
+    left: Shared
+
+    @cached_property
+    def in_order(self) -> tuple[Passage, ...]:
+        """All passages of the alignment, in the order of the text."""
+        return passages(self.alignment)
+
+    @cached_property
+    def moved(self) -> tuple[Passage, ...]:
+        """Passages in another order.
+
+        What the alignment leaves over is aligned again, up to four times; each time another set of passages is found
+        in order.
+        """
+        return tuple(_moved(self.left))
+
+
+def passages(alignment: Alignment) -> tuple[Passage, ...]:
+    """Maximal runs of at least two matches, between which few symbols are lost and no text has moved far."""
+    between = alignment.steps
     breaks = (between.lost > _LOST_MAX) | (between.drift > _DRIFT_MAX)
     breaks[[0, -1]] = True
     edges = np.flatnonzero(breaks)
-    firsts, lasts = edges[:-1], edges[1:] - 1
-    enough = lasts - firsts >= _MATCHES_MIN - 1
-    firsts, lasts = firsts[enough], lasts[enough]
-    omitted = max(0, len(firsts) - most)
-    if omitted:
-        one, other = alignment.starts_shorter, alignment.starts_longer
-        lengths = one[lasts] - one[firsts] + other[lasts] - other[firsts]
-        longest = np.sort(np.argsort(-lengths, kind="stable")[:most])
-        firsts, lasts = firsts[longest], lasts[longest]
-    runs = zip(firsts.tolist(), lasts.tolist(), strict=True)
-    return tuple(_passage(alignment, first, last) for first, last in runs), omitted
+    long = np.flatnonzero(edges[1:] - edges[:-1] >= _MATCHES_MIN)
+    ends = alignment.starts[:, (edges[long] + 1, edges[long + 1])]
+    spans = (_spans(side, *each) for side, each in zip((alignment.shorter, alignment.longer), ends, strict=True))
+    return tuple(map(Passage, *spans))
 
 
-def moved(alignment: Alignment) -> Iterator[Passage]:
-    """Common passages that stand in another order than those of the alignment.
-
-    What it leaves over is aligned again, up to four times; each time another set of passages is found in order.
-    """
-    shorter, longer = alignment.shorter, alignment.longer
-    free = np.ones(len(shorter.symbols), np.bool_), np.ones(len(longer.symbols), np.bool_)
-    for _ in range(_MOVES):
-        free[0][alignment.in_shorter] = free[1][alignment.in_longer] = False
-        kept = np.flatnonzero(free[0]), np.flatnonzero(free[1])
-        if min(len(kept[0]), len(kept[1])) < _MATCHES_MIN:
-            return
-        left = align(_only(shorter, kept[0]), _only(longer, kept[1]))
-        alignment = Alignment(shorter, longer, kept[0][left.in_shorter], kept[1][left.in_longer])
-        found, _ = passages(alignment, steps(alignment), alignment.matches)
-        if not found:
-            return
-        yield from found
+def longest(found: tuple[Passage, ...]) -> tuple[Passage, ...]:
+    """The 16 longest passages, in order."""
+    if len(found) <= PASSAGES_MAX:
+        return found
+    by_length = sorted(range(len(found)), key=lambda place: -found[place].length)
+    return tuple(found[place] for place in sorted(by_length[:PASSAGES_MAX]))
 
 
 def uncovered(
@@ -79,23 +94,24 @@ def uncovered(
         if start - at >= min(_NEW_RATES * rate, characters):
             found.append((at, start))
         at = max(at, end)
-    longest = sorted(sorted(found, key=lambda span: span[0] - span[1])[:PASSAGES_MAX])
-    return tuple(longest), len(found) - len(longest)
+    told = sorted(sorted(found, key=lambda span: span[0] - span[1])[:PASSAGES_MAX])
+    return tuple(told), len(found) - len(told)
 
 
-def _only(side: Side, symbols: NDArray[np.int64]) -> Side:
-    return Side(side.symbols[symbols], side.positions[symbols], side.n_bytes, side.characters)
+def _moved(left: Shared) -> Iterator[Passage]:
+    for _ in range(_MOVES):
+        if left.at_most < _MATCHES_MIN:
+            return
+        alignment = left.align()
+        found = passages(alignment)
+        if not found:
+            return
+        yield from found
+        left = left.without(alignment)
 
 
-def _passage(alignment: Alignment, first: int, last: int) -> Passage:
-    """Where the run of matches from `first` to `last` stands."""
-    return Passage(
-        _span(alignment.shorter, alignment.starts_shorter, first, last),
-        _span(alignment.longer, alignment.starts_longer, first, last),
-    )
-
-
-def _span(side: Side, starts: NDArray[np.int64], first: int, last: int) -> tuple[int, int]:
+def _spans(side: Side, firsts: NDArray[np.int64], lasts: NDArray[np.int64]) -> list[tuple[int, int]]:
     """From one window to the end of another, in characters of average width."""
-    start, end = int(starts[first]), int(starts[last]) + WINDOW_BYTES
-    return round(start * side.characters / side.n_bytes), round(end * side.characters / side.n_bytes)
+    ends = np.rint(np.array((firsts, lasts + WINDOW_BYTES)) * side.characters / side.n_bytes)
+    starts, stops = ends.astype(np.int64).tolist()
+    return list(zip(starts, stops, strict=True))

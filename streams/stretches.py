@@ -1,12 +1,15 @@
 """Stretches of text that two documents have in common."""
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.alignment import WINDOW_BYTES, Alignment, Steps
+from streams.alignment import WINDOW_BYTES, Alignment
 
 _TRIM = 0.05
 _LEAST = 1e-9  # bytes; no growth, yet no division by 0
@@ -15,39 +18,14 @@ Bytes = NDArray[np.float64]
 Span = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Stretches:
-    """Common text without a visible difference inside, in order; row 0 tells of the shorter text, row 1 of the longer.
+class Stretch(NamedTuple):
+    """Common text without a visible difference inside: bytes of both normal forms where it is expected to be."""
 
-    Attributes:
-        starts: Shape (2, n), byte of the normal form where each stretch is expected to start.
-        ends: The same of its end.
-    """
-
-    starts: Bytes
-    ends: Bytes
-
-    @cached_property
-    def lengths(self) -> Bytes:
-        """Bytes of each stretch."""
-        of_both = self.ends - self.starts
-        lengths: Bytes = np.maximum(0.0, np.minimum(of_both[0], of_both[1]))
-        return lengths
-
-    def shingle_bytes(self, lead: float) -> float:
-        """Bytes at which a common shingle can start.
-
-        Args:
-            lead: Bytes of a shingle before its last word.
-        """
-        return float(np.maximum(0.0, self.lengths - lead).sum())
-
-
-def merged(one: Stretches, other: Stretches) -> Stretches:
-    """All stretches of both by their start in the shorter text; in the longer one they may stand in any order."""
-    starts, ends = np.hstack((one.starts, other.starts)), np.hstack((one.ends, other.ends))
-    order = starts[0].argsort(kind="stable")
-    return Stretches(starts[:, order], ends[:, order])
+    start_shorter: float
+    start_longer: float
+    end_shorter: float
+    end_longer: float
+    length: float
 
 
 @dataclass(frozen=True)
@@ -67,7 +45,7 @@ class Layout:
     places: tuple[Span, Span] | None
 
 
-def stretches(alignment: Alignment, between: Steps, rate: int, grain: int = 0) -> Stretches:
+def stretches(alignment: Alignment, rate: int, grain: int = 0) -> list[Stretch]:
     """Maximal runs of matches between which no symbol is lost and no text moved, grown to their expected ends.
 
     Where a run ends, the first difference lies after its last window, yet before the end of the next sampled one, r
@@ -76,69 +54,98 @@ def stretches(alignment: Alignment, between: Steps, rate: int, grain: int = 0) -
 
     Args:
         alignment: Matches of both texts.
-        between: The steps between them.
         rate: Bytes per symbol.
         grain: Bytes by which positions may be off, where they are kept in coarser units.
     """
     if not alignment.matches:
-        return Stretches(np.zeros((2, 0)), np.zeros((2, 0)))
-    breaks = ((between.lost[1:-1] > 0) | (between.drift[1:-1] > grain)).nonzero()[0]
-    ends = np.empty(len(breaks) + 2, np.int64)
-    ends[0], ends[1:-1], ends[-1] = -1, breaks, alignment.matches - 1
-    firsts, lasts = ends[:-1] + 1, ends[1:]
-    grown = _grown(alignment, firsts, lasts, rate)
-    one, other = alignment.starts_shorter, alignment.starts_longer
-    starts = np.array((one[firsts], other[firsts])) - grown[0]
-    stops = np.array((one[lasts], other[lasts])) + (grown[1] + WINDOW_BYTES)
-    if len(breaks):
+        return []
+    between = alignment.steps
+    breaks = between.lost > 0
+    breaks |= between.drift > grain
+    breaks[0] = breaks[-1] = True
+    (edges,) = breaks.nonzero()
+    count = len(edges) - 1
+    # First the first match of each run, then the last one.
+    outer = np.concatenate((edges[:-1] + 1, edges[1:]))
+    grown = _grown(alignment, outer, rate)
+    grown[count:] += WINDOW_BYTES
+    windows = alignment.starts[:, outer]
+    ends = np.empty((5, count))
+    np.subtract(windows[:, :count], grown[:count], out=ends[:2])
+    np.add(windows[:, count:], grown[count:], out=ends[2:4])
+    if count > 1:
         # Neighbours that would overlap meet halfway.
-        shared = stops[:, :-1] - starts[:, 1:]
-        shared = np.maximum(0.0, np.maximum(shared[0], shared[1])) / 2
-        stops[:, :-1] -= shared
-        starts[:, 1:] += shared
-    return Stretches(starts, stops)
+        apart = ends[:2, 1:] - ends[2:4, :-1]
+        shared = np.minimum(np.minimum(apart[0], apart[1]), 0.0) / 2
+        ends[2:4, :-1] += shared
+        ends[:2, 1:] -= shared
+    lengths = ends[2:4] - ends[:2]
+    np.maximum(np.minimum(lengths[0], lengths[1]), 0.0, out=ends[4])
+    return list(map(Stretch._make, ends.T.tolist()))
 
 
-def layout(common: Stretches, least: float) -> Layout:
-    """How stretches of at least so many bytes lie; how all of them do if none is as long.
+def shingle_bytes(common: Sequence[Stretch], lead: float) -> float:
+    """Bytes at which a common shingle can start.
 
-    The best segment is Kadane's maximum subarray: +1 a common byte of the longer text, -1 any other.
+    Args:
+        common: Stretches of common text.
+        lead: Bytes of a shingle before its last word.
     """
-    lengths = common.lengths
-    weights = lengths * (lengths >= least)
-    upto = weights.cumsum()
-    if upto.size and not upto[-1]:
-        weights, upto = lengths, lengths.cumsum()
-    total = float(upto[-1]) if upto.size else 0.0
-    if not total:
+    return sum([each.length - lead for each in common if each.length > lead])
+
+
+def layout(common: Sequence[Stretch], least: float) -> Layout:
+    """How stretches of at least so many bytes lie; how all of them do if none is as long."""
+    long = [each for each in common if each.length >= least] or [each for each in common if each.length]
+    upto = list(accumulate([each.length for each in long]))
+    if not upto or not upto[-1]:
         return Layout(0.0, (0.0, 0.0), 0.0, None)
-    first, last = upto.searchsorted((_TRIM * total, (1 - _TRIM) * total)).tolist()
-    low, high = (common.ends[:, last] - common.starts[:, first]).tolist()
-    before = upto - weights
-    height = 2 * before - common.starts[1]
-    sums = height + weights - np.minimum.accumulate(height)
-    stop = int(sums.argmax())
-    start = int(height[: stop + 1].argmin())
-    (one, other), (one_end, other_end) = common.starts[:, start].tolist(), common.ends[:, stop].tolist()
-    inside = float(upto[stop] - before[start])
-    return Layout(total, (low, high), inside, ((one, one_end), (other, other_end)))
-
-
-def _grown(alignment: Alignment, firsts: NDArray[np.int64], lasts: NDArray[np.int64], rate: int) -> Bytes:
-    """Shape (2, n), bytes by which stretches reach further than their windows: to the left, to the right."""
-    (one, apart), (other, away) = (
-        (matched, side.apart)
-        for matched, side in ((alignment.in_shorter, alignment.shorter), (alignment.in_longer, alignment.longer))
+    first, last = long[bisect_left(upto, _TRIM * upto[-1])], long[bisect_left(upto, (1 - _TRIM) * upto[-1])]
+    start, stop, inside = _best_segment(long)
+    return Layout(
+        upto[-1],
+        (last.end_shorter - first.start_shorter, last.end_longer - first.start_longer),
+        inside,
+        ((start.start_shorter, stop.end_shorter), (start.start_longer, stop.end_longer)),
     )
-    left = apart[one[firsts]], away[other[firsts]]
-    right = apart[one[lasts] + 1], away[other[lasts] + 1]
-    room = np.array((np.minimum(*left), np.minimum(*right)), np.float64)
+
+
+def _best_segment(common: Sequence[Stretch]) -> tuple[Stretch, Stretch, float]:
+    """First and last stretch of Kadane's maximum subarray, with the common bytes in it.
+
+    A common byte of the longer text counts +1, any other -1.
+    """
+    start, inside, behind = common[0], 0.0, 0.0
+    sum_, most, best = -1.0, 0.0, (start, start, 0.0)
+    for each in common:
+        sum_ -= each.start_longer - behind
+        if sum_ < 0:
+            start, inside, sum_ = each, 0.0, 0.0
+        sum_ += each.length
+        inside += each.length
+        if sum_ > most:
+            most, best = sum_, (start, each, inside)
+        behind = each.start_longer + each.length
+    return best
+
+
+def _grown(alignment: Alignment, outer: NDArray[np.int64], rate: int) -> Bytes:
+    """Bytes by which stretches reach further than their windows: all to the left, then all to the right."""
+    count = len(outer) // 2
+    matched = alignment.matched[:, outer]
+    matched[:, count:] += 1
+    apart = np.empty_like(matched)
+    for row, side in enumerate((alignment.shorter, alignment.longer)):
+        apart[row] = side.places[matched[row]] - side.places[matched[row] - 1]
+    ends = (0, (0, 0)), (-1, alignment.matched[:, -1].tolist())
+    last = [(row, at) for at, symbols in ends for row, symbol in enumerate(symbols) if matched[row, at] == symbol]
+    for row, at in last:
+        apart[row, at] -= WINDOW_BYTES
+    room = np.minimum(apart[0], apart[1])
     some = room + _LEAST
     grown: Bytes = some / -np.expm1(some / -rate) - rate
-    # Where a text starts or ends before the other one has a symbol, there is no difference to look for.
-    if (one[0] == 0 and left[0][0] <= left[1][0]) or (other[0] == 0 and left[1][0] <= left[0][0]):
-        grown[0, 0] = room[0, 0]
-    one_ends, other_ends = one[-1] + 2 == len(apart), other[-1] + 2 == len(away)
-    if (one_ends and right[0][-1] <= right[1][-1]) or (other_ends and right[1][-1] <= right[0][-1]):
-        grown[1, -1] = room[1, -1]
+    for row, at in last:
+        # Where a text starts or ends before the other one has a symbol, there is no difference to look for.
+        if apart[row, at] == room[at]:
+            grown[at] = room[at]
     return grown

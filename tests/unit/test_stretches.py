@@ -7,19 +7,27 @@ import numpy as np
 import pytest
 from rapidfuzz.distance import LCSseq
 
-from streams.alignment import Side, align, shared, steps, unaligned
+from streams.alignment import Alignment, Side, shared, unaligned
 from streams.distance import edit_distance
-from streams.intervals import common_shingles
-from streams.stretches import Stretches, layout, stretches
+from streams.intervals import weighted_shingles
+from streams.stretches import Stretch, layout, shingle_bytes, stretches
 
 
 def side(symbols: list[int], positions: list[int], n_bytes: int) -> Side:
     return Side(np.array(symbols, np.uint32), np.array(positions, np.int64), n_bytes, n_bytes)
 
 
-def found(one: Side, other: Side, rate: int = 8, grain: int = 0) -> Stretches:
-    alignment = align(one, other)
-    return stretches(alignment, steps(alignment), rate, grain)
+def align(one: Side, other: Side) -> Alignment:
+    return shared(one, other).align()
+
+
+def found(one: Side, other: Side, rate: int = 8, grain: int = 0) -> list[Stretch]:
+    return stretches(align(one, other), rate, grain)
+
+
+def placed(*places: tuple[float, float, float]) -> list[Stretch]:
+    """Stretches by their starts in both texts and their length."""
+    return [Stretch(one, other, one + length, other + length, length) for one, other, length in places]
 
 
 def drawn(seed: int, count: int, kinds: int) -> Side:
@@ -33,7 +41,8 @@ def test_symbols_that_are_left_out_before_aligning_lose_no_match(kinds: int) -> 
         one, other = drawn(seed, 120, kinds), drawn(seed + 50, 300, kinds)
         alignment = align(one, other)
         assert alignment.matches == LCSseq.similarity(one.symbols.tolist(), other.symbols.tolist())
-        assert (one.symbols[alignment.in_shorter] == other.symbols[alignment.in_longer]).all()
+        in_one, in_other = alignment.matched[:, 1:-1]
+        assert (one.symbols[in_one] == other.symbols[in_other]).all()
         both = shared(one, other)
         common = (Counter(one.symbols.tolist()) & Counter(other.symbols.tolist())).total()
         assert both.common() == common
@@ -42,74 +51,69 @@ def test_symbols_that_are_left_out_before_aligning_lose_no_match(kinds: int) -> 
 
 def test_a_stretch_grows_to_the_text_around_it_only_if_nothing_differs() -> None:
     one, other = side([1, 2, 3], [5, 30, 60], 100), side([1, 2, 3, 9], [5, 30, 60, 70], 200)
-    common = found(one, other)
-    assert common.starts.tolist() == [[0.0], [0.0]]
+    (common,) = found(one, other)
+    assert (common.start_shorter, common.start_longer) == (0, 0)
     # The first difference lies in the window of symbol 9, ten bytes on.
-    (end,), (other_end,) = common.ends.tolist()
-    assert end == other_end
-    assert 60 + 16 + 5 < end < 60 + 16 + 10
+    assert common.end_shorter == common.end_longer == common.length
+    assert 60 + 16 + 5 < common.length < 60 + 16 + 10
 
 
 def test_a_lost_symbol_or_moved_text_ends_a_stretch() -> None:
     one = side([1, 2, 3, 4], [0, 40, 80, 120], 200)
-    assert found(one, side([1, 2, 3, 4], [0, 40, 80, 120], 200)).lengths.tolist() == [200.0]
-    assert len(found(one, side([1, 2, 7, 3, 4], [0, 40, 60, 80, 120], 200)).lengths) == 2
-    assert len(found(one, side([1, 2, 3, 4], [0, 40, 81, 121], 201)).lengths) == 2
+    assert found(one, side([1, 2, 3, 4], [0, 40, 80, 120], 200)) == placed((0, 0, 200))
+    assert len(found(one, side([1, 2, 7, 3, 4], [0, 40, 60, 80, 120], 200))) == 2
+    assert len(found(one, side([1, 2, 3, 4], [0, 40, 81, 121], 201))) == 2
     # Positions kept in units of two bytes may be off by as much.
-    assert len(found(one, side([1, 2, 3, 4], [0, 40, 82, 122], 202), grain=2).lengths) == 1
+    assert len(found(one, side([1, 2, 3, 4], [0, 40, 82, 122], 202), grain=2)) == 1
 
 
 def test_neighbouring_stretches_meet_halfway() -> None:
     common = found(side([1, 2], [0, 20], 60), side([1, 2], [0, 25], 65))
-    assert common.ends[0, 0] <= common.starts[0, 1]
-    assert common.ends[1, 0] <= common.starts[1, 1]
+    assert common[0].end_shorter <= common[1].start_shorter
+    assert common[0].end_longer <= common[1].start_longer
 
 
 def test_texts_without_a_match_have_no_stretch() -> None:
     nothing = found(side([1], [0], 50), side([2], [0], 50))
-    assert nothing.lengths.tolist() == []
-    assert nothing.shingle_bytes(20) == 0
+    assert nothing == []
+    assert shingle_bytes(nothing, 20) == 0
     assert layout(nothing, 20).places is None
     assert unaligned(side([1], [0], 50), side([2], [0], 50)).matches == 0
 
 
 def test_spread_reaches_over_the_stretches_that_hold_the_outer_points() -> None:
-    starts = np.array([[0.0, 50, 200, 900], [0, 50, 200, 900]])
-    ends = starts + np.array([30.0, 100, 600, 24])
-    lie = layout(Stretches(starts, ends), 24)
+    common = placed((0, 0, 30), (50, 50, 100), (200, 200, 600), (900, 900, 24))
+    lie = layout(common, 24)
     # 5 % of 754 bytes is 37.7: in the second stretch; 95 % 716.3: in the third.
     assert lie.spreads == (750.0, 750.0)
     assert lie.common == 754
     # Two stretches short of four words do not count, unless there are no others.
-    assert layout(Stretches(starts, ends), 31).common == 700
-    assert layout(Stretches(starts, ends), 999).common == 754
+    assert layout(common, 31).common == 700
+    assert layout(common, 999).common == 754
 
 
 def test_the_best_segment_is_where_common_text_outweighs_other_text() -> None:
-    starts = np.array([[0.0, 100, 200, 300], [0, 1000, 1150, 1300]])
-    lie = layout(Stretches(starts, starts + 100), 20)
+    lie = layout(placed((0, 0, 100), (100, 1000, 100), (200, 1150, 100), (300, 1300, 100)), 20)
     assert lie.segment == 300
     assert lie.places == ((100.0, 400.0), (1000.0, 1400.0))
 
 
 def test_shingles_start_where_enough_common_text_follows() -> None:
-    starts = np.array([[0.0, 100], [0, 100]])
-    assert Stretches(starts, starts + np.array([60.0, 20])).shingle_bytes(24) == 36
+    assert shingle_bytes(placed((0, 0, 60), (100, 100, 20)), 24) == 36
 
 
 def test_two_estimates_of_common_shingles_are_weighted_by_their_variance() -> None:
     # J = .5 of 300 and 300 shingles: 200 common ones, sd 11.8.
-    assert common_shingles(180, 0.0, 0.5, (300, 300)) == 180
-    assert common_shingles(180, 1e6, 0.5, (300, 300)) == pytest.approx(200)
-    assert common_shingles(180, 11.8, 0.5, (300, 300)) == pytest.approx(190, abs=0.5)
-    assert common_shingles(500, 0.0, 0.5, (300, 900)) == 300
-    assert common_shingles(0, 0.0, 0.0, (0, 0)) == 0
+    assert weighted_shingles(180, 0.0, 0.5, (300, 300)) == 180
+    assert weighted_shingles(180, 1e6, 0.5, (300, 300)) == pytest.approx(200)
+    assert weighted_shingles(180, 11.8, 0.5, (300, 300)) == pytest.approx(190, abs=0.5)
+    assert weighted_shingles(500, 0.0, 0.5, (300, 900)) == 300
+    assert weighted_shingles(0, 0.0, 0.0, (0, 0)) == 0
 
 
 def cost(one: Side, other: Side) -> float:
     alignment = align(one, other)
-    between = steps(alignment)
-    return edit_distance(alignment, between, stretches(alignment, between, 8), 8, equal=False).value
+    return edit_distance(alignment, stretches(alignment, 8), 8, equal=False).value
 
 
 def test_a_short_stretch_that_costs_more_moves_than_it_saves_is_left_out() -> None:

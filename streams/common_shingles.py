@@ -1,0 +1,60 @@
+"""How many shingles two texts share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import hypot, sqrt
+
+from streams.alignment import Shared
+from streams.intervals import weighted_shingles
+from streams.pairing import Pair
+from streams.stretches import Stretch, shingle_bytes, stretches
+
+# Fewer symbols in another order are not worth an alignment of their own.
+_MOVED_SYMBOLS = 4
+_MOVED_SHARE = 0.02
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Common stretches in another order; their matches stand for so many times as many common symbols."""
+
+    stretches: Sequence[Stretch]
+    times: float
+
+
+NOT_MOVED = Moved((), 1.0)
+
+
+def moved(both: Pair, symbols: int, left: Shared) -> Moved:
+    """What is common in another order, if it is worth an alignment, which cannot follow many moves.
+
+    Args:
+        both: Two texts.
+        symbols: How many they have in common beside those in order.
+        left: Among which these are.
+    """
+    if symbols < max(_MOVED_SYMBOLS, _MOVED_SHARE * len(both.shorter_side.symbols)):
+        return NOT_MOVED
+    alignment = left.align()
+    return Moved(stretches(alignment, both.rate, both.grain), symbols / alignment.matches)
+
+
+def common_shingles(both: Pair, found: Sequence[Stretch], apart: Moved, alike: float) -> float:
+    """Shingles that both have, from the bytes at which a common one starts together with what the sketches say.
+
+    The length of each stretch is known to about one rate; what was found in another order stands for all that moved,
+    which is known to about the rest.
+
+    Args:
+        both: Two texts.
+        found: Their common stretches in order.
+        apart: Those in another order.
+        alike: Resemblance of the sketches.
+    """
+    lead, shingles = both.lead, both.shorter.shingles
+    each = shingles / max(1.0, both.shorter.n_bytes - lead)
+    elsewhere = shingle_bytes(apart.stretches, lead)
+    guessed = elsewhere * (apart.times - 1)
+    inside = shingle_bytes(found, lead) + elsewhere + guessed
+    deviation = hypot(both.rate * sqrt(len(found) + 1), guessed)
+    return weighted_shingles(inside * each, deviation * each, alike, (shingles, both.longer.shingles))
