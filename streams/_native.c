@@ -32,6 +32,7 @@ static size_t count_of(const u8 *data, size_t size, u8 mask, u8 wanted)
 
 #include "_folding.h"
 #include "_signing.h"
+#include "_pairs.h"
 
 /* ---- signing ---- */
 
@@ -197,10 +198,75 @@ static PyObject *normalize_ascii(PyObject *module, PyObject *arguments)
     return form;
 }
 
+/* ---- pairs ---- */
+
+static int pair_arguments(PyObject *arguments, Py_buffer *data, unsigned *symbol_bits, unsigned *low_bits)
+{
+    if (!PyArg_ParseTuple(arguments, "y*II", data, symbol_bits, low_bits))
+        return 0;
+    unsigned least = *symbol_bits ? 0 : 1;
+    if ((*symbol_bits == 0 || *symbol_bits == 32 - PAIR_GAP_BITS) && *low_bits >= least && *low_bits <= MOST_LOW_BITS)
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "symbols of 19 bits and 0 to 5 low bits, or none and 1 to 5 expected");
+    PyBuffer_Release(data);
+    return 0;
+}
+
+static PyObject *pack_pairs(PyObject *module, PyObject *arguments)
+{
+    Py_buffer data;
+    unsigned symbol_bits, low_bits;
+    (void)module;
+    if (!pair_arguments(arguments, &data, &symbol_bits, &low_bits))
+        return NULL;
+    Pairs p = pairs_of(0, symbol_bits, low_bits);
+    p.count = (size_t)data.len / pair_size(&p);
+    PyObject *packed = NULL;
+    size_t bits = data.len % (Py_ssize_t)pair_size(&p) || p.count > MOST_PAIRS ? 0 : unary_bits(&p, data.buf);
+    if (bits) {
+        size_t size = pairs_before_unary(&p) + (bits + 7) / 8;
+        u8 *out = calloc(size, 1);
+        if (out) {
+            write_pairs(&p, data.buf, out);
+            packed = PyBytes_FromStringAndSize((const char *)out, (Py_ssize_t)size);
+            free(out);
+        } else {
+            PyErr_NoMemory();
+        }
+    }
+    PyBuffer_Release(&data);
+    return bits ? packed : Py_NewRef(Py_None);
+}
+
+static PyObject *unpack_pairs(PyObject *module, PyObject *arguments)
+{
+    Py_buffer data;
+    unsigned symbol_bits, low_bits;
+    PyObject *words = NULL;
+    (void)module;
+    if (!pair_arguments(arguments, &data, &symbol_bits, &low_bits))
+        return NULL;
+    const u8 *packed = data.buf;
+    size_t size = (size_t)data.len;
+    Pairs p = pairs_of(size < 2 ? 0 : (size_t)packed[0] << 8 | packed[1], symbol_bits, low_bits);
+    u8 *out = calloc(p.count * pair_size(&p) + 1, 1);
+    if (!out)
+        PyErr_NoMemory();
+    else if (size <= pairs_before_unary(&p) || !read_pairs(&p, packed, size, out))
+        PyErr_SetString(PyExc_ValueError, "more packed pairs expected");
+    else
+        words = PyBytes_FromStringAndSize((const char *)out, (Py_ssize_t)(p.count * pair_size(&p)));
+    free(out);
+    PyBuffer_Release(&data);
+    return words;
+}
+
 static PyMethodDef functions[] = {
     {"normalize_ascii", normalize_ascii, METH_VARARGS, "The normal form of ASCII bytes."},
     {"normalize_bmp", normalize_bmp, METH_VARARGS,
      "Normal form, characters, letters, those of scripts without spaces, stretches left out; None if too many."},
+    {"pack_pairs", pack_pairs, METH_VARARGS, "LD symbols and gaps in Rice's code; None if they are no pairs."},
+    {"unpack_pairs", unpack_pairs, METH_VARARGS, "What pack_pairs was given."},
     {"sign", sign, METH_VARARGS, "Words, shingles, sketch, rate, LD symbols, gaps, anchors of a normal form."},
     {NULL, NULL, 0, NULL},
 };

@@ -3,21 +3,22 @@
 import struct
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from schemas.document import DEFAULT_COLLECTION, Labels
 from schemas.signature import Origin, Signature
 from schemas.topics import DOCUMENTS
 
-_WORD_SYMBOL_BITS, _GAP_BITS = 19, 13  # of a word of `Signature.ld`
-_STEPS_SHIFT = 3  # where gaps stand apart their unit is an eighth of the rate
+try:
+    from streams._native import pack_pairs, unpack_pairs
+except ImportError:
+    from workers.redis_pairs import pack_pairs, unpack_pairs
+
+_WORD_SYMBOL_BITS = 19  # of a word of `Signature.ld`
+_STEP_LOW_BITS = 2  # where gaps stand apart their unit is an eighth of the rate
 _SIZE = struct.Struct(">H")
 _VERSION_BYTES = 8
 _PACKED, _SPACELESS, _URL_IS_LINEAGE = 1, 2, 4
 _DEAD, _NUMBER_BYTES = 0x8000, 5
-
-_Words = NDArray[np.uint32]
 
 
 class _Body(msgspec.Struct, array_like=True):
@@ -144,65 +145,13 @@ def _low_bits(rate: int) -> int:
 def _pack_ld(signature: Signature) -> tuple[bytes, bytes] | None:
     """Symbols and gaps in fewer bytes; None if there is no such form."""
     if signature.gaps:
-        steps = np.frombuffer(signature.gaps, dtype=np.uint8).astype(np.uint32)
-        if steps.max() >= 0x80:
-            return None  # numbers of more than one byte
-        packed = _pack_pairs(np.zeros_like(steps), steps, 0, _STEPS_SHIFT - 1)
-        return (signature.ld, packed) if len(packed) < len(signature.gaps) else None
-    if not signature.ld or len(signature.ld) % 4:
-        return None
-    words = np.frombuffer(signature.ld, dtype="<u4").astype(np.uint32, copy=False)
-    escape = (1 << _GAP_BITS) - 1
-    gaps = words & np.uint32(escape)
-    if gaps.max() == escape:
-        return None  # words that are no pairs
-    packed = _pack_pairs(words >> np.uint32(_GAP_BITS), gaps, _WORD_SYMBOL_BITS, _low_bits(signature.rate))
-    return (packed, b"") if len(packed) < len(signature.ld) else None
+        packed = pack_pairs(signature.gaps, 0, _STEP_LOW_BITS)
+        return (signature.ld, packed) if packed and len(packed) < len(signature.gaps) else None
+    packed = pack_pairs(signature.ld, _WORD_SYMBOL_BITS, _low_bits(signature.rate))
+    return (packed, b"") if packed and len(packed) < len(signature.ld) else None
 
 
 def _unpack_ld(body: _Body) -> tuple[bytes, bytes]:
     if body.gaps:
-        _, steps = _unpack_pairs(body.gaps, 0, _STEPS_SHIFT - 1)
-        return body.ld, steps.astype(np.uint8).tobytes()
-    symbols, gaps = _unpack_pairs(body.ld, _WORD_SYMBOL_BITS, _low_bits(body.rate))
-    return (symbols << np.uint32(_GAP_BITS) | gaps).astype("<u4", copy=False).tobytes(), b""
-
-
-def _pack_pairs(symbols: _Words, gaps: _Words, symbol_bits: int, low_bits: int) -> bytes:
-    """Count of the pairs; symbol and low bits of the gap of each; the rest of each gap as zeros before a one.
-
-    Rice's code: a gap is geometrically distributed, so this is within a tenth of a bit of the least that it needs.
-    Of symbol and low bits two bytes stand apart, if there are as many, as bits are dearer to pack.
-    """
-    low = np.uint32(low_bits)
-    fixed = symbols << low | gaps & np.uint32((1 << low_bits) - 1)
-    whole, odd = _halves(symbol_bits + low_bits)
-    head = fixed.astype("<u2").tobytes() if whole else b""
-    spread = (fixed >> np.uint32(whole) << np.uint32(8 - odd)).astype(np.uint8)
-    bits = np.unpackbits(spread).reshape(-1, 8)[:, :odd]
-    ends = ((gaps >> low) + np.uint32(1)).cumsum() - 1
-    unary = np.zeros(int(ends[-1]) + 1, dtype=np.uint8)
-    unary[ends] = 1
-    return _SIZE.pack(fixed.size) + head + np.packbits(bits).tobytes() + np.packbits(unary).tobytes()
-
-
-def _unpack_pairs(packed: bytes, symbol_bits: int, low_bits: int) -> tuple[_Words, _Words]:
-    count, low = _SIZE.unpack_from(packed)[0], np.uint32(low_bits)
-    whole, odd = _halves(symbol_bits + low_bits)
-    start = _SIZE.size + count * whole // 8
-    middle = -(-count * odd // 8)
-    data = np.frombuffer(packed, dtype=np.uint8, offset=start)
-    bits = np.zeros((count, 8), dtype=np.uint8)
-    bits[:, :odd] = np.unpackbits(data[:middle], count=count * odd).reshape(count, odd)
-    fixed = np.packbits(bits).astype(np.uint32) >> np.uint32(8 - odd) << np.uint32(whole)
-    if whole:
-        fixed |= np.frombuffer(packed, dtype="<u2", count=count, offset=_SIZE.size)
-    ends = np.unpackbits(data[middle:]).nonzero()[0]
-    high = ends.copy()
-    high[1:] -= ends[:-1] + 1
-    return fixed >> low, high.astype(np.uint32) << low | fixed & np.uint32((1 << low_bits) - 1)
-
-
-def _halves(width: int) -> tuple[int, int]:
-    """Bits of a pair that are written as bytes, those that are not."""
-    return (16, width - 16) if width > 16 else (0, width)
+        return body.ld, unpack_pairs(body.gaps, 0, _STEP_LOW_BITS)
+    return unpack_pairs(body.ld, _WORD_SYMBOL_BITS, _low_bits(body.rate)), b""

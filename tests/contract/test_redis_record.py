@@ -1,5 +1,6 @@
 """A record gives back the signature that was put in."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from random import Random
 
@@ -17,7 +18,13 @@ from streams.packing import pack_varints, pack_words
 from streams.scheme import preset
 from streams.signer import Signer
 from tests.contract.index_documents import START_MS, admission
+from workers import redis_pairs
 from workers.redis_record import pack_signature, unpack_signature
+
+try:
+    from streams import _native
+except ImportError:
+    _native = None  # type: ignore[assignment]
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = HashKey.from_secret(b"test")
@@ -70,6 +77,42 @@ def test_any_words_come_back(pairs: list[tuple[int, int]], rate: int) -> None:
     assert there_and_back(signature) == signature
     apart = replace(_plain(), rate=rate, ld=symbols.astype("<u2").tobytes(), gaps=pack_varints(gaps))
     assert there_and_back(apart) == apart
+
+
+def words_and_widths() -> st.SearchStrategy[tuple[bytes, int, int]]:
+    """Data of `pack_pairs`: words with their gaps, gaps alone, sometimes no pairs at all."""
+    pair = st.tuples(st.integers(0, 2**19 - 1), st.integers(0, 40) | st.integers(0, 2**13 - 1))
+    words = st.lists(pair, max_size=40).map(
+        lambda pairs: np.array([a << 13 | b for a, b in pairs], dtype="<u4").tobytes()
+    )
+    whole = st.tuples(words | st.binary(max_size=9), st.just(19), st.integers(0, 5))
+    return whole | st.tuples(st.binary(max_size=40), st.just(0), st.integers(1, 5))
+
+
+@pytest.mark.skipif(_native is None, reason="there was no compiler")
+@given(words_and_widths())
+def test_pairs_are_packed_in_c_as_with_numpy(given_pairs: tuple[bytes, int, int]) -> None:
+    data, symbol_bits, low_bits = given_pairs
+    packed = _native.pack_pairs(data, symbol_bits, low_bits)
+    assert packed == redis_pairs.pack_pairs(data, symbol_bits, low_bits)
+    if packed is not None:
+        for unpack in (_native.unpack_pairs, redis_pairs.unpack_pairs):
+            assert unpack(packed, symbol_bits, low_bits) == data
+
+
+@pytest.mark.skipif(_native is None, reason="there was no compiler")
+@given(st.binary(max_size=60), st.sampled_from([(19, 0), (19, 2), (19, 5), (0, 1), (0, 2), (0, 5)]))
+def test_bytes_that_are_no_packed_pairs_are_read_or_refused(data: bytes, widths: tuple[int, int]) -> None:
+    with suppress(ValueError):
+        _native.unpack_pairs(data, *widths)
+
+
+@pytest.mark.skipif(_native is None, reason="there was no compiler")
+@pytest.mark.parametrize("widths", [(19, 6), (0, 0), (0, 6), (16, 2)])
+def test_widths_that_do_not_fit_are_refused(widths: tuple[int, int]) -> None:
+    for refuse in (_native.pack_pairs, _native.unpack_pairs):
+        with pytest.raises(ValueError, match="symbols of 19 bits"):
+            refuse(b"\0\0\0\0", *widths)
 
 
 @given(st.binary(max_size=40), st.binary(max_size=40), st.text(min_size=1, max_size=8))
