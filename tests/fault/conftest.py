@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.fault.corpus import Sent, corpus
-from tests.fault.runner import WORKERS, Report, Run, run
+from tests.fault.report import HEADER, Report
+from tests.fault.runner import Run, run
 
 Stage = Callable[..., AbstractAsyncContextManager[Run]]
 
@@ -40,10 +41,9 @@ def stage(kafka: str, tmp_path: Path, documents: list[Sent], request: pytest.Fix
 
     @asynccontextmanager
     async def staged(
-        fault: str, broker: str = kafka, workers: int = WORKERS, share: float = 1.0, **settings: str
+        fault: str, broker: str = kafka, workers: int = 3, share: float = 1.0, **settings: str
     ) -> AsyncIterator[Run]:
-        sent = documents[: int(share * len(documents))]
-        async with run(fault, broker, tmp_path, sent, **settings) as fault_run:
+        async with run(fault, broker, tmp_path, documents[: int(share * len(documents))], **settings) as fault_run:
             reports.append(fault_run.report)
             for _ in range(workers):
                 fault_run.start()
@@ -57,16 +57,9 @@ def stage(kafka: str, tmp_path: Path, documents: list[Sent], request: pytest.Fix
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """One line for each run; all of it in build/faults.json."""
     reports = config.stash[_REPORTS]
-    if not reports:
-        return
-    terminalreporter.section("faults")
-    terminalreporter.line("fault  lost  extra  restated  recovery s  drain s  memory MB  stall ms  verdict")
-    for each in reports:
-        recovery = "-" if each.recovery_seconds is None else f"{each.recovery_seconds:.1f}"
-        verdict = "ok" if each.clean else "FAILED"
-        terminalreporter.line(
-            f"{each.fault:5}  {each.lost:4}  {each.extra:5}  {each.restated:8.2%}  {recovery:>10}  "
-            f"{each.drain_seconds:7.1f}  {each.peak_memory_mb:9}  {each.longest_stall_ms:8}  {verdict}"
-        )
-    _RESULTS.parent.mkdir(exist_ok=True)
-    _RESULTS.write_text(json.dumps([asdict(each) for each in reports], indent=1) + "\n")
+    if reports:
+        terminalreporter.section("faults")
+        for line in (HEADER, *(each.line for each in reports)):
+            terminalreporter.line(line)
+        _RESULTS.parent.mkdir(exist_ok=True)
+        _RESULTS.write_text(json.dumps([asdict(each) for each in reports], indent=1) + "\n")

@@ -41,8 +41,8 @@ def corpus(documents: int, seed: int) -> list[Sent]:
     one id), 2 % unchanged recrawls, 3 % rearranged, 3 % overlapping, 2 % short or empty. A document that is stated
     again under its own id has no other relatives: which of its states those would meet is a matter of order.
     """
-    made = _Made(random.Random(seed))
-    bases = [made.base(f"doc-{number}") for number in range(max(10, documents * 60 // 100))]
+    made = _Made(seed)
+    bases = [made.base(f"doc-{seed}-{number}") for number in range(max(10, documents * 60 // 100))]
     tenth = len(bases) // 10
     updated, recrawled, others = bases[:tenth], bases[tenth : 2 * tenth], bases[2 * tenth :]
     shares: list[tuple[int, list[_Base], Callable[[_Base], None]]] = [
@@ -67,11 +67,11 @@ def corpus(documents: int, seed: int) -> list[Sent]:
 class _Made:
     """The documents made so far, with the ways to make more."""
 
-    def __init__(self, draw: random.Random) -> None:
-        self.draw = draw
+    def __init__(self, seed: int) -> None:
+        self.draw = draw = random.Random(seed)
         self.sent: list[Sent] = []
         self._vocabulary = [_word(draw) for _ in range(20_000)]
-        self._names = (f"more-{number}" for number in count())
+        self._names = (f"more-{seed}-{number}" for number in count())
 
     def base(self, name: str) -> _Base:
         size = math.exp(self.draw.uniform(math.log(_SHORTEST_BYTES), math.log(_LONGEST_BYTES)))

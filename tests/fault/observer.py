@@ -105,12 +105,11 @@ class Observer:
 
 
 @asynccontextmanager
-async def observed(settings: Settings, pids: Callable[[], Iterable[int]]) -> AsyncIterator[Observer]:
-    """An observer that looks until the end."""
-    observer = Observer(settings, pids)
+async def observed(observer: Observer) -> AsyncIterator[None]:
+    """It looks until the end of the block."""
     looking = asyncio.create_task(observer.look())
     try:
-        yield observer
+        yield
     finally:
         looking.cancel()
         with suppress(asyncio.CancelledError):
@@ -128,6 +127,16 @@ def recovery_seconds(samples: Iterable[Sample], ended: float) -> float | None:
         if not waiting:
             return sample.at - ended
     return None
+
+
+def standing_seconds(samples: Iterable[Sample]) -> float:
+    """The longest that a partition with records to be read has stood still."""
+    longest, since = 0.0, {}
+    for sample in samples:
+        standing = {(place, sample.committed[place]) for place in sample.lag}
+        since = {each: since.get(each, sample.at) for each in standing}
+        longest = max([longest, *(sample.at - at for at in since.values())])
+    return longest
 
 
 def _named(offsets: dict[TopicPartition, int], prefix: str) -> Offsets:

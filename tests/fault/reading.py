@@ -53,11 +53,16 @@ async def read(deployment: Deployment) -> Read:
     return Read(
         deployment.settings.topic_prefix,
         await deployment.read(DOCUMENTS.name),
-        [(place, record) for record in signatures if (place := _origin(record)) is not None],
+        origins(signatures),
         {(record.key, record.timestamp_ms) for record in signatures if record.value is None},
         [(place, record) for record in letters if (place := _refused_place(record)) is not None],
         [(text(record, "ce_id"), record) for record in events],
     )
+
+
+def origins(signatures: Iterable[Record]) -> list[tuple[Place, Record]]:
+    """Signatures by the place of their document."""
+    return [(place, record) for record in signatures if (place := _origin(record)) is not None]
 
 
 def text(record: Record, name: str) -> str:

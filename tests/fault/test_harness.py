@@ -12,7 +12,8 @@ from schemas.topics import DOCUMENTS
 from tests.fault.corpus import Sent, corpus
 from tests.fault.oracle import expected
 from tests.fault.proxy import proxied
-from tests.fault.runner import Report, run
+from tests.fault.report import Report
+from tests.fault.runner import run
 from tests.fault.wrong_loops import INJECTED, WRONG
 from workers import kafka_tools
 from workers.settings import load
@@ -55,7 +56,7 @@ async def _wrong(name: str, kafka: str, folder: Path, sent: list[Sent]) -> Repor
         fault_run.injected = f"RuntimeError: {INJECTED}"
         for _ in range(2 if name == "look_up_first" else 1):
             fault_run.start(name, entry="tests.fault.wrong_loops")
-        await fault_run.observer.drained(60)
+        await fault_run.drained()
         await fault_run.deployment.send(fault_run.documents)
         return await fault_run.finish()
 
@@ -65,7 +66,7 @@ async def test_a_fault_run_leaves_no_process_and_no_topic(kafka: str, tmp_path: 
         processes = [fault_run.start(), fault_run.start()]
         server = fault_run.redis
         await fault_run.deployment.send(fault_run.documents)
-        await fault_run.observer.drained(60)
+        await fault_run.drained()
         settings = fault_run.deployment.settings
     assert all(process.poll() is not None for process in processes)
     assert server.pid is None

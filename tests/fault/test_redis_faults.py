@@ -22,7 +22,7 @@ async def test_f06_a_paused_redis_loses_nothing(stage: Stage) -> None:
             run.redis.resume()
         assert run.rebalances() == before
         report = await run.finish()
-        assert report.clean, report
+        assert report.verdict == "ok"
         assert report.exits == [0, 0, 0]
 
 
@@ -39,5 +39,5 @@ async def test_f08_a_full_redis_is_read_and_never_half_written(stage: Stage) -> 
             await index.client.config_set("maxmemory", "2gb")
         report = await run.finish()
         await index.close()
-        assert report.clean, report
+        assert report.verdict == "ok"
         assert report.exits == [0, 0, 0]

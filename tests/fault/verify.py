@@ -4,7 +4,7 @@ import json
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from schemas.codec import decode_event
@@ -15,7 +15,7 @@ from schemas.topics import DOCUMENTS
 from streams.weakness import MANY_SIBLINGS
 from tests.fault.corpus import MARK
 from tests.fault.observer import Sample
-from tests.fault.oracle import Expected
+from tests.fault.oracle import Expected, Place
 from tests.fault.reading import Read, Written, text
 
 LINES_A_MINUTE = 100
@@ -48,12 +48,21 @@ def surplus(read: Read, expected: Expected) -> int:
 
 
 def differing(read: Read, expected: Expected) -> int:
-    """I3: event ids of more than one value, the oracle's among them, but for `degraded` and `many_siblings`."""
+    """I3: event ids of more than one value, the oracle's among them, but for `degraded` and `many_siblings`.
+
+    Where a record was sent twice, an event may name either.
+    """
+    originals: dict[Hashable, Place] = {}
+    original_of = {
+        (record.partition, record.offset): originals.setdefault(
+            (record.key, record.value, record.timestamp_ms), (record.partition, record.offset)
+        )
+        for record in read.documents
+    }
+    told = [(event_id, record.value or b"") for event_id, record in read.told]
     values: dict[str, set[str]] = defaultdict(set)
-    for event_id, record in read.told:
-        values[event_id].add(_lasting(record.value or b""))
-    for event_id in values.keys() & expected.events.keys():
-        values[event_id].add(_lasting(expected.events[event_id]))
+    for event_id, value in (*told, *((key, expected.events[key]) for key, _ in told if key in expected.events)):
+        values[event_id].add(_lasting(value, original_of))
     return sum(len(each) > 1 for each in values.values())
 
 
@@ -162,9 +171,11 @@ def _is_retraction(record: Record) -> bool:
     return text(record, "ce_type") == "nearstream.retraction.v1"
 
 
-def _lasting(value: bytes) -> str:
+def _lasting(value: bytes, original_of: Mapping[Place, Place]) -> str:
     """An event without what may differ between two statements of it."""
     event = json.loads(value)
+    for state in (event[name] for name in ("newer", "older") if name in event):
+        state["partition"], state["offset"] = original_of[state["partition"], state["offset"]]
     event.pop("degraded", None)
     event["low_confidence"] = [reason for reason in event.get("low_confidence", []) if reason != MANY_SIBLINGS]
     return json.dumps(event, sort_keys=True)

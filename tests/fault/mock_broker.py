@@ -1,0 +1,90 @@
+"""A broker that answers with chosen errors: the mock cluster inside librdkafka, which the confluent-kafka wheel brings.
+
+It is no Kafka: no topics are made by clients, none described, no latency is like a broker's. It serves for error codes.
+"""
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_PRODUCER = 0
+_ERROR_BYTES = 256
+
+
+class Request(IntEnum):
+    """Requests of Kafka's protocol that can be answered with errors."""
+
+    PRODUCE = 0
+    OFFSET_COMMIT = 8
+
+
+@dataclass(frozen=True)
+class MockBroker:
+    """One broker.
+
+    Attributes:
+        address: `host:port`.
+    """
+
+    address: str
+    _library: Any
+    _cluster: int
+
+    def create(self, topic: str, partitions: int) -> None:
+        """Makes a topic."""
+        failed = self._library.rd_kafka_mock_topic_create(self._cluster, topic.encode(), partitions, 1)
+        assert failed == 0, failed
+
+    def answer(self, request: Request, errors: Sequence[int]) -> None:
+        """The next requests of this kind get these error codes, one each; 0: none."""
+        codes = (ctypes.c_int * len(errors))(*errors)
+        self._library.rd_kafka_mock_push_request_errors_array(self._cluster, request, len(errors), codes)
+
+    def answer_well(self, request: Request) -> None:
+        """Forgets the errors that are left."""
+        self._library.rd_kafka_mock_clear_request_errors(self._cluster, request)
+
+
+@contextmanager
+def mock_broker() -> Iterator[MockBroker]:
+    """A mock cluster of one broker, ready at once."""
+    library = _library()
+    text = ctypes.create_string_buffer(_ERROR_BYTES)
+    client = library.rd_kafka_new(_PRODUCER, None, text, _ERROR_BYTES)
+    assert client, text.value
+    cluster = library.rd_kafka_mock_cluster_new(client, 1)
+    try:
+        yield MockBroker(library.rd_kafka_mock_cluster_bootstraps(cluster).decode(), library, cluster)
+    finally:
+        library.rd_kafka_mock_cluster_destroy(cluster)
+        library.rd_kafka_destroy(client)
+
+
+def _library() -> Any:  # noqa: ANN401 - ctypes has no types for it
+    """The library that the wheel's module has loaded."""
+    wheel = pytest.importorskip("confluent_kafka", reason="the mock cluster comes with the confluent-kafka wheel")
+    folder = Path(wheel.__file__).parents[1] / "confluent_kafka.libs"
+    library = ctypes.CDLL(str(next(folder.glob("librdkafka*"))))
+    library.rd_kafka_new.restype = ctypes.c_void_p
+    library.rd_kafka_new.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
+    library.rd_kafka_destroy.argtypes = [ctypes.c_void_p]
+    library.rd_kafka_mock_cluster_new.restype = ctypes.c_void_p
+    library.rd_kafka_mock_cluster_new.argtypes = [ctypes.c_void_p, ctypes.c_int]
+    library.rd_kafka_mock_cluster_destroy.argtypes = [ctypes.c_void_p]
+    library.rd_kafka_mock_cluster_bootstraps.restype = ctypes.c_char_p
+    library.rd_kafka_mock_cluster_bootstraps.argtypes = [ctypes.c_void_p]
+    library.rd_kafka_mock_topic_create.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_int]
+    library.rd_kafka_mock_push_request_errors_array.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_int16,
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_int),
+    ]
+    library.rd_kafka_mock_clear_request_errors.argtypes = [ctypes.c_void_p, ctypes.c_int16]
+    return library

@@ -1,0 +1,97 @@
+"""What is said of one fault."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.fault import verify
+from tests.fault.observer import Offsets, Sample
+from tests.fault.oracle import Expected
+from tests.fault.reading import Read
+
+
+@dataclass
+class Report:
+    """Counts and times of one run.
+
+    Attributes:
+        fault: Its id.
+        documents, events: How many there were, without repeats.
+        lost: Documents without outcome, events missing.
+        extra: Events that nobody expected.
+        restated: Signatures and events that were told again.
+        restated_share: Of all that were told once.
+        steady_per_second: Documents a second without a fault.
+        recovery_seconds: From the end of the fault until each partition that lagged has moved.
+        drain_seconds: From the end of the load until all was acknowledged.
+        peak_memory_mb: Of one worker.
+        longest_stall_ms: The longest that an event loop was busy with one thing, if over 200.
+        exits: Exit codes of the workers.
+        wrong: Counts that have to be 0, by name.
+    """
+
+    fault: str
+    documents: int = 0
+    events: int = 0
+    lost: int = 0
+    extra: int = 0
+    restated: int = 0
+    restated_share: float = 0.0
+    steady_per_second: float = 0.0
+    recovery_seconds: float | None = None
+    drain_seconds: float = 0.0
+    peak_memory_mb: int = 0
+    longest_stall_ms: int = 0
+    exits: list[int] = field(default_factory=list)
+    wrong: dict[str, int] = field(default_factory=dict)
+    verdict: str = "not finished"
+
+    def count(self, found: Read, told: Expected, samples: Sequence[Sample], logs: Sequence[str], injected: str) -> None:
+        """Fills in what was found against what was expected."""
+        self.wrong = {
+            "unanswered": verify.unanswered(found, told),
+            "missing": verify.missing(found, told),
+            "surplus": verify.surplus(found, told),
+            "differing values": verify.differing(found, told),
+            "wrong letters": verify.wrong_letters(found, told),
+            "fallen commits": verify.fallen_commits(samples),
+            "hasty commits": verify.hasty_commits(samples, found, told),
+            "named after removal": verify.named_after_removal(found),
+            "unbounded": verify.unbounded(samples),
+            "unclean lines": verify.unclean_lines(logs, injected),
+            "full buckets": told.overflows,
+        }
+        self.documents, self.events = len(found.documents), len(told.events)
+        self.lost, self.extra = self.wrong["unanswered"] + self.wrong["missing"], self.wrong["surplus"]
+        self.restated = verify.restated(found)
+        self.restated_share = self.restated / max(1, len(found.signed) + len(found.told) - self.restated)
+        self.peak_memory_mb = max((size for each in samples for size in each.memory.values()), default=0) >> 20
+        self.longest_stall_ms = verify.longest_stall_ms(logs)
+        counts = ", ".join(f"{count} {name}" for name, count in self.wrong.items() if count)
+        self.verdict = counts or "ok"
+
+    @property
+    def line(self) -> str:
+        """One row of the table."""
+        recovery = "-" if self.recovery_seconds is None else f"{self.recovery_seconds:.1f}"
+        return (
+            f"{self.fault:5} {self.lost:5} {self.extra:5} {self.restated_share:9.2%} {recovery:>10} "
+            f"{self.drain_seconds:8.1f} {self.peak_memory_mb:9}  {self.verdict}"
+        )
+
+
+HEADER = "fault  lost extra  restated recovery s  drain s memory MB  verdict"
+
+
+def keep(folder: Path, found: Read, samples: Sequence[Sample], marks: Sequence[tuple[float, str]]) -> None:
+    """What a search for a cause begins with: offsets around each injection, all that was told."""
+    offsets = [{"at": each.at, "committed": _plain(each.committed), "ends": _plain(each.ends)} for each in samples]
+    (folder / "offsets.json").write_text(json.dumps({"marks": marks, "samples": offsets}))
+    told = [(key, record.topic, record.partition, record.offset, record.timestamp_ms) for key, record in found.told]
+    signed = [(place, record.partition, record.offset) for place, record in found.signed]
+    (folder / "topics.json").write_text(json.dumps({"told": told, "signed": signed}))
+
+
+def _plain(offsets: Offsets) -> dict[str, int]:
+    return {f"{topic} {partition}": offset for (topic, partition), offset in offsets.items()}

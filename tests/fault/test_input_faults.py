@@ -1,0 +1,163 @@
+"""Input that is bad, alike without end, made to collide, or comes again."""
+
+import asyncio
+import json
+import random
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from string import ascii_lowercase
+
+import pytest
+from aiokafka import AIOKafkaConsumer
+
+from schemas.record import Outgoing
+from schemas.topics import DOCUMENTS
+from tests.fault.conftest import Stage
+from tests.fault.observer import standing_seconds
+from tests.fault.runner import Run
+from tests.integration.bad_input import BAD
+from tests.integration.deployment import Deployment, deployed, until
+from workers import assembly, kafka_offsets
+from workers.app import SIGN_BATCH
+from workers.exits import Exit
+from workers.settings import load
+
+BAD_SHARE = 0.05
+
+
+async def test_f15_bad_records_hold_nobody_up(stage: Stage, seed: int) -> None:
+    draw = random.Random(seed)
+    async with stage("F15") as run:
+        run.documents = run.documents[: run.first] + _mixed(run, run.documents[run.first :], draw)
+        warm = len(run.observer.samples)
+        async with run.load():
+            pass
+        await run.drained()
+        assert standing_seconds(run.observer.samples[warm:]) <= 2
+        plain, mixed = [], []
+        for turn in range(1, 7, 2):
+            plain.append(await _processor_seconds(run, _turned(run, turn)))
+            mixed.append(await _processor_seconds(run, _mixed(run, _turned(run, turn + 1), draw)))
+        report = await run.finish()
+        assert report.verdict == "ok"
+        assert min(plain) / min(mixed) >= 0.95
+
+
+def _mixed(run: Run, documents: Sequence[Outgoing], draw: random.Random) -> list[Outgoing]:
+    """The documents with one bad record among twenty, of all kinds in turn."""
+    mixed = list(documents)
+    for number in range(int(len(documents) * BAD_SHARE / (1 - BAD_SHARE))):
+        name, value, headers, _ = BAD[number % len(BAD)]
+        bad = Outgoing(run.topic, f"{name}-{number}".encode(), value, headers)
+        mixed.insert(draw.randrange(len(mixed)), bad)
+    return mixed
+
+
+def _turned(run: Run, turn: int) -> list[Outgoing]:
+    """The same documents each time, but for their letters, so that they cost the same and meet none of the others."""
+    turned = str.maketrans(ascii_lowercase, ascii_lowercase[turn:] + ascii_lowercase[:turn])
+    found = []
+    for sent in run.documents[: run.first]:
+        fields = json.loads(sent.value or b"") if sent.key else {}
+        if fields.get("id"):
+            fields |= {"id": f"{turn}-{fields['id']}", "text": fields["text"].translate(turned)}
+            found.append(Outgoing(run.topic, fields["id"].encode(), json.dumps(fields).encode(), []))
+    return found
+
+
+async def _processor_seconds(run: Run, documents: Sequence[Outgoing]) -> float:
+    """What the workers spend on these: throughput on a processor of their own is the inverse."""
+    before = run.processor_seconds()
+    await run.deployment.send(documents)
+    await run.drained()
+    return run.processor_seconds() - before
+
+
+async def test_f21_the_whole_input_again_adds_no_event(stage: Stage, seed: int) -> None:
+    """First the same records, because the group was reset; then copies of them in another order."""
+    async with stage("F21", share=0.5) as run:
+        async with run.load():
+            pass
+        await run.drained()
+        before = {event.event_id for event in await run.deployment.events()}
+        await run.stop()
+        await _reset(run.deployment)
+        run.observer.samples.clear()
+        run.start()
+        await run.drained()
+        copies = [
+            Outgoing(run.topic, record.key, record.value, record.headers, record.timestamp_ms)
+            for record in await run.deployment.read(DOCUMENTS.name)
+        ]
+        random.Random(seed).shuffle(copies)
+        await run.deployment.send(copies)
+        await run.drained()
+        assert {event.event_id for event in await run.deployment.events()} == before
+        report = await run.finish()
+        assert report.verdict == "ok"
+
+
+async def _reset(deployment: Deployment) -> None:
+    """The group begins with the oldest document again."""
+    settings = deployment.settings
+    places = await kafka_offsets.partitions(settings, [settings.topic_prefix + DOCUMENTS.name], 10.0)
+    client = AIOKafkaConsumer(bootstrap_servers=settings.kafka, group_id=settings.group, enable_auto_commit=False)
+    await client.start()
+    try:
+        client.assign(places)
+        await client.commit(dict.fromkeys(places, 0))
+    finally:
+        await client.stop()
+
+
+@pytest.mark.parametrize(("percent", "most"), [(100, 100), (99, 200 + SIGN_BATCH)])
+async def test_f31_input_that_is_nearly_all_bad_is_not_drained(
+    kafka: str, redis_url: str, tmp_path: Path, percent: int, most: int
+) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        topic = deployment.settings.topic_prefix + DOCUMENTS.name
+        records = [
+            Outgoing(topic, str(number).encode(), b"bad" if number % 100 < percent else b'{"text": "good"}', [])
+            for number in range(1000)
+        ]
+        await deployment.send(records)
+        with deployment.worker() as worker:
+            await until(lambda: _holds(tmp_path), 60)
+            letters = len(await deployment.letters())
+            assert 0 < letters <= most
+            await asyncio.sleep(2)
+            assert len(await deployment.letters()) == letters
+            worker.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(worker.wait, 20) == Exit.UNREADABLE
+
+
+async def _holds(logs: Path) -> bool:
+    return await asyncio.to_thread(lambda: any(" hold, " in log.read_text() for log in logs.glob("*.log")))
+
+
+async def test_f23_another_key_or_other_bands_are_refused_at_the_start(
+    kafka: str, redis_url: str, tmp_path: Path
+) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        with deployment.worker():
+            await until(lambda: _assigned(tmp_path), 60)
+        for variable, value in (
+            ("NEARSTREAM_HASH_KEY", "another key, of thirty-two bytes"),
+            ("NEARSTREAM_BANDS", "20"),
+        ):
+            given = {name: text for name, text in deployment.environment.items() if name.startswith("NEARSTREAM_")}
+            settings = load(given | {variable: value})
+            changed = Deployment(settings, deployment.environment | {variable: value}, tmp_path)
+            done = await asyncio.to_thread(changed.run, "worker")
+            assert done.returncode == Exit.MISCONFIGURED
+            for each in (deployment, changed):
+                assert _scheme(each) in done.stderr.decode()
+
+
+def _scheme(deployment: Deployment) -> str:
+    return assembly.scheme(deployment.settings, assembly.hash_key(deployment.settings)).name
+
+
+async def _assigned(logs: Path) -> bool:
+    return await asyncio.to_thread(lambda: any(" assigned: " in log.read_text() for log in logs.glob("*.log")))
