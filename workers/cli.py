@@ -13,7 +13,7 @@ import msgspec
 
 from schemas.document import DEFAULT_COLLECTION
 from streams.index import IndexLostError, IndexUnavailableError
-from workers import commands, index_commands, kafka_commands
+from workers import commands, dlq_commands, index_commands, kafka_commands
 from workers.demo import EXAMPLES
 from workers.exits import Exit
 from workers.kafka_tools import KafkaError, KafkaUnreachableError, refused
@@ -73,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_embedded(known)
     _add_kafka(known)
     _add_index(known)
+    _add_letters(known)
     return parser
 
 
@@ -141,6 +142,32 @@ def _add_index(known: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         command.add_argument("--json", action="store_true", help="one JSON object a line")
     drop = _command(actions, "drop", index_commands.drop_index, "delete the index of a scheme that is not active")
     drop.add_argument("scheme", metavar="SCHEME", help="its name")
+
+
+def _add_letters(known: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Commands about dead letters."""
+    letters = known.add_parser("dlq", help="dead letters: list, show, replay, skip")
+    actions = letters.add_subparsers(required=True, metavar="action")
+    listing = _command(actions, "list", dlq_commands.count, "how many of each reason, since when, the newest places")
+    listing.add_argument("--json", action="store_true", help="one JSON object a line")
+    show = _command(actions, "show", dlq_commands.show, "one letter: reason, headers, bytes")
+    show.add_argument("letter", nargs="+", metavar="ID|TOPIC PARTITION OFFSET", help="its id, or what it is about")
+    show.add_argument("--hex", action="store_true", help="all bytes in hex instead of the first characters")
+    replay = _command(actions, "replay", dlq_commands.replay, "send refused records to their topics again, each once")
+    replay.add_argument("--dry-run", action="store_true", help="send nothing, tell what would be sent")
+    for command in (listing, replay):
+        command.add_argument("--reason", default="", metavar="R", help="of this reason only")
+        command.add_argument("--since", type=dlq_commands.since, default=0, metavar="T", help="from a time or age on")
+        command.add_argument("--quiet", action="store_true", help="no progress line")
+    skip = _command(
+        actions, "skip", dlq_commands.skip, "pass over one record that stops its partition; workers stopped"
+    )
+    skip.add_argument("topic", metavar="TOPIC", help="documents or signatures, its full name")
+    skip.add_argument("partition", type=int, metavar="PARTITION")
+    skip.add_argument("offset", type=int, metavar="OFFSET")
+    skip.add_argument("--resend", action="store_true", help="send records before it without outcome again")
+    for command in (listing, show, replay, skip):
+        _add_timeout(command, 10.0)
 
 
 def _add_rebuild(

@@ -2,13 +2,35 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError
+from aiokafka.errors import (
+    GroupCoordinatorNotAvailableError,
+    GroupIdNotFound,
+    IllegalGenerationError,
+    KafkaError,
+    NoError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+    for_code,
+)
+from aiokafka.protocol.commit import OffsetCommitRequest
+from aiokafka.structs import OffsetAndMetadata
 
 from workers.kafka_tools import RETRY_SECONDS, KafkaUnreachableError, admin, consumer, describe, retriable
 from workers.settings import Settings, SettingsError
+
+NOTE_MAX_BYTES = 4096  # of brokers that were not told otherwise
+_HAS_MEMBERS = (IllegalGenerationError, RebalanceInProgressError, UnknownMemberIdError)
+
+
+class Note(NamedTuple):
+    """A text of at most `NOTE_MAX_BYTES` beside a committed offset, with the milliseconds that both are kept."""
+
+    text: str
+    keep_ms: int
 
 
 async def committed(settings: Settings, topic: str, partitions: Iterable[int]) -> dict[int, int]:
@@ -47,13 +69,66 @@ async def committed_offsets(
     Raises:
         KafkaError: The group cannot be asked for.
     """
+    return {place: known.offset for place, known in (await _known(client, group, places)).items()}
+
+
+async def notes(client: AIOKafkaAdminClient, group: str, places: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
+    """What was noted beside the committed offset of each partition; empty where nothing is.
+
+    Raises:
+        KafkaError: The group cannot be asked for.
+    """
+    return {place: known.metadata for place, known in (await _known(client, group, places)).items()}
+
+
+async def commit(
+    client: AIOKafkaAdminClient, group: str, place: TopicPartition, offset: int, note: Note | None = None
+) -> None:
+    """Lets a group without members go on at this offset of a partition.
+
+    Raises:
+        SettingsError: The group has members, which alone may commit.
+        KafkaError: The broker refused for another reason.
+    """
+    text, keep_ms = note or Note("", OffsetCommitRequest.DEFAULT_RETENTION_TIME)
+    rows = [(place.topic, [(place.partition, offset, text)])]
+    # A consumer's own commit knows no retention, and the broker's is shorter than that of letters.
+    request = OffsetCommitRequest(group, OffsetCommitRequest.DEFAULT_GENERATION_ID, "", keep_ms, rows)
+    response = await client._send_request(request, await client.find_coordinator(group))
+    for _, answers in response.topics:
+        for _, code in answers:
+            error = for_code(code)
+            if error in _HAS_MEMBERS:
+                raise SettingsError(f"group {group} has members: stop its workers first")
+            if error is not NoError:
+                raise error(f"group {group}: offset {offset} of {place.topic} {place.partition} is not committed")
+
+
+async def members(client: AIOKafkaAdminClient, group: str) -> int:
+    """How many workers are in the group.
+
+    Raises:
+        KafkaError: The group cannot be asked for.
+    """
+    (response,) = await client.describe_consumer_groups([group])
+    ((code, _, _, _, _, found, *_),) = response.groups
+    if code not in (0, GroupIdNotFound.errno):
+        raise for_code(code)(f"group {group} cannot be asked for")
+    return len(found)
+
+
+async def _known(
+    client: AIOKafkaAdminClient, group: str, places: Sequence[TopicPartition]
+) -> dict[TopicPartition, OffsetAndMetadata]:
     if not places:
         return {}
-    offsets = await client.list_consumer_group_offsets(group, partitions=list(places))
+    known: dict[TopicPartition, OffsetAndMetadata] = await client.list_consumer_group_offsets(
+        group, partitions=list(places)
+    )
     # A refusal for the whole group comes as an answer without partitions, which aiokafka hands on as it is.
-    if len(offsets) < len(places):
+    if len(known) < len(places):
         raise GroupCoordinatorNotAvailableError(f"group {group}: the broker does not tell its offsets")
-    return {place: known.offset for place, known in offsets.items()}
+    return known
 
 
 async def end_offsets(settings: Settings, topic: str, wait_seconds: float) -> dict[int, int]:

@@ -1,5 +1,6 @@
 """The topics of a deployment: made from the table, compared with it."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import for_code
 
 from schemas.topics import ALL, Topic
-from workers.kafka_tools import KafkaUnreachableError, admin, describe, refusal
+from workers.kafka_tools import RETRY_SECONDS, KafkaUnreachableError, admin, describe, refusal
 from workers.settings import Settings, SettingsError
 
 UNCOMPARED = "size limit and cleanup cannot be compared: the right DESCRIBE_CONFIGS is missing"
@@ -78,10 +79,20 @@ async def create_missing(settings: Settings, replication: int, wait_seconds: flo
                 for state in missing
             ]
         )
-    for name, code, message in response.topic_errors:
-        if code not in (0, _TOPIC_EXISTS):
-            raise SettingsError(f"topic {name} cannot be created: {message or for_code(code).__name__}")
+        for name, code, message in response.topic_errors:
+            if code not in (0, _TOPIC_EXISTS):
+                raise SettingsError(f"topic {name} cannot be created: {message or for_code(code).__name__}")
+        await _until_told(client, [state.name for state in missing], wait_seconds)
     return [state.name for state in missing]
+
+
+async def _until_told(client: AIOKafkaAdminClient, names: Sequence[str], wait_seconds: float) -> None:
+    """Returns when the broker tells of these topics: one that was made is not told of at once."""
+    deadline = asyncio.get_running_loop().time() + wait_seconds
+    while len(await describe(client, names)) < len(names):
+        if asyncio.get_running_loop().time() > deadline:
+            raise KafkaUnreachableError(f"topics were made, but are not told of after {wait_seconds:g} s")
+        await asyncio.sleep(RETRY_SECONDS)
 
 
 async def apply_configs(settings: Settings, wait_seconds: float) -> list[str]:

@@ -1,0 +1,161 @@
+"""One record passed over by hand: the way out when a bug stops its partition."""
+
+from contextlib import aclosing
+from importlib.metadata import version
+from typing import NamedTuple
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+
+from schemas.dead_letter import DeadLetter, Reason, Stage
+from schemas.record import Outgoing, Record
+from schemas.topics import DEAD_LETTERS, DOCUMENTS, SIGNATURES
+from streams.index import Position
+from workers import assembly, kafka_offsets
+from workers.kafka_records import SendAll, between, sender
+from workers.kafka_tools import admin, consumer
+from workers.letters import Letters
+from workers.redis_index import RedisIndex
+from workers.settings import Settings
+
+DETAIL = "passed over by hand"
+SEND_AT_ONCE = 50
+
+
+class NotSkippedError(Exception):
+    """Nothing was done: the record is not there, or others would be lost; one line says what to do."""
+
+
+class Target(NamedTuple):
+    """The record that is meant."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+async def skip(settings: Settings, target: Target, wait_seconds: float, *, resend: bool) -> int:
+    """Writes the letter about a record, then lets the group go on behind it.
+
+    Args:
+        settings: Of the deployment.
+        target: A record of `documents` or `signatures`.
+        wait_seconds: For Kafka.
+        resend: Whether records before it that have no outcome yet may go to the end of their topic.
+
+    Returns:
+        How many records were sent again.
+
+    Raises:
+        NotSkippedError: The group has members, is past the record or too far behind, or there is no such record.
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: A topic does not exist, or the index is of another scheme or key.
+        IndexUnavailableError: Redis does not answer, which has to know of `signatures`.
+        IndexLostError: There is no index; the same.
+    """
+    place, offset = TopicPartition(target.topic, target.partition), target.offset
+    await _check_place(settings, place, wait_seconds)
+    index = await _index(settings) if place.topic == settings.topic_prefix + SIGNATURES.name else None
+    try:
+        async with (
+            admin(settings, wait_seconds) as asking,
+            consumer(settings, wait_seconds) as reading,
+            sender(settings, wait_seconds) as send_all,
+        ):
+            start = await _first_open(settings, asking, reading, place, index)
+            record = await _record(reading, place, offset)
+            _check_order(start, offset, resend=resend)
+            sent = await _send_again(reading, place, start, offset, send_all)
+            await send_all([_letter(settings, record)])
+            if index is not None:
+                await _tell(index, place.partition, offset)
+            await kafka_offsets.commit(asking, settings.group, place, offset + 1)
+    finally:
+        if index is not None:
+            await index.close()
+    return sent
+
+
+async def _check_place(settings: Settings, place: TopicPartition, wait_seconds: float) -> None:
+    topics = [settings.topic_prefix + topic.name for topic in (DOCUMENTS, SIGNATURES)]
+    if place.topic not in topics:
+        raise NotSkippedError(f"{' or '.join(topics)} expected, got {place.topic}")
+    if place not in await kafka_offsets.partitions(settings, [place.topic], wait_seconds):
+        raise NotSkippedError(f"{place.topic} has no partition {place.partition}")
+
+
+async def _index(settings: Settings) -> RedisIndex:
+    """The index: if it did not know, it would ask the worker for the record."""
+    return await RedisIndex.open(assembly.index_address(settings, assembly.hash_key(settings)), may_create=False)
+
+
+async def _first_open(
+    settings: Settings,
+    asking: AIOKafkaAdminClient,
+    reading: AIOKafkaConsumer,
+    place: TopicPartition,
+    index: RedisIndex | None,
+) -> int:
+    """The first offset without outcome."""
+    members = await kafka_offsets.members(asking, settings.group)
+    if members:
+        raise NotSkippedError(
+            f"group {settings.group} has {members} members: stop its workers; one that crashed is a member for 10 s"
+        )
+    known = await kafka_offsets.committed_offsets(asking, settings.group, [place])
+    begins: dict[TopicPartition, int] = await reading.beginning_offsets([place])
+    start = known[place]
+    if index is not None:
+        start = min(start, (await index.checkpoints()).get(place.partition, -1) + 1)
+    return max(start, begins[place])
+
+
+async def _record(reading: AIOKafkaConsumer, place: TopicPartition, offset: int) -> Record:
+    begins, ends = await reading.beginning_offsets([place]), await reading.end_offsets([place])
+    if begins[place] <= offset < ends[place]:
+        reading.assign([place])
+        async with aclosing(between(reading, place, offset, offset + 1)) as records:
+            async for record in records:
+                return record
+    raise NotSkippedError(
+        f"{place.topic} {place.partition} has no record at {offset}, it holds {begins[place]} to {ends[place] - 1}"
+    )
+
+
+def _check_order(start: int, offset: int, *, resend: bool) -> None:
+    if offset < start:
+        raise NotSkippedError(f"the group is past offset {offset}, it goes on at {start}")
+    if start < offset and not resend:
+        raise NotSkippedError(
+            f"offsets {start} to {offset - 1} before it have no outcome yet and would be lost: --resend sends them "
+            "again, to the end of their topic, where a removal that stands behind them now would come before them"
+        )
+
+
+async def _send_again(reading: AIOKafkaConsumer, place: TopicPartition, start: int, end: int, send_all: SendAll) -> int:
+    sent, batch = 0, list[Outgoing]()
+    async for record in between(reading, place, start, end):
+        batch.append(Outgoing(record.topic, record.key, record.value, record.headers, record.timestamp_ms))
+        if len(batch) >= SEND_AT_ONCE:
+            await send_all(batch)
+            sent += len(batch)
+            batch.clear()
+    await send_all(batch)
+    return sent + len(batch)
+
+
+def _letter(settings: Settings, record: Record) -> Outgoing:
+    letters = Letters(
+        settings.topic_prefix + DEAD_LETTERS.name,
+        f"nearstream/{version('nearstream')} dlq",
+        assembly.payload(settings),
+    )
+    return letters.write(DeadLetter(record, Stage.SKIP, Reason.SKIPPED_BY_OPERATOR, DETAIL))
+
+
+async def _tell(index: RedisIndex, partition: int, offset: int) -> None:
+    """Lets the index count all offsets up to this one as admitted."""
+    for part in index.parts:
+        known = (await part.checkpoints()).get(partition, -1)
+        if known < offset:
+            await part.admit([Position(partition, offset, known)])
