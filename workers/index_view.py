@@ -43,6 +43,7 @@ def document_object(inspected: Inspected) -> dict[str, Any]:
         "buckets": [
             {
                 "kind": each.kind,
+                "name": each.name,
                 "key": each.key,
                 "entries": each.entries,
                 "cap": each.cap,
@@ -69,7 +70,7 @@ def part_lines(part: PartFacts, name: str) -> Iterator[str]:
         yield _row("chunks" if chunk is part.chunks[0] else "", f"{chunk.kind:<9} {fill}{_crowded(chunk.mean)}")
     yield _row("overflows", f"{part.overflows}{', the hottest buckets:' if part.hottest else ''}")
     for bucket in part.hottest[:_HOTTEST_SHOWN]:
-        yield _row("", f"{bucket.kind:<9} {bucket.bucket}  {bucket.overflows}")
+        yield _row("", f"{bucket.kind:<9} {bucket.name}, {bucket.overflows} times")
     told = ", ".join(f"{partition}: {offset}" for partition, offset in sorted(part.checkpoints.items()))
     yield _row("checkpoints", told or "none")
 
@@ -92,7 +93,7 @@ def part_object(part: PartFacts, scheme: str, at: int) -> dict[str, Any]:
             for each in part.chunks
         ],
         "overflows": part.overflows,
-        "hottest": [{"kind": each.kind, "bucket": each.bucket, "overflows": each.overflows} for each in part.hottest],
+        "hottest": [{"kind": each.kind, "name": each.name, "overflows": each.overflows} for each in part.hottest],
         "checkpoints": part.checkpoints,
     }
 
@@ -162,7 +163,9 @@ def _bucket_lines(buckets: Sequence[BucketFacts]) -> Iterator[str]:
         told = ", ".join(f"{count} with {entries or 'none'}" for entries, count in fills)
         yield _row("buckets" if filled[0] is buckets[0] else "", f"{kind:<8} {told}, of at most {filled[0].cap}")
     for each in hot:
-        yield _row("  HOT", f"{each.kind:<8} {each.key}: {each.entries} of {each.cap}, {each.overflows} overflows")
+        yield _row(
+            "  HOT", f"{each.kind:<8} {each.name}: {each.entries} of {each.cap}, overflowed {each.overflows} times"
+        )
 
 
 def _state_object(state: StateFacts) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from workers.redis_index import RedisIndex
 from workers.redis_part import Part
 from workers.redis_reading import server_time_ms
 from workers.redis_record import superseded_by, unpack_signature
-from workers.redis_reply import RECORD, bucket_places, hash_of, number_bytes, numbers_of, time_of
+from workers.redis_reply import RECORD, bucket_name, bucket_places, hash_of, number_bytes, numbers_of, time_of
 from workers.redis_split import part_of
 
 _REPORT_BYTES = 17
@@ -51,6 +51,7 @@ class BucketFacts:
 
     Attributes:
         kind: `digest`, `lineage`, `band` or `anchor`.
+        name: Its chunk and field, as the facts of the index name it.
         key: In hex.
         entries: Numbers that it holds, those not yet swept too.
         cap: Most that it may hold.
@@ -58,6 +59,7 @@ class BucketFacts:
     """
 
     kind: str
+    name: str
     key: str
     entries: int
     cap: int
@@ -213,4 +215,4 @@ async def _bucket(part: Part, letter: bytes, place: bytes, key: bytes, anchor_ca
         spill = await ask(part.client, "GETRANGE", part.tag + b"w" + place, 0, -1)
         entries += min(len(spill) // 5, cap - entries)
     overflows = await ask(part.client, "HGET", part.tag + b"h", letter + place)
-    return BucketFacts(kind, key.hex(), entries, cap, int(overflows or 0))
+    return BucketFacts(kind, bucket_name(place), key.hex(), entries, cap, int(overflows or 0))

@@ -219,5 +219,10 @@ def _integer(packed: bytes) -> int:
     return int.from_bytes(packed, "big")
 
 
+def bucket_name(place: bytes) -> str:
+    """Chunk and field of a bucket, as people read them."""
+    return f"{_integer(place[:_CHUNK_BYTES])}:{place[_CHUNK_BYTES:].decode()}"
+
+
 def _integers(packed: bytes) -> list[int]:
     return [_integer(packed[start : start + _NUMBER_BYTES]) for start in range(0, len(packed), _NUMBER_BYTES)]

@@ -10,7 +10,7 @@ from workers.redis_calls import ask, errors_mapped
 from workers.redis_index import RedisIndex
 from workers.redis_part import Part
 from workers.redis_reading import lengths_of, memories_of
-from workers.redis_reply import number_bytes
+from workers.redis_reply import bucket_name, number_bytes
 
 _SIZES = 10_000  # chunks whose fields are counted
 _SAMPLE = 1_000  # keys whose bytes are
@@ -42,10 +42,10 @@ class ChunkFacts:
 
 @dataclass(frozen=True)
 class HotBucket:
-    """A bucket that overflows: its kind, chunk and field in hex, how often."""
+    """A bucket that overflows: its kind, chunk and field, how often."""
 
     kind: str
-    bucket: str
+    name: str
     overflows: int
 
 
@@ -140,7 +140,7 @@ def _chunk_facts(letter: bytes, count: int, sizes: Sequence[int]) -> ChunkFacts:
 def _hottest(overflows: dict[bytes, bytes]) -> tuple[HotBucket, ...]:
     known = [(int(count), name) for name, count in overflows.items() if name != b"*"]
     best = sorted(known, reverse=True)[:_HOTTEST]
-    return tuple(HotBucket(_KINDS[name[:1]], name[1:].hex(), count) for count, name in best)
+    return tuple(HotBucket(_KINDS[name[:1]], bucket_name(name[1:]), count) for count, name in best)
 
 
 async def _memory(

@@ -24,15 +24,15 @@ SIGNATURE = Signature(
 CURRENT = StateFacts(8, (3, 17), SIGNATURE, 0, 2, False, False, NOW_MS + 2 * DAY_MS + 3_600_000, 300)
 FORMER = StateFacts(5, None, SIGNATURE, 8, 0, False, True, None, 290)
 BUCKETS = (
-    BucketFacts("digest", "d" * 16, 1, 12, 0),
-    BucketFacts("band", "b" * 16, 12, 12, 49),
-    BucketFacts("band", "c" * 16, 2, 12, 0),
-    BucketFacts("anchor", "a" * 16, 4, 50, 3),
+    BucketFacts("digest", "1:1000001", "d" * 16, 1, 12, 0),
+    BucketFacts("band", "2:1000002", "b" * 16, 12, 12, 49),
+    BucketFacts("band", "3:1000003", "c" * 16, 2, 12, 0),
+    BucketFacts("anchor", "4:1000004", "a" * 16, 4, 50, 3),
 )
 PART = PartFacts(
     "{n:s:0}m", "ab" * 8, IndexState.READY, 199, 260, 41, 40, 2, {1: 7, 0: 5},
     (ChunkFacts("band", 64, 3.25, 9), ChunkFacts("registry", 8, 201.0, 260)),
-    {"bands": 3 * 1024, "records": 1024, "rest": 0}, 61, (HotBucket("band", "bb" * 7, 49),),
+    {"bands": 3 * 1024, "records": 1024, "rest": 0}, 61, (HotBucket("band", "2:1000002", 49),),
 )  # fmt: skip
 
 
@@ -73,8 +73,8 @@ def test_a_live_document_is_told_with_all_its_states_and_hot_buckets() -> None:
         "buckets       digest   1 with 1, of at most 12",
         "              band     1 with 2, 1 with 12, of at most 12",
         "              anchor   1 with 4, of at most 50",
-        "  HOT         band     bbbbbbbbbbbbbbbb: 12 of 12, 49 overflows",
-        "  HOT         anchor   aaaaaaaaaaaaaaaa: 4 of 50, 3 overflows",
+        "  HOT         band     2:1000002: 12 of 12, overflowed 49 times",
+        "  HOT         anchor   4:1000004: 4 of 50, overflowed 3 times",
     ]
 
 
@@ -108,7 +108,7 @@ def test_an_index_is_told_with_what_is_due() -> None:
         "              registry  8 of 201 fields on average, 260 at most"
         "  CROWDED: rebuild with a larger NEARSTREAM_INDEX_DOCUMENTS",
         "overflows     61, the hottest buckets:",
-        "              band      bbbbbbbbbbbbbb  49",
+        "              band      2:1000002, 49 times",
         "checkpoints   0: 5, 1: 7",
     ]
 
