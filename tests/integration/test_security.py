@@ -1,0 +1,135 @@
+"""The security checklist on a running worker: whom it calls, what it keeps of a text, what it says."""
+
+import json
+import re
+from ast import literal_eval
+from dataclasses import dataclass
+from random import Random
+from urllib.parse import urlsplit
+
+import pytest
+from redis.asyncio import Redis
+
+from schemas.codec import decode_signature
+from schemas.record import Outgoing, Record
+from schemas.topics import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, NEAR_DUPLICATES, SIGNATURES
+from tests.integration.deployment import Deployment, deployed
+from tests.unit.test_matching import prose
+from tests.unit.test_show import FORGED, dangerous
+
+KEY = "0123456789abcdef0123456789abcdef"
+PHRASES = [f"quixotic{number}marmalade ferry{number}lantern" for number in range(100)]
+LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ \S+: .*|NETWORK .*")
+URL = "https://fetch.example:8443/page"
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What a worker left behind.
+
+    Attributes:
+        connected: Addresses that it connected to.
+        log: What it wrote, line by line.
+        topics: Records of all topics but `documents`.
+        index: Key, then bytes that the server dumps of it.
+        deployment: Its settings.
+    """
+
+    connected: set[tuple[str, int]]
+    log: list[str]
+    topics: list[Record]
+    index: dict[bytes, bytes]
+    deployment: Deployment
+
+
+def documents() -> list[tuple[bytes | None, bytes]]:
+    """Keys with values: each phrase in a text, some edited, some unreadable, all with a place to fetch."""
+    sent: list[tuple[bytes | None, bytes]] = []
+    for number, phrase in enumerate(PHRASES):
+        words = prose(number, 120).split()
+        words[60:60] = phrase.split()
+        text = " ".join(words)
+        fields: dict[str, object] = {"id": f"d{number}", "text": text, "url": f"{URL}/{number}"}
+        match number % 5:
+            case 0:
+                sent.append((None, json.dumps({**fields, "id": f"c{number}", "text": f"{text} more"}).encode()))
+            case 1:
+                fields["html"] = f'<img src="{URL}"><p>{text}</p>'
+            case 2:
+                fields["text"] = [text]
+            case 3:
+                fields["collection"] = phrase
+        value = json.dumps(fields).encode()
+        sent.append((phrase.encode(), value[:-9] if number % 10 == 4 else value))
+    for forged in FORGED:
+        name = forged.encode("utf-8", "surrogatepass")
+        sent.append((name, json.dumps({"id": f"forged{forged}", "text": prose(7)}).encode()))
+        sent.append((name, name))
+    return sent
+
+
+@pytest.fixture(scope="module")
+async def traces(kafka: str, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Traces:
+    logs = tmp_path_factory.mktemp("traces")
+    limits = {"dead_letter_max_consecutive": "0", "dead_letter_max_ratio": "0"}
+    async with deployed(kafka, redis_url, logs, profile="mail", hash_key=KEY, **limits) as deployment:
+        topic = deployment.settings.topic_prefix + DOCUMENTS.name
+        sent = documents()
+        Random(0).shuffle(sent)
+        with deployment.worker(program=("tests.integration.watched_worker",)):
+            await deployment.send([Outgoing(topic, key, value, []) for key, value in sent])
+            await deployment.drained()
+        log = next(logs.glob("*.log")).read_text().splitlines()
+        names = [SIGNATURES, *EVENT_TOPICS, DEAD_LETTERS]
+        topics = [record for name in names for record in await deployment.read(name.name)]
+        client = Redis.from_url(redis_url)
+        keys = [key async for key in client.scan_iter(f"{{{deployment.settings.namespace}*")]
+        index = {key: await client.dump(key) or b"" for key in keys}
+        await client.aclose()
+    connected = {literal_eval(line.removeprefix("NETWORK ")) for line in log if line.startswith("NETWORK (")}
+    return Traces(connected, log, topics, index, deployment)
+
+
+def test_s07_only_kafka_and_redis_are_ever_connected(traces: Traces) -> None:
+    of_kafka = {tuple(address.rsplit(":", 1)) for address in traces.deployment.settings.kafka.split(",")}
+    redis = urlsplit(traces.deployment.settings.redis)
+    expected = {(host, int(port)) for host, port in of_kafka} | {(redis.hostname, redis.port)}
+    assert {place[:2] for place in traces.connected} == expected
+
+
+def test_s10_a_dump_holds_no_sketch_values(traces: Traces) -> None:
+    signed = [record for record in traces.topics if record.topic.endswith(SIGNATURES.name) and record.value]
+    values = [decode_signature(record.value or b"") for record in signed]
+    assert len(values) > 50
+    slots = {each.sketch[at : at + 4] for each in values for at in range(0, len(each.sketch), 4)}
+    anchors = {each.anchors[at : at + 8] for each in values for at in range(0, len(each.anchors), 8)}
+    buckets = b"\n".join(key + value for key, value in traces.index.items() if re.search(rb"}[bxalw]", key))
+    assert len(buckets) > 10_000
+    for secret in [*anchors, *(each.digest for each in values)]:
+        assert secret not in buckets
+        assert secret[::-1] not in buckets
+    # Of 4 bytes some are there by chance: as many of others as of ours.
+    chance = [Random(1).randbytes(4) for _ in slots]
+    assert sum(slot in buckets for slot in slots) <= 5 + 2 * sum(other in buckets for other in chance)
+
+
+def test_s15_no_text_is_kept_or_told(traces: Traces) -> None:
+    for topic, least in ((SIGNATURES, 80), (NEAR_DUPLICATES, 10), (DEAD_LETTERS, 40)):
+        assert sum(record.topic.endswith(topic.name) for record in traces.topics) >= least
+    kept = [value for record in traces.topics for value in (record.key, record.value, *dict(record.headers).values())]
+    kept += [*traces.index.keys(), *traces.index.values(), "\n".join(traces.log).encode()]
+    words = [word for phrase in PHRASES for word in phrase.encode().split()]
+    hits = [(word, value) for word in words for value in kept if word in (value or b"")]
+    assert hits == []
+
+
+def test_s16_every_line_of_the_log_is_the_workers_own(traces: Traces) -> None:
+    assert sum("dead letter: " in line for line in traces.log) > 20
+    for line in traces.log:
+        assert LINE.fullmatch(line), line
+        assert not dangerous(line)
+
+
+def test_s17_the_key_is_not_in_the_log(traces: Traces) -> None:
+    assert "NEARSTREAM_HASH_KEY=***" in "\n".join(traces.log)
+    assert KEY not in "\n".join(traces.log)
