@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STACK ?= build/stack
-SIGNER := streams/_native.c streams/_folding.h streams/_pairs.h streams/_signing.h
+SIGNER := $(wildcard streams/*.[ch])
 
 .PHONY: demo test fuzz check format stack stack-stop bench clean help
 

@@ -61,13 +61,14 @@ def native_ld() -> Compress:
         ImportError: The C twin was not built.
         CompilerAbsentError: No compiler for the benchmark.
     """
-    context = import_module("streams.native").packed_context(preset("standard", ours.KEY), ours.KEY)
-    alone = library("ld_alone.c").ld_alone
+    compiled = library("ld_alone.c")
+    compiled.prepare(import_module("streams.native").packed_context(preset("standard", ours.KEY), ours.KEY))
+    alone = compiled.ld_alone
     alone.restype = ctypes.c_size_t
     out = ctypes.create_string_buffer(_OUTPUT_BYTES)
 
     def run(data: bytes, rounds: int = _ROUNDS) -> bytes:
-        size = alone(context, data, ctypes.c_size_t(len(data)), out, ctypes.c_size_t(rounds))
+        size = alone(data, ctypes.c_size_t(len(data)), out, ctypes.c_size_t(rounds))
         return ctypes.string_at(out, size)
 
     return run

@@ -12,7 +12,7 @@ from streams.hashing import HashKey
 from streams.normalize import NormalForm, normalize
 from streams.scheme import Scheme, preset
 from streams.shingles import FeatureHasher
-from streams.signer import Signer
+from streams.signer import MAX_BYTES, Signer
 
 IMPLEMENTATIONS = ("native", "numpy")
 KEY = HashKey.public()
@@ -53,15 +53,19 @@ def signer(implementation: str, label: str = "standard") -> Callable[[Document],
 
 def entrants(implementation: str) -> list[Entrant]:
     """All outputs; then what peers give, the sketch without digests, LD signature and anchors."""
-    bare = implemented(implementation, preset("bands-only", KEY))
-
-    def sketch(text: str) -> bytes:
-        return bare.content(bare.normalize(text, text.encode("utf-8", "surrogatepass"))).sketch
-
     return [
         Entrant("all", "own", "words", document, signer(implementation)),
-        Entrant("sketch", "own", "words", str, sketch),
+        Entrant("sketch", "own", "words", str, _sketching(implementation)),
     ]
+
+
+def _sketching(implementation: str) -> Callable[[str], object]:
+    scheme = preset("bands-only", KEY)
+    if implementation == "numpy":
+        content = NumpySigning(scheme, KEY).content
+        return lambda text: content(normalize(text))
+    sign = import_module("streams.native").NativeSigning(scheme, KEY, digest_bytes=0).sign
+    return lambda text: sign(text, MAX_BYTES)
 
 
 def feeding_fastsketchlsh() -> Entrant:

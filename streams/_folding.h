@@ -1,14 +1,106 @@
-/* Normal forms without code points that neighbours change: normalize.py says what they are.
+/* From a text to its normal form: normalize.py says what that is.
  *
- * Included by _native.c alone.
+ * Code points that fold alone go through a table, all others through _composing.h. Included by _native.c alone.
  */
 
 enum {
-    COMPLEX = 0xFFFF,
-    MOST_HOLES = 16,
-    BMP_UNITS = 0x10000 * 2,
-    BMP_TABLE = BMP_UNITS + 0x10000 / 8,
+    COMPLEX_UNIT = 0xFFFF,
+    CODE_POINTS = 0x110000,
+    UNITS = 0x10000,
+    PAGES = CODE_POINTS >> 8,
+    MOST_PARTS = 1 << 19,
+    STRETCH = 256, /* ASCII bytes folded at a time */
+    ROOM = 4096,   /* more than one code point with the marks on it can become */
 };
+
+/* Flags of folding.py; and that neighbours are needed to fold it, or that it folds to several code points. */
+enum { CODE_POINT = 0x1FFFFF, BASE = 1 << 24, MARK = 1 << 25, SPACELESS = 1 << 27, MARK_LIKE = 1 << 28 };
+enum { COMPLEX = 1 << 29 };
+
+typedef struct {
+    u32 fold;  /* lower case of what NFKC left, beside its flags */
+    u32 parts; /* combining class in 8 bits, how many code points NFKD makes of it in 5 (0: itself), where in 19 */
+} Letter;
+
+/* What Unicode says, from native_tables.py: pages of 256 code points, those that are alike but once. */
+typedef struct {
+    u64 page_count, part_count, pair_count;
+    const u64 *pairs;      /* two code points that compose, ascending */
+    const Letter *letters;
+    const u32 *composed;   /* what they compose to */
+    const u32 *parts;
+    const u16 *pages;
+    const u16 *units;      /* what each code point below 0x10000 becomes alone */
+    const u8 *spaceless;   /* a bit for each of them: of a script without spaces */
+} Unicode;
+
+static int below(const u32 *codes, size_t count, u32 limit)
+{
+    int good = 1;
+    for (size_t i = 0; i < count; i++)
+        good &= codes[i] < limit;
+    return good;
+}
+
+/* Whether no table leads out of another one. */
+static int sound_tables(const Unicode *u)
+{
+    int good = below(u->composed, u->pair_count, CODE_POINTS) && below(u->parts, u->part_count, CODE_POINTS);
+    for (size_t i = 0; i < PAGES; i++)
+        good &= u->pages[i] < u->page_count;
+    for (size_t i = 0; i < 256 * u->page_count; i++) {
+        Letter letter = u->letters[i];
+        good &= (letter.fold & CODE_POINT) < CODE_POINTS;
+        good &= (letter.parts >> 13) + (letter.parts >> 8 & 31) <= u->part_count;
+    }
+    return good;
+}
+
+/* Finds the tables in the `size` bytes behind, which begin with three counts; whether all are there, and sound. */
+static int find_tables(Unicode *u, size_t size)
+{
+    u64 counts[3] = {0};
+    const u8 *at = (const u8 *)(u + 1);
+    memcpy(counts, at, smaller(size, sizeof counts));
+    if (counts[0] > PAGES || counts[1] > MOST_PARTS || counts[2] > UNITS)
+        return 0;
+    size_t fixed = sizeof counts + PAGES * sizeof *u->pages + UNITS * sizeof *u->units + UNITS / 8;
+    size_t pair = sizeof *u->pairs + sizeof *u->composed;
+    if (size != fixed + counts[0] * 256 * sizeof *u->letters + counts[1] * sizeof *u->parts + counts[2] * pair)
+        return 0;
+    *u = (Unicode){.page_count = counts[0], .part_count = counts[1], .pair_count = counts[2]};
+    u->pairs = (const u64 *)(at + sizeof counts);
+    u->letters = (const Letter *)(u->pairs + u->pair_count);
+    u->composed = (const u32 *)(u->letters + 256 * u->page_count);
+    u->parts = u->composed + u->pair_count;
+    u->pages = (const u16 *)(u->parts + u->part_count);
+    u->units = u->pages + PAGES;
+    u->spaceless = (const u8 *)(u->units + UNITS);
+    return sound_tables(u);
+}
+
+static inline const Letter *letter_of(const Unicode *unicode, u32 code)
+{
+    return unicode->letters + 256 * (size_t)unicode->pages[code >> 8] + (code & 0xFF);
+}
+
+enum Outcome { FOLDED, TOO_LARGE, NOT_ASCII, NOT_UTF8, NO_MEMORY };
+
+typedef struct {
+    const Unicode *unicode;
+    u64 mark_run;
+    const u8 *data, *at, *end;
+    Block form; /* the output, after PADDING bytes */
+    u8 *out;
+    u8 before;        /* what was written last, or would have been but for its being a space */
+    size_t spaceless; /* code points of scripts without spaces */
+    size_t following; /* bytes that are not the first of a code point */
+} Folding;
+
+static inline u8 *form_of(const Folding *f)
+{
+    return f->form.start + PADDING;
+}
 
 /* Lower case of ASCII letters, digits, else a space. */
 static inline u8 fold_ascii(u8 byte)
@@ -18,52 +110,43 @@ static inline u8 fold_ascii(u8 byte)
     return letter ? lower : digit ? byte : SPACE;
 }
 
-typedef struct {
-    u8 folds[128];
-    const u8 *at, *end;
-    u8 *out;
-    u8 before;        /* what was written last, or would have been but for its being a space */
-    size_t spaceless; /* code points of scripts without spaces */
-} Folding;
-
-static void begin_folding(Folding *f, const u8 *data, size_t size, u8 *out)
-{
-    for (int byte = 0; byte < 128; byte++)
-        f->folds[byte] = fold_ascii((u8)byte);
-    f->at = data;
-    f->end = data + size;
-    f->out = out;
-    f->before = SPACE; /* none at the start */
-    f->spaceless = 0;
-}
-
 /* The next `size` bytes, ASCII; drops a space after a space without a branch. */
-static inline void fold_run(Folding *f, size_t size)
+static void fold_run(Folding *f, size_t size)
 {
-    const u8 *at = f->at;
+    u8 folded[STRETCH + 1], kept[STRETCH];
     u8 *out = f->out, before = f->before;
-    for (size_t i = 0; i < size; i++) {
-        u8 folded = f->folds[at[i] & 0x7F];
-        *out = folded;
-        out += (folded != SPACE) | (before != SPACE);
-        before = folded;
+    while (size) {
+        size_t stretch = size < STRETCH ? size : STRETCH;
+        folded[0] = before;
+        for (size_t i = 0; i < stretch; i++)
+            folded[i + 1] = fold_ascii(f->at[i]);
+        for (size_t i = 0; i < stretch; i++)
+            kept[i] = (folded[i + 1] != SPACE) | (folded[i] != SPACE);
+        for (size_t i = 0; i < stretch; i++) {
+            *out = folded[i + 1];
+            out += kept[i];
+        }
+        before = folded[stretch];
+        f->at += stretch;
+        size -= stretch;
     }
-    f->at = at + size;
     f->out = out;
     f->before = before;
 }
 
-static size_t end_folding(const Folding *f, const u8 *out)
+static inline size_t ascii_run(const u8 *at, const u8 *end)
 {
-    size_t size = (size_t)(f->out - out);
-    return size - (size && f->before == SPACE);
-}
-
-static int all_ascii(const u8 *eight)
-{
-    u64 bytes;
-    memcpy(&bytes, eight, 8);
-    return (bytes & 0x8080808080808080u) == 0;
+    const u8 *start = at;
+    for (; end - at >= 8; at += 8) {
+        u64 high;
+        memcpy(&high, at, 8);
+        high &= 0x8080808080808080u;
+        if (high)
+            return (size_t)(at - start) + (size_t)__builtin_ctzll(high) / 8;
+    }
+    while (at < end && *at < 0x80)
+        at++;
+    return (size_t)(at - start);
 }
 
 static inline int follows(u8 byte)
@@ -71,126 +154,123 @@ static inline int follows(u8 byte)
     return (byte & 0xC0) == 0x80;
 }
 
-/* Code point at f->at, not ASCII, which moves on; -1 if the bytes are not UTF-8 (surrogates may stand in it). */
-static inline int32_t next_code(Folding *f)
+/* Code point at *at, which moves on; -1 if the bytes are not UTF-8 (surrogates may stand in it). */
+static inline int32_t next_code(const u8 **at, const u8 *end)
 {
-    const u8 *b = f->at;
-    ptrdiff_t left = f->end - b;
+    const u8 *b = *at;
+    ptrdiff_t left = end - b;
     if (b[0] >= 0xE0 && b[0] < 0xF0 && left >= 3 && follows(b[1]) && follows(b[2])) {
-        f->at += 3;
+        *at += 3;
         return (b[0] & 0x0F) << 12 | (b[1] & 0x3F) << 6 | (b[2] & 0x3F);
     }
     if (b[0] >= 0xC2 && b[0] < 0xE0 && left >= 2 && follows(b[1])) {
-        f->at += 2;
+        *at += 2;
         return (b[0] & 0x1F) << 6 | (b[1] & 0x3F);
     }
     if (b[0] >= 0xF0 && b[0] < 0xF5 && left >= 4 && follows(b[1]) && follows(b[2]) && follows(b[3])) {
         int32_t code = (b[0] & 0x07) << 18 | (b[1] & 0x3F) << 12 | (b[2] & 0x3F) << 6 | (b[3] & 0x3F);
-        f->at += 4;
-        return code >= 0x10000 && code < 0x110000 ? code : -1;
+        *at += 4;
+        return code >= UNITS && code < CODE_POINTS ? code : -1;
     }
-    return -1;
+    *at += b[0] < 0x80;
+    return b[0] < 0x80 ? b[0] : -1;
 }
 
-static inline void put_unit(Folding *f, u32 unit, const u8 *spaceless)
+static inline void put_code(Folding *f, u32 code, int spaceless)
 {
     u8 *out = f->out;
-    if (unit >= 0x800) {
-        out[0] = (u8)(0xE0 | unit >> 12);
-        out[1] = (u8)(0x80 | (unit >> 6 & 0x3F));
-        out[2] = (u8)(0x80 | (unit & 0x3F));
+    if (code >= UNITS) {
+        out[0] = (u8)(0xF0 | code >> 18);
+        out[1] = (u8)(0x80 | (code >> 12 & 0x3F));
+        out[2] = (u8)(0x80 | (code >> 6 & 0x3F));
+        out[3] = (u8)(0x80 | (code & 0x3F));
+        f->out += 4;
+        f->following += 3;
+    } else if (code >= 0x800) {
+        out[0] = (u8)(0xE0 | code >> 12);
+        out[1] = (u8)(0x80 | (code >> 6 & 0x3F));
+        out[2] = (u8)(0x80 | (code & 0x3F));
         f->out += 3;
-        f->spaceless += spaceless[unit >> 3] >> (unit & 7) & 1; /* no such script stands below */
-    } else if (unit >= 0x80) {
-        out[0] = (u8)(0xC0 | unit >> 6);
-        out[1] = (u8)(0x80 | (unit & 0x3F));
+        f->following += 2;
+    } else if (code >= 0x80) {
+        out[0] = (u8)(0xC0 | code >> 6);
+        out[1] = (u8)(0x80 | (code & 0x3F));
         f->out += 2;
+        f->following += 1;
     } else {
-        out[0] = (u8)unit;
-        f->out += unit != SPACE || f->before != SPACE;
+        out[0] = (u8)code;
+        f->out += code != SPACE || f->before != SPACE;
     }
-    f->before = unit == SPACE ? SPACE : 0;
+    f->before = code == SPACE ? SPACE : 0;
+    f->spaceless += (size_t)spaceless;
 }
 
-enum Outcome { FOLDED, NEEDS_NEIGHBOURS, NOT_UTF8 };
-
-/* Folds up to the end, or to the first code point that only NFKC can fold. */
-static enum Outcome fold(Folding *f, const u8 *table)
+static inline int is_spaceless(const Unicode *unicode, u32 code)
 {
-    while (f->at < f->end) {
-        if (f->end - f->at >= 8 && all_ascii(f->at)) {
-            fold_run(f, 8);
-            continue;
-        }
-        if (*f->at < 0x80) {
-            fold_run(f, 1);
-            continue;
-        }
-        const u8 *start = f->at;
-        int32_t code = next_code(f);
-        if (code < 0)
-            return NOT_UTF8;
-        u32 place = (u32)(code < 0x10000 ? code : 0xD800 + ((code - 0x10000) >> 10));
-        u16 unit;
-        memcpy(&unit, table + 2 * place, 2);
-        if (unit == COMPLEX) {
-            f->at = start;
-            return NEEDS_NEIGHBOURS;
-        }
-        put_unit(f, unit, table + BMP_UNITS);
-    }
-    return FOLDED;
+    if (code < UNITS)
+        return unicode->spaceless[code >> 3] >> (code & 7) & 1;
+    return (letter_of(unicode, code)->fold & SPACELESS) != 0;
 }
 
-/* A stretch between ASCII spaces that NFKC has to see: its bytes, and where in the output its form belongs. */
-typedef struct {
-    size_t start, end, place;
-} Hole;
-
-typedef struct {
-    Folding folding;
-    const u8 *data;
-    u8 *out;
-    size_t count;
-    Hole holes[MOST_HOLES];
-} Holed;
-
-/* Takes back the stretch in which folding stopped, steps over it; whether there was room to note it.
- *
- * Nothing composes with a space or control before it, so the form of a stretch does not depend on its neighbours.
- */
-static int leave_hole(Holed *h, const u8 *table)
+/* What a code point from 0x10000 on becomes alone. */
+static u32 fold_far(const Unicode *unicode, u32 code)
 {
-    Folding *f = &h->folding, again = *f;
-    const u8 *start = f->at;
-    while (start > h->data && start[-1] > SPACE)
-        start--;
-    again.at = start;
-    again.end = f->at;
-    again.before = SPACE;
-    fold(&again, table);
-    f->out -= again.out - f->out;
-    f->spaceless -= again.spaceless - f->spaceless;
-    f->before = 0;
-    while (f->at < f->end && *f->at > SPACE)
-        f->at++;
-    size_t place = (size_t)(f->out - h->out);
-    Hole *last = h->holes + h->count - 1;
-    if (h->count && place <= last->place + 1) { /* only a space between: they are one */
-        f->out = h->out + last->place;
-        last->end = (size_t)(f->at - h->data);
-    } else if (h->count < MOST_HOLES) {
-        h->holes[h->count++] = (Hole){(size_t)(start - h->data), (size_t)(f->at - h->data), place};
-    } else {
+    const Letter *letter = letter_of(unicode, code);
+    if (letter->fold & COMPLEX)
+        return COMPLEX_UNIT;
+    u32 count = letter->parts >> 8 & 31;
+    if (count == 1)
+        letter = letter_of(unicode, unicode->parts[letter->parts >> 13]);
+    return count <= 1 && letter->fold & BASE ? letter->fold & CODE_POINT : SPACE;
+}
+
+static inline u32 fold_alone(const Unicode *unicode, u32 code)
+{
+    return code < UNITS ? unicode->units[code] : fold_far(unicode, code);
+}
+
+/* Whether the output has room for all that is left, should it fold alone, and for a code point that does not. */
+static inline int make_room(Folding *f)
+{
+    size_t used = (size_t)(f->out - f->form.start), wanted = used + 2 * (size_t)(f->end - f->at) + ROOM;
+    if (wanted > f->form.size && !grow(&f->form, 2 * wanted))
         return 0;
-    }
+    f->out = f->form.start + used;
     return 1;
 }
 
-static enum Outcome fold_all(Holed *h, const u8 *table)
+#include "_composing.h"
+
+/* The whole text; without tables only ASCII. */
+static enum Outcome fold(Folding *f)
 {
-    enum Outcome outcome = fold(&h->folding, table);
-    while (outcome == NEEDS_NEIGHBOURS && leave_hole(h, table))
-        outcome = fold(&h->folding, table);
-    return outcome;
+    if (!grow(&f->form, PADDING + 2 * (size_t)(f->end - f->at) + ROOM)) /* two bytes may become three */
+        return NO_MEMORY;
+    memset(f->form.start, 0, PADDING);
+    f->out = form_of(f);
+    f->before = SPACE; /* none at the start */
+    while (f->at < f->end) {
+        if (*f->at < 0x80) {
+            fold_run(f, ascii_run(f->at, f->end));
+            continue;
+        }
+        if (!f->unicode)
+            return NOT_ASCII;
+        const u8 *start = f->at;
+        int32_t code = next_code(&f->at, f->end);
+        if (code < 0)
+            return NOT_UTF8;
+        u32 folded = fold_alone(f->unicode, (u32)code);
+        if (folded != COMPLEX_UNIT) {
+            put_code(f, folded, is_spaceless(f->unicode, folded));
+            continue;
+        }
+        f->at = start;
+        enum Outcome outcome = compose(f);
+        if (outcome != FOLDED)
+            return outcome;
+    }
+    f->out -= f->out > form_of(f) && f->before == SPACE;
+    *f->out = 0; /* a window may look so far */
+    return FOLDED;
 }

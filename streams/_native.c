@@ -1,8 +1,8 @@
 /* The C twin of signing: the same bytes as the numpy modules, faster.
  *
- * Here texts and signatures cross to Python and back; _folding.h makes normal forms, _signing.h signatures. A call takes
- * one block of scratch, touches no state of the process and lets other threads run, which must not write to its buffers
- * meanwhile; any bytes are worked on or refused with ValueError. All arithmetic is modulo 2**64.
+ * Here texts and signatures cross to Python and back; _folding.h makes normal forms, _signing.h signatures. Other
+ * threads run beside long texts; nothing of the process is touched but memory that a context keeps for its next text.
+ * Any bytes are worked on, or refused with ValueError. All arithmetic is modulo 2**64.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -15,187 +15,149 @@
 #error "little-endian expected: numpy serves elsewhere"
 #endif
 
+/* By hand for x86-64; elsewhere, or with this macro, plain C gives the same bytes. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(NEARSTREAM_PLAIN)
+#define VECTORS
+#include <immintrin.h>
+#endif
+
 typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
 
-enum { SPACE = 0x20, MOST_BYTES = 1 << 30 };
+enum { SPACE = 0x20, PADDING = 8, MOST_BYTES = 1 << 28, LONG_TEXT = 4096 };
 
-static size_t count_of(const u8 *data, size_t size, u8 mask, u8 wanted)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < size; i++)
-        count += (data[i] & mask) == wanted;
-    return count;
-}
-
+#include "_blake2b.h"
+#include "_job.h"
 #include "_folding.h"
+#include "_words.h"
+#include "_ld.h"
+#include "_sketch.h"
+#include "_anchors.h"
 #include "_signing.h"
 #include "_pairs.h"
+#include "_prepared.h"
 
-/* ---- signing ---- */
+typedef struct {
+    Folding folding;
+    Job job;
+    Result result;
+    Block scratch;
+    size_t most;
+    enum Outcome outcome;
+} Call;
 
-static int power_between(u64 value, u64 low, u64 high)
+static enum Outcome work(Call *call)
 {
-    return value >= low && value <= high && (value & (value - 1)) == 0;
+    Folding *f = &call->folding;
+    Job *job = &call->job;
+    enum Outcome outcome = fold(f);
+    if (outcome != FOLDED)
+        return outcome;
+    job->data = form_of(f);
+    job->size = (size_t)(f->out - job->data);
+    if (job->size > call->most)
+        return TOO_LARGE;
+    job->firsts = job->size - f->following;
+    size_t spaces = count_of(job->data, job->size, SPACE), letters = job->firsts - spaces;
+    job->spaceless = letters && job->context->n.spaceless_share * f->spaceless >= letters;
+    measure(job, spaces);
+    if (!grow(&call->scratch, lay_out(job, &call->result, NULL) * sizeof(u64)))
+        return NO_MEMORY;
+    lay_out(job, &call->result, (u64 *)call->scratch.start);
+    run_job(job, &call->result);
+    if (job->context->n.digest_bytes)
+        digests(job, f->data, (size_t)(f->end - f->data), &call->result);
+    return FOLDED;
 }
 
-static int between(u64 value, u64 low, u64 high)
+/* A tuple of new references, which it takes over; NULL if one of them could not be made. */
+static PyObject *tuple_of(PyObject **items, Py_ssize_t count)
 {
-    return value >= low && value <= high;
-}
-
-/* Whether the numbers of a context lead to no place outside the scratch, and to an end. */
-static int sound(const Context *c)
-{
-    int good = between(c->word_bytes, 2, MOST_POWER) && power_between(c->sketch_bits, 8, 32);
-    good &= between(c->shingle_words, 1, MOST_POWER) && between(c->shingle_bytes, 1, MOST_POWER);
-    good &= c->rates <= MOST_RATES && c->max_symbols <= MOST_KEPT;
-    if (c->rates) {
-        good &= between(c->symbol_bits, 1, 32) && between(c->max_symbols, 1, MOST_KEPT);
-        good &= c->gap_bits == 0 || c->gap_bits == GAP_BITS;
-        good &= c->gap_bits || between(c->gap_steps, 1, (u64)1 << 32);
+    PyObject *tuple = PyTuple_New(count);
+    int whole = tuple != NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        whole &= items[i] != NULL;
+        if (tuple)
+            PyTuple_SetItem(tuple, i, items[i]);
+        else
+            Py_XDECREF(items[i]);
     }
-    for (size_t i = 0; i < c->rates && good; i++)
-        good &= power_between(c->rate[i], 2, (u64)1 << 32) && (c->gap_bits || c->rate[i] >= c->gap_steps);
-    if (c->max_anchors) {
-        good &= between(c->anchor_words, 1, MOST_POWER) && between(c->anchor_bytes, 1, MOST_POWER);
-        good &= between(c->run, 1, MOST_RUN) && between(c->spaceless_factor, 1, MOST_RUN / c->run);
-        good &= c->max_anchors <= MOST_KEPT;
+    if (!whole)
+        Py_CLEAR(tuple);
+    return tuple;
+}
+
+static PyObject *bytes_of(const void *data, size_t size)
+{
+    return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
+}
+
+/* By hand: for a short text Py_BuildValue would take as long as hashing its words. */
+static PyObject *packed(const Job *job, const Result *result)
+{
+    const Numbers *n = &job->context->n;
+    PyObject *content[] = {
+        PyLong_FromSize_t(job->size), PyLong_FromSize_t(job->firsts), PyLong_FromSize_t(job->words),
+        PyLong_FromSize_t(result->shingles), PyBool_FromLong(job->spaceless),
+        bytes_of(result->sketch, SLOTS * n->sketch_bits / 8), PyLong_FromUnsignedLongLong(result->rate),
+        bytes_of(result->ld, result->ld_size), bytes_of(result->gaps, result->gaps_size),
+        bytes_of(result->anchor, 8 * result->anchors),
+    };
+    PyObject *signature[] = {
+        bytes_of(result->digest, n->digest_bytes), bytes_of(result->raw_digest, n->digest_bytes),
+        tuple_of(content, sizeof content / sizeof *content),
+    };
+    return tuple_of(signature, sizeof signature / sizeof *signature);
+}
+
+static PyObject *answer(const Call *call)
+{
+    switch (call->outcome) {
+    case FOLDED:
+        return packed(&call->job, &call->result);
+    case TOO_LARGE:
+        return Py_NewRef(Py_None);
+    case NO_MEMORY:
+        return PyErr_NoMemory();
+    case NOT_ASCII:
+        return PyErr_Format(PyExc_ValueError, "text: ASCII expected where no tables are given");
+    default:
+        return PyErr_Format(PyExc_ValueError, "text: UTF-8 expected, in which surrogates may stand");
     }
-    return good;
 }
 
-static PyObject *packed(const Job *job, const Result *result, const Context *c)
+static PyObject *sign(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
-    return Py_BuildValue(
-        "nny#Ky#y#y#", (Py_ssize_t)job->words, (Py_ssize_t)result->shingles, (const char *)result->sketch,
-        (Py_ssize_t)(SLOTS * c->sketch_bits / 8), (unsigned long long)result->rate, (const char *)result->ld,
-        (Py_ssize_t)result->ld_size, (const char *)result->gaps, (Py_ssize_t)result->gaps_size,
-        result->anchors ? (const char *)result->anchor : "", (Py_ssize_t)(8 * result->anchors));
-}
-
-static PyObject *sign(PyObject *module, PyObject *arguments)
-{
-    Py_buffer context, data;
-    int spaceless;
-    PyObject *signature = NULL;
+    char *text;
+    Py_ssize_t size;
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "y*y*p:sign", &context, &data, &spaceless))
+    if (count != 4)
+        return PyErr_Format(PyExc_TypeError, "sign: context, unicode, text, most bytes expected");
+    Context *known = PyCapsule_GetPointer(arguments[0], CONTEXT);
+    if (!known || PyBytes_AsStringAndSize(arguments[2], &text, &size) < 0)
         return NULL;
-    Context c;
-    Job job = {.context = &c, .data = data.buf, .size = (size_t)data.len, .spaceless = spaceless};
-    Result result = {0};
-    u64 *block = NULL;
-    if (context.len != (Py_ssize_t)sizeof c || data.len > MOST_BYTES) {
-        PyErr_Format(PyExc_ValueError, "context: %zu bytes expected, data: at most %d", sizeof c, (int)MOST_BYTES);
-        goto end;
-    }
-    memcpy(&c, context.buf, sizeof c);
-    if (!sound(&c)) {
-        PyErr_SetString(PyExc_ValueError, "context: numbers out of their range");
-        goto end;
-    }
-    Py_BEGIN_ALLOW_THREADS
-    measure(&job);
-    block = malloc(lay_out(&job, &result, NULL) * sizeof(u64));
-    if (block) {
-        lay_out(&job, &result, block);
-        run_job(&job, &result);
-    }
-    Py_END_ALLOW_THREADS
-    signature = block ? packed(&job, &result, &c) : PyErr_NoMemory();
-    free(block);
-end:
-    PyBuffer_Release(&context);
-    PyBuffer_Release(&data);
+    size_t most = PyLong_AsSize_t(arguments[3]);
+    if (most == (size_t)-1 && PyErr_Occurred())
+        return NULL;
+    if (size > MOST_BYTES)
+        return PyErr_Format(PyExc_ValueError, "text: at most %d bytes expected", (int)MOST_BYTES);
+    const Unicode *tables = NULL;
+    if (arguments[1] != Py_None && !(tables = PyCapsule_GetPointer(arguments[1], UNICODE)))
+        return NULL;
+    Call call = {.most = most, .scratch = take_idle(&known->scratch), .job.context = known};
+    call.folding = (Folding){.unicode = tables, .mark_run = known->n.mark_run, .form = take_idle(&known->form)};
+    call.folding.data = call.folding.at = (const u8 *)text;
+    call.folding.end = call.folding.data + size;
+    PyThreadState *state = size >= LONG_TEXT ? PyEval_SaveThread() : NULL;
+    call.outcome = work(&call);
+    if (state)
+        PyEval_RestoreThread(state);
+    PyObject *signature = answer(&call);
+    leave_idle(&known->form, call.folding.form);
+    leave_idle(&known->scratch, call.scratch);
     return signature;
-}
-
-/* ---- normal form ---- */
-
-static PyObject *list_of(const Holed *h)
-{
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list && i < h->count; i++) {
-        const Hole *hole = h->holes + i;
-        PyObject *item = Py_BuildValue("nnn", (Py_ssize_t)hole->start, (Py_ssize_t)hole->end, (Py_ssize_t)hole->place);
-        if (!item || PyList_Append(list, item) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(item);
-    }
-    return list;
-}
-
-static PyObject *folded(const Holed *h)
-{
-    PyObject *holes = list_of(h);
-    if (!holes)
-        return NULL;
-    size_t size = end_folding(&h->folding, h->out);
-    size_t characters = size - count_of(h->out, size, 0xC0, 0x80);
-    size_t letters = characters - count_of(h->out, size, 0xFF, SPACE);
-    return Py_BuildValue("y#nnnN", (const char *)h->out, (Py_ssize_t)size, (Py_ssize_t)characters, (Py_ssize_t)letters,
-                         (Py_ssize_t)h->folding.spaceless, holes);
-}
-
-static PyObject *normalize_bmp(PyObject *module, PyObject *arguments)
-{
-    Py_buffer data, table;
-    PyObject *form = NULL;
-    enum Outcome outcome = NOT_UTF8;
-    Holed h = {.count = 0};
-    (void)module;
-    if (!PyArg_ParseTuple(arguments, "y*y*:normalize_bmp", &data, &table))
-        return NULL;
-    if (table.len != BMP_TABLE) {
-        PyErr_Format(PyExc_ValueError, "table: %d bytes expected", (int)BMP_TABLE);
-        goto end;
-    }
-    Py_BEGIN_ALLOW_THREADS
-    h.data = data.buf;
-    h.out = malloc(3 * (size_t)data.len + 8); /* two bytes may become three; a stretch is folded twice to be left */
-    if (h.out) {
-        begin_folding(&h.folding, h.data, (size_t)data.len, h.out);
-        outcome = fold_all(&h, table.buf);
-    }
-    Py_END_ALLOW_THREADS
-    if (!h.out)
-        PyErr_NoMemory();
-    else if (outcome == NOT_UTF8)
-        PyErr_SetString(PyExc_ValueError, "UTF-8 expected, in which surrogates may stand");
-    else
-        form = outcome == FOLDED ? folded(&h) : Py_NewRef(Py_None);
-    free(h.out);
-end:
-    PyBuffer_Release(&data);
-    PyBuffer_Release(&table);
-    return form;
-}
-
-static PyObject *normalize_ascii(PyObject *module, PyObject *arguments)
-{
-    Py_buffer data;
-    PyObject *form = NULL;
-    size_t size = 0;
-    u8 *out;
-    (void)module;
-    if (!PyArg_ParseTuple(arguments, "y*:normalize_ascii", &data))
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    out = malloc((size_t)data.len + 1);
-    if (out) {
-        Folding f;
-        begin_folding(&f, data.buf, (size_t)data.len, out);
-        fold_run(&f, (size_t)data.len);
-        size = end_folding(&f, out);
-    }
-    Py_END_ALLOW_THREADS
-    form = out ? PyBytes_FromStringAndSize((const char *)out, (Py_ssize_t)size) : PyErr_NoMemory();
-    free(out);
-    PyBuffer_Release(&data);
-    return form;
 }
 
 /* ---- pairs ---- */
@@ -262,12 +224,12 @@ static PyObject *unpack_pairs(PyObject *module, PyObject *arguments)
 }
 
 static PyMethodDef functions[] = {
-    {"normalize_ascii", normalize_ascii, METH_VARARGS, "The normal form of ASCII bytes."},
-    {"normalize_bmp", normalize_bmp, METH_VARARGS,
-     "Normal form, characters, letters, those of scripts without spaces, stretches left out; None if too many."},
+    {"context", context, METH_O, "What signing needs to know of a scheme and its key."},
+    {"unicode", unicode, METH_O, "What signing needs to know of Unicode."},
     {"pack_pairs", pack_pairs, METH_VARARGS, "LD symbols and gaps in Rice's code; None if they are no pairs."},
     {"unpack_pairs", unpack_pairs, METH_VARARGS, "What pack_pairs was given."},
-    {"sign", sign, METH_VARARGS, "Words, shingles, sketch, rate, LD symbols, gaps, anchors of a normal form."},
+    {"sign", (PyCFunction)(void (*)(void))sign, METH_FASTCALL,
+     "Both digests, beside what a signature says about a normal form; None if that has too many bytes."},
     {NULL, NULL, 0, NULL},
 };
 

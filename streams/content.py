@@ -1,6 +1,6 @@
 """What a signature says about the text alone."""
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from streams.anchors import anchors
 from streams.hashing import HashKey
@@ -12,17 +12,10 @@ from streams.shingles import NONE, FeatureHasher
 
 _NO_LD = LdSignature(0, b"", b"")
 
-
-class Content(NamedTuple):
-    """The fields of `Signature` of the same names."""
-
-    words: int
-    shingles: int
-    sketch: bytes
-    rate: int
-    ld: bytes
-    gaps: bytes
-    anchors: bytes
+Content = tuple[int, int, int, int, bool, bytes, int, bytes, bytes, bytes]
+"""The fields of `Signature` from `n_bytes` to `anchors`, in its order."""
+Signed = tuple[bytes, bytes, Content]
+"""`digest` and `raw_digest`, beside the content."""
 
 
 class Implementation(Protocol):
@@ -30,11 +23,8 @@ class Implementation(Protocol):
 
     name: str
 
-    def normalize(self, text: str, raw: bytes) -> NormalForm:
-        """The normal form of a text, which is also given as UTF-8 in which surrogates may stand."""
-
-    def content(self, form: NormalForm) -> Content:
-        """What the signature of a normal form says, an empty one included."""
+    def sign(self, text: str, max_bytes: int) -> Signed | None:
+        """What a signature says about a text, an empty one included; None if its normal form has too many bytes."""
 
 
 class NumpySigning:
@@ -48,23 +38,30 @@ class NumpySigning:
         self._key = key
         self._hasher = FeatureHasher(key, scheme.text.word_bytes)
 
-    def normalize(self, text: str, raw: bytes) -> NormalForm:
-        """As `Implementation.normalize`."""
-        return normalize(text, self._scheme.text)
+    def sign(self, text: str, max_bytes: int) -> Signed | None:
+        """As `Implementation.sign`."""
+        form = normalize(text, self._scheme.text)
+        if form.data.size > max_bytes:
+            return None
+        digest = self._key.digest
+        return digest(form.data.data), digest(text.encode("utf-8", "surrogatepass")), self.content(form)
 
     def content(self, form: NormalForm) -> Content:
-        """As `Implementation.content`."""
+        """What a signature says about a normal form, an empty one included."""
         scheme = self._scheme
-        if not form.data.size:
+        n_bytes = form.data.size
+        if not n_bytes:
             rate = scheme.ld.first_rate(0) if scheme.ld else 0
-            return Content(0, 0, sketch(NONE, scheme.sketch), rate, b"", b"", b"")
+            return 0, 0, 0, 0, False, sketch(NONE, scheme.sketch), rate, b"", b"", b""
         hasher = self._hasher
         features = hasher.features(form)
         shingles = hasher.shingles(features, scheme.sketch)
+        slots = sketch(shingles, scheme.sketch)
         ld = _NO_LD
         if scheme.ld:
             ld = ld_signature(features.bytes_prefix, self._key.ld_salt, hasher.over_bytes, scheme.ld)
         found = b""
         if scheme.anchors:
             found = anchors(hasher.anchor_windows(features, scheme.anchors), form.spaceless, scheme.anchors)
-        return Content(features.words, shingles.size, sketch(shingles, scheme.sketch), ld.rate, ld.ld, ld.gaps, found)
+        counts = n_bytes, form.characters, features.words, shingles.size
+        return *counts, form.spaceless, slots, ld.rate, ld.ld, ld.gaps, found

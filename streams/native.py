@@ -1,95 +1,50 @@
 """Signing by the C twin, which is there where a compiler was."""
 
-from functools import cache
-
 import numpy as np
-from numpy.typing import NDArray
 
 from streams import _native
-from streams.content import Content
-from streams.folding import bmp_table
+from streams.content import Signed
 from streams.hashing import HashKey
-from streams.normalize import NormalForm, complex_form, spaceless_characters
+from streams.native_tables import unicode_tables
 from streams.rules import AnchorRules, LdRules
 from streams.scheme import Scheme
 
-_POWERS = 65
+DIGEST_BYTES = 16
 _RATES = 8
-_MASK = (1 << 64) - 1
 
 
 class NativeSigning:
-    """Signs in C without holding the interpreter lock; what NFKC has to see goes the way of the reference."""
+    """Signs a text in one call to C, which lets other threads run beside long ones."""
 
     name = "native"
 
-    def __init__(self, scheme: Scheme, key: HashKey) -> None:
-        """Takes the scheme with its key.
+    def __init__(self, scheme: Scheme, key: HashKey, digest_bytes: int = DIGEST_BYTES) -> None:
+        """Takes the scheme with its key; without bytes for digests there will be none.
 
         Raises:
             ValueError: A number of the scheme is beyond what the C twin can do.
         """
-        self._text = scheme.text
-        self._context = packed_context(scheme, key)
-        _native.sign(self._context, b"", False)
+        self._context = _native.context(packed_context(scheme, key, digest_bytes))
 
-    def normalize(self, text: str, raw: bytes) -> NormalForm:
-        """As `Implementation.normalize`."""
-        if len(raw) == len(text):
-            data = _native.normalize_ascii(raw)
-            return NormalForm(np.frombuffer(data, np.uint8), len(data), False)
-        folded = _native.normalize_bmp(raw, packed_table())
-        if folded is None:
-            return complex_form(text, self._text)
-        data, characters, letters, inside, holes = folded
-        if holes:
-            return self._filled(raw, data, letters, inside, holes)
-        return self._form(data, characters, letters, inside)
-
-    def _filled(
-        self, raw: bytes, data: bytes, letters: int, inside: int, holes: list[tuple[int, int, int]]
-    ) -> NormalForm:
-        """The whole form, where stretches between spaces were left out."""
-        pieces, done = [], 0
-        for start, end, place in holes:
-            form = complex_form(raw[start:end].decode("utf-8", "surrogatepass"), self._text)
-            filling = form.data.tobytes()
-            pieces += [data[done:place], filling]
-            letters += form.characters - filling.count(b" ")
-            inside += spaceless_characters(form)
-            done = place
-        pieces.append(data[done:])
-        whole = b" ".join(filter(None, (piece.strip() for piece in pieces)))
-        return self._form(whole, letters + whole.count(b" "), letters, inside)
-
-    def _form(self, data: bytes, characters: int, letters: int, inside: int) -> NormalForm:
-        spaceless = letters > 0 and self._text.spaceless_share * inside >= letters
-        return NormalForm(np.frombuffer(data, dtype=np.uint8), characters, spaceless)
-
-    def content(self, form: NormalForm) -> Content:
-        """As `Implementation.content`."""
-        return Content._make(_native.sign(self._context, form.data.data, form.spaceless))
+    def sign(self, text: str, max_bytes: int) -> Signed | None:
+        """As `Implementation.sign`."""
+        raw = text.encode("utf-8", "surrogatepass")
+        tables = None if len(raw) == len(text) else unicode_tables()
+        return _native.sign(self._context, tables, raw, max_bytes)
 
 
-def packed_context(scheme: Scheme, key: HashKey) -> bytes:
-    """Tables, salts and numbers in the order of `Context` in _native.c, 8 bytes each."""
-    sketch = scheme.sketch
+def packed_context(scheme: Scheme, key: HashKey, digest_bytes: int = DIGEST_BYTES) -> bytes:
+    """Tables, salts and numbers in the order of `Numbers` in _job.h, 8 bytes each."""
+    text, sketch = scheme.text, scheme.sketch
     numbers = [
-        *(key.sketch_salt, key.ld_salt, key.anchor_salt, scheme.text.word_bytes),
+        *(key.base, key.word_base, key.sketch_salt, key.ld_salt, key.anchor_salt),
+        *np.frombuffer(key.digest_key, dtype="<u8").tolist(),
+        *(digest_bytes, text.mark_run, text.spaceless_share, text.word_bytes),
         *(sketch.bits, sketch.shingle_words, sketch.window_bytes),
         *_ld_numbers(scheme.ld),
         *_anchor_numbers(scheme.anchors),
     ]
-    shifted = key.table * np.uint64(key.base)
-    parts = (key.table, shifted, _powers(key.base), _powers(key.word_base), np.array(numbers, dtype=np.uint64))
-    return np.concatenate(parts).astype("<u8").tobytes()
-
-
-@cache
-def packed_table() -> bytes:
-    """What each UTF-16 unit becomes, with one bit for each that belongs to a script without spaces."""
-    table = bmp_table()
-    return table.units.astype("<u2").tobytes() + np.packbits(table.spaceless, bitorder="little").tobytes()
+    return np.concatenate((key.table, np.array(numbers, dtype=np.uint64))).astype("<u8").tobytes()
 
 
 def _ld_numbers(rules: LdRules | None) -> list[int]:
@@ -109,7 +64,3 @@ def _anchor_numbers(rules: AnchorRules | None) -> list[int]:
     if rules is None:
         return [0] * 5
     return [rules.words, rules.window_bytes, rules.run, rules.spaceless_factor, rules.max_anchors]
-
-
-def _powers(base: int) -> NDArray[np.uint64]:
-    return np.array([pow(base, exponent, _MASK + 1) for exponent in range(_POWERS)], dtype=np.uint64)

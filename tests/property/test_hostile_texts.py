@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 import tracemalloc
 import unicodedata
 from collections.abc import Callable
@@ -187,6 +188,7 @@ from pathlib import Path
 from streams import _native
 from streams.hashing import HashKey
 from streams.native import packed_context
+from streams.native_tables import unicode_tables
 from streams.scheme import preset
 
 def peak():
@@ -194,15 +196,15 @@ def peak():
     return 1024 * int(line.split()[1])
 
 key, size = HashKey.public(), int(sys.argv[1])
-context = packed_context(preset("standard", key), key)
-forms = [(unit * (size // len(unit)), bool(unit[0] & 0x80)) for unit in (
+context, tables = _native.context(packed_context(preset("standard", key), key)), unicode_tables()
+texts = [unit * (size // len(unit)) for unit in (
     b"a b c d e ", b"word ", b"v", b"".join(b"%d " % n for n in range(10**5)),
-    "".join(map(chr, range(0x4E00, 0x9E00))).encode(),
+    "".join(map(chr, range(0x4E00, 0x9E00))).encode(), "語a b ".encode(), "e\u0301 ".encode(), "語a\u0323".encode(),
 )]
-_native.sign(context, forms[0][0][:1000], False)
+_native.sign(context, tables, texts[0][:1000], size)
 before = peak()
-for form in forms:
-    _native.sign(context, *form)
+for text in texts:
+    assert _native.sign(context, tables, text, size)
 print((peak() - before) / size)
 """
 
@@ -218,35 +220,47 @@ def test_scratch_of_the_c_twin_stays_below_60_bytes_a_byte() -> None:
     assert 1 < float(done.stdout) <= 60
 
 
-@each_implementation
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a" + "\u0301\u0323" * 16_384,
-        "\u0323" * 32_768,
-        ("a" + "\u0323\u0301" * 200 + " ") * 80,
-        "\uff9e" * 20_000,
-        "e" + "\u0345" * 16_384 + "\u0301" * 16_384,
-    ],
-    ids=["falling", "no letter", "on many letters", "halfwidth", "two kinds"],
-)
-def test_nfkc_never_sees_a_long_run_of_marks_nor_a_text_twice(
-    text: str, implementation: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+MARKED = {
+    "falling": "a" + "\u0301\u0323" * 16_384,
+    "no letter": "\u0323" * 32_768,
+    "on many letters": ("a" + "\u0323\u0301" * 200 + " ") * 80,
+    "halfwidth": "\uff9e" * 20_000,
+    "two kinds": "e" + "\u0345" * 16_384 + "\u0301" * 16_384,
+}
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_nfkc_never_sees_a_long_run_of_marks_nor_a_text_twice(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[str] = []
 
     def noted(form: str, part: str) -> str:
         given.append(part)
         return unicodedata.normalize(form, part)
 
-    computing = implementation_of(implementation)
-    signer = Signer(preset("standard", PUBLIC), PUBLIC, computing=computing)
+    signer = signer_of("numpy")
     signer.sign(document("語 warm e\u0301"))  # the tables are made with NFKC too
     monkeypatch.setattr(normalize, "unicodedata", SimpleNamespace(normalize=noted))
-    signer.sign(document(text))
+    signer.sign(document(MARKED[name]))
     assert given
-    assert sum(map(len, given)) <= len(text)
+    assert sum(map(len, given)) <= len(MARKED[name])
     assert max(map(longest_run_of_marks, given)) <= MARK_RUN
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_in_c_twice_as_many_marks_take_less_than_three_times_as_long(name: str) -> None:
+    signer, text = signer_of("native"), MARKED[name]
+    signer.sign(document(text))
+
+    def spent(text: str) -> int:
+        start = time.thread_time_ns()
+        signer.sign(document(text))
+        return time.thread_time_ns() - start
+
+    for _ in range(20):  # the least of many, since other processes may share the core
+        once, twice = (min(spent(each) for _ in range(10)) for each in (text, text + text))
+        if twice < 3 * once:
+            return
+    pytest.fail(f"{once} ns, twice as much text {twice} ns")
 
 
 @each_implementation

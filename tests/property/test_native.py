@@ -1,10 +1,12 @@
 """The C twin gives the bytes of numpy, on any text; bad arguments are refused."""
 
 import json
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from schemas.document import Document
 from schemas.signature import Signature
 from streams.hashing import HashKey
+from streams.normalize import normalize
 from streams.scheme import preset
 from streams.signer import Signer
 from tests.implementations import PUBLIC, implementation_of, signer_of
@@ -23,7 +26,8 @@ from tests.property.test_signing import RANGES, any_text, mixed_text, signed_tex
 
 try:
     from streams import _native
-    from streams.native import packed_context, packed_table
+    from streams.native import packed_context
+    from streams.native_tables import packed_tables, unicode_tables
 except ImportError:  # the fixture below skips, or fails
     pass
 
@@ -144,12 +148,43 @@ def test_texts_signed_at_once_do_not_mix() -> None:
         assert list(threads.map(native.sign, documents * 5)) == expected * 5
 
 
+@pytest.mark.parametrize("kept", ["a", "ab!", "!?", "\ufdfa", "語"])
+def test_digests_are_those_of_hashlib_at_every_length(kept: str) -> None:
+    context, key = _native.context(packed_context(preset("standard", PUBLIC), PUBLIC)), PUBLIC.digest_key
+    for size in (*range(300), 1_023, 1_024, 1_025, 12_800):
+        text = (kept * size)[:size]
+        raw = text.encode()
+        signed = _native.sign(context, unicode_tables(), raw, 1 << 20)
+        assert signed is not None
+        form = bytes(normalize(text).data)
+        assert signed[:2] == tuple(blake2b(data, digest_size=16, key=key).digest() for data in (form, raw))
+
+
+@pytest.mark.parametrize("between", ["", "a", "\u1100", "\u05d0"])
+def test_the_twins_agree_on_every_code_point_with_marks_behind(between: str) -> None:
+    for first in range(0, 0x32000, 4_096):
+        codes = map(chr, range(first, first + 4_096))
+        numpy, native = both(" ".join(between + code + "\u0323\u0301" + code for code in codes), "bands-only")
+        assert native == numpy
+
+
+def test_the_twins_agree_on_marks_in_any_order() -> None:
+    pool = [chr(code) for code in range(0x1F000) if unicodedata.combining(chr(code)) or code in range(0x1100, 0x1200)]
+    pool += [chr(code) for code in range(0x1F000) if unicodedata.decomposition(chr(code))]
+    for seed in range(300):
+        random = Random(seed)
+        numpy, native = both("".join(random.choices(pool + ["a", "o", " "] * 900, k=random.choice([4, 40, 900]))))
+        assert native == numpy
+
+
 @settings(max_examples=300, deadline=None)
-@given(st.binary(max_size=400), st.booleans(), st.sampled_from(LABELS))
-def test_any_bytes_are_signed(data: bytes, spaceless: bool, label: str) -> None:
-    assert len(_native.sign(packed_context(preset(label, PUBLIC), PUBLIC), data, spaceless)) == 7
-    form = _native.normalize_ascii(data)
-    assert b" ".join(form.split()) == form
+@given(st.binary(max_size=400), st.sampled_from(LABELS))
+def test_any_bytes_are_signed_or_refused(data: bytes, label: str) -> None:
+    context = _native.context(packed_context(preset(label, PUBLIC), PUBLIC))
+    with suppress(ValueError):
+        signed = _native.sign(context, unicode_tables(), data, 400 * 11)
+        assert signed is not None
+        assert len(signed[2]) == 10
 
 
 @settings(max_examples=300, deadline=None)
@@ -158,25 +193,68 @@ def test_any_numbers_in_a_context_are_worked_with_or_refused(data: st.DataObject
     packed = bytearray(packed_context(preset("standard", PUBLIC), PUBLIC))
     numbers = len(packed) // 8
     for _ in range(data.draw(st.integers(1, 4))):
-        place = 8 * data.draw(st.integers(512 + 2 * 65, numbers - 1))
+        place = 8 * data.draw(st.integers(256, numbers - 1))
         value = data.draw(st.one_of(st.integers(0, 70), st.integers(0, 2**64 - 1)))
         packed[place : place + 8] = value.to_bytes(8, "little")
-    text = ("a few words of a text " * 30).encode()
+    text = ("a few words of a text " * 30 + "語e\u0301\u0323" * data.draw(st.integers(0, 90))).encode()
     with suppress(ValueError):
-        _native.sign(packed, text, data.draw(st.booleans()))
+        _native.sign(_native.context(bytes(packed)), unicode_tables(), text, 1 << 20)
 
 
 @pytest.mark.parametrize("size", [0, 1, 4000])
 def test_a_context_of_another_length_is_refused(size: int) -> None:
     with pytest.raises(ValueError, match="context: "):
-        _native.sign(bytes(size), b"text", False)
+        _native.context(bytes(size))
+
+
+def test_tables_that_do_not_fit_together_are_refused() -> None:
+    packed = packed_tables()
+    for wrong in (b"", packed[:-1], packed + b"\0", b"\xff" * len(packed), packed[:24] + b"\xff" * (len(packed) - 24)):
+        with pytest.raises(ValueError, match="unicode: "):
+            _native.unicode(wrong)
+
+
+def test_any_sound_tables_are_worked_with() -> None:
+    whole, context = packed_tables(), _native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
+    for seed in range(100):
+        random, packed = Random(seed), bytearray(whole)
+        for _ in range(random.choice([1, 100, 10_000])):
+            packed[random.randrange(24, len(packed))] = random.choice([0, 1, random.getrandbits(8)])
+        with suppress(ValueError):
+            tables = _native.unicode(bytes(packed))
+            for text in ("e\u0301\u0323" * 900, "\ufdfa\u1100\u1161\u11a8\U0001d15e" * 90, "語 " * 90):
+                _native.sign(context, tables, text.encode(), 1 << 20)
+
+
+def test_what_is_not_ascii_needs_tables() -> None:
+    context = _native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
+    assert _native.sign(context, None, b"plain", 5) is not None
+    with pytest.raises(ValueError, match="ASCII"):
+        _native.sign(context, None, "é".encode(), 5)
+
+
+def test_a_normal_form_of_too_many_bytes_gives_none() -> None:
+    context = _native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
+    assert _native.sign(context, None, b"plain, ", 5) is not None
+    assert _native.sign(context, None, b"plain, ", 4) is None
+    assert _native.sign(context, unicode_tables(), ("\ufdfa" * 100).encode(), 3_000) is None
+
+
+@pytest.mark.parametrize("arguments", [(), (None, None, b"", 5), (object(), None, b"", 5)])
+def test_other_things_than_a_context_are_refused(arguments: tuple[object, ...]) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        _native.sign(*arguments)
+    context = _native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
+    for wrong in ((context, context, b"", 5), (context, None, "text", 5), (context, None, b"", -1), (context, None)):
+        with pytest.raises((TypeError, ValueError, OverflowError)):
+            _native.sign(*wrong)
 
 
 @pytest.mark.parametrize(
     "data", [b"\xff", b"\xc3", b"a\x80", b"\xe3\x81", b"\xf0\x9f\x98", b"\xf4\x90\x80\x80", b"\xc0\xaf"]
 )
 def test_bytes_that_are_no_utf_8_are_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match="UTF-8"):
-        _native.normalize_bmp(b"ok " + data, packed_table())
-    with pytest.raises(ValueError, match="table: "):
-        _native.normalize_bmp(data, b"")
+    context = _native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
+    for before in (b"ok ", "e\u0301".encode()):
+        with pytest.raises(ValueError, match="UTF-8"):
+            _native.sign(context, unicode_tables(), before + data, 1 << 20)
