@@ -10,6 +10,7 @@ from streams.signer import DEFAULT_IMPLEMENTATION
 from workers import assembly, kafka_offsets, kafka_rights, kafka_topics
 from workers.kafka_tools import KafkaUnreachableError
 from workers.redis_index import RedisIndex
+from workers.redis_stats import CROWDED, mean_fields
 from workers.settings import Settings, SettingsError
 from workers.tls import in_the_clear
 
@@ -87,10 +88,17 @@ async def _index(settings: Settings, wait_seconds: float) -> Check:
         return await _no_index(settings, wait_seconds, error)
     except SettingsError as error:
         return Check(Grade.FAIL, "index", str(error))
-    state = await index.state()
-    await index.close()
-    grade = Grade.OK if state is IndexState.READY else Grade.FAIL
-    return Check(grade, "index", f"{state}, scheme {assembly.scheme(settings, key).name}")
+    try:
+        state, fields = await index.state(), await mean_fields(index)
+    finally:
+        await index.close()
+    detail = f"{state}, scheme {assembly.scheme(settings, key).name}"
+    if state is not IndexState.READY:
+        return Check(Grade.FAIL, "index", detail)
+    if fields > CROWDED:
+        remedy = "fill a new namespace with a larger NEARSTREAM_INDEX_DOCUMENTS"
+        return Check(Grade.WARN, "index", f"{detail}; {fields:.0f} fields in a chunk soon waste memory: {remedy}")
+    return Check(Grade.OK, "index", detail)
 
 
 async def _no_index(settings: Settings, wait_seconds: float, error: IndexLostError) -> Check:

@@ -21,6 +21,7 @@ from workers.redis_rebuild import RebuildRefusedError
 from workers.redis_schemes import SchemeRefusedError, drop_scheme, schemes, switch_scheme
 from workers.redis_stats import index_facts
 from workers.settings import Settings, SettingsError
+from workers.show import escaped
 
 
 def rebuild_index(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -78,7 +79,7 @@ def switch_index(settings: Settings, options: argparse.Namespace) -> Exit:
     address = _address(settings)
 
     async def switch() -> None:
-        target = await _named(address, options.scheme)
+        target = await _named(address, options.scheme or address.scheme)
         filling = await _filling(target)
         if filling != IndexState.READY:
             raise SchemeRefusedError(f"the index of {target.scheme} is not ready: {filling}")
@@ -131,12 +132,12 @@ def _beside(address: IndexAddress) -> IndexAddress:
     return replace(address, beside=True)
 
 
-async def _named(address: IndexAddress, scheme: str | None) -> IndexAddress:
-    """The address of another scheme of the namespace, with the key that its index was filled with."""
-    if scheme is None:
-        return _beside(address)
+async def _named(address: IndexAddress, scheme: str) -> IndexAddress:
+    """The address of a scheme that the namespace holds, with the key that its index was filled with."""
     keys = {each.name: each.key_fingerprint for each in await schemes(address)}
-    return replace(_beside(address), scheme=scheme, key_fingerprint=keys.get(scheme, ""))
+    if scheme not in keys:
+        raise SchemeRefusedError(f"{address.namespace} holds {', '.join(keys) or 'no scheme'}, not {escaped(scheme)}")
+    return replace(_beside(address), scheme=scheme, key_fingerprint=keys[scheme])
 
 
 async def _filling(address: IndexAddress) -> str:

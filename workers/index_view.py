@@ -9,7 +9,7 @@ from typing import Any
 from schemas.signature import Signature
 from workers.inspection import Inspected
 from workers.redis_inspect import BucketFacts, DocumentFacts, StateFacts
-from workers.redis_stats import PartFacts
+from workers.redis_stats import CROWDED, PartFacts
 from workers.show import escaped
 
 _MEMORY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -212,4 +212,4 @@ def _bytes(count: float) -> str:
 
 
 def _crowded(mean: float) -> str:
-    return "  CROWDED: rebuild with a larger NEARSTREAM_INDEX_DOCUMENTS" if mean > 200 else ""
+    return "  CROWDED: a larger NEARSTREAM_INDEX_DOCUMENTS is due" if mean > CROWDED else ""

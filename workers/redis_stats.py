@@ -12,6 +12,8 @@ from workers.redis_part import Part
 from workers.redis_reading import lengths_of, memories_of
 from workers.redis_reply import bucket_name, number_bytes
 
+CROWDED = 200  # fields of a chunk: from here on an index has to be made with more documents expected
+
 _SIZES = 10_000  # chunks whose fields are counted
 _SAMPLE = 1_000  # keys whose bytes are
 _HOTTEST = 20
@@ -30,7 +32,7 @@ class ChunkFacts:
     Attributes:
         kind: `digest`, `lineage`, `band`, `anchor` or `registry`.
         chunks: How many there are.
-        mean: Fields of a chunk; above 200 a rebuild with more documents expected is due.
+        mean: Fields of a chunk; `CROWDED` is too many.
         largest: Fields of the fullest that was looked at; above 512 it takes several times the memory.
     """
 
@@ -102,13 +104,29 @@ async def index_facts(index: RedisIndex) -> tuple[PartFacts, ...]:
         return tuple([await _part_facts(part) for part in index.parts])
 
 
+async def mean_fields(index: RedisIndex) -> float:
+    """Fields of a chunk on average, of the part and the kind that have most; estimated. `CROWDED` is too many.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    with errors_mapped():
+        means = [
+            sum(sizes) / max(len(sizes), 1)
+            for part in index.parts
+            for letter, count in _chunk_counts(part).items()
+            for sizes in [(await _chunks(part, letter, count, _SAMPLE)).sizes]
+        ]
+    return max(means)
+
+
 async def _part_facts(part: Part) -> PartFacts:
     facts = await part.facts()
     numbers, floor = int(facts.get(b"done", 0)), int(facts.get(b"floor", 1))
     kept = await ask(part.client, "ZCARD", part.tag + b"s")
     checkpoints = await part.checkpoints()
-    counts = {**_chunk_counts(part), b"i": part.layout.registry}
-    samples = {letter: await _chunks(part, letter, count) for letter, count in counts.items()}
+    counts = _chunk_counts(part)
+    samples = {letter: await _chunks(part, letter, count, _SIZES) for letter, count in counts.items()}
     overflows = await ask(part.client, "HGETALL", part.tag + b"h")
     return PartFacts(
         key=part.key.decode(),
@@ -129,7 +147,13 @@ async def _part_facts(part: Part) -> PartFacts:
 
 def _chunk_counts(part: Part) -> dict[bytes, int]:
     layout = part.layout
-    return {b"x": layout.digests, b"l": layout.lineages, b"b": layout.bands, b"a": layout.anchors}
+    return {
+        b"x": layout.digests,
+        b"l": layout.lineages,
+        b"b": layout.bands,
+        b"a": layout.anchors,
+        b"i": layout.registry,
+    }
 
 
 def _chunk_facts(letter: bytes, count: int, sizes: Sequence[int]) -> ChunkFacts:
@@ -179,8 +203,8 @@ def _keys_of(part: Part, letter: bytes) -> KeyOf:
     return lambda at: part.tag + letter + at.to_bytes(4, "big")
 
 
-async def _chunks(part: Part, letter: bytes, count: int) -> _Sample:
-    chosen = _choose(count, _SIZES)
+async def _chunks(part: Part, letter: bytes, count: int, most: int) -> _Sample:
+    chosen = _choose(count, most)
     sizes = await lengths_of(part.client, list(map(_keys_of(part, letter), chosen)))
     return _Sample(sizes, round(sum(sizes) * count / max(len(chosen), 1)))
 

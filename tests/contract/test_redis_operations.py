@@ -26,7 +26,7 @@ from workers.redis_inspect import inspect_document
 from workers.redis_rebuild import IndexRebuild, RebuildRefusedError
 from workers.redis_schemes import SchemeFacts, SchemeRefusedError, drop_scheme, schemes, switch_scheme
 from workers.redis_split import part_of
-from workers.redis_stats import index_facts
+from workers.redis_stats import CROWDED, index_facts, mean_fields
 from workers.settings import SettingsError
 
 EVENT = "cd" * 16
@@ -213,6 +213,16 @@ async def test_facts_tell_how_full_an_index_is(address: IndexAddress) -> None:
     used = {name for name, size in facts.memory_bytes.items() if size}
     assert used == {"digests", "bands", "anchors", "spills", "registry", "records", "outbox", "removals", "rest"}
     await redis_index.close()
+
+
+async def test_an_index_with_more_documents_than_expected_is_found_crowded(address: IndexAddress) -> None:
+    limits = replace(address.limits, documents=96)
+    index = await RedisIndex.open(replace(address, limits=limits, parts=2), may_create=True)
+    await index.admit([admission(str(one)) for one in range(CROWDED)])
+    assert await mean_fields(index) == CROWDED
+    await index.admit([admission("one more")])
+    assert await mean_fields(index) > CROWDED
+    await index.close()
 
 
 async def test_facts_are_told_without_the_right_to_ask_for_memory(redis_index: RedisIndex, client: Redis) -> None:

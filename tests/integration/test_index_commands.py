@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from redis.asyncio import Redis
+
 from schemas.record import Outgoing
 from schemas.topics import DOCUMENTS, SIGNATURES
 from tests.contract.test_redis_cluster import nodes as nodes  # a fixture
@@ -164,6 +166,8 @@ async def _drop(old: Deployment, new: Deployment) -> None:
     assert new.run("index", "drop", names["standard"]).returncode == 0
     assert _schemes(new) == {"compact": ("active", "ready")}
     assert old.run("stats").returncode == 78
+    unknown = old.run("index", "switch")
+    assert (unknown.returncode, f"not {names['standard']}".encode() in unknown.stderr) == (1, True)
 
 
 async def test_collections_are_spread_over_parts(kafka: str, redis_url: str, tmp_path: Path) -> None:
@@ -176,6 +180,14 @@ async def test_collections_are_spread_over_parts(kafka: str, redis_url: str, tmp
             assert b"NEARSTREAM_INDEX_PARTS" in refused.stderr
             assert b"3 parts, not 2" in refused.stderr
         assert b"3 parts, not 2" in other.run("doctor").stdout
+        async with Redis.from_url(redis_url) as client:
+            await client.delete(*[key async for key in client.scan_iter(f"{{{deployment.settings.namespace}*")])
+        done = deployment.run("rebuild", "--quiet")
+        assert (done.returncode, done.stdout) == (0, b"admitted 84, removed 0, skipped 0\n")
+        with deployment.worker():
+            await deployment.send(_records(deployment, LINES[60:90]))
+            await deployment.drained()
+        assert _ids(await deployment.events()) == _ids(await deployment.oracle())
 
 
 async def test_parts_lie_on_the_nodes_of_a_cluster(kafka: str, nodes: list[LocalServer], tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_an_index_is_told_with_what_is_due() -> None:
         "memory        4.0 KiB (estimated), 21 bytes a document: bands 75 %, records 25 %",
         "chunks        band      64 of 3.25 fields on average, 9 at most",
         "              registry  8 of 201 fields on average, 260 at most"
-        "  CROWDED: rebuild with a larger NEARSTREAM_INDEX_DOCUMENTS",
+        "  CROWDED: a larger NEARSTREAM_INDEX_DOCUMENTS is due",
         "overflows     61, the hottest buckets:",
         "              band      2:1000002, 49 times",
         "checkpoints   0: 5, 1: 7",
