@@ -98,7 +98,7 @@ def _on_one_partition(ends: Sequence[str]) -> list[str]:
     """Ids with these ends whose documents, and whose signatures, stand on the first partition of their topics."""
 
     def first(key: str, partitions: int) -> bool:
-        return (murmur2(key.encode()) & 0x7FFFFFFF) % partitions == 0
+        return (int(murmur2(key.encode())) & 0x7FFFFFFF) % partitions == 0
 
     return [
         next(
