@@ -10,6 +10,7 @@ from streams.index import IndexUnavailableError
 from workers.health import Health
 from workers.kafka_lag import LagReader
 from workers.kafka_tools import KafkaError, KafkaUnreachableError
+from workers.settings import SettingsError
 
 INTERVAL_SECONDS = 10.0
 WHILE_AWAY_SECONDS = 1.0
@@ -43,7 +44,7 @@ async def _watch(health: Health, open_lag: OpenLag, ask_index: AskIndex) -> None
                     health.lags = tuple(await read_lag())
                     health.find_away(await _index_away(ask_index))
                     await asyncio.sleep(WHILE_AWAY_SECONDS if health.away else INTERVAL_SECONDS)
-        except KafkaUnreachableError as error:
+        except (KafkaUnreachableError, SettingsError) as error:
             health.find_away(str(error))
         except KafkaError:
             log.exception("the group's lag cannot be read")
@@ -56,6 +57,6 @@ async def _index_away(ask_index: AskIndex) -> str:
             await ask_index()
     except TimeoutError:
         return f"Redis does not answer within {INDEX_SECONDS:g} s"
-    except IndexUnavailableError as error:
+    except (IndexUnavailableError, SettingsError) as error:
         return str(error)
     return ""

@@ -3,6 +3,7 @@
 import ssl
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
 
 from tests.integration.secured import authority
+from workers import kafka_rights
 from workers.app import create_app
 from workers.health import Health
 from workers.kafka_security import client_options, tls_context
@@ -179,3 +181,46 @@ def _without_identity(options: Mapping[str, Any]) -> dict[str, Any]:
     context = options.get("ssl_context")
     checks = None if context is None else (context.verify_mode, context.check_hostname)
     return {**options, "ssl_context": checks}
+
+
+@pytest.mark.parametrize(
+    ("role", "read", "written"),
+    [
+        ("sign", "documents", "signatures dead-letters"),
+        ("match", "signatures", "near-duplicates containments versions overlaps dead-letters"),
+        ("all", "documents signatures", "signatures near-duplicates containments versions overlaps dead-letters"),
+    ],
+)
+def test_a_role_needs_to_read_its_input_and_to_write_its_output(role: str, read: str, written: str) -> None:
+    needed = kafka_rights.needed(loaded(topic_prefix="p.", group="g"), role)
+    assert [str(right) for right in needed] == [
+        "READ on group g",
+        *(f"READ on topic p.nearstream.{name}.v1" for name in read.split()),
+        *(f"WRITE on topic p.nearstream.{name}.v1" for name in written.split()),
+    ]
+
+
+def test_our_certificate_is_shown_and_the_servers_is_checked(pem: dict[str, str]) -> None:
+    """What a broker that asks for certificates of clients sees, with TLS from memory to memory."""
+    given = {"kafka_security": "SSL", "kafka_ca_path": pem["ca"], "kafka_cert_path": pem["certificate"]}
+    client = tls_context(loaded(**given, kafka_key_path=pem["key"]))
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=pem["ca"])
+    server.verify_mode = ssl.CERT_REQUIRED
+    server.load_cert_chain(pem["certificate"], pem["key"])
+    assert client is not None
+    shown = _handshake(client, server, "client").getpeercert()
+    assert shown is not None
+    assert shown["subject"] == ((("commonName", "client"),),)
+    with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
+        _handshake(client, server, "other")
+
+
+def _handshake(client: ssl.SSLContext, server: ssl.SSLContext, name: str) -> ssl.SSLObject:
+    """The server's side of a connection that was made."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = client.wrap_bio(to_client, to_server, server_hostname=name)
+    theirs = server.wrap_bio(to_server, to_client, server_side=True)
+    for side in (ours, theirs, ours, theirs):
+        with suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    return theirs

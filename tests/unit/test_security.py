@@ -28,7 +28,9 @@ from streams.signer import Signer
 from tests.unit.test_matching import TIME, matching, prose, record, signed
 from tests.unit.test_show import FORGED, dangerous
 from tests.unit.test_signing import signer
+from workers.app import create_app
 from workers.embedded import embedded
+from workers.health import Health
 from workers.settings import _PATTERNS, Settings, SettingsError, load
 from workers.sources import Item
 
@@ -66,6 +68,15 @@ def imported(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
     return names
+
+
+@pytest.mark.parametrize("status", ["0.0.0.0:9464", "10.0.0.1:9464", "monitor.example:9464"])
+def test_s01_only_loopback_without_a_token(status: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="NEARSTREAM_STATUS_TOKEN: a token expected"):
+        load({"NEARSTREAM_STATUS": status})
+    assert load({"NEARSTREAM_STATUS": status, "NEARSTREAM_STATUS_TOKEN": PASSWORD * 2}).status == status
+    assert load({"NEARSTREAM_STATUS": "127.0.0.1:0"}).status_token == ""
+    assert not create_app(Settings(), str(tmp_path), Health(), None, None).conf.web_enabled
 
 
 def test_s07_nothing_that_fetches_is_imported() -> None:
@@ -177,6 +188,13 @@ def test_s17_secrets_never_appear_in_a_refusal(name: str, tmp_path: Path) -> Non
             load(given)
         assert name in str(caught.value)
         assert PASSWORD not in str(caught.value)
+
+
+def test_s20_every_client_of_kafka_is_made_with_the_settings_of_all() -> None:
+    """But for the local stack's own broker, which is asked without any."""
+    for name, tree in trees():
+        called = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        assert name == "kafka_ready.py" or not [each for each in called if each.startswith("AIOKafka")], name
 
 
 def test_s18_nothing_runs_or_unpacks_what_it_is_sent() -> None:
