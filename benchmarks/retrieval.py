@@ -1,7 +1,7 @@
 """Which related documents an index brings together when they arrive one by one, and what that costs.
 
     python -m benchmarks.retrieval --corpus DIR [--events OUT.jsonl] [--seed N] [--bucket-cap N] [--candidates N]
-                                   [--why]
+                                   [--scheme S] [--why]
 
 Prints one JSON object, with `--why` also where the pairs of each group were lost; exit code 2 when an input cannot be
 read. No network, no service, no lineage.
@@ -32,13 +32,13 @@ from streams.hashing import HashKey
 from streams.index import IndexLimits
 from streams.matcher import SENT_BY_DEFAULT, Matcher
 from streams.memory_index import MemoryIndex
-from streams.scheme import preset
+from streams.scheme import LABELS, preset
 from streams.signer import Signer
 
 CHARACTERS_MAX = 100_000
 _ENTRY_BYTES = 13.9  # of a packed entry in Redis 7.0
 _UNRELATED = 0.10
-_BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,16 @@ class Run:
     seconds: float
 
 
-async def run(texts: Sequence[Text], index: Recording) -> Run:
+async def run(texts: Sequence[Text], index: Recording, label: str = "standard") -> Run:
     """Documents in this order through signer, matcher and index."""
     key = HashKey.public()
-    scheme = preset("standard", key)
+    scheme = preset(label, key)
     signer, matcher = Signer(scheme, key), Matcher(index, scheme, key, relations=SENT_BY_DEFAULT | {"overlap"})
     events: dict[Both, Event] = {}
     signed = kept = 0
     began = time.process_time()
     for number, text in enumerate(texts):
-        signature = signer.sign(document(text, _BEGIN + timedelta(seconds=number)))
+        signature = signer.sign(document(text, BEGIN + timedelta(seconds=number)))
         signed += len(encode_signature(signature))
         kept += len(encode_signature(scheme.kept(signature)))
         for event in await matcher.match(signature) if signature.n_bytes else ():
@@ -120,14 +120,14 @@ def report(pairs: Sequence[Pair], texts: Mapping[str, Text], options: argparse.N
     arriving = [text for text in texts.values() if len(text.text) <= CHARACTERS_MAX]
     random.Random(options.seed).shuffle(arriving)
     limits = IndexLimits(options.bucket_cap, options.candidates, retention_seconds=0)
-    done = asyncio.run(run(arriving, Recording(MemoryIndex(limits), options.candidates)))
+    done = asyncio.run(run(arriving, Recording(MemoryIndex(limits), options.candidates), options.scheme))
     sets = {text.id: shingles(text.text) for text in arriving}
     known = [pair for pair in pairs if pair.a in sets and pair.b in sets]
     n, index, groups = max(len(arriving), 1), done.index, strata(known, sets)
     figures = {
         "documents": len(arriving),
         "skipped": len(texts) - len(arriving),
-        "settings": {name: getattr(options, name) for name in ("seed", "bucket_cap", "candidates")},
+        "settings": {name: getattr(options, name) for name in ("scheme", "seed", "bucket_cap", "candidates")},
         "strata": {name: recall(each, done) for name, each in groups.items()},
         "per_document": {
             "looked_up": round(index.looked_up / n, 2),
@@ -151,6 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--corpus", type=Path, required=True, help="holds docs.jsonl.gz and pairs.jsonl.gz")
     parser.add_argument("--events", type=Path, help="write the events, one JSON line each")
+    parser.add_argument("--scheme", choices=LABELS, default="standard")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="order of arrival (default 1)")
     parser.add_argument("--bucket-cap", type=int, default=100, metavar="N", help="entries of an anchor bucket")
     parser.add_argument("--candidates", type=int, default=40, metavar="N", help="earlier documents answered for one")

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from benchmarks.corpus import RELATED, RELATIONS, Pair
 
-_FAMILIES = {"spdx", "debian-copyright", "debian-common-licenses"}
+FAMILIES = {"spdx", "debian-copyright", "debian-common-licenses"}
 _SHORT_SHINGLES = 40
 _CONTAINED = 0.8
 
@@ -30,7 +30,7 @@ def strata(pairs: Sequence[Pair], shingles: Mapping[str, NDArray[np.int64]]) -> 
 
 def is_family(pair: Pair) -> bool:
     """Whether both are licence texts, where everything resembles everything."""
-    return set(pair.src) <= _FAMILIES
+    return set(pair.src) <= FAMILIES
 
 
 def _tests() -> dict[str, _Test]:

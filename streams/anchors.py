@@ -1,10 +1,10 @@
-"""Winnowed fingerprints: the keys by which a passage is found inside a larger text."""
+"""Winnowed and sampled windows: the keys by which a passage is found inside a larger text, or among noise."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.hashing import distinct
-from streams.rules import AnchorRules
+from streams.hashing import Rolling, distinct, mix
+from streams.rules import AnchorRules, NoiseRules
 from streams.runs import starts_run
 
 _LITTLE_ENDIAN = np.dtype("<u8")
@@ -29,6 +29,29 @@ def anchors(windows: NDArray[np.uint64], spaceless: bool, rules: AnchorRules) ->
         run *= 2
         found = _distinct(minima)
     return found.astype(_LITTLE_ENDIAN, copy=False).tobytes()
+
+
+def sampled_windows(prefix: NDArray[np.uint64], salt: int, rolling: Rolling, rules: NoiseRules) -> NDArray[np.uint64]:
+    """Hashes of one in so many windows of bytes, ascending, each once.
+
+    Unlike the minimum of a run, a sampled window that survives in another text is sampled there, however many new
+    windows replaced characters have made around it.
+
+    Args:
+        prefix: Prefix sums over the bytes of the normal form.
+        salt: Added to the polynomial of a window.
+        rolling: Polynomials over bytes.
+        rules: Window, rate, and how many there may be.
+    """
+    hashes = rolling.windows(prefix, rules.window_bytes)
+    hashes += np.uint64(salt)
+    mix(hashes)
+    rate = rules.rate
+    found = distinct(hashes[hashes < np.uint64((1 << 64) // rate)])
+    while found.size > rules.max_keys:
+        rate *= 2
+        found = found[found < np.uint64((1 << 64) // rate)]
+    return found
 
 
 def run_minima(values: NDArray[np.uint64], run: int) -> NDArray[np.uint64]:

@@ -2,11 +2,14 @@
 
 from typing import Protocol
 
-from streams.anchors import anchors
-from streams.hashing import HashKey
+import numpy as np
+
+from streams.anchors import anchors, sampled_windows
+from streams.hashing import HashKey, Rolling
 from streams.ld import LdSignature, ld_signature
 from streams.minhash import sketch
 from streams.normalize import NormalForm, normalize
+from streams.rules import NoiseRules, TextRules
 from streams.scheme import Scheme
 from streams.shingles import NONE, FeatureHasher
 
@@ -65,3 +68,28 @@ class NumpySigning:
             found = anchors(hasher.anchor_windows(features, scheme.anchors), form.spaceless, scheme.anchors)
         counts = n_bytes, form.characters, features.words, shingles.size
         return *counts, form.spaceless, slots, ld.rate, ld.ld, ld.gaps, found
+
+
+class NoiseSigning:
+    """Another implementation, with sampled windows among its anchors."""
+
+    def __init__(self, inner: Implementation, key: HashKey, text: TextRules, rules: NoiseRules) -> None:
+        """Takes what computes all else, the key, the rules of the normal form, and which windows are kept."""
+        self.name = inner.name
+        self._inner = inner
+        self._key = key
+        self._text = text
+        self._rules = rules
+        self._over_bytes = Rolling(key.base)
+
+    def sign(self, text: str, max_bytes: int) -> Signed | None:
+        """As `Implementation.sign`."""
+        signed = self._inner.sign(text, max_bytes)
+        if signed is None:
+            return None
+        digest, raw_digest, content = signed
+        form = normalize(text, self._text)
+        prefix = self._over_bytes.prefix(self._key.table.take(form.data))
+        sampled = sampled_windows(prefix, self._key.anchor_salt, self._over_bytes, self._rules)
+        together = np.union1d(np.frombuffer(content[9], "<u8"), sampled).astype("<u8").tobytes()
+        return digest, raw_digest, (*content[:9], together)

@@ -5,19 +5,26 @@ from numpy.typing import NDArray
 
 from schemas.signature import Signature
 from streams.packing import unpack_varints, unpack_words
-from streams.rules import AnchorRules, LdRules, SketchRules
+from streams.rules import AnchorRules, LdRules, NoiseRules, SketchRules
 
 _LARGEST_RATE = 1 << 30
 
 
-def fault(signature: Signature, sketch: SketchRules, ld: LdRules | None, anchors: AnchorRules | None) -> str:
+def fault(
+    signature: Signature,
+    sketch: SketchRules,
+    ld: LdRules | None,
+    anchors: AnchorRules | None,
+    noise: NoiseRules | None,
+) -> str:
     """Field and expectation of the first fault, or an empty string; never a value of the signature."""
     if len(signature.digest) != 16 or len(signature.raw_digest) != 16:
         return "digest, raw_digest: 16 bytes expected"
     size = sketch.slots * sketch.bits // 8
     if len(signature.sketch) != size:
         return f"sketch: {size} bytes expected"
-    return _ld_fault(signature, ld) or _anchor_fault(signature.anchors, anchors)
+    most = (anchors.max_anchors if anchors else 0) + (noise.max_keys if noise else 0)
+    return _ld_fault(signature, ld) or _anchor_fault(signature.anchors, most)
 
 
 def _ld_fault(signature: Signature, rules: LdRules | None) -> str:
@@ -56,8 +63,7 @@ def _places(signature: Signature, rules: LdRules) -> tuple[int, NDArray[np.int64
     return gaps.size, np.cumsum(gaps) * unit
 
 
-def _anchor_fault(packed: bytes, rules: AnchorRules | None) -> str:
-    most = rules.max_anchors if rules else 0
+def _anchor_fault(packed: bytes, most: int) -> str:
     if len(packed) % 8 or len(packed) > 8 * most:
         return f"anchors: at most {most} of 8 bytes expected"
     values = np.frombuffer(packed, dtype="<u8")

@@ -88,6 +88,21 @@ class AnchorRules:
 
 
 @dataclass(frozen=True)
+class NoiseRules:
+    """Numbers of the windows that become keys beside anchors: of 12 bytes a quarter survives if a tenth is replaced.
+
+    Attributes:
+        window_bytes: Bytes of a window.
+        rate: Bytes for each window that is kept, at first.
+        max_keys: The rate doubles until so many are left.
+    """
+
+    window_bytes: int = 12
+    rate: int = 16
+    max_keys: int = 48
+
+
+@dataclass(frozen=True)
 class BandRules:
     """Numbers of the bands.
 
@@ -104,7 +119,13 @@ class BandRules:
     min_spaceless_bytes: int = 40
 
 
-def unsound(text: TextRules, sketch: SketchRules, ld: LdRules | None, anchors: AnchorRules | None) -> str:
+def unsound(
+    text: TextRules,
+    sketch: SketchRules,
+    ld: LdRules | None,
+    anchors: AnchorRules | None,
+    noise: NoiseRules | None = None,
+) -> str:
     """The first number that signing cannot do, with what it can; an empty string if there is none."""
     checks = [
         ("word_bytes: 2 to 64", 2 <= text.word_bytes <= _MOST_POWER),
@@ -116,6 +137,7 @@ def unsound(text: TextRules, sketch: SketchRules, ld: LdRules | None, anchors: A
         ("sketch window_bytes: 1 to 64", 1 <= sketch.window_bytes <= _MOST_POWER),
         *(_ld_checks(ld) if ld else ()),
         *(_anchor_checks(anchors) if anchors else ()),
+        *(_noise_checks(noise) if noise else ()),
     ]
     return next((expected for expected, holds in checks if not holds), "")
 
@@ -141,6 +163,14 @@ def _anchor_checks(rules: AnchorRules) -> list[tuple[str, bool]]:
         ("anchor window_bytes: 1 to 64", 1 <= rules.window_bytes <= _MOST_POWER),
         ("run times spaceless_factor: 1 to 2,048", 1 <= rules.run <= rules.run * rules.spaceless_factor <= _MOST_RUN),
         ("max_anchors: 1 to 65,535", 1 <= rules.max_anchors <= _MOST_KEPT),
+    ]
+
+
+def _noise_checks(rules: NoiseRules) -> list[tuple[str, bool]]:
+    return [
+        ("noise window_bytes: 1 to 64", 1 <= rules.window_bytes <= _MOST_POWER),
+        ("noise rate: a power of two from 2", rules.rate >= 2 and rules.rate & (rules.rate - 1) == 0),
+        ("max_keys: 1 to 65,535", 1 <= rules.max_keys <= _MOST_KEPT),
     ]
 
 

@@ -15,9 +15,9 @@ from schemas.signature import Signature
 from streams.banding import MAX_BANDS, band_values
 from streams.faults import fault
 from streams.hashing import HashKey
-from streams.rules import AnchorRules, BandRules, LdRules, SketchRules, TextRules
+from streams.rules import AnchorRules, BandRules, LdRules, NoiseRules, SketchRules, TextRules
 
-__all__ = ["AnchorRules", "BandRules", "Keys", "LdRules", "Scheme", "SketchRules", "TextRules", "preset"]
+__all__ = ["AnchorRules", "BandRules", "Keys", "LdRules", "NoiseRules", "Scheme", "SketchRules", "TextRules", "preset"]
 
 SPEC = 1  # raised when an algorithm changes; a changed number changes the name by itself
 UNICODE = 14
@@ -48,6 +48,7 @@ class Scheme:
     sketch: SketchRules = field(default_factory=SketchRules)
     ld: LdRules | None = field(default_factory=LdRules)
     anchors: AnchorRules | None = field(default_factory=AnchorRules)
+    noise: NoiseRules | None = None
     bands: BandRules = field(default_factory=BandRules)
     spec: int = SPEC
     unicode: int = UNICODE
@@ -109,7 +110,7 @@ class Scheme:
         """
         if signature.scheme != self.name:
             raise InvalidMessageError(Reason.OTHER_SCHEME, f"scheme {self.name} expected")
-        detail = fault(signature, self.sketch, self.ld, self.anchors)
+        detail = fault(signature, self.sketch, self.ld, self.anchors, self.noise)
         if detail:
             raise InvalidMessageError(Reason.INVALID_SIGNATURE, detail)
 
@@ -134,14 +135,17 @@ _PRESETS: dict[str, dict[str, Any]] = {  # Any: fields of Scheme, of one type ea
     "standard": {},
     "compact": {"sketch": SketchRules(bits=8), "ld": _COMPACT_LD, "anchors": AnchorRules(run=64)},
     "bands-only": {"ld": None, "anchors": None},
+    "noise": {"noise": NoiseRules()},
 }
+LABELS = tuple(_PRESETS)
 
 
 def preset(label: str, key: HashKey, bands: int | None = None, rows: int | None = None) -> Scheme:
     """The scheme of this label, for this key.
 
     Args:
-        label: `standard`, `compact` (under half the bytes) or `bands-only` (exact and near-duplicates only).
+        label: `standard`, `compact` (under half the bytes), `bands-only` (exact and near-duplicates only) or `noise`
+            (`standard`, with keys that survive replaced characters).
         key: The deployment's key; only its fingerprint enters the scheme.
         bands: Bands in place of the preset's.
         rows: Rows in place of the preset's.
@@ -161,9 +165,9 @@ def _sized(data: bytes) -> bytes:
 
 
 def _lines(rules: Mapping[str, object], path: str = "") -> Iterator[str]:
-    """`dotted.field=value` of every number; the label is only a nickname."""
+    """`dotted.field=value` of every number; the label is only a nickname, and schemes were named before `noise`."""
     for name, value in rules.items():
         if isinstance(value, Mapping):
             yield from _lines(value, f"{path}{name}.")
-        elif name != "label":
+        elif name != "label" and (name != "noise" or value is not None):
             yield f"{path}{name}={value}"

@@ -7,7 +7,7 @@ from schemas.codec import InvalidMessageError
 from schemas.dead_letter import Reason
 from schemas.document import Document
 from schemas.signature import Origin, Signature
-from streams.content import Implementation, NumpySigning
+from streams.content import Implementation, NoiseSigning, NumpySigning
 from streams.hashing import HashKey
 from streams.rules import unsound
 from streams.scheme import Scheme
@@ -42,13 +42,14 @@ class Signer:
         """
         if key.fingerprint != scheme.key_fingerprint:
             raise ValueError(f"the key {scheme.key_fingerprint} expected, not {key.fingerprint}")
-        fault = unsound(scheme.text, scheme.sketch, scheme.ld, scheme.anchors)
+        fault = unsound(scheme.text, scheme.sketch, scheme.ld, scheme.anchors, scheme.noise)
         if fault:
             raise ValueError(f"{scheme.label}: {fault} expected")
         self._scheme = scheme
         self._key = key
         self._max_bytes = max_bytes
-        self._computing = computing or _Fastest(scheme, key)
+        computing = computing or _Fastest(scheme, key)
+        self._computing = NoiseSigning(computing, key, scheme.text, scheme.noise) if scheme.noise else computing
         self.implementation = self._computing.name
 
     def sign(self, document: Document, origin: Origin | None = None, degraded: tuple[str, ...] = ()) -> Signature:

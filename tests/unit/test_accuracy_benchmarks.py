@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from rapidfuzz.distance import Indel, Levenshtein
 
-from benchmarks import accuracy, retrieval
+from benchmarks import accuracy, noise, retrieval
 from benchmarks.corpus import RELATIONS, CorpusError, Pair, check, read_pairs, read_texts, shingles, words
 from benchmarks.recording import longest_common_run
 from benchmarks.scoring import Judged, metrics, scores
@@ -204,6 +204,16 @@ def test_each_related_pair_has_one_end(capsys: pytest.CaptureFixture[str]) -> No
     told_of = sum(everything[end]["n"] for end in ("right", "other_relation", "no_event") if end in everything)
     assert round(told_of / few["strata"]["all"]["n"], 4) == met
     assert "over_limit" in everything
+
+
+def test_noisy_copies_meet_their_originals_under_the_scheme_made_for_them(capsys: pytest.CaptureFixture[str]) -> None:
+    plain, made = (told(noise, capsys, "--copies", "2", "--scheme", label) for label in ("standard", "noise"))
+    assert plain["keys"] < made["keys"]
+    assert noise.main(["--corpus", str(PAIRS.parent)]) == 2
+    assert "docs.jsonl.gz" in capsys.readouterr().err
+    for figures in (plain, made):
+        assert {size: found["n"] for size, found in figures["replaced"]["0.10"].items()}["2000-5000"] == 2
+    assert made["replaced"]["0.10"]["2000-5000"]["met"] == 1.0
 
 
 def test_the_longest_common_run_is_counted_in_words() -> None:

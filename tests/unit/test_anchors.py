@@ -1,4 +1,4 @@
-"""Winnowed fingerprints: guarantee, subsets, bounds."""
+"""Winnowed and sampled windows: guarantee, subsets, bounds."""
 
 from random import Random
 
@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from streams.anchors import anchors, run_minima
-from streams.hashing import HashKey
+from streams.anchors import anchors, run_minima, sampled_windows
+from streams.hashing import HashKey, Rolling
 from streams.normalize import normalize
-from streams.rules import AnchorRules
+from streams.rules import AnchorRules, NoiseRules
 from streams.shingles import FeatureHasher
 
 RULES = AnchorRules()
@@ -94,3 +94,30 @@ def test_a_shared_passage_of_39_words_shares_an_anchor(seed: int) -> None:
 def test_an_excerpt_shares_an_anchor_with_its_book() -> None:
     book = words(30_000, 5)
     assert anchors_of(" ".join(book[9000:11_500])) & anchors_of(" ".join(book))
+
+
+def sampled(data: bytes, rules: NoiseRules) -> list[int]:
+    key, over_bytes = HashKey.public(), Rolling(HashKey.public().base)
+    prefix = over_bytes.prefix(key.table.take(np.frombuffer(data, np.uint8)))
+    found = sampled_windows(prefix, key.anchor_salt, over_bytes, rules).tolist()
+    assert found == sorted(set(found))
+    return found
+
+
+def test_of_sampled_windows_a_longer_text_keeps_those_of_its_part() -> None:
+    part, rules = Random(5).randbytes(600), NoiseRules(max_keys=1 << 30)
+    assert set(sampled(part, rules)) <= set(sampled(b"before" + part + b"after", rules))
+
+
+def test_fewer_sampled_windows_are_some_of_those_at_the_finer_rate() -> None:
+    data = Random(6).randbytes(20_000)
+    every = set(sampled(data, NoiseRules(max_keys=1 << 30)))
+    few = sampled(data, NoiseRules())
+    assert 20 <= len(few) <= 48
+    assert set(few) < every
+    assert len(every) == pytest.approx(20_000 / 16, rel=0.1)
+
+
+@pytest.mark.parametrize("size", [0, 1, 11])
+def test_a_text_below_one_window_has_no_sampled_windows(size: int) -> None:
+    assert sampled(bytes(size), NoiseRules(rate=2)) == []

@@ -13,12 +13,12 @@ from schemas.dead_letter import Reason
 from schemas.document import Document
 from schemas.signature import Signature
 from streams.hashing import HashKey
-from streams.scheme import BandRules, Keys, Scheme, SketchRules, preset
+from streams.scheme import LABELS, BandRules, Keys, Scheme, SketchRules, preset
 from streams.signer import Signer
 
 KEY = HashKey.public()
 OTHER_KEY = HashKey.from_secret(b"another secret of thirty-two bytes")
-STANDARD, COMPACT, BANDS_ONLY = (preset(label, KEY) for label in ("standard", "compact", "bands-only"))
+STANDARD, COMPACT, BANDS_ONLY, NOISE = (preset(label, KEY) for label in LABELS)
 FROZEN = ["aaefd45c661d4cb7", "551439e544c0ac66", "0f4798284b2237a8", "7ab3ed63feb91dfb"]
 LONG = " ".join(f"word{number * number % 1009}" for number in range(900))
 
@@ -51,7 +51,7 @@ def variants(scheme: Scheme) -> Iterator[tuple[str, dict[str, Any]]]:
             yield each.name, {each.name: changed(value)}
 
 
-@pytest.mark.parametrize("scheme", [STANDARD, COMPACT, BANDS_ONLY], ids=lambda scheme: scheme.label)
+@pytest.mark.parametrize("scheme", [STANDARD, COMPACT, BANDS_ONLY, NOISE], ids=lambda scheme: scheme.label)
 def test_changing_any_field_changes_the_name(scheme: Scheme) -> None:
     scheme = replace(scheme, bands=BandRules(bands=10, rows=5))
     names = {scheme.name}
@@ -69,7 +69,7 @@ def test_the_label_is_a_nickname_in_front_of_the_name() -> None:
 
 
 def test_two_presets_never_have_one_name() -> None:
-    assert len({scheme.name.partition("-1-")[2] for scheme in (STANDARD, COMPACT, BANDS_ONLY)}) == 3
+    assert len({scheme.name.partition("-1-")[2] for scheme in (STANDARD, COMPACT, BANDS_ONLY, NOISE)}) == 4
 
 
 def test_bands_and_rows_replace_those_of_the_preset() -> None:
@@ -96,7 +96,7 @@ def test_few_bits_with_bands_are_refused() -> None:
 
 
 def test_an_unknown_label_is_refused_with_those_known() -> None:
-    with pytest.raises(ValueError, match="standard, compact, bands-only"):
+    with pytest.raises(ValueError, match="standard, compact, bands-only, noise"):
         preset("huge", KEY)
 
 
@@ -202,7 +202,10 @@ def test_a_signature_of_another_scheme_is_named_so() -> None:
     assert faulty(STANDARD, scheme=COMPACT.name).reason is Reason.OTHER_SCHEME
 
 
-ASCENDING = b"".join(number.to_bytes(8, "little") for number in range(513))
+def ascending(size: int) -> bytes:
+    return b"".join(number.to_bytes(8, "little") for number in range(size))
+
+
 FAULTS: dict[str, tuple[Scheme, dict[str, Any]]] = {
     "a short digest": (STANDARD, {"digest": b"1"}),
     "a sketch as the index keeps it": (STANDARD, {"sketch": bytes(128)}),
@@ -220,7 +223,8 @@ FAULTS: dict[str, tuple[Scheme, dict[str, Any]]] = {
     "seven bytes of an anchor": (STANDARD, {"anchors": b"1234567"}),
     "unsorted anchors": (STANDARD, {"anchors": b"22222222" + b"11111111"}),
     "an anchor twice": (STANDARD, {"anchors": b"11111111" * 2}),
-    "too many anchors": (STANDARD, {"anchors": ASCENDING}),
+    "too many anchors": (STANDARD, {"anchors": ascending(513)}),
+    "too many anchors and sampled windows": (NOISE, {"anchors": ascending(561)}),
     "symbols without gaps": (COMPACT, {"gaps": b""}),
     "an unfinished gap": (COMPACT, {"gaps": b"\x80"}),
     "an endless gap": (COMPACT, {"gaps": b"\x80" * 7 + b"\x01", "ld": b"ab"}),

@@ -9,7 +9,7 @@ import pytest
 
 from schemas.codec import decode_signature, encode_signature
 from schemas.document import Document
-from schemas.signature import Origin
+from schemas.signature import Origin, Signature
 from streams.hashing import HashKey
 from streams.minhash import resemblance
 from streams.scheme import preset
@@ -24,6 +24,10 @@ SEEN = datetime(2026, 3, 2, 6, 35, 0, 123_999, tzinfo=UTC)
 
 def document(**fields: object) -> Document:
     return Document(**({"id": "x", "text": "one two three", "observed_at": SEEN} | fields))
+
+
+def anchors_of(signature: Signature) -> set[bytes]:
+    return {signature.anchors[start : start + 8] for start in range(0, len(signature.anchors), 8)}
 
 
 def test_a_signature_takes_over_what_the_document_says() -> None:
@@ -104,6 +108,31 @@ def test_bands_only_leaves_out_the_ld_signature_with_the_anchors(implementation:
     labels = ("standard", "bands-only")
     whole, part = (signer_of(implementation, label).sign(document(text=text)) for label in labels)
     assert msgspec.structs.replace(whole, scheme=part.scheme, rate=0, ld=b"", anchors=b"") == part
+
+
+@each_implementation
+def test_noise_adds_sampled_windows_to_the_anchors(implementation: str) -> None:
+    text = " ".join(map(str, range(300)))
+    plain, more = (signer_of(implementation, label).sign(document(text=text)) for label in ("standard", "noise"))
+    assert msgspec.structs.replace(more, scheme=plain.scheme, anchors=plain.anchors) == plain
+    before, after = anchors_of(plain), anchors_of(more)
+    assert before < after
+    assert 24 <= len(after - before) <= 48
+    assert signer_of(implementation, "noise").sign(document(text="")).anchors == b""
+
+
+def test_a_copy_with_a_tenth_of_its_characters_replaced_shares_sampled_windows() -> None:
+    draw = Random(3)
+    for size in (400, 4_000, 40_000):
+        text = "".join(draw.choice("abcdefghijklmnop qrstuvwxyz ") for _ in range(size))
+        copy = "".join(draw.choice("abcdefgh") if draw.random() < 0.1 else each for each in text)
+        plain, more = (
+            set.intersection(
+                *(anchors_of(signer_of("numpy", label).sign(document(text=each))) for each in (text, copy))
+            )
+            for label in ("standard", "noise")
+        )
+        assert len(more - plain) >= 3
 
 
 @each_implementation
