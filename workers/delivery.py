@@ -88,6 +88,8 @@ class Delivery:
             Exception: A bug, or a delivery that no retry cures; nothing of the batch is acknowledged.
         """
         refusals = Refusals(self.limits)
+        # When a batch fails, noack_take gives this back as it found it, and records still pass behind the failed ones.
+        stream.enable_acks = False
         async for events in stream.noack_take(step.batch, within=BATCH_WAIT_SECONDS):
             records = [_as_record(event) for event in events]
             try:

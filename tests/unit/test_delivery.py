@@ -476,12 +476,20 @@ async def test_fausts_own_stream_acks_after_delivery_and_not_before(tmp_path: Pa
             await asyncio.sleep(0.001)
 
 
-async def test_fausts_own_stream_acks_nothing_of_a_batch_that_fails(tmp_path: Path) -> None:
+async def test_fausts_own_stream_acks_nothing_of_a_batch_that_fails_nor_what_comes_after(tmp_path: Path) -> None:
+    failed = asyncio.Event()
+
     async def broken(records: Sequence[Record]) -> list[Outgoing]:
+        failed.set()
         raise ZeroDivisionError
 
     async with asyncio.timeout(20), faust_agent(Broker([]), tmp_path, broken).test_context() as context:
-        put = await context.put(b"value", wait=False)
+        puts = [await context.put(b"value", wait=False)]
+        await failed.wait()
+        for _ in range(5):
+            puts.append(await context.put(b"later", wait=False))
+            await turns()
         while not context.crashed:
             await asyncio.sleep(0.001)
-    assert not put.message.acked
+        await turns(200)
+    assert not any(put.message.acked for put in puts)
