@@ -196,6 +196,7 @@ TRAPS: dict[str, Callable[[Trial], Awaitable[str]]] = {
     "T10": stopped_early,
     "T11": undecoded,
     "T12": away,
+    "T19": lambda trial: loses(trial, "noack_take", TRAP_CRASHING="1"),
 }
 
 

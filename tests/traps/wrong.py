@@ -44,6 +44,19 @@ def take(app: faust.App, source: TopicT, _: TopicT) -> None:
                 _done(value)
 
 
+def noack_take(app: faust.App, source: TopicT, _: TopicT) -> None:
+    """T19: all is acknowledged by hand, yet what comes behind a failing batch is acknowledged by itself."""
+
+    @app.agent(source)
+    async def agent(stream: StreamT) -> None:
+        async for events in stream.noack_take(1, within=0.05):
+            for event in events:
+                _fail(event.value)
+            for event in events:
+                await stream.ack(event)
+                _done(event.value)
+
+
 def unawaited(app: faust.App, source: TopicT, sink: TopicT) -> None:
     """T4: the broker refuses a record, nobody hears of it, its input is acknowledged."""
 
@@ -138,7 +151,7 @@ def main(name: str) -> None:
     app = faust.App(os.environ["TRAP_GROUP"], **settings)
     workers: dict[str, Worker] = {
         worker.__name__: worker
-        for worker in (async_for, take, unawaited, gap, never_acknowledged, paused, awaited, undecodable)
+        for worker in (async_for, take, noack_take, unawaited, gap, never_acknowledged, paused, awaited, undecodable)
     }
     source = app.topic(os.environ["TRAP_SOURCE"], key_type=bytes, value_type=bytes)
     sink = app.topic(os.environ["TRAP_SINK"], key_type=bytes, value_type=bytes)
