@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,8 +16,8 @@ from workers.kafka_tools import KafkaError, KafkaUnreachableError, admin, consum
 from workers.settings import Settings
 
 ANSWER_SECONDS = 10.0
-# One batch of records: the broker answers with a whole one, however little is asked for.
-_SMALLEST_FETCH = 1
+# Of each partition; a batch that is larger comes alone.
+_FETCH_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ async def lag_reader(settings: Settings, wait_seconds: float) -> AsyncIterator[L
     """
     async with (
         admin(settings, wait_seconds) as asking,
-        consumer(settings, wait_seconds, fetch_bytes=_SMALLEST_FETCH) as reading,
+        consumer(settings, wait_seconds, fetch_bytes=_FETCH_BYTES) as reading,
     ):
         yield partial(_group_lag, settings, asking, reading)
 
@@ -89,23 +89,34 @@ async def _lags(
     known = await committed_offsets(asking, settings.group, places)
     begins = await reading.beginning_offsets(places)
     ends = await reading.end_offsets(places)
-    rows = []
-    for place in places:
-        seconds = await _age(reading, place, max(known[place], begins[place]), ends[place])
-        rows.append(PartitionLag(place.topic, place.partition, known[place], begins[place], ends[place], seconds))
-    return rows
+    open_spans = {place: (max(known[place], begins[place]), ends[place]) for place in places}
+    ages = await _ages(reading, {place: span for place, span in open_spans.items() if span[0] < span[1]})
+    return [
+        PartitionLag(place.topic, place.partition, known[place], begins[place], ends[place], ages.get(place))
+        for place in places
+    ]
 
 
-async def _age(reading: AIOKafkaConsumer, place: TopicPartition, start: int, end: int) -> float | None:
-    """Seconds since the first record from `start` on was made; None: no record before `end`, only markers or gaps."""
-    if start >= end:
-        return None
-    reading.assign([place])
-    reading.seek(place, start)
+async def _ages(
+    reading: AIOKafkaConsumer, spans: Mapping[TopicPartition, tuple[int, int]]
+) -> dict[TopicPartition, float]:
+    """Seconds since the first record of each span was made; none where a span holds only markers or gaps."""
+    ages: dict[TopicPartition, float] = {}
+    waiting = set(spans)
+    if not spans:
+        return ages
+    reading.assign(list(spans))
+    for place, (start, _) in spans.items():
+        reading.seek(place, start)
     try:
-        while await reading.position(place) < end:
-            for record in (await reading.getmany(place, timeout_ms=1000, max_records=1)).get(place, []):
-                return max(time.time() - record.timestamp / 1000, 0.0) if record.offset < end else None
+        while waiting:
+            found = await reading.getmany(*waiting, timeout_ms=1000)
+            for place, records in found.items():
+                if records[0].offset < spans[place][1]:
+                    ages[place] = max(time.time() - records[0].timestamp / 1000, 0.0)
+            done = found.keys() | {place for place in waiting if await reading.position(place) >= spans[place][1]}
+            reading.pause(*done)
+            waiting -= done
     finally:
-        reading.pause(place)  # it would go on asking for what comes next
-    return None
+        reading.pause(*spans)  # it would go on asking for what comes next
+    return ages

@@ -4,17 +4,21 @@ import asyncio
 import json
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from schemas.record import Outgoing
 from schemas.topics import DOCUMENTS, SIGNATURES
-from tests.integration.deployment import DOCUMENT_PARTITIONS, Deployment, deployed
+from tests.integration.deployment import DOCUMENT_PARTITIONS, Deployment, deployed, until
 from workers.kafka_lag import PartitionLag, lag_reader
-from workers.local_kafka import find_java, kafka_jars
+from workers.kafka_tools import KafkaUnreachableError
+from workers.local_kafka import find_java, kafka_jars, kafka_server
+from workers.local_server import LocalServer, running
 
 AGE_SECONDS = 600
 
@@ -67,6 +71,33 @@ async def test_nothing_waits_behind_the_marker_of_a_transaction(kafka: str, redi
         async with lag_reader(deployment.settings, 10.0) as read_lag:
             row = _of(await read_lag(), topic)[0]
         assert (row.committed, row.end, row.records, row.seconds) == (1, 2, 0, None)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[LocalServer]:
+    """A broker of this test alone."""
+    with running(kafka_server(tmp_path / "kafka")) as server:
+        yield server
+
+
+async def test_lag_is_told_again_once_the_broker_is_back(broker: LocalServer, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(broker.address, redis_url, tmp_path) as deployment:
+        topic = deployment.settings.topic_prefix + DOCUMENTS.name
+        await deployment.send([Outgoing(topic, b"%d" % number, b"{}", []) for number in range(20)])
+        async with lag_reader(deployment.settings, 10.0) as read_lag:
+            before = [row.records for row in await read_lag()]
+
+            async def as_before() -> bool:
+                with suppress(KafkaUnreachableError):
+                    return [row.records for row in await read_lag()] == before
+                return False
+
+            for leave, come_back in ((broker.pause, broker.resume), (broker.kill, broker.start)):
+                await asyncio.to_thread(leave)
+                with pytest.raises(KafkaUnreachableError):
+                    await read_lag()
+                await asyncio.to_thread(come_back)
+                await until(as_before, 60)
 
 
 async def _commit(deployment: Deployment, offsets: Mapping[TopicPartition, int]) -> None:
