@@ -65,6 +65,8 @@ static void anchors(Job *job, Result *result)
         count = word_runs(job, c->n.anchor_words, c->n.anchor_salt, windows);
     if (!count)
         return;
+    if (count < c->n.dense_below)
+        run = (run + 1) / 2;
     result->anchor = job->shingles; /* done before */
     size_t minima = run_minima(windows, count, run);
     for (;;) {

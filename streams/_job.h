@@ -15,6 +15,7 @@ typedef struct {
     u64 rate[MOST_RATES], length[MOST_RATES];
     u64 symbol_bits, gap_bits, gap_steps, max_symbols;
     u64 anchor_words, anchor_bytes, run, spaceless_factor, max_anchors; /* max_anchors 0: no anchors */
+    u64 dense_below;
 } Numbers;
 
 /* Memory that a context keeps for its next text: a short one is hashed sooner than memory is had. */
@@ -143,7 +144,7 @@ static int sound(const Numbers *n)
     if (n->max_anchors) {
         good &= between(n->anchor_words, 1, MOST_POWER) && between(n->anchor_bytes, 1, MOST_POWER);
         good &= between(n->run, 1, MOST_RUN) && between(n->spaceless_factor, 1, MOST_RUN / n->run);
-        good &= n->max_anchors <= MOST_KEPT;
+        good &= n->max_anchors <= MOST_KEPT && n->dense_below <= MOST_KEPT;
     }
     return good;
 }

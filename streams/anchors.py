@@ -22,6 +22,8 @@ def anchors(windows: NDArray[np.uint64], spaceless: bool, rules: AnchorRules) ->
         rules: The run, and how many anchors there may be.
     """
     run = rules.run * rules.spaceless_factor if spaceless else rules.run
+    if windows.size < rules.dense_below:
+        run = (run + 1) // 2
     minima = run_minima(windows, run)
     found = _distinct(minima)
     while found.size > rules.max_anchors:

@@ -62,5 +62,6 @@ def _ld_numbers(rules: LdRules | None) -> list[int]:
 
 def _anchor_numbers(rules: AnchorRules | None) -> list[int]:
     if rules is None:
-        return [0] * 5
-    return [rules.words, rules.window_bytes, rules.run, rules.spaceless_factor, rules.max_anchors]
+        return [0] * 6
+    numbers = (rules.words, rules.window_bytes, rules.run, rules.spaceless_factor)
+    return [*numbers, rules.max_anchors, rules.dense_below]

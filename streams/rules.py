@@ -78,6 +78,7 @@ class AnchorRules:
         run: Windows of which the smallest hash is an anchor.
         spaceless_factor: Times `run` in a spaceless text.
         max_anchors: The run doubles until so many are left.
+        dense_below: In a text of fewer windows the run is half as long: it has few anchors to share.
     """
 
     words: int = 8
@@ -85,6 +86,7 @@ class AnchorRules:
     run: int = 32
     spaceless_factor: int = 2
     max_anchors: int = 512
+    dense_below: int = 0
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,7 @@ def _anchor_checks(rules: AnchorRules) -> list[tuple[str, bool]]:
         ("anchor window_bytes: 1 to 64", 1 <= rules.window_bytes <= _MOST_POWER),
         ("run times spaceless_factor: 1 to 2,048", 1 <= rules.run <= rules.run * rules.spaceless_factor <= _MOST_RUN),
         ("max_anchors: 1 to 65,535", 1 <= rules.max_anchors <= _MOST_KEPT),
+        ("dense_below: 0 to 65,535", 0 <= rules.dense_below <= _MOST_KEPT),
     ]
 
 

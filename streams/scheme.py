@@ -135,17 +135,19 @@ _PRESETS: dict[str, dict[str, Any]] = {  # Any: fields of Scheme, of one type ea
     "standard": {},
     "compact": {"sketch": SketchRules(bits=8), "ld": _COMPACT_LD, "anchors": AnchorRules(run=64)},
     "bands-only": {"ld": None, "anchors": None},
+    "dense": {"anchors": AnchorRules(dense_below=400)},
     "noise": {"noise": NoiseRules()},
 }
 LABELS = tuple(_PRESETS)
+_LATER = {"dense_below", "noise"}
 
 
 def preset(label: str, key: HashKey, bands: int | None = None, rows: int | None = None) -> Scheme:
     """The scheme of this label, for this key.
 
     Args:
-        label: `standard`, `compact` (under half the bytes), `bands-only` (exact and near-duplicates only) or `noise`
-            (`standard`, with keys that survive replaced characters).
+        label: `standard`, `compact` (under half the bytes), `bands-only` (exact and near-duplicates only), `dense`
+            (`standard`, with more anchors in short texts) or `noise` (with keys that survive replaced characters).
         key: The deployment's key; only its fingerprint enters the scheme.
         bands: Bands in place of the preset's.
         rows: Rows in place of the preset's.
@@ -165,9 +167,9 @@ def _sized(data: bytes) -> bytes:
 
 
 def _lines(rules: Mapping[str, object], path: str = "") -> Iterator[str]:
-    """`dotted.field=value` of every number; the label is only a nickname, and schemes were named before `noise`."""
+    """`dotted.field=value` of every number; the label is a nickname, later numbers are told unless they are off."""
     for name, value in rules.items():
         if isinstance(value, Mapping):
             yield from _lines(value, f"{path}{name}.")
-        elif name != "label" and (name != "noise" or value is not None):
+        elif name != "label" and (name not in _LATER or value):
             yield f"{path}{name}={value}"

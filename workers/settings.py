@@ -49,7 +49,7 @@ class Settings:
     namespace: str = _setting("nearstream", "first part of every key in Redis, [a-z0-9-]{1,32}")
     topic_prefix: str = _setting("", "put before every topic's name")
     hash_key: str = _setting("", "secret of the hashes, at least 32 bytes; all workers share it", secret=True)
-    scheme: str = _setting("standard", "preset of the signatures: standard, compact, bands-only or noise")
+    scheme: str = _setting("standard", "preset of the signatures: standard, compact, bands-only, dense or noise")
     bands: int = _setting(0, "bands of the sketch, 0: the preset's")
     rows: int = _setting(0, "sketch slots in each band, 0: the preset's")
     mean_resemblance_min: float = _setting(Thresholds.mean_resemblance_min, "from here on a near-duplicate")
@@ -243,7 +243,7 @@ _PATTERNS = {
     "group_instance": (r"[A-Za-z0-9._-]{0,200}", "letters, digits, dots, dashes"),
     "namespace": (r"[a-z0-9-]{1,32}", "1 to 32 lower-case letters, digits, dashes"),
     "topic_prefix": (r"[A-Za-z0-9._-]{0,100}", "letters, digits, dots, dashes"),
-    "scheme": ("standard|compact|bands-only|noise", "standard, compact, bands-only or noise"),
+    "scheme": ("standard|compact|bands-only|dense|noise", "standard, compact, bands-only, dense or noise"),
     "dead_letter_payload": ("full|head|hash", "full, head or hash"),
     "status": (rf"off|[^\s/:]+:{_PORT}", "host:port or off"),
 }

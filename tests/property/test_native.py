@@ -31,7 +31,7 @@ try:
 except ImportError:  # the fixture below skips, or fails
     pass
 
-LABELS = ("standard", "compact", "bands-only")
+LABELS = ("standard", "compact", "bands-only", "dense")
 EXAMPLES = Path(__file__).parents[2] / "examples" / "documents.jsonl"
 SEEN = datetime(2026, 3, 2, tzinfo=UTC)
 SLICES = ((0, None), (7, 707), (1000, 6000), (313, 14_313))

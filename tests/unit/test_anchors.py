@@ -96,6 +96,15 @@ def test_an_excerpt_shares_an_anchor_with_its_book() -> None:
     assert anchors_of(" ".join(book[9000:11_500])) & anchors_of(" ".join(book))
 
 
+def test_a_short_text_has_the_anchors_of_the_run_and_more() -> None:
+    rules = AnchorRules(dense_below=400)
+    for size, is_dense in ((16, True), (399, True), (400, False)):
+        windows = values(size)
+        own = set(np.frombuffer(anchors(windows, False, rules), "<u8").tolist())
+        assert found(windows, 32) <= own
+        assert own == found(windows, 16 if is_dense else 32)
+
+
 def sampled(data: bytes, rules: NoiseRules) -> list[int]:
     key, over_bytes = HashKey.public(), Rolling(HashKey.public().base)
     prefix = over_bytes.prefix(key.table.take(np.frombuffer(data, np.uint8)))
