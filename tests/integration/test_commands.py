@@ -114,9 +114,11 @@ async def _gone(deployment: Deployment) -> bool:
     return not next(state.partitions for state in states if state.topic is SIGNATURES)
 
 
-@pytest.mark.parametrize("command", ["produce", "tail", "topics", "lag"])
+@pytest.mark.parametrize(
+    "command", ["produce", "tail", "topics", "lag", "dlq list", "dlq replay", "dlq skip nearstream.documents.v1 0 0"]
+)
 def test_without_kafka_a_command_says_so_and_ends(command: str, tmp_path: Path) -> None:
-    arguments = [command, "--timeout", "1"]
+    arguments = [*command.split(), "--timeout", "1"]
     if command == "produce":
         path = tmp_path / "one.jsonl"
         path.write_text('{"text": "a"}')

@@ -136,7 +136,19 @@ def test_a_pipe_holds_json_lines(tmp_path: Path) -> None:
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("demo", "scan", "compare", "worker", "topics", "produce", "tail", "lag", "doctor", "settings"):
+    for command in (
+        "demo",
+        "scan",
+        "compare",
+        "worker",
+        "topics",
+        "produce",
+        "tail",
+        "lag",
+        "dlq",
+        "doctor",
+        "settings",
+    ):
         with pytest.raises(SystemExit) as ended:
             main([command, "--help"])
         assert ended.value.code == 0
