@@ -1,8 +1,11 @@
 """Dead letters as an operator handles them: counted, shown, sent again."""
 
 import json
+import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,8 +15,9 @@ from aiokafka.admin import RecordsToDelete
 from schemas.dead_letter import REASON_HEADER, REPLAYS_HEADER, DeadLetter, Payload, Reason, Stage, dead_id, outgoing
 from schemas.record import Headers, Outgoing, Record, header
 from schemas.topics import DEAD_LETTERS, DOCUMENTS
-from tests.integration.deployment import Deployment, deployed
+from tests.integration.deployment import Deployment, deployed, until
 from workers import kafka_tools
+from workers.kafka_replay import NOTED_EVERY
 
 DAY_MS = 86_400_000
 HEADERS: Headers = [("x", b"1"), ("x", None), ("y", b"\xff")]
@@ -46,6 +50,27 @@ async def test_what_was_replayed_is_not_replayed_again(kafka: str, redis_url: st
         await _write_letters(deployment, [again], Reason.NOT_JSON)  # as a redelivery does
         assert _sent(deployment) == (1, 9)
         assert len(await deployment.read(DOCUMENTS.name)) == 2 * 9
+
+
+async def test_a_killed_replay_goes_on_where_it_was(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        count = 20 * NOTED_EVERY
+        refused = await _refused(deployment, [Outgoing("", b"key", b"{%d" % number, []) for number in range(count)])
+
+        async def half_done() -> bool:
+            return len(await deployment.read(DOCUMENTS.name)) > count + 2 * NOTED_EVERY
+
+        with _replaying(deployment) as process:
+            await until(half_done, 60)
+            assert process.poll() is None
+            process.kill()
+        sent_before = len(await deployment.read(DOCUMENTS.name)) - count
+        sent, skipped = _sent(deployment)
+        assert sent + skipped == count
+        assert sent_before <= skipped + NOTED_EVERY
+        values = [record.value for record in await deployment.read(DOCUMENTS.name)]
+        assert set(values[count:]) == {record.value for record in refused}
+        assert len(values) <= 2 * count + NOTED_EVERY
 
 
 async def test_replay_since_a_time_leaves_older_letters_for_later(kafka: str, redis_url: str, tmp_path: Path) -> None:
@@ -149,6 +174,13 @@ async def test_letters_are_listed_by_reason_and_shown_one_by_one(kafka: str, red
         )
         assert deployment.run("dlq", "show", "0" * 32).returncode == 1
         assert deployment.run("dlq", "show", "unknown").returncode == 2
+
+
+@contextmanager
+def _replaying(deployment: Deployment) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "workers.cli", "dlq", "replay", "--quiet"]
+    with subprocess.Popen(command, env=deployment.environment) as process:
+        yield process
 
 
 async def _refused(
