@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from schemas.record import Outgoing, Record
 from schemas.topics import SIGNATURES
-from workers import kafka_topics
+from workers import kafka_rights, kafka_topics
 from workers.cli import main
 from workers.delivery import Delivery
 from workers.matching import Matching
@@ -69,13 +69,14 @@ def endless() -> None:
     replace_part(Matching, "decide", sleeping)
 
 
-def without_topic_check() -> None:
-    """For a broker that cannot describe its topics."""
+def unchecked_broker() -> None:
+    """For a broker that tells neither its topics' settings nor our rights."""
 
     async def unchecked(*_: object) -> list[str]:
         return []
 
     replace_part(kafka_topics, "require", unchecked)
+    replace_part(kafka_rights, "require", unchecked)
 
 
 def watch_loop() -> None:
@@ -97,7 +98,7 @@ def watch_loop() -> None:
     replace_part(asyncio, "new_event_loop", watched)
 
 
-PARTS: dict[str, Callable[..., None]] = {part.__name__: part for part in (crash, busy, endless, without_topic_check)}
+PARTS: dict[str, Callable[..., None]] = {part.__name__: part for part in (crash, busy, endless, unchecked_broker)}
 
 
 def run(parts: Sequence[str], known: dict[str, Callable[..., None]]) -> int:

@@ -1,10 +1,12 @@
 """A TCP proxy in a process of its own that delays, stalls, swallows or cuts what passes.
 
 `python -m tests.fault.proxy PORT TARGET_PORT`; each line on its standard input is a fault: `pass`, `delay SECONDS`,
-`stall` (hold back, send later), `blackhole up|down|both` (swallow), `reset` (cut every connection, refuse new ones).
+`slow SECONDS SHARE STALL_SECONDS` (that share of what passes waits longer), `stall` (hold back, send later),
+`blackhole up|down|both` (swallow), `reset` (cut every connection, refuse new ones), `target PORT` (cut, go elsewhere).
 """
 
 import asyncio
+import random
 import socket
 import struct
 import subprocess
@@ -25,6 +27,7 @@ class _Proxy:
 
     target: int
     seconds: float = 0.0
+    stalled: tuple[float, float] = (0.0, 0.0)
     swallowed: frozenset[str] = frozenset()
     refusing: bool = False
     passing: asyncio.Event = field(default_factory=asyncio.Event)
@@ -55,7 +58,7 @@ class _Proxy:
     async def _carry(self, direction: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while data := await reader.read(_CHUNK):
-                await asyncio.sleep(self.seconds)
+                await asyncio.sleep(self._pause(direction))
                 await self.passing.wait()
                 if direction not in self.swallowed:
                     writer.write(data)
@@ -63,22 +66,38 @@ class _Proxy:
         except OSError:
             pass  # the other way ends with this one
 
+    def _cut(self) -> None:
+        for writer in self.open:
+            _reset(writer)
+
+    def _pause(self, direction: str) -> float:
+        """Answers alone are late."""
+        share, seconds = self.stalled
+        if direction == "up":
+            return 0.0
+        return seconds if random.random() < share else self.seconds
+
     def turn(self, words: list[str]) -> None:
-        self.seconds, self.swallowed, self.refusing = 0.0, frozenset(), False
+        self.seconds, self.stalled = 0.0, (0.0, 0.0)
+        self.swallowed, self.refusing = frozenset(), False
         self.passing.set()
         match words:
             case ["pass"]:
                 pass
             case ["delay", seconds]:
                 self.seconds = float(seconds)
+            case ["slow", seconds, share, stall]:
+                self.seconds, self.stalled = float(seconds), (float(share), float(stall))
             case ["stall"]:
                 self.passing.clear()
             case ["blackhole", direction]:
                 self.swallowed = frozenset({"up", "down"} if direction == "both" else {direction})
             case ["reset"]:
                 self.refusing = True
-                for writer in self.open:
-                    _reset(writer)
+                self._cut()
+            case ["target", port]:
+                self.target = int(port)
+                self._cut()
             case _:
                 raise ValueError(f"no such fault: {' '.join(words)}")
 

@@ -171,6 +171,16 @@ class Run:
             await self.drained()
 
 
+async def joined(fault_run: Run, assignments: int) -> bool:
+    """Whether workers have been given partitions that often."""
+    return await asyncio.to_thread(fault_run.rebalances) >= assignments
+
+
+async def logged(fault_run: Run, text: str) -> bool:
+    """Whether a worker has written this."""
+    return any(text in log for log in await asyncio.to_thread(fault_run.logs))
+
+
 def _removal(topic: str, fields: dict[str, str]) -> Outgoing:
     return Outgoing(topic, fields["id"].encode(), None, [("nearstream-collection", fields["collection"].encode())])
 

@@ -1,13 +1,24 @@
-"""A Redis that is frozen, full, slow, gone."""
+"""A Redis that is frozen, slow, full, gone, behind."""
 
 import asyncio
+import os
+import shutil
+from pathlib import Path
 
 import pytest
+from redis.asyncio import Redis
 
 from streams.index import Admission, IndexUnavailableError
 from streams.scheme import Keys
 from tests.fault.conftest import Stage
+from tests.fault.disks import filled, small_disk
+from tests.fault.proxy import proxied
+from tests.fault.runner import joined, logged
+from tests.integration.deployment import deployed, until
 from workers import assembly
+from workers.exits import Exit
+from workers.local_redis import redis_server
+from workers.local_server import LocalServer, running
 from workers.redis_index import RedisIndex
 
 NO_KEYS = Keys(b"", None, (), ())
@@ -41,3 +52,143 @@ async def test_f08_a_full_redis_is_read_and_never_half_written(stage: Stage) -> 
         await index.close()
         assert report.verdict == "ok"
         assert report.exits == [0, 0, 0]
+
+
+@pytest.mark.long
+async def test_f05_an_emptied_redis_is_noticed_and_rebuilt(stage: Stage, tmp_path: Path) -> None:
+    async with stage("F05") as run:
+        async with run.load():
+            await asyncio.sleep(1)
+            await asyncio.to_thread(run.redis.kill)
+            await asyncio.to_thread(shutil.rmtree, tmp_path / "redis" / "appendonlydir")
+            await asyncio.to_thread(run.redis.start)
+            await until(lambda: logged(run, "nearstream rebuild"), 10)
+            done = await asyncio.to_thread(run.deployment.run, "rebuild", "--quiet")
+            assert done.returncode == 0, done.stderr
+        report = await run.finish()
+        assert report.verdict == "ok"
+        assert report.exits == [0, 0, 0]
+
+
+@pytest.mark.long
+async def test_f07_a_slow_redis_slows_and_bounds(stage: Stage) -> None:
+    async with stage("F07", workers=0) as run:
+        with proxied(port_of(run.redis)) as proxy:
+            for _ in range(3):
+                run.start(NEARSTREAM_REDIS=f"redis://127.0.0.1:{proxy.port}/0")
+            await run.warm_up()
+            async with run.load():
+                proxy.turn("slow 0.05 0.01 2")
+                await asyncio.sleep(20)
+                proxy.turn("pass")
+            report = await run.finish()
+        assert report.verdict == "ok"
+        assert report.exits == [0, 0, 0]
+
+
+@pytest.mark.long
+async def test_f09_a_redis_that_evicts_is_refused(kafka: str, tmp_path: Path) -> None:
+    with running(redis_server(tmp_path / "redis")) as server:
+        async with deployed(kafka, f"redis://{server.address}/0", tmp_path) as deployment:
+            client: Redis = Redis.from_url(deployment.settings.redis)
+            await client.config_set("maxmemory-policy", "allkeys-lru")
+            await client.aclose()
+            for command, code in (("worker", Exit.MISCONFIGURED), ("doctor", Exit.NO)):
+                done = await asyncio.to_thread(deployment.run, command)
+                assert done.returncode == code
+                assert b"noeviction" in done.stdout + done.stderr
+
+
+@pytest.mark.long
+async def test_f10_a_redis_with_a_full_disk_is_an_outage(stage: Stage, tmp_path: Path) -> None:
+    disk = tmp_path / "redis"
+    with small_disk(disk):
+        async with stage("F10", share=0.2) as run:
+            async with run.load():
+                with filled(disk):
+                    await until(lambda: logged(run, "refuses writes"), 30)
+                    await asyncio.sleep(5)
+            report = await run.finish()
+            assert report.verdict == "ok"
+            assert report.exits == [0, 0, 0]
+
+
+@pytest.mark.long
+async def test_f13_a_promoted_replica_is_given_what_it_missed(stage: Stage, tmp_path: Path) -> None:
+    async with stage("F13", workers=0) as run:
+        with (
+            running(redis_server(tmp_path / "replica")) as replica,
+            proxied(port_of(run.redis)) as front,
+            proxied(port_of(run.redis)) as link,
+        ):
+            follower: Redis = Redis.from_url(f"redis://{replica.address}/0")
+            await follower.replicaof("127.0.0.1", str(link.port))
+            await until(lambda: _follows(follower), 30)
+            for _ in range(3):
+                run.start(NEARSTREAM_REDIS=f"redis://127.0.0.1:{front.port}/0")
+            await run.warm_up()
+            async with run.load():
+                link.turn("blackhole both")
+                await asyncio.sleep(2)
+                await asyncio.to_thread(run.redis.kill)
+                await follower.replicaof("NO", "ONE")
+                front.turn(f"target {port_of(replica)}")
+                await until(lambda: logged(run, "outage over"), 30)
+            report = await run.finish()
+            await follower.aclose()
+        assert report.verdict == "ok"
+        assert report.exits == [0, 0, 0]
+
+
+@pytest.mark.long
+async def test_f27_a_redis_that_is_away_for_two_minutes_ends_nobody(stage: Stage) -> None:
+    async with stage("F27") as run:
+        before = run.rebalances()
+        async with run.load():
+            run.redis.pause()
+            await asyncio.sleep(120)
+            run.redis.resume()
+        assert run.rebalances() == before
+        report = await run.finish()
+        assert report.verdict == "ok"
+        assert report.exits == [0, 0, 0]
+
+
+@pytest.mark.long
+async def test_f28_a_worker_joins_while_the_others_wait(stage: Stage) -> None:
+    """The new one only signs: matching would wait for Redis before it joins."""
+    async with stage("F28") as run:
+        before = run.rebalances()
+        async with run.load():
+            run.redis.pause()
+            await asyncio.sleep(5)
+            run.start(role="sign")
+            await until(lambda: joined(run, before + 1), 60)
+            await asyncio.sleep(30)
+            run.redis.resume()
+        report = await run.finish()
+        assert report.verdict == "ok"
+        assert report.exits == [0, 0, 0, 0]
+
+
+@pytest.mark.long
+async def test_f34_an_index_that_lost_its_newest_writes_is_given_them_again(stage: Stage, tmp_path: Path) -> None:
+    async with stage("F34") as run:
+        async with run.load():
+            await asyncio.sleep(1)
+            await asyncio.to_thread(run.redis.kill)
+            (newest,) = (tmp_path / "redis" / "appendonlydir").glob("*.incr.aof")
+            size = newest.stat().st_size
+            os.truncate(newest, size - 40_000)
+            await asyncio.to_thread(run.redis.start)
+        report = await run.finish()
+        assert report.verdict == "ok"
+        assert report.exits == [0, 0, 0]
+
+
+def port_of(server: LocalServer) -> int:
+    return int(server.address.rpartition(":")[2])
+
+
+async def _follows(replica: Redis) -> bool:
+    return bool((await replica.info("replication"))["master_link_status"] == "up")

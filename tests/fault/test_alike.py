@@ -1,0 +1,120 @@
+"""Documents that are alike without end, or made to collide."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from schemas.document import Document
+from schemas.signature import Signature
+from streams.hashing import HashKey
+from streams.index import Admission
+from streams.matcher import Matcher
+from streams.memory_index import MemoryIndex
+from streams.normalize import normalize
+from streams.scheme import preset
+from streams.signer import Signer
+from tests.contract.index_documents import admission
+from tests.unit.test_hashing import colliding_blocks, thue_morse
+from workers import assembly
+from workers.local_redis import redis_server
+from workers.local_server import running
+from workers.redis_index import RedisIndex
+from workers.settings import load
+
+KEY = HashKey.public()
+SCHEME = preset("standard", KEY)
+SIGNER = Signer(SCHEME, KEY)
+SEEN = datetime(2026, 3, 2, tzinfo=UTC)
+SHINGLE_WORDS = 5
+
+
+@pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("alike", ["equal", "one band"])
+async def test_f18_what_is_alike_without_end_costs_no_more(tmp_path: Path, count: int, alike: str) -> None:
+    """The dearest hundredth of 300 calls, at the end against after the first hundred; the least of three tries."""
+    settings = replace(load({}), retention_seconds=0)
+    with running(redis_server(tmp_path)) as server:
+        address = assembly.index_address(replace(settings, redis=f"redis://{server.address}/0"), KEY)
+        index = await RedisIndex.open(address, may_create=True)
+        await _admit(index, _alike(alike, 0, 100))
+        early = min([await _dear_seconds(index, _alike(alike, 100 + 300 * turn, 300)) for turn in range(3)])
+        for first in range(1_000, count, 500):
+            await _admit(index, _alike(alike, first, 500))
+        late = min([await _dear_seconds(index, _alike(alike, count + 300 * turn, 300)) for turn in range(3)])
+        (last,) = await index.admit(_alike(alike, 2 * count, 1))
+        await index.close()
+    assert last.full_buckets > 0
+    assert late <= 2 * early
+
+
+def _alike(kind: str, first: int, count: int) -> list[Admission]:
+    text = "one text" if kind == "equal" else None
+    return [admission(str(number), bands=["shared"], text=text) for number in range(first, first + count)]
+
+
+async def _admit(index: RedisIndex, batch: Sequence[Admission]) -> None:
+    for start in range(0, len(batch), 32):
+        await index.admit(batch[start : start + 32])
+
+
+async def _dear_seconds(index: RedisIndex, batch: Sequence[Admission]) -> float:
+    """The 99th of 100 calls of one document each."""
+    seconds = []
+    for one in batch:
+        began = time.perf_counter()
+        await index.admit([one])
+        seconds.append(time.perf_counter() - began)
+    return sorted(seconds)[len(seconds) * 99 // 100]
+
+
+@pytest.mark.parametrize("words", ["mmh3", "Thue-Morse"])
+def test_f19_texts_made_to_collide_are_told_apart(words: str) -> None:
+    """Of 1,024 texts none equals another; estimates are where the true resemblance is as often as they claim."""
+    draw = Random(19)
+    one, other = _colliding_words() if words == "mmh3" else _thue_morse_words()
+    texts = [_mixed(one, other, draw.uniform(0.03, 0.2), draw) for _ in range(1_024)]
+    signed = [_signed(str(number), text) for number, text in enumerate(texts)]
+    assert len({signature.digest for signature in signed}) == len(set(texts)) == 1_024
+    matcher = Matcher(MemoryIndex(), SCHEME, KEY)
+    assert matcher.compare(_signed("a", " ".join(one)), _signed("b", " ".join(other))).verdict.relation == "unrelated"
+    within = 0
+    for a, b in (draw.sample(range(1_024), 2) for _ in range(400)):
+        estimate = matcher.compare(signed[a], signed[b]).estimate.resemblance
+        within += estimate.low <= _resemblance(texts[a], texts[b]) <= estimate.high
+    assert within >= 0.93 * 400
+
+
+def _mixed(one: Sequence[str], other: Sequence[str], share: float, draw: Random) -> str:
+    return " ".join(pair[draw.random() < share] for pair in zip(one, other, strict=True))
+
+
+def _colliding_words() -> tuple[list[str], list[str]]:
+    """300 numbered words, each from one of two blocks that mmh3 cannot tell apart."""
+    one, other = ("".join(filter(str.isalnum, block.decode())) for block in colliding_blocks())
+    return [f"{one}{number}" for number in range(300)], [f"{other}{number}" for number in range(300)]
+
+
+def _thue_morse_words() -> tuple[list[str], list[str]]:
+    """300 words of 60 letters behind their number, the letters of the one those of the other swapped."""
+    word = thue_morse(60)
+    swapped = word.translate(str.maketrans("ab", "ba"))
+    return [f"{number}{word}" for number in range(300)], [f"{number}{swapped}" for number in range(300)]
+
+
+def _signed(name: str, text: str) -> Signature:
+    return SIGNER.sign(Document(id=name, text=text, observed_at=SEEN))
+
+
+def _resemblance(one: str, other: str) -> float:
+    a, b = _shingles(one), _shingles(other)
+    return len(a & b) / len(a | b)
+
+
+def _shingles(text: str) -> set[tuple[bytes, ...]]:
+    words = bytes(normalize(text).data).split()
+    return {tuple(words[start : start + SHINGLE_WORDS]) for start in range(len(words) - SHINGLE_WORDS + 1)}
