@@ -41,6 +41,10 @@ class MockBroker:
         failed = self._library.rd_kafka_mock_topic_create(self._cluster, topic.encode(), partitions, 1)
         assert failed == 0, failed
 
+    def refuse(self, topic: str, error: int) -> None:
+        """Everything that is asked about this topic gets this error code; 0: no longer."""
+        self._library.rd_kafka_mock_topic_set_error(self._cluster, topic.encode(), error)
+
     def answer(self, request: Request, errors: Sequence[int]) -> None:
         """The next requests of this kind get these error codes, one each; 0: none."""
         codes = (ctypes.c_int * len(errors))(*errors)
@@ -80,6 +84,7 @@ def _library() -> Any:  # noqa: ANN401 - ctypes has no types for it
     library.rd_kafka_mock_cluster_bootstraps.restype = ctypes.c_char_p
     library.rd_kafka_mock_cluster_bootstraps.argtypes = [ctypes.c_void_p]
     library.rd_kafka_mock_topic_create.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_int]
+    library.rd_kafka_mock_topic_set_error.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int]
     library.rd_kafka_mock_push_request_errors_array.argtypes = [
         ctypes.c_void_p,
         ctypes.c_int16,

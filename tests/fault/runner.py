@@ -92,6 +92,15 @@ class Run:
         """What the workers have written so far."""
         return [path.read_text() for path in sorted(self.deployment.logs.glob("*.log"))]
 
+    def acknowledged(self) -> int:
+        """Documents that the group has acknowledged, as the broker was last seen to know."""
+        known = self.observer.samples[-1].committed.items()
+        return sum(max(offset, 0) for (topic, _), offset in known if topic == DOCUMENTS.name)
+
+    def lagging(self) -> bool:
+        """Whether records waited when the broker was last looked at."""
+        return bool(self.observer.samples[-1].lag)
+
     def processor_seconds(self) -> float:
         """What the living workers have spent so far."""
         spent = (Path(f"/proc/{worker.pid}/stat").read_text().rpartition(")")[2].split() for worker in self.alive)

@@ -8,8 +8,10 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from schemas.record import Outgoing
-from schemas.topics import ALL, DOCUMENTS, SIGNATURES
+from schemas.topics import ALL, DEAD_LETTERS, DOCUMENTS, SIGNATURES
 from tests.fault.mock_broker import MockBroker, Request, mock_broker
 from tests.fault.reading import origins
 from tests.fault.runner import Worker
@@ -86,6 +88,18 @@ async def test_f30_a_refused_commit_is_made_good(tmp_path: Path) -> None:
             assert await _signed(one.deployment) == 2 * DOCUMENT_COUNT
 
     await asyncio.gather(*map(meet, (14, 16, 22, 25, 27)))
+
+
+@pytest.mark.long
+async def test_f24_dead_letters_that_may_not_be_written_end_the_worker(tmp_path: Path) -> None:
+    with case(tmp_path / "29") as one:
+        await one.deployment.send([Outgoing(DOCUMENTS.name, None, b"bad", [])])
+        one.broker.refuse(DEAD_LETTERS.name, 29)
+        with one.worker() as worker:
+            assert await asyncio.to_thread(worker.wait, 60) == Exit.MISCONFIGURED
+        assert await _acknowledged(one.deployment) == 0
+        (log,) = one.deployment.logs.glob("*.log")
+        assert DEAD_LETTERS.name in log.read_text()
 
 
 async def _send(deployment: Deployment) -> None:

@@ -10,11 +10,14 @@ from string import ascii_lowercase
 
 import pytest
 from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import MessageSizeTooLargeError
 
 from schemas.record import Outgoing
-from schemas.topics import DOCUMENTS
+from schemas.topics import DOCUMENTS, SIGNATURES
 from tests.fault.conftest import Stage
+from tests.fault.corpus import corpus
 from tests.fault.observer import standing_seconds
+from tests.fault.reading import text
 from tests.fault.runner import Run
 from tests.integration.bad_input import BAD
 from tests.integration.deployment import Deployment, deployed, until
@@ -24,6 +27,7 @@ from workers.exits import Exit
 from workers.settings import load
 
 BAD_SHARE = 0.05
+MEBIBYTE = 1024 * 1024
 
 
 async def test_f15_bad_records_hold_nobody_up(stage: Stage, seed: int) -> None:
@@ -161,3 +165,47 @@ def _scheme(deployment: Deployment) -> str:
 
 async def _assigned(logs: Path) -> bool:
     return await asyncio.to_thread(lambda: any(" assigned: " in log.read_text() for log in logs.glob("*.log")))
+
+
+@pytest.mark.long
+async def test_f16_large_documents_are_signed_or_refused_and_memory_is_bounded(stage: Stage) -> None:
+    async with stage("F16", share=0.1) as run:
+        before, draw = run.rebalances(), random.Random(16)
+        for mebibytes in (1, 4):
+            size = mebibytes * MEBIBYTE - 1_000
+            large = [{"id": f"{mebibytes}-{turn}", "text": draw.randbytes(size // 2).hex()} for turn in range(10)]
+            for fields in large:
+                await run.deployment.send([Outgoing(run.topic, None, json.dumps(fields).encode(), [])])
+        with pytest.raises(MessageSizeTooLargeError):
+            await run.deployment.send([Outgoing(run.topic, None, b"x" * 16 * MEBIBYTE, [])])
+        await run.drained()
+        assert run.rebalances() == before
+        report = await run.finish()
+        assert report.verdict == "ok"
+        assert len(await run.deployment.letters()) == 10
+
+
+@pytest.mark.long
+async def test_f37_two_schemes_on_one_set_of_topics_do_not_meet(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    """Each signs everything, and refuses the signatures of the other."""
+    limits = {"dead_letter_max_ratio": "0", "dead_letter_max_consecutive": "0"}
+    async with deployed(kafka, redis_url, tmp_path, **limits) as one:
+        changed = {
+            "NEARSTREAM_SCHEME": "compact",
+            "NEARSTREAM_GROUP": f"{one.settings.group}-compact",
+            "NEARSTREAM_NAMESPACE": f"{one.settings.namespace}-compact",
+        }
+        given = {name: text for name, text in one.environment.items() if name.startswith("NEARSTREAM_")}
+        other = Deployment(load(given | changed), one.environment | changed, tmp_path)
+        topic = one.settings.topic_prefix + DOCUMENTS.name
+        with one.worker(), other.worker():
+            await one.send([Outgoing(topic, *sent, []) for sent in corpus(200, 37)])
+            for each in (one, other):
+                await each.drained()
+        told = {event.event_id for event in await one.events()}
+        apart = [{event.event_id for event in await each.oracle()} for each in (one, other)]
+        assert told == apart[0] | apart[1]
+        assert not apart[0] & apart[1]
+        letters = await one.letters()
+        assert {text(letter, "nearstream-dead-reason") for letter in letters} == {"other_scheme"}
+        assert len(letters) == len(await one.read(SIGNATURES.name))

@@ -3,25 +3,34 @@
 import asyncio
 import random
 import signal
+import socket
 import time
+from pathlib import Path
+
+import pytest
 
 from tests.fault.conftest import Stage
 from tests.fault.entry import CRASHED
-from tests.fault.runner import Worker
+from tests.fault.runner import Worker, joined, logged
 from tests.integration.deployment import stop, until
 from workers.app import MATCH_BATCH, SIGN_BATCH
+from workers.exits import Exit
+from workers.guard import LOOP_SECONDS, PROGRESS_SECONDS
+from workers.local_server import free_ports
 
 COMMIT_SECONDS = 0.5
-
-
-KILLS = 3
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
 
 
 async def test_f01_killed_workers_lose_nothing(stage: Stage, seed: int) -> None:
+    await _kill(stage, seed, 3)
+
+
+async def _kill(stage: Stage, seed: int, kills: int) -> None:
     draw = random.Random(seed)
     async with stage("F01") as run:
         async with run.load():
-            for _ in range(KILLS):
+            for _ in range(kills):
                 await asyncio.sleep(draw.uniform(0.2, 2.0))
                 victim = draw.choice(run.alive)
                 run.mark("kill")
@@ -29,10 +38,10 @@ async def test_f01_killed_workers_lose_nothing(stage: Stage, seed: int) -> None:
                 run.start()
         report = await run.finish()
         assert report.verdict == "ok"
-        assert report.exits.count(-signal.SIGKILL) == KILLS
+        assert report.exits.count(-signal.SIGKILL) == kills
         assert set(report.exits) == {0, -signal.SIGKILL}
         in_flight = len(run.workers) * (SIGN_BATCH + MATCH_BATCH) + report.steady_per_second * COMMIT_SECONDS
-        assert report.restated <= 2 * KILLS * in_flight
+        assert report.restated <= 2 * kills * in_flight
         assert report.recovery_seconds is not None
         assert report.recovery_seconds <= 15
 
@@ -78,3 +87,102 @@ async def test_f38_crashes_around_sending_only_restate(stage: Stage) -> None:
 
 async def _ended(worker: Worker) -> bool:
     return worker.poll() is not None
+
+
+@pytest.mark.long
+async def test_f01_twenty_kills_lose_nothing(stage: Stage, seed: int) -> None:
+    await _kill(stage, seed, 20)
+
+
+@pytest.mark.long
+async def test_f14_a_rebalance_storm_does_not_stop_the_work(stage: Stage) -> None:
+    """For a minute a worker joins or leaves every two seconds; all documents wait from its beginning."""
+    async with stage("F14") as run:
+        await run.deployment.send(run.documents[run.first :])
+        began, before = time.monotonic(), run.acknowledged()
+        guests: list[Worker] = []
+        while time.monotonic() - began < 60 and run.lagging():
+            if guests:
+                guests.pop().send_signal(signal.SIGTERM)
+            else:
+                guests.append(run.start())
+            await asyncio.sleep(2)
+        rate = (run.acknowledged() - before) / (time.monotonic() - began)
+        run.mark("end of the storm")
+        report = await run.finish()
+        assert report.verdict == "ok"
+        assert set(report.exits) == {0}
+        assert rate >= 0.3 * report.steady_per_second
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shift", ["-2d", "+2d"])
+async def test_f20_a_clock_that_is_two_days_off_changes_nothing(stage: Stage, shift: str) -> None:
+    if FAKETIME is None:
+        pytest.skip("no libfaketime on this machine")
+    async with stage("F20", workers=2) as run:
+        run.start(LD_PRELOAD=str(FAKETIME), FAKETIME=shift, FAKETIME_DONT_FAKE_MONOTONIC="1")
+        async with run.load():
+            pass
+        report = await run.finish()
+        assert report.verdict == "ok"
+        assert report.exits == [0, 0, 0]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("pause", [0.2, 0.6, 1.2, 2.0, 3.0])
+async def test_f26_a_stop_during_a_rebalance_ends_in_time(stage: Stage, pause: float) -> None:
+    async with stage("F26", share=0.3) as run:
+        leaving = run.workers[0]
+        async with run.load():
+            run.start()
+            await asyncio.sleep(pause)
+            leaving.send_signal(signal.SIGTERM)
+            await asyncio.to_thread(leaving.wait, run.deployment.settings.stop_seconds + 5)
+        report = await run.finish()
+        assert report.verdict == "ok"
+
+
+@pytest.mark.long
+async def test_f32_a_blocked_event_loop_shows_and_ends_the_worker(stage: Stage) -> None:
+    async with stage("F32", workers=0, share=0.1) as run:
+        (port,) = free_ports(1)
+        blocked = run.start("busy:90", NEARSTREAM_STATUS=f"127.0.0.1:{port}")
+        await run.deployment.send(run.documents)
+        await until(lambda: logged(run, "assigned: "), 60)
+        began = time.monotonic()
+        answered = 0
+        while blocked.poll() is None and time.monotonic() - began < 85:
+            answered += await asyncio.to_thread(_answers, port)
+            await asyncio.sleep(1)
+        assert blocked.wait(0) == Exit.NO
+        assert time.monotonic() - began >= LOOP_SECONDS - 5
+        assert answered >= 30
+        assert any("the event loop is blocked" in log for log in run.logs())
+        run.start()
+        report = await run.finish()
+        assert report.verdict == "ok"
+
+
+@pytest.mark.long
+async def test_f33_a_batch_that_never_ends_is_taken_over(stage: Stage) -> None:
+    async with stage("F33", workers=1, share=0.3) as run:
+        stuck = run.start("endless")
+        await until(lambda: joined(run, 3), 60)
+        began = time.monotonic()
+        async with run.load():
+            assert await asyncio.to_thread(stuck.wait, PROGRESS_SECONDS + 60) == Exit.NO
+            assert time.monotonic() - began <= PROGRESS_SECONDS + 30
+        report = await run.finish()
+        assert report.verdict == "ok"
+        assert report.exits == [0, Exit.NO]
+
+
+def _answers(port: int) -> bool:
+    """Whether the status port says how the worker is."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
+            connection.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            return connection.recv(64).startswith(b"HTTP/1.0 ")
+    except OSError:
+        return False

@@ -1,0 +1,106 @@
+"""Faults at random for as long as one likes: SOAK_SECONDS, an hour by default."""
+
+import asyncio
+import os
+import random
+import signal
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from schemas.record import Outgoing
+from tests.fault.conftest import Stage
+from tests.fault.corpus import corpus
+from tests.fault.observer import Sample
+from tests.fault.proxy import Proxy, proxied
+from tests.fault.runner import Run
+from tests.fault.test_broker_faults import own_broker
+from tests.fault.test_redis_faults import port_of
+
+LOAD = 0.7  # of the steady rate
+BATCH = 2_000
+QUIET_SECONDS = (20.0, 60.0)
+SLOPE_MB_PER_MINUTE = 1.0
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+async def test_f25_hours_of_faults_lose_nothing_and_leak_nothing(stage: Stage, tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    until = time.monotonic() + float(os.environ.get("SOAK_SECONDS", "3600"))
+    async with own_broker(tmp_path) as broker, stage("F25", broker=broker.address, workers=0) as run:
+        with proxied(port_of(run.redis)) as proxy:
+            for _ in range(3):
+                run.start(NEARSTREAM_REDIS=f"redis://127.0.0.1:{proxy.port}/0")
+            await run.warm_up()
+            faults = [*_faults(run, proxy), lambda: _freeze(broker.pause, broker.resume, 15)]
+            sending = asyncio.create_task(_send_until(run, until, seed))
+            while time.monotonic() < until and not sending.done():
+                await asyncio.sleep(draw.uniform(*QUIET_SECONDS))
+                await draw.choice(faults)()
+            await sending
+            report = await run.finish()
+        assert report.verdict == "ok"
+        assert _slope_mb_per_minute(run.observer.samples) < SLOPE_MB_PER_MINUTE
+        assert _files_are_flat(run.observer.samples)
+
+
+def _faults(run: Run, proxy: Proxy) -> Sequence[Callable[[], Awaitable[None]]]:
+    async def kill() -> None:
+        run.alive[0].kill()
+        run.start(NEARSTREAM_REDIS=f"redis://127.0.0.1:{proxy.port}/0")
+
+    async def freeze() -> None:
+        worker = run.alive[-1]
+        await _freeze(lambda: worker.send_signal(signal.SIGSTOP), lambda: worker.send_signal(signal.SIGCONT), 15)
+
+    async def cut() -> None:
+        for fault, seconds in (("blackhole down", 6), ("slow 0.05 0.01 2", 20), ("pass", 0)):
+            proxy.turn(fault)
+            await asyncio.sleep(seconds)
+
+    return [kill, freeze, cut, lambda: _freeze(run.redis.pause, run.redis.resume, 6)]
+
+
+async def _freeze(stop: Callable[[], None], go_on: Callable[[], None], seconds: float) -> None:
+    stop()
+    await asyncio.sleep(seconds)
+    go_on()
+
+
+async def _send_until(run: Run, until: float, seed: int) -> None:
+    """New documents all the time, at most so many ahead that the load is as wanted."""
+    while time.monotonic() < until:
+        seed += 1
+        documents = [Outgoing(run.topic, *sent, []) for sent in corpus(BATCH, seed)]
+        for start in range(0, len(documents), 50):
+            await run.deployment.send(documents[start : start + 50])
+            await asyncio.sleep(50 / (LOAD * run.report.steady_per_second))
+
+
+def _slope_mb_per_minute(samples: Sequence[Sample]) -> float:
+    """The steepest growth of a worker that lived for five minutes, by least squares over all but its first minute."""
+    courses: dict[int, list[tuple[float, float]]] = {}
+    for sample in samples:
+        for pid, size in sample.memory.items():
+            courses.setdefault(pid, []).append((sample.at / 60, size / 1024**2))
+    lasting = [course for course in courses.values() if course[-1][0] - course[0][0] >= 5]
+    slopes = [_slope([point for point in course if point[0] > course[0][0] + 1]) for course in lasting]
+    return max(slopes, default=0.0)
+
+
+def _slope(points: Sequence[tuple[float, float]]) -> float:
+    mean_x = sum(x for x, _ in points) / len(points)
+    mean_y = sum(y for _, y in points) / len(points)
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / sum((x - mean_x) ** 2 for x, _ in points)
+
+
+def _files_are_flat(samples: Sequence[Sample]) -> bool:
+    """No worker has more files open at its end than twice as many as in the middle of its life."""
+    courses: dict[int, list[int]] = {}
+    for sample in samples:
+        for pid, count in sample.files.items():
+            courses.setdefault(pid, []).append(count)
+    return all(course[-1] <= 2 * course[len(course) // 2] for course in courses.values())
