@@ -4,7 +4,7 @@ import asyncio
 from typing import NamedTuple
 
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import GroupAuthorizationFailedError, KafkaError, for_code
+from aiokafka.errors import GroupAuthorizationFailedError, KafkaError, TopicAuthorizationFailedError, for_code
 from aiokafka.protocol.admin import DescribeGroupsResponse_v3
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
@@ -13,8 +13,9 @@ from schemas.topics import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
 from workers.kafka_tools import RETRY_SECONDS, KafkaUnreachableError, admin, retriable
 from workers.settings import Settings, SettingsError
 
-# Bits of Kafka's AclOperation.
+# Bits of Kafka's AclOperation; brokers that are not Apache's may leave them all untold.
 _BITS = {"READ": 3, "WRITE": 4}
+_EVERY, _UNTOLD = -1, -(2**31)
 _TEXT = String("utf-8")
 
 
@@ -47,7 +48,7 @@ def needed(settings: Settings, role: str) -> list[Right]:
 
 
 async def missing(settings: Settings, role: str, wait_seconds: float) -> list[Right]:
-    """Rights that a worker of this role lacks; none if the broker is too old to tell (before 2.3).
+    """Rights that a worker of this role lacks; none if the broker does not tell (as before 2.3).
 
     Raises:
         KafkaUnreachableError: No broker told within `wait_seconds`; a fresh one makes its list of groups first.
@@ -84,7 +85,7 @@ async def _held(client: AIOKafkaAdminClient, topics: list[str], group: str) -> d
     """Allowed operations on these topics and on the group, as bits."""
     # aiokafka's own questions do not ask for rights, or drop the answer.
     answer = await client._send_request(_TopicRights(topics))
-    held = {("topic", topic[1]): topic[-1] for topic in answer.topics}
+    held = {("topic", topic[1]): allowed(topic[0], topic[-1]) for topic in answer.topics}
     return held | {("group", group): await _of_group(client, group)}
 
 
@@ -92,11 +93,18 @@ async def _of_group(client: AIOKafkaAdminClient, group: str) -> int:
     try:
         coordinator = await client.find_coordinator(group)
         ((code, *_, operations),) = (await client._send_request(_GroupRights(group), coordinator)).groups
-        if code:
-            raise for_code(code)
     except GroupAuthorizationFailedError:
         return 0
-    return int(operations)
+    if code not in (0, GroupAuthorizationFailedError.errno):
+        raise for_code(code)
+    return allowed(code, operations)
+
+
+def allowed(code: int, operations: int) -> int:
+    """Allowed operations, as bits, of what a broker answers; all of them where it tells none without a refusal."""
+    if code in (GroupAuthorizationFailedError.errno, TopicAuthorizationFailedError.errno):
+        return 0
+    return _EVERY if operations == _UNTOLD else operations
 
 
 class _TopicRightsAnswer(Response):  # type: ignore[misc] # aiokafka has no types, here as below

@@ -11,7 +11,7 @@ import pytest
 from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
 
 from tests.integration.secured import authority
-from workers import kafka_rights
+from workers import kafka_rights, run
 from workers.app import create_app
 from workers.health import Health
 from workers.kafka_security import client_options, tls_context
@@ -224,3 +224,17 @@ def _handshake(client: ssl.SSLContext, server: ssl.SSLContext, name: str) -> ssl
         with suppress(ssl.SSLWantReadError):
             side.do_handshake()
     return theirs
+
+
+def test_a_start_says_once_that_another_host_is_reached_in_the_clear(caplog: pytest.LogCaptureFixture) -> None:
+    run._log_start(loaded(kafka="b1:9092,b2:9092", redis="redis://r:6379"), "all")
+    run._log_start(loaded(), "all")
+    told = [line.getMessage() for line in caplog.records if "without TLS" in line.getMessage()]
+    assert [line.partition(":")[0] for line in told] == ["NEARSTREAM_KAFKA, NEARSTREAM_REDIS"]
+
+
+@pytest.mark.parametrize(
+    ("code", "operations", "bits"), [(0, 24, 24), (0, -(2**31), -1), (3, -(2**31), -1), (29, -(2**31), 0), (30, 24, 0)]
+)
+def test_a_broker_that_tells_no_rights_is_no_refusal(code: int, operations: int, bits: int) -> None:
+    assert kafka_rights.allowed(code, operations) == bits
