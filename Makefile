@@ -5,8 +5,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 STACK ?= build/stack
 SIGNER := $(wildcard streams/*.[ch])
+SPACE := $() $()
 
-.PHONY: demo test fuzz check format stack stack-stop bench clean help
+.PHONY: demo test faults soak fuzz check format stack stack-stop bench clean help
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -16,6 +17,13 @@ demo: .venv/installed ## real documents through the main job, in this process; k
 
 test: .venv/installed-test ## every test, on a real Kafka and a real Redis that are started and stopped here
 	@$(BIN)/pytest
+
+faults: .venv/installed-test ## every fault against a single process; FAULTS="f04 f12" DOCUMENTS=20000 SEED=7 choose
+	@DOCUMENTS=$(or $(DOCUMENTS),20000) $(BIN)/pytest tests/fault -q -o timeout=1800 -m "not soak" \
+		$(if $(FAULTS),-k "$(subst $(SPACE), or ,$(strip $(FAULTS)))")
+
+soak: .venv/installed-test ## an hour of random faults; SOAK_SECONDS=600 for ten minutes
+	@$(BIN)/pytest tests/fault -q -m soak
 
 fuzz: .venv/installed-test ## ten minutes of random texts through both ways of signing; FUZZ_SECONDS=60 for one
 	@$(BIN)/python -m tests.fuzz_native --seconds $(or $(FUZZ_SECONDS),600)
