@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from math import pow
 from statistics import fmean
 
 from rapidfuzz.distance import Levenshtein
@@ -13,8 +12,6 @@ from rapidfuzz.distance import Levenshtein
 from benchmarks.cjk_texts import TextPair
 from benchmarks.corpus import share
 from schemas.document import Document
-from schemas.signature import Signature
-from streams import alignment
 from streams.content import NumpySigning
 from streams.describe import Related
 from streams.hashing import HashKey
@@ -44,17 +41,6 @@ class Judged:
     def error(self) -> float:
         """Estimated less true distance, over the longer length."""
         return self.said.estimate.distance_ratio - self.true
-
-    @property
-    def error_by_characters(self) -> float:
-        """The same, if the survival of windows were that among edited characters: one edit hits all its bytes."""
-        numbers = self.said.estimate
-        if not numbers.scattered:
-            return self.error
-        (short, n_bytes), (long, _) = sorted((each.characters, each.n_bytes) for each in _texts(self.said))
-        width = n_bytes / short
-        lost = 1 - pow(numbers.in_order, width / (alignment.WINDOW_BYTES - 1 + width))
-        return (long - short + lost * short) / numbers.longer_characters - self.true
 
 
 def judge(pairs: Iterable[TextPair], scheme: Scheme = STANDARD) -> list[Judged]:
@@ -92,7 +78,6 @@ def row(judged: Sequence[Judged]) -> Row:
         "distance": round(fmean(each.true for each in judged), 3),
         "error": round(fmean(abs(each.error) for each in judged), 4),
         "bias": round(fmean(each.error for each in judged), 4),
-        "error by characters": round(fmean(abs(each.error_by_characters) for each in judged), 4),
         "said": ", ".join(f"{name} {count}" for name, count in said.most_common()),
     }
 
@@ -105,7 +90,3 @@ def met(judged: Sequence[Judged]) -> float | None:
 def document(number: str, text: str) -> Document:
     """A text as it would be sent."""
     return Document(id=number, text=text, observed_at=_BEGIN)
-
-
-def _texts(said: Related) -> tuple[Signature, Signature]:
-    return said.newer, said.older

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from math import exp, sqrt
 
 import numpy as np
 
@@ -18,6 +19,11 @@ _FOREIGN = np.array((0.0, 0.030, 0.115, 0.265, 0.355, 0.465, 0.560, 0.650, 0.710
 _NARROW_RATES = 4
 _NARROW_SHARE = 0.5
 
+# So much of the common text that is hidden between edits all over a text costs nothing; fewer stretches tell nothing.
+_HIDDEN_WEIGHT = 0.65
+_HIDDEN_STRETCHES = 8
+_MOST_EXPONENT = 20.0
+
 _CHEAPEST = 0.70  # unrelated texts differ in this share of the longer one at least
 _LOOK_BACK = 32  # so many stretches in a row may be left out
 
@@ -25,6 +31,7 @@ _SCATTERED_MATCHES = 8
 _SCATTERED_RATIO = 0.9
 _SCATTERED_DRIFT = 0.10
 _SCATTERED_LARGEST = 0.40
+_SCATTERED_VARIANCE = 2.0
 
 _FINE_STEPS = 256
 _FINE = np.interp(np.arange(_FINE_STEPS + 1) / _FINE_STEPS, _RATIOS, _FOREIGN).tolist()
@@ -51,8 +58,9 @@ def edit_distance(alignment: Alignment, common: Sequence[Stretch], rate: int, *,
     """Estimated edit distance of the whole texts; 0, the only one possible, if their digests are `equal`.
 
     Block edits are the cheapest way from stretch to stretch of common text. Scattered edits are read from the share
-    of surviving windows: a window of N bytes survives edits of density p with probability (1 - p)^N, solved for p.
-    Both refine the distance of two LD signatures (Coates: "A Fast Metric of Document Similarity").
+    of surviving windows: among characters of w bytes, edited with density p, a window of N bytes touches
+    (N - 1 + w) / w and survives with (1 - p) to this power, solved for p. Both refine the distance of two LD
+    signatures (Coates: "A Fast Metric of Document Similarity").
 
     Args:
         alignment: Matches of both texts.
@@ -67,28 +75,39 @@ def edit_distance(alignment: Alignment, common: Sequence[Stretch], rate: int, *,
         return ByteDistance(0.0, least, expected, scattered=False)
     if not alignment.matches:
         return ByteDistance(expected, least, expected, scattered=False)
-    scattered = _is_scattered(alignment)
-    value = least + _of_scattered_edits(alignment) if scattered else _of_blocks(common, shorter, longer, rate)
-    return ByteDistance(min(max(value, least), expected), least, expected, scattered)
+    single = _of_single_edits(alignment)
+    value = _of_blocks(common, shorter, longer, rate) if single is None else least + single
+    return ByteDistance(min(max(value, least), expected), least, expected, scattered=single is not None)
 
 
-def _is_scattered(alignment: Alignment) -> bool:
-    if alignment.matches < _SCATTERED_MATCHES:
-        return False
-    if alignment.shorter.n_bytes < _SCATTERED_RATIO * alignment.longer.n_bytes:
-        return False
-    between = alignment.steps
-    lost = between.lost
-    if lost.max() > _SCATTERED_LARGEST * lost.sum():
-        return False
-    edited = lost > 0
-    drift, gaps = between.drift[edited].sum(), between.gaps.max(axis=0)[edited].sum()
-    return bool(drift <= _SCATTERED_DRIFT * gaps)
+def _of_single_edits(alignment: Alignment) -> float | None:
+    """Bytes of edited characters beside those by which the lengths differ; None unless they lie all over the text.
 
-
-def _of_scattered_edits(alignment: Alignment) -> float:
-    survived = alignment.matches / len(alignment.shorter.symbols)
-    return float((1 - survived ** (1 / WINDOW_BYTES)) * alignment.shorter.n_bytes)
+    A window survives if none of the characters that it touches was edited. Edits fall on the steps that lost symbols
+    in proportion to their gaps; by what a step moves the texts against each other, characters were inserted or deleted
+    in it, which the lengths tell already. Edits of single characters change the length by one at most, so that its
+    variance is known too; words that were replaced have a larger one.
+    """
+    shorter = alignment.shorter
+    if alignment.matches < _SCATTERED_MATCHES or shorter.n_bytes < _SCATTERED_RATIO * alignment.longer.n_bytes:
+        return None
+    lost = alignment.steps.lost
+    if lost.max() >= _SCATTERED_LARGEST * lost.sum():
+        return None
+    gaps = alignment.steps.gaps[:, lost > 0]
+    grown, gaps = gaps[1] - gaps[0], gaps.max(axis=0)
+    length = gaps.sum()
+    if np.abs(grown).sum() > _SCATTERED_DRIFT * length:
+        return None
+    width = shorter.n_bytes / shorter.characters
+    survived = alignment.matches / len(shorter.symbols)
+    edits = (1 - survived ** (width / (WINDOW_BYTES - 1 + width))) * shorter.characters
+    own = edits / length * gaps
+    beyond = (grown - grown.sum() / length * gaps) / width
+    if np.count_nonzero(beyond * beyond > _SCATTERED_VARIANCE * np.maximum(own, 1.0)) > len(own) / 2:
+        return None
+    told = abs(np.clip(grown, -own, own).sum())
+    return float((edits - told) * width)
 
 
 def _of_blocks(common: Sequence[Stretch], shorter: int, longer: int, rate: int) -> float:
@@ -97,13 +116,14 @@ def _of_blocks(common: Sequence[Stretch], shorter: int, longer: int, rate: int) 
     Between two of them the texts cost what unrelated ones of these lengths do. A short stretch whose texts have moved
     against each other is not worth its moves: it is left out (chaining with gap costs: Myers, Miller 1995).
     """
-    narrow = _NARROW_RATES * rate
+    narrow, wide = _NARROW_RATES * rate, max(_NARROW_SHARE, 1 - _HIDDEN_WEIGHT * _hidden(common, shorter, rate))
+    least = _CHEAPEST * wide
     # The start of the texts counts as a stretch that ends there, their end as one that starts there.
     ends = [(0.0, 0.0, 0.0, 0.0)]
     for start, other_start, end, other_end, _ in (*common, Stretch(shorter, longer, shorter, longer, 0.0)):
         cheapest = float("inf")
         # No way from here on costs less than what was lost before, and the least that the way from there costs.
-        rest = _CHEAPEST * (start - _NARROW_SHARE * narrow)
+        rest = least * (start - narrow)
         for before, other_before, reached, bound in islice(reversed(ends), _LOOK_BACK):
             if bound + rest >= cheapest:
                 break
@@ -113,11 +133,27 @@ def _of_blocks(common: Sequence[Stretch], shorter: int, longer: int, rate: int) 
                 # They overlap, or stand in another order: all these bytes are lost.
                 cost = reached + abs(larger) - smaller
             else:
-                share = _FINE[int(smaller / larger * _FINE_STEPS)]
-                if smaller < narrow:
-                    share *= _NARROW_SHARE
+                share = _FINE[int(smaller / larger * _FINE_STEPS)] * (_NARROW_SHARE if smaller < narrow else wide)
                 cost = reached + larger - smaller + share * smaller
             if cost < cheapest:
                 cheapest = cost
-        ends.append((end, other_end, cheapest, min(ends[-1][3], cheapest - _CHEAPEST * end)))
+        ends.append((end, other_end, cheapest, min(ends[-1][3], cheapest - least * end)))
     return ends[-1][2]
+
+
+def _hidden(common: Sequence[Stretch], shorter: int, rate: int) -> float:
+    """Share of the text between the stretches that is common too, in runs that no sampled window lies in.
+
+    Between edits at random, common runs have exponential lengths, m bytes on average. One of N - 1 + x bytes holds a
+    sampled window with the probability 1 - exp(-x / rate): of the runs exp(-(N - 1) / m) m / (m + rate) are seen, and
+    these have N - 1 + m + m rate / (m + rate) bytes on average, which tells m.
+    """
+    if len(common) < _HIDDEN_STRETCHES:
+        return 0.0
+    seen = sum([each.length for each in common])
+    beyond = max(1.0, seen / len(common) - (WINDOW_BYTES - 1))
+    # Of m + m rate / (m + rate) = beyond the positive solution.
+    half = beyond / 2 - rate
+    mean = half + sqrt(half * half + beyond * rate)
+    all_runs = len(common) * exp(min(_MOST_EXPONENT, (WINDOW_BYTES - 1) / mean)) * (mean + rate)
+    return min(1.0, max(0.0, all_runs - seen) / max(1.0, shorter - seen))

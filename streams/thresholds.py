@@ -50,7 +50,7 @@ class Thresholds:
     spread_min: float = 0.50
     segment_share_max: float = 0.90
     wide_spread: float = 0.75
-    noise_ratio_max: float = 0.55
+    noise_ratio_max: float = 0.50
     noise_spread_min: float = 0.60
 
     def __post_init__(self) -> None:

@@ -225,6 +225,25 @@ def test_scattered_noise_is_read_from_the_survival_of_windows() -> None:
     assert numbers.order_free < 0.7
 
 
+@pytest.mark.parametrize(("every", "most"), [(10, 0.04), (5, 0.06), (3, 0.11)])
+def test_words_replaced_all_over_a_text_are_not_taken_for_single_characters(every: int, most: float) -> None:
+    errors = []
+    for seed in range(4):
+        text, others = plain(SPEECHES[seed]).split()[:3000], iter(plain(SPEECHES[seed + 7]).split())
+        random = Random(seed)
+        edited = [next(others) if random.random() < 1 / every else word for word in text]
+        errors.append(error(" ".join(text), " ".join(edited)))
+        assert not of_texts(" ".join(text), " ".join(edited)).scattered
+    assert sum(errors) / len(errors) < most
+
+
+def test_letters_left_out_all_over_a_text_are_counted_once() -> None:
+    random, text = Random(5), " ".join(words(1, 2000))
+    shorter = "".join(letter for letter in text if letter == " " or random.random() > 0.03)
+    assert of_texts(text, shorter).scattered
+    assert error(text, shorter) < 0.01
+
+
 def test_at_most_sixteen_passages_come_back_with_the_count_of_the_others() -> None:
     text = words(1, 2400)
     edited = text.copy()

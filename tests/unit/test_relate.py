@@ -77,7 +77,7 @@ RELATIONS = {
 }
 BOUNDS = {
     "scattered_noise": {
-        "noise_ratio_max": 0.55,
+        "noise_ratio_max": 0.5,
         "length_ratio_min": 0.5,
         "version_min": 0.25,
         "symbols_min": 4.0,

@@ -114,11 +114,9 @@ def test_the_distance_of_blocks_is_right(language: str, kind: str) -> None:
 
 
 @each_language
-@pytest.mark.parametrize(("kind", "part"), [("1 % replaced", 0.01), ("5 % replaced", 0.05), ("10 % replaced", 0.1)])
-def test_the_distance_of_replaced_letters_is_off_by_their_share_at_most(language: str, kind: str, part: float) -> None:
-    errors = [abs(each.error) for each in judged(language, kind)]
-    assert float(np.mean(errors)) <= part
-    assert float(np.mean([abs(each.error_by_characters) for each in judged(language, kind)])) <= 0.02
+@pytest.mark.parametrize("kind", ["lines of 35", "1 % replaced", "5 % replaced", "10 % replaced"])
+def test_the_distance_of_edited_letters_counts_each_once_whatever_its_bytes(language: str, kind: str) -> None:
+    assert float(np.mean([abs(each.error) for each in judged(language, kind)])) <= 0.015
 
 
 @each_language
