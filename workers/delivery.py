@@ -187,6 +187,8 @@ class Delivery:
             except Exception as error:
                 if not _outage(error):
                     raise
+                if type(error) is not type(cause):
+                    self.health.change_cause(str(error))
                 cause = error
             # A lost index comes back by a rebuild only, however long that takes.
             patient = self.outage_seconds == 0 or isinstance(cause, IndexLostError)

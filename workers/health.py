@@ -17,6 +17,7 @@ class Health:
 
     Attributes:
         outages: How many agents wait for a service now.
+        cause: What the last of them waits for.
         away: What does not answer the watch; empty: all answers.
         caught_up: Parts delivered again for an index that had lost them.
         held: Why nothing more is consumed; empty: it is.
@@ -26,6 +27,7 @@ class Health:
     """
 
     outages: int = 0
+    cause: str = ""
     away: str = ""
     caught_up: int = 0
     held: str = ""
@@ -45,7 +47,7 @@ class Health:
         if self.held:
             return f"hold: {self.held}"
         if self.in_outage:
-            return f"outage: {self.away or 'an agent waits for a service'}"
+            return f"outage: {self.away or self.cause}"
         return "" if self.assigned is not None else "no partitions assigned yet"
 
     @contextmanager
@@ -53,6 +55,7 @@ class Health:
         """Counts an outage of one agent; its end is told when it ended well."""
         before = self.in_outage
         self.outages += 1
+        self.cause = cause
         self._tell(before, cause)
         try:
             yield
@@ -61,6 +64,11 @@ class Health:
             raise
         self.outages -= 1
         self._tell(True, "")
+
+    def change_cause(self, cause: str) -> None:
+        """Tells that an outage of an agent goes on for another reason, which may have another cure."""
+        self.cause = cause
+        log.warning("outage goes on: %s", cause)
 
     def find_away(self, what: str) -> None:
         """Notes what does not answer the watch; empty: all answers."""

@@ -348,6 +348,23 @@ async def test_a_lost_index_is_waited_for_without_limit() -> None:
     assert len(bench.acknowledged) == 3
 
 
+async def test_an_outage_that_turns_into_another_is_told_again(caplog: pytest.LogCaptureFixture) -> None:
+    left = [IndexLostError("run nearstream rebuild"), IndexUnavailableError("away"), IndexUnavailableError("away")]
+
+    async def lost(records: Sequence[Record]) -> list[Outgoing]:
+        if left:
+            raise left.pop()
+        return []
+
+    with caplog.at_level(logging.WARNING):
+        await Bench().run(lost)
+    assert [record.getMessage().split(" after")[0] for record in caplog.records] == [
+        "outage: away",
+        "outage goes on: run nearstream rebuild",
+        "outage over",
+    ]
+
+
 async def test_a_limit_of_zero_waits_for_ever() -> None:
     left = [IndexUnavailableError("away")] * 2
 
