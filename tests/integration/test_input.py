@@ -19,7 +19,7 @@ CODECS = ("gzip", "snappy", "lz4", "zstd")
 IDS = ("a", "b", "c")
 
 
-async def test_compressed_input_is_read(kafka: str, redis_url: str, tmp_path: Path) -> None:
+async def test_b56_compressed_input_is_read(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         for codec in CODECS:
             sending = replace(deployment, settings=replace(deployment.settings, kafka_compression=codec))
@@ -48,7 +48,7 @@ async def test_b60_markers_of_transactions_are_crossed_and_what_was_aborted_is_p
             await until(lambda: _are_named(deployment, {f"after-{number}" for number in range(8)}), 60)
 
 
-async def test_offset_gaps_of_a_compacted_topic_are_crossed(kafka: str, redis_url: str, tmp_path: Path) -> None:
+async def test_b59_offset_gaps_of_a_compacted_topic_are_crossed(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         await _compact_soon(deployment)
         with deployment.worker("sign"):
