@@ -1,18 +1,21 @@
 """What the commands about the index take and say, without a server."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from schemas.signature import Origin, Signature
 from streams.index import IndexState
+from workers.assembly import hash_key, index_address
 from workers.cli import main
 from workers.exits import Exit
 from workers.index_view import document_lines, document_object, part_lines, part_object
 from workers.inspection import Inspected, Standing
 from workers.redis_inspect import BucketFacts, DocumentFacts, StateFacts
 from workers.redis_stats import ChunkFacts, HotBucket, PartFacts
+from workers.settings import SettingsError, load
 
 ROOT = Path(__file__).parent.parent.parent
 DAY_MS = 86_400_000
@@ -54,6 +57,26 @@ def test_wrong_usage_is_told(arguments: list[str], capsys: pytest.CaptureFixture
         main(arguments)
     assert ended.value.code == Exit.USAGE
     assert "usage: nearstream" in capsys.readouterr().err
+
+
+def test_settings_say_where_an_index_stands(tmp_path: Path) -> None:
+    where = {"NEARSTREAM_REDIS": "rediss://h:1/0", "NEARSTREAM_REDIS_CLUSTER": "yes", "NEARSTREAM_INDEX_PARTS": "12"}
+    settings = load(where)
+    address = index_address(settings, hash_key(settings))
+    assert (address.cluster, address.parts, address.ca_path, address.beside) == (True, 12, None, False)
+    absent = load({**where, "NEARSTREAM_REDIS_CA_PATH": str(tmp_path / "none.pem")})
+    with pytest.raises(SettingsError, match="NEARSTREAM_REDIS_CA_PATH"):
+        index_address(absent, hash_key(absent))
+    usual = load({})
+    assert index_address(usual, hash_key(usual)) == replace(address, url=usual.redis, cluster=False, parts=1)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("REDIS_CLUSTER", "true"), ("INDEX_PARTS", "0"), ("INDEX_PARTS", "257")]
+)
+def test_forms_of_an_index_that_cannot_be_are_refused(variable: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=f"NEARSTREAM_{variable}"):
+        load({f"NEARSTREAM_{variable}": value})
 
 
 def test_a_live_document_is_told_with_all_its_states_and_hot_buckets() -> None:
