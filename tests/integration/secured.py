@@ -1,7 +1,10 @@
 """Servers that ask for TLS and passwords, with certificates of a CA made for the test."""
 
+import asyncio
 import re
 import shlex
+import ssl
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,7 +13,7 @@ from pathlib import Path
 
 from workers.local_kafka import choose_ports, find_java, kafka_jars, kafka_server
 from workers.local_redis import redis_server
-from workers.local_server import LocalServer, free_ports, run_to_end, running
+from workers.local_server import LocalServer, run_to_end, running
 
 ROOT = Path(__file__).parent.parent.parent
 _KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
@@ -133,7 +136,7 @@ class SecuredRedis:
     Attributes:
         address: Where it speaks TLS.
         ca_path: What its certificate is checked by.
-        server: The process; its own address serves without TLS, to anybody.
+        server: The process behind it; its own address serves without TLS, to anybody.
     """
 
     address: str
@@ -152,12 +155,44 @@ class SecuredRedis:
 def secured_redis(folder: Path) -> Iterator[SecuredRedis]:
     """A server that knows the user of the operations page."""
     made = authority(folder / "ca")
-    certificate, key = made.issue("redis", "IP:127.0.0.1")
-    (port,) = free_ports(1)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*made.issue("redis", "IP:127.0.0.1"))
     (line,) = documented("operations.md", "user nearstream")
     _, *user = line.replace("PASSWORD", password("nearstream")).split()
-    files = {"--tls-cert-file": certificate, "--tls-key-file": key, "--tls-ca-cert-file": made.certificate}
-    tls = ["--tls-port", str(port), "--tls-auth-clients", "no", *(str(word) for one in files.items() for word in one)]
-    server = redis_server(folder / "redis", [*tls, "--user", *user])
-    with running(server):
-        yield SecuredRedis(f"127.0.0.1:{port}", made.certificate, server)
+    with running(redis_server(folder / "redis", ["--user", *user])) as server, _tls_before(server, context) as address:
+        yield SecuredRedis(address, made.certificate, server)
+
+
+@contextmanager
+def _tls_before(server: LocalServer, context: ssl.SSLContext) -> Iterator[str]:
+    """An address that speaks TLS for a server that was built without."""
+    loop = asyncio.new_event_loop()
+    host, port = server.address.split(":")
+
+    async def carry(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        try:
+            while data := await source.read(65_536):
+                target.write(data)
+                await target.drain()
+        except OSError:
+            pass
+        finally:
+            target.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_server, to_server = await asyncio.open_connection(host, int(port))
+        await asyncio.gather(carry(reader, to_server), carry(from_server, writer))
+
+    front = loop.run_until_complete(asyncio.start_server(serve, "127.0.0.1", 0, ssl=context))
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{front.sockets[0].getsockname()[1]}"
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        front.close()
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
