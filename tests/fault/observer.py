@@ -7,12 +7,13 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 
 from schemas.topics import ALL, DOCUMENTS, SIGNATURES
-from workers import kafka_offsets, kafka_tools
+from workers import kafka_tools
 from workers.kafka_tools import KafkaError, KafkaUnreachableError
-from workers.settings import Settings, SettingsError
+from workers.settings import Settings
 
 INTERVAL_SECONDS = 0.2
 _ANSWER_SECONDS = 5.0
@@ -77,31 +78,35 @@ class Observer:
         while True:
             try:
                 await self._look_at_one_connection()
-            except (KafkaError, KafkaUnreachableError, SettingsError, TimeoutError):
-                await asyncio.sleep(INTERVAL_SECONDS)  # a topic that was just made may not be known yet
+            except (KafkaError, KafkaUnreachableError, TimeoutError):
+                await asyncio.sleep(INTERVAL_SECONDS)
 
     async def _look_at_one_connection(self) -> None:
-        prefix = self.settings.topic_prefix
-        names = [prefix + topic.name for topic in ALL]
-        inputs = [prefix + topic.name for topic in (DOCUMENTS, SIGNATURES)]
-        places = await kafka_offsets.partitions(self.settings, names, _ANSWER_SECONDS)
-        read = [place for place in places if place.topic in inputs]
         async with (
             kafka_tools.admin(self.settings, _ANSWER_SECONDS) as admin,
             kafka_tools.consumer(self.settings, _ANSWER_SECONDS) as consumer,
         ):
             while True:
                 async with asyncio.timeout(_ANSWER_SECONDS):
-                    group = self.settings.group
-                    known = await admin.list_consumer_group_offsets(group, partitions=read)
-                    committed = _named({place: offset.offset for place, offset in known.items()}, prefix)
-                    ends = _named(await consumer.end_offsets(places), prefix)
-                pids = list(self.pids())
-                memory = {pid: _resident_bytes(pid) for pid in pids}
-                self.samples.append(
-                    Sample(time.monotonic(), committed, ends, memory, {pid: _open_files(pid) for pid in pids})
-                )
+                    parts = await kafka_tools.describe(admin, [self.settings.topic_prefix + each.name for each in ALL])
+                    if len(parts) == len(ALL):  # a topic that was just made may not be known yet
+                        self.samples.append(await self._sample(admin, consumer, parts))
                 await asyncio.sleep(INTERVAL_SECONDS)
+
+    async def _sample(
+        self, admin: AIOKafkaAdminClient, consumer: AIOKafkaConsumer, parts: dict[str, list[int]]
+    ) -> Sample:
+        places = [TopicPartition(name, part) for name in parts for part in parts[name]]
+        read = [place for place in places if place.topic.endswith((DOCUMENTS.name, SIGNATURES.name))]
+        known = await admin.list_consumer_group_offsets(self.settings.group, partitions=read)
+        prefix, pids = self.settings.topic_prefix, list(self.pids())
+        return Sample(
+            time.monotonic(),
+            _named({place: offset.offset for place, offset in known.items()}, prefix),
+            _named(await consumer.end_offsets(places), prefix),
+            {pid: _resident_bytes(pid) for pid in pids},
+            {pid: _open_files(pid) for pid in pids},
+        )
 
 
 @asynccontextmanager

@@ -97,16 +97,15 @@ def fallen_commits(samples: Sequence[Sample]) -> int:
 
 def hasty_commits(samples: Sequence[Sample], read: Read, expected: Expected) -> int:
     """I4: outcomes that were not on their topic yet when what they follow from was acknowledged."""
-    course = {
-        place: [sample.committed[place] for sample in samples] for place in (samples[0].committed if samples else ())
-    }
+    known = samples[-1].committed if samples else {}
+    course = {place: [sample.committed.get(place, -1) for sample in samples] for place in known}
 
     def late(causes: Iterable[Written], outcome: Written | None) -> bool:
         """At the first look that saw all causes acknowledged."""
         seen = max((bisect_right(course[topic, part], offset) for topic, part, offset in causes), default=len(samples))
         if seen == len(samples):
             return False
-        return outcome is None or samples[seen].ends[outcome[:2]] <= outcome[2]
+        return outcome is None or samples[seen].ends.get(outcome[:2], 0) <= outcome[2]
 
     signed, told = read.first(read.signed), read.first(read.told)
     answered = {**signed, **read.first(read.refused)}
