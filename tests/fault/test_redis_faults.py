@@ -21,6 +21,7 @@ from workers.local_redis import redis_server
 from workers.local_server import LocalServer, running
 from workers.redis_index import RedisIndex
 
+BEHIND = "the index lost what followed offset"
 NO_KEYS = Keys(b"", None, (), ())
 
 
@@ -133,7 +134,7 @@ async def test_f13_a_promoted_replica_is_given_what_it_missed(stage: Stage, tmp_
                 await asyncio.to_thread(run.redis.kill)
                 await follower.replicaof("NO", "ONE")
                 front.turn(f"target {port_of(replica)}")
-                await until(lambda: logged(run, "outage over"), 30)
+                await until(lambda: logged(run, BEHIND), 60)
             report = await run.finish()
             await follower.aclose()
         assert report.verdict == "ok"
@@ -181,6 +182,7 @@ async def test_f34_an_index_that_lost_its_newest_writes_is_given_them_again(stag
             size = newest.stat().st_size
             os.truncate(newest, size - 40_000)
             await asyncio.to_thread(run.redis.start)
+            await until(lambda: logged(run, BEHIND), 60)
         report = await run.finish()
         assert report.verdict == "ok"
         assert report.exits == [0, 0, 0]
