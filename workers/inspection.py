@@ -62,7 +62,7 @@ async def inspect(settings: Settings, document_key: str, wait_seconds: float, *,
         facts = await inspect_document(index, document_key)
         record = await _record(settings, document_key, facts, wait_seconds, quiet=quiet)
         if facts is None:
-            standing, why = _absent(record, await index.checkpoints(), scheme, settings.retention_seconds)
+            standing, why = absent(record, await index.checkpoints(), scheme, settings.retention_seconds)
             return Inspected(document_key, standing, why, scheme.name, None)
         standing = Standing.EXPIRED if facts.states[0].expired else Standing.LIVE
         signature = _readable(record, scheme)
@@ -100,10 +100,17 @@ def _readable(record: Record | None, scheme: Scheme) -> Signature | None:
     return signature if signature.n_bytes else None
 
 
-def _absent(
+def absent(
     record: Record | None, checkpoints: dict[int, int], scheme: Scheme, retention_seconds: int
 ) -> tuple[Standing, str]:
-    """Why the index does not hold a document, by its newest record of `signatures`."""
+    """Why the index does not hold a document.
+
+    Args:
+        record: The document's newest one on `signatures`; None: there is none.
+        checkpoints: Last offsets that the index has admitted, by partition.
+        scheme: That of the index.
+        retention_seconds: How long a document is found; 0: for ever.
+    """
     if record is None:
         return Standing.UNKNOWN, "neither the index nor its partition of the signatures topic holds it"
     place = f"partition {record.partition} offset {record.offset} of the signatures topic"
