@@ -59,14 +59,14 @@ def normalize(text: str, rules: TextRules = _RULES) -> NormalForm:
     # A pair of lone surrogates looks like a code point here: both ways give spaces, or the complex path.
     units = table.units.take(np.frombuffer(text.encode("utf-16-le", "surrogatepass"), dtype="<u2"))
     if np.any(units == COMPLEX):
-        return complex_form(text, rules)
+        return _complex_form(text, rules)
     units = _single_spaces(units)
     data = units.astype("<u2", copy=False).tobytes().decode("utf-16-le").encode()
     spaceless = np.count_nonzero(table.spaceless.take(units))
     return _form(data, units, int(spaceless), rules)
 
 
-def complex_form(text: str, rules: TextRules = _RULES) -> NormalForm:
+def _complex_form(text: str, rules: TextRules = _RULES) -> NormalForm:
     """The same as `normalize`, by the way that every text can go."""
     table = fold_table()
     folded: NDArray[np.uint32] = table.take(_code_points(unicodedata.normalize("NFKC", _tamed(text, rules.mark_run))))
@@ -74,12 +74,6 @@ def complex_form(text: str, rules: TextRules = _RULES) -> NormalForm:
     codes = _single_spaces(np.where(kept, folded & CODE_POINT, SPACE).astype("<u4"))
     spaceless = np.count_nonzero(table.take(codes) & SPACELESS)
     return _form(codes.tobytes().decode("utf-32-le").encode(), codes, int(spaceless), rules)
-
-
-def spaceless_characters(form: NormalForm) -> int:
-    """How many of its code points belong to scripts without spaces."""
-    codes = _code_points(form.data.tobytes().decode())
-    return int(np.count_nonzero(fold_table().take(codes) & SPACELESS))
 
 
 def _tamed(text: str, mark_run: int) -> str:
