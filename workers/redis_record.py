@@ -17,7 +17,7 @@ _WORD_SYMBOL_BITS = 19  # of a word of `Signature.ld`
 _STEP_LOW_BITS = 2  # where gaps stand apart their unit is an eighth of the rate
 _SIZE = struct.Struct(">H")
 _VERSION_BYTES = 8
-_PACKED, _SPACELESS, _URL_IS_LINEAGE = 1, 2, 4
+_PACKED, _SPACELESS, _URL_IS_LINEAGE, _LINEAGE_IS_ID = 1, 2, 4, 8
 _DEAD, _NUMBER_BYTES = 0x8000, 5
 
 
@@ -29,6 +29,7 @@ class _Body(msgspec.Struct, array_like=True):
         digests: What follows the version; the raw digest, if it is another one.
         repeated: Words less distinct shingles.
         partition, offset: Of the origin; a partition of -1: there is none.
+        lineage: None too if it is the id.
         url: None too if it is the lineage.
         characters: None if there are as many as bytes.
         topic: Of the origin; None for the usual one.
@@ -68,7 +69,9 @@ def pack_signature(signature: Signature, observed_in_head: bool) -> bytes:
     ld, gaps = packed or (signature.ld, signature.gaps)
     origin = signature.origin
     is_lineage = signature.url is not None and signature.url == signature.lineage
-    flags = _PACKED * (packed is not None) | _SPACELESS * signature.spaceless | _URL_IS_LINEAGE * is_lineage
+    is_id = signature.lineage == signature.id
+    flags = _PACKED * (packed is not None) | _SPACELESS * signature.spaceless
+    flags |= _URL_IS_LINEAGE * is_lineage | _LINEAGE_IS_ID * is_id
     body = [
         flags,
         signature.digest[_VERSION_BYTES:] + (b"" if signature.raw_digest == signature.digest else signature.raw_digest),
@@ -79,7 +82,7 @@ def pack_signature(signature: Signature, observed_in_head: bool) -> bytes:
         signature.rate,
         ld,
         *((-1, 0) if origin is None else (origin.partition, origin.offset)),
-        signature.lineage,
+        None if is_id else signature.lineage,
         gaps or None,
         None if signature.characters == signature.n_bytes else signature.characters,
         None if is_lineage else signature.url,
@@ -102,11 +105,13 @@ def unpack_signature(packed: bytes, scheme: str, version: bytes, observed_at_ms:
     start = name + (_SIZE.unpack_from(packed)[0] & ~_DEAD)
     body = _DECODER.decode(packed[start:])
     digest = version + body.digests[:_VERSION_BYTES]
+    own_id = packed[name:start].decode("utf-8", "surrogatepass")
+    lineage = own_id if body.flags & _LINEAGE_IS_ID else body.lineage
     ld, gaps = _unpack_ld(body) if body.flags & _PACKED else (body.ld, body.gaps or b"")
     return Signature(
         scheme,
         DEFAULT_COLLECTION if body.collection is None else body.collection,
-        packed[name:start].decode("utf-8", "surrogatepass"),
+        own_id,
         digest,
         body.digests[_VERSION_BYTES:] or digest,
         observed_at_ms if body.observed_at_ms is None else body.observed_at_ms,
@@ -120,8 +125,8 @@ def unpack_signature(packed: bytes, scheme: str, version: bytes, observed_at_ms:
         ld,
         gaps,
         b"",
-        body.lineage,
-        body.lineage if body.flags & _URL_IS_LINEAGE else body.url,
+        lineage,
+        lineage if body.flags & _URL_IS_LINEAGE else body.url,
         body.source,
         body.labels or {},
         None if body.partition < 0 else Origin(body.topic or DOCUMENTS.name, body.partition, body.offset),

@@ -64,7 +64,11 @@ def test_an_address_is_stored_once_where_it_is_the_lineage(page: str | None) -> 
     told = replace(signature, url=page)
     assert there_and_back(told) == told
     same = replace(signature, url="https://example.org/a")
+    assert there_and_back(same) == same
     assert len(pack_signature(same, observed_in_head=True)) == len(pack_signature(signature, observed_in_head=True))
+    everywhere = replace(same, id="https://example.org/a")
+    assert there_and_back(everywhere) == everywhere
+    assert pack_signature(everywhere, observed_in_head=True).count(b"example") == 1
 
 
 @given(
