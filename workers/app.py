@@ -25,6 +25,7 @@ from workers.kafka_security import tls_context, uses_sasl
 from workers.kafka_tools import SEND_MAX_BYTES, refused
 from workers.limits import Limits
 from workers.matching import Matching
+from workers.outages import Patience
 from workers.settings import Settings, SettingsError
 from workers.signing import Signing
 
@@ -41,7 +42,7 @@ def create_app(
     app = faust.App(**_conf(settings), datadir=datadir)
     app.transport = IdempotentTransport(app.conf.broker_consumer, app)
     limits = Limits(settings.dead_letter_max_consecutive, settings.dead_letter_max_ratio)
-    delivery = Delivery(app, health, limits, settings.outage_seconds)
+    delivery = Delivery(app, health, limits, Patience(health, settings.outage_seconds))
 
     if signing is not None:
         to_sign = Step("sign", SIGN_BATCH, signing.decide, metrics.count_signed)

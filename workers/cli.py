@@ -165,7 +165,6 @@ def _add_letters(known: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     skip.add_argument("topic", metavar="TOPIC", help="documents or signatures, its full name")
     skip.add_argument("partition", type=int, metavar="PARTITION")
     skip.add_argument("offset", type=int, metavar="OFFSET")
-    skip.add_argument("--resend", action="store_true", help="send records before it without outcome again")
     for command in (listing, show, replay, skip):
         _add_timeout(command, 10.0)
 

@@ -7,41 +7,33 @@ unordered acknowledgement is jumped by the next commit. Hence one loop, all or n
 
 import asyncio
 import logging
-import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from time import monotonic
-from typing import Any, TypeVar
+from typing import Any
 
 import faust
 from faust.exceptions import ProducerSendError
 from faust.types import EventT
 
 from schemas.record import Outgoing, Record
-from streams.index import IndexBehindError, IndexLostError, IndexUnavailableError
+from streams.index import IndexBehindError
 from workers.health import Health
-from workers.kafka_tools import KafkaUnreachableError, first_failure, retriable
+from workers.kafka_tools import first_failure
 from workers.limits import Limits, Refusals
-from workers.metrics import OUTAGES, timed
+from workers.outages import OutageTooLongError, Patience
 from workers.settings import SettingsError
 
 # A wait, not a maximum age: a lone record waits this long for company.
 BATCH_WAIT_SECONDS = 0.005
 UNCONFIRMED_SECONDS = 5.0
 HOLD_LOG_SECONDS = 60.0
-_PAUSE_SECONDS = (0.1, 5.0)
 
 log = logging.getLogger(__name__)
 
 Decide = Callable[[Sequence[Record]], Awaitable[Sequence[Outgoing]]]
 CatchUp = Callable[[IndexBehindError, Sequence[Record]], AsyncIterator[Sequence[Outgoing]]]
 Count = Callable[[Sequence[Record], Sequence[Outgoing]], None]
-_Result = TypeVar("_Result")
-
-
-class OutageTooLongError(Exception):
-    """A service stayed away longer than a worker waits; another worker may see it."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +63,13 @@ class Delivery:
         app: Gives the producer.
         health: Told of outages, of a hold.
         limits: How many dead letters are borne.
-        outage_seconds: Longest pause until the worker gives up; 0: for ever.
+        patience: How outages are borne.
     """
 
     app: faust.App
     health: Health
     limits: Limits
-    outage_seconds: float
+    patience: Patience
 
     async def run(self, stream: Any, step: Step) -> None:  # noqa: ANN401 - StreamT lacks noack_take
         """Decides and delivers batch after batch; returns when the stream ends.
@@ -85,26 +77,48 @@ class Delivery:
         Raises:
             OutageTooLongError: Nothing of the batch is acknowledged.
             SettingsError: A server refuses us; the same.
-            Exception: A bug, or a delivery that no retry cures; nothing of the batch is acknowledged.
+            Exception: A bug, or a delivery that no retry cures; nothing is acknowledged from its record on.
         """
         refusals = Refusals(self.limits)
         # When a batch fails, noack_take gives this back as it found it, and records still pass behind the failed ones.
         stream.enable_acks = False
         async for events in stream.noack_take(step.batch, within=BATCH_WAIT_SECONDS):
-            records = [_as_record(event) for event in events]
             try:
-                outgoing = await self._decided(step, records)
-                await self._hold(refusals.beyond_limit(records, outgoing))
-                await self._through_outages("deliver", partial(self._send_all, outgoing))
-            except SettingsError as error:
-                log.error("refused, nothing of this batch is acknowledged: %s: %s", error, _places(records))  # noqa: TRY400 - no bug
+                await self._carry(stream, step, refusals, events)
+            except (OutageTooLongError, SettingsError):
                 raise
             except Exception:
-                log.exception("cannot go on, nothing of this batch is acknowledged: %s", _places(records))
-                raise
-            for event in events:
-                await stream.ack(event)
-            step.count(records, outgoing)
+                if len(events) == 1:
+                    raise
+                await self._carry_each(stream, step, events)
+
+    async def _carry_each(self, stream: Any, step: Step, events: Sequence[EventT[bytes]]) -> None:  # noqa: ANN401
+        """Finds the record on which a batch failed: those before it are done, the log names its offset."""
+        for event in events:
+            await self._carry(stream, step, Refusals(self.limits), [event])
+
+    async def _carry(
+        self,
+        stream: Any,  # noqa: ANN401
+        step: Step,
+        refusals: Refusals,
+        events: Sequence[EventT[bytes]],
+    ) -> None:
+        """All of a batch decided, delivered, acknowledged in order; if that fails, nothing of it is acknowledged."""
+        records = [_as_record(event) for event in events]
+        try:
+            outgoing = await self._decided(step, records)
+            await self._hold(refusals.beyond_limit(records, outgoing))
+            await self.patience.through("deliver", partial(self._send_all, outgoing))
+        except SettingsError as error:
+            log.error("refused, nothing of this is acknowledged: %s: %s", error, _places(records))  # noqa: TRY400 - no bug
+            raise
+        except Exception:
+            log.exception("failed, nothing of this is acknowledged: %s", _places(records))
+            raise
+        for event in events:
+            await stream.ack(event)
+        step.count(records, outgoing)
 
     async def _decided(self, step: Step, records: Sequence[Record]) -> Sequence[Outgoing]:
         """What follows from a batch, once the index has been given again what it lost."""
@@ -112,8 +126,8 @@ class Delivery:
         while True:
             try:
                 if behind is not None:
-                    await self._through_outages("catch_up", partial(self._catch_up, step, behind, records))
-                return await self._through_outages(step.name, partial(step.decide, records))
+                    await self.patience.through("catch_up", partial(self._catch_up, step, behind, records))
+                return await self.patience.through(step.name, partial(step.decide, records))
             except IndexBehindError as error:
                 if step.catch_up is None:
                     raise
@@ -159,59 +173,12 @@ class Delivery:
             with self.health.outage(
                 f"Kafka has not confirmed {len(unconfirmed)} records for {UNCONFIRMED_SECONDS:g} s"
             ):
-                _, unconfirmed = await asyncio.wait(waiting, timeout=self.outage_seconds or None)
+                _, unconfirmed = await asyncio.wait(waiting, timeout=self.patience.seconds or None)
                 if unconfirmed:
-                    raise OutageTooLongError(f"Kafka: no confirmation for {self.outage_seconds:g} s")
+                    raise OutageTooLongError(f"Kafka: no confirmation for {self.patience.seconds:g} s")
         error = first_failure((done.exception() for done in waiting), topics)
         if error is not None:
             raise error
-
-    async def _through_outages(self, stage: str, action: Callable[[], Awaitable[_Result]]) -> _Result:
-        """The result of `action`, repeated as a whole until neither Kafka nor the index is away."""
-        try:
-            return await _timed(stage, action)
-        except Exception as error:
-            if not _outage(error):
-                raise
-            cause = error
-        with self.health.outage(str(cause)):
-            return await self._repeated(partial(_timed, stage, action), cause)
-
-    async def _repeated(self, action: Callable[[], Awaitable[_Result]], cause: Exception) -> _Result:
-        began = monotonic()
-        for pause in _pauses():
-            OUTAGES.labels(type(cause).__name__).inc()
-            await asyncio.sleep(pause)
-            try:
-                return await action()
-            except Exception as error:
-                if not _outage(error):
-                    raise
-                if type(error) is not type(cause):
-                    self.health.change_cause(str(error))
-                cause = error
-            # A lost index comes back by a rebuild only, however long that takes.
-            patient = self.outage_seconds == 0 or isinstance(cause, IndexLostError)
-            if not patient and monotonic() - began > self.outage_seconds:
-                raise OutageTooLongError(f"{cause}: away for {self.outage_seconds:g} s") from cause
-        raise AssertionError  # the pauses never end
-
-
-async def _timed(stage: str, action: Callable[[], Awaitable[_Result]]) -> _Result:
-    with timed(stage):
-        return await action()
-
-
-def _outage(error: Exception) -> bool:
-    return isinstance(error, IndexUnavailableError | IndexLostError | KafkaUnreachableError) or retriable(error)
-
-
-def _pauses() -> Iterator[float]:
-    """Seconds: .1, doubling to 5, each 20 % shorter or longer."""
-    pause, longest = _PAUSE_SECONDS
-    while True:
-        yield pause * random.uniform(0.8, 1.2)  # noqa: S311 - spreads retries, hides nothing
-        pause = min(2 * pause, longest)
 
 
 def _as_record(event: EventT[bytes]) -> Record:
@@ -229,8 +196,11 @@ def _as_record(event: EventT[bytes]) -> Record:
 
 
 def _places(records: Sequence[Record]) -> str:
-    """First and last offset of each partition, for the log."""
+    """First and last offset of each partition, for the log; of one record its own."""
     spans: dict[tuple[str, int], list[int]] = {}
     for record in records:
         spans.setdefault((record.topic, record.partition), []).append(record.offset)
-    return ", ".join(f"{topic} {part} offsets {at[0]}-{at[-1]}" for (topic, part), at in spans.items())
+    return ", ".join(
+        f"{topic} {part} offset {at[0]}" if len(at) == 1 else f"{topic} {part} offsets {at[0]}-{at[-1]}"
+        for (topic, part), at in spans.items()
+    )

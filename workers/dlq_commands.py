@@ -86,11 +86,11 @@ def skip(settings: Settings, options: argparse.Namespace) -> Exit:
     """One record passed over."""
     target = kafka_skip.Target(options.topic, options.partition, options.offset)
     try:
-        sent = asyncio.run(kafka_skip.skip(settings, target, options.timeout, resend=options.resend))
+        asyncio.run(kafka_skip.skip(settings, target, options.timeout))
     except kafka_skip.NotSkippedError as error:
         sys.stderr.write(f"nearstream: {error}\n")
         return Exit.NO
-    sys.stderr.write(f"skipped {options.offset}, sent {sent} before it again\n")
+    sys.stderr.write(f"skipped {options.offset}\n")
     return Exit.OK
 
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 
+from streams.index import IndexBehindError
 from workers.kafka_lag import PartitionLag
 
 log = logging.getLogger("nearstream.health")
@@ -52,18 +53,21 @@ class Health:
 
     @contextmanager
     def outage(self, cause: str) -> Iterator[None]:
-        """Counts an outage of one agent; its end is told when it ended well."""
+        """Counts an outage of one agent; its end is told when what was away answers again."""
         before = self.in_outage
         self.outages += 1
         self.cause = cause
         self._tell(before, cause)
+        answers = True
         try:
             yield
-        except BaseException:
-            self.outages -= 1
+        except BaseException as error:
+            answers = isinstance(error, IndexBehindError)
             raise
-        self.outages -= 1
-        self._tell(True, "")
+        finally:
+            self.outages -= 1
+            if answers:
+                self._tell(True, "")
 
     def change_cause(self, cause: str) -> None:
         """Tells that an outage of an agent goes on for another reason, which may have another cure."""

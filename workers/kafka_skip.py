@@ -12,14 +12,13 @@ from schemas.record import Outgoing, Record
 from schemas.topics import DEAD_LETTERS, DOCUMENTS, SIGNATURES
 from streams.index import Position
 from workers import assembly, kafka_offsets
-from workers.kafka_records import SendAll, between, sender
+from workers.kafka_records import between, sender
 from workers.kafka_tools import admin, consumer
 from workers.letters import Letters
 from workers.redis_index import RedisIndex
 from workers.settings import Settings
 
 DETAIL = "passed over by hand"
-SEND_AT_ONCE = 50
 
 
 class NotSkippedError(Exception):
@@ -34,17 +33,13 @@ class Target(NamedTuple):
     offset: int
 
 
-async def skip(settings: Settings, target: Target, wait_seconds: float, *, resend: bool) -> int:
+async def skip(settings: Settings, target: Target, wait_seconds: float) -> None:
     """Writes the letter about a record, then lets the group go on behind it.
 
     Args:
         settings: Of the deployment.
         target: A record of `documents` or `signatures`.
         wait_seconds: For Kafka.
-        resend: Whether records before it that have no outcome yet may go to the end of their topic.
-
-    Returns:
-        How many records were sent again.
 
     Raises:
         NotSkippedError: The group has members, is past the record or too far behind, or there is no such record.
@@ -64,8 +59,7 @@ async def skip(settings: Settings, target: Target, wait_seconds: float, *, resen
         ):
             start = await _first_open(settings, asking, reading, place, index)
             record = await _record(reading, place, offset)
-            _check_order(start, offset, resend=resend)
-            sent = await _send_again(reading, place, start, offset, send_all)
+            _check_order(start, offset)
             await send_all([_letter(settings, record)])
             if index is not None:
                 await _tell(index, place.partition, offset)
@@ -73,7 +67,6 @@ async def skip(settings: Settings, target: Target, wait_seconds: float, *, resen
     finally:
         if index is not None:
             await index.close()
-    return sent
 
 
 async def _check_place(settings: Settings, place: TopicPartition, wait_seconds: float) -> None:
@@ -122,26 +115,14 @@ async def _record(reading: AIOKafkaConsumer, place: TopicPartition, offset: int)
     )
 
 
-def _check_order(start: int, offset: int, *, resend: bool) -> None:
+def _check_order(start: int, offset: int) -> None:
     if offset < start:
         raise NotSkippedError(f"the group is past offset {offset}, it goes on at {start}")
-    if start < offset and not resend:
+    if start < offset:
         raise NotSkippedError(
-            f"offsets {start} to {offset - 1} before it have no outcome yet and would be lost: --resend sends them "
-            "again, to the end of their topic, where a removal that stands behind them now would come before them"
+            f"offsets {start} to {offset - 1} before it have no outcome yet and would be lost: start a worker, it goes "
+            "as far as the record that it cannot bear, which its log names"
         )
-
-
-async def _send_again(reading: AIOKafkaConsumer, place: TopicPartition, start: int, end: int, send_all: SendAll) -> int:
-    sent, batch = 0, list[Outgoing]()
-    async for record in between(reading, place, start, end):
-        batch.append(Outgoing(record.topic, record.key, record.value, record.headers, record.timestamp_ms))
-        if len(batch) >= SEND_AT_ONCE:
-            await send_all(batch)
-            sent += len(batch)
-            batch.clear()
-    await send_all(batch)
-    return sent + len(batch)
 
 
 def _letter(settings: Settings, record: Record) -> Outgoing:

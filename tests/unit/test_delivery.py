@@ -24,10 +24,11 @@ from faust.exceptions import ProducerSendError
 from schemas.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
 from schemas.record import Headers, Outgoing, Record
 from streams.index import IndexBehindError, IndexLostError, IndexUnavailableError
-from workers import delivery
-from workers.delivery import CatchUp, Decide, Delivery, OutageTooLongError, Step
+from workers import delivery, outages
+from workers.delivery import CatchUp, Decide, Delivery, Step
 from workers.health import Health
 from workers.limits import Limits
+from workers.outages import OutageTooLongError, Patience
 from workers.settings import SettingsError
 
 NO_LIMITS = Limits(0, 0.0)
@@ -108,7 +109,7 @@ class Bench:
 
     async def run(self, decide: Decide | None = None) -> None:
         app: Any = SimpleNamespace(producer=self.broker)
-        delivery = Delivery(app, self.health, self.limits, self.outage_seconds)
+        delivery = Delivery(app, self.health, self.limits, Patience(self.health, self.outage_seconds))
         await delivery.run(self.stream, Step("test", 100, decide or echo, self.count, self.catch_up))
 
     def count(self, records: Sequence[Record], outgoing: Sequence[Outgoing]) -> None:
@@ -163,14 +164,21 @@ async def test_a_batch_without_results_is_acked() -> None:
 
 @pytest.mark.parametrize("error", [MessageSizeTooLargeError(), ValueError("bug")])
 @pytest.mark.parametrize("place", [0, 1, 2])
-async def test_a_failed_delivery_acks_nothing(error: Exception, place: int) -> None:
-    outcomes: list[Exception | bool | None] = [True, True, True]
-    outcomes[place] = error
-    bench = Bench(outcomes=outcomes)
+async def test_a_delivery_that_fails_acks_nothing_from_its_record_on(error: Exception, place: int) -> None:
+    """The batch first, then record by record up to the one that fails."""
+    of_batch: list[Exception | bool | None] = [True, True, True]
+    of_batch[place] = error
+    bench = Bench(outcomes=[*of_batch, *[True] * place, error])
     with pytest.raises(type(error)):
         await bench.run()
-    assert bench.acknowledged == []
-    assert len(bench.broker.sent) == 3
+    assert bench.acknowledged == ["ack 0/7", "ack 1/3", "ack 0/8"][:place]
+    assert len(bench.broker.sent) == 3 + place + 1
+
+
+async def test_a_failure_that_does_not_come_again_costs_nothing() -> None:
+    bench = Bench(outcomes=[True, ValueError("once")])
+    await bench.run()
+    assert bench.acknowledged == ["ack 0/7", "ack 1/3", "ack 0/8"]
 
 
 async def test_f24_a_topic_that_may_not_be_written_ends_the_worker_naming_the_right() -> None:
@@ -236,7 +244,23 @@ async def test_a_bug_acks_nothing(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ZeroDivisionError):
         await bench.run(broken)
     assert bench.journal == []
-    assert "in 0 offsets 7-9, in 1 offsets 3-3" in caplog.text
+    assert "in 0 offsets 7-9, in 1 offset 3" in caplog.text
+    assert caplog.messages[-1].endswith(": in 0 offset 7")
+
+
+async def test_a_bug_on_one_record_is_told_with_its_offset_and_leaves_those_before_acked(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def broken_at_9(records: Sequence[Record]) -> list[Outgoing]:
+        if any(record.offset == 9 for record in records):
+            raise ZeroDivisionError
+        return await echo(records)
+
+    bench = Bench(batches=[[event(7), event(8), event(9), event(10)]])
+    with pytest.raises(ZeroDivisionError):
+        await bench.run(broken_at_9)
+    assert bench.journal == ["send 7", "ack 0/7", "send 8", "ack 0/8"]
+    assert caplog.messages[-1].endswith(": in 0 offset 9")
 
 
 async def test_a_bug_after_good_batches_leaves_these_acked() -> None:
@@ -462,7 +486,7 @@ async def test_a_result_is_sent_as_it_was_decided() -> None:
 
 
 def test_pauses_double_up_to_five_seconds_each_a_fifth_shorter_or_longer() -> None:
-    pauses = delivery._pauses()
+    pauses = outages.pauses()
     for expected in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0):
         assert 0.8 * expected <= next(pauses) <= 1.2 * expected
 
@@ -473,7 +497,9 @@ def faust_agent(broker: Broker, datadir: Path, decide: Decide) -> Any:  # noqa: 
 
     @app.agent(app.topic("in", key_type=bytes, value_type=bytes))  # type: ignore[untyped-decorator]
     async def carry(stream: faust.StreamT[bytes]) -> None:
-        await Delivery(app, Health(), NO_LIMITS, 900).run(stream, Step("test", 100, decide, lambda *_: None))
+        await Delivery(app, Health(), NO_LIMITS, Patience(Health(), 900)).run(
+            stream, Step("test", 100, decide, lambda *_: None)
+        )
 
     app.finalize()
     app.flow_control.resume()

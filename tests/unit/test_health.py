@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from streams.index import IndexBehindError
 from workers.health import Health
 
 
@@ -40,6 +41,13 @@ def test_an_outage_that_ends_the_worker_is_not_over(caplog: pytest.LogCaptureFix
     with caplog.at_level(logging.WARNING), pytest.raises(ZeroDivisionError), health.outage("no Redis"):
         raise ZeroDivisionError
     assert _told(caplog) == ["outage: no Redis"]
+
+
+def test_an_index_that_answers_that_it_lost_writes_is_back(caplog: pytest.LogCaptureFixture) -> None:
+    health = Health()
+    with caplog.at_level(logging.WARNING), pytest.raises(IndexBehindError), health.outage("no Redis"):
+        raise IndexBehindError(0, 5)
+    assert _told(caplog) == ["outage: no Redis", "outage over"]
 
 
 def test_a_worker_says_why_it_is_not_ready() -> None:
