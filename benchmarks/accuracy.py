@@ -17,7 +17,6 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.corpus import RELATED, CorpusError, Pair, Text, check, document, read_pairs, read_texts, share, words
 from benchmarks.scoring import Figures, Judged, accuracy_by, confusion, distances, grouped, origin, scores
@@ -25,13 +24,11 @@ from schemas.codec import InvalidMessageError, encode_signature
 from schemas.signature import Signature
 from streams.estimate import estimate
 from streams.hashing import HashKey
-from streams.normalize import normalize
 from streams.relate import relate
 from streams.scheme import Scheme, preset
 from streams.signer import Signer
 from streams.thresholds import DEFAULT_THRESHOLDS
 
-_WINDOW = 16
 _ROUNDING = 5e-5  # a share of all slots has no exact decimal form
 
 
@@ -90,11 +87,8 @@ def _characters(text: str, span: tuple[int, int]) -> tuple[int, int]:
     return int(ends[span[0] - 1]) if span[0] else 0, int(ends[span[1] - 1]) - 1
 
 
-def coverage(rows: Sequence[Judged], texts: Mapping[str, Text], scheme: Scheme) -> Figures:
-    """How often the true value lies in its interval: 95 % of shares, 90 % of distances.
-
-    A containment is one of 16-byte windows, which the interval is about; for comparison that of 5-word shingles.
-    """
+def coverage(rows: Sequence[Judged]) -> Figures:
+    """How often the true value lies in its interval: 95 % of shares, 90 % of distances."""
     hits: defaultdict[str, list[bool]] = defaultdict(list)
     for row in rows:
         if row.numbers is None:
@@ -106,31 +100,25 @@ def coverage(rows: Sequence[Judged], texts: Mapping[str, Text], scheme: Scheme) 
             hits["resemblance_95_above_03"].append(alike)
         if row.pair.relation in RELATED - {"exact_duplicate"}:
             hits["distance_90"].append(row.low <= details.LD <= row.high)
-            inner, outer = (row.pair.b, row.pair.a) if row.longer_is_a else (row.pair.a, row.pair.b)
-            common = _window_share(_windows(texts[inner].text, scheme), _windows(texts[outer].text, scheme))
             held = numbers.containment_shorter
-            hits["containment_95"].append(held.low <= common <= held.high)
-            hits["containment_95_of_shingles"].append(held.low <= details.containment_of_shorter <= held.high)
+            hits["containment_95"].append(held.low <= details.containment_of_shorter <= held.high)
     return {name: {"n": len(each), "share": share(sum(each), len(each))} for name, each in hits.items()}
 
 
-def _windows(text: str, scheme: Scheme) -> NDArray[np.uint64]:
-    """A hash of the window at each byte of the normal form."""
-    data = normalize(text, scheme.text).data
-    if data.size < _WINDOW:
-        return np.zeros(0, np.uint64)
-    rows = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(data, _WINDOW)).view(np.uint64)
-    hashes: NDArray[np.uint64] = rows[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ rows[:, 1] * np.uint64(0xC2B2AE3D27D4EB4F)
-    return hashes
-
-
-def _window_share(inner: NDArray[np.uint64], outer: NDArray[np.uint64]) -> float:
-    """Share of the windows of one text that the other has, repeats counted as often as both have them."""
-    if not inner.size:
-        return 0.0
-    (mine, own), (theirs, other) = np.unique(inner, return_counts=True), np.unique(outer, return_counts=True)
-    _, at, there = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
-    return float(np.minimum(own[at], other[there]).sum() / inner.size)
+def share_errors(rows: Sequence[Judged]) -> Figures:
+    """Mean error of containments and resemblance as told, and as symbols or sketches alone would."""
+    errors: defaultdict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        if row.numbers is None or row.pair.relation not in RELATED - {"exact_duplicate"}:
+            continue
+        details, numbers = row.pair.details, row.numbers
+        shorter, longer = (details.Cb, details.Ca) if row.longer_is_a else (details.Ca, details.Cb)
+        errors["containment_of_shorter"].append(abs(numbers.containment_shorter.value - shorter))
+        errors["containment_of_longer"].append(abs(numbers.containment_longer.value - longer))
+        errors["containment_of_shorter_by_symbols"].append(abs(numbers.order_free - shorter))
+        errors["mean_resemblance"].append(abs(numbers.mean_resemblance - details.J))
+        errors["resemblance_by_sketch"].append(abs(numbers.resemblance.value - details.J))
+    return {name: round(fmean(each), 4) for name, each in errors.items()}
 
 
 def measure(pairs: Sequence[Pair], texts: Mapping[str, Text], key: HashKey) -> tuple[list[Judged], Figures]:
@@ -169,7 +157,8 @@ def report(pairs: Sequence[Pair], texts: Mapping[str, Text], key: HashKey) -> tu
         "by_rule": accuracy_by(rows, lambda row: row.rule),
         "distance_by_relation": {name: distances(each) for name, each in by_relation.items()},
         "place": place_errors(rows, texts),
-        "coverage": coverage(rows, texts, scheme),
+        "coverage": coverage(rows),
+        "share_errors": share_errors(rows),
         **cost,
     }
 

@@ -57,7 +57,7 @@ class CommonSymbols(msgspec.Struct, frozen=True):
 
 
 class ContainmentShares(msgspec.Struct, frozen=True):
-    """Common LD symbols over the symbols of the document that is inside, both ways."""
+    """Common 5-word shingles over those of the document that is inside, both ways."""
 
     newer_in_older: float
     older_in_newer: float

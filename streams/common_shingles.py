@@ -52,6 +52,8 @@ def common_shingles(both: Pair, found: Sequence[Stretch], apart: Moved, alike: f
         alike: Resemblance of the sketches.
     """
     lead, shingles = both.lead, both.shorter.shingles
+    if both.is_equal:
+        return shingles
     each = shingles / max(1.0, both.shorter.n_bytes - lead)
     elsewhere = shingle_bytes(apart.stretches, lead)
     guessed = elsewhere * (apart.times - 1)

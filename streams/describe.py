@@ -101,7 +101,7 @@ def evidence(pair: Related) -> Evidence:
     if not numbers.rate:
         return Evidence(keys=pair.keys, resemblance=interval)
     symbols = pair.newer_first(numbers.symbols_shorter, numbers.symbols_longer)
-    contained = pair.newer_first(numbers.order_free, numbers.order_free_longer)
+    contained = pair.newer_first(numbers.containment_shorter.value, numbers.containment_longer.value)
     return Evidence(
         keys=pair.keys,
         resemblance=interval,

@@ -85,13 +85,13 @@ class Estimate:
 
     @property
     def containment_shorter(self) -> Share:
-        """Common symbols over those of the shorter."""
-        return containment_share(self.common, self.symbols_shorter)
+        """Common shingles over those of the shorter."""
+        return containment_share(self.shared_shorter, self.symbols_shorter)
 
     @property
     def containment_longer(self) -> Share:
-        """Common symbols over those of the longer."""
-        return containment_share(self.common, self.symbols_longer)
+        """The same of the longer."""
+        return containment_share(_ratio(self.common_shingles, self.shingles_longer), self.symbols_longer)
 
     @cached_property
     def passages(self) -> tuple[Passage, ...]:
@@ -107,11 +107,6 @@ class Estimate:
     def order_free(self) -> float:
         """Common symbols over those of the shorter."""
         return _ratio(self.common, self.symbols_shorter)
-
-    @property
-    def order_free_longer(self) -> float:
-        """Common symbols over those of the longer."""
-        return _ratio(self.common, self.symbols_longer)
 
     @cached_property
     def in_order(self) -> float:

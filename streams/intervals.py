@@ -43,11 +43,8 @@ def resemblance_share(value: float) -> Share:
     return Share(value, max(0.0, (low - _CHANCE) / (1 - _CHANCE)), max(0.0, (high - _CHANCE) / (1 - _CHANCE)))
 
 
-def containment_share(common: int, symbols: int) -> Share:
-    """Share of a text's LD symbols that the other text has too."""
-    if not symbols:
-        return Share(0.0, 0.0, 1.0)
-    value = common / symbols
+def containment_share(value: float, symbols: int) -> Share:
+    """A containment of a text with so many LD symbols, mostly told from these."""
     return Share(value, *wilson(value, symbols / _SYMBOLS_PER_DRAW))
 
 

@@ -162,6 +162,9 @@ def test_the_accuracy_command_prints_every_figure(capsys: pytest.CaptureFixture[
     assert figures["all"]["containment_direction_accuracy"] == 1.0
     assert figures["all"]["distance_mae"] <= 0.05
     assert figures["place"]["median"] <= 64
+    shares = figures["share_errors"]
+    assert shares["containment_of_shorter"] < shares["containment_of_shorter_by_symbols"]
+    assert max(shares.values()) < 0.1
     assert figures["keys"]["n"] == 2
     assert figures["keys"]["all.accuracy"]["mean"] >= 0.85
     lines = [json.loads(line) for line in out.read_text().splitlines()]
