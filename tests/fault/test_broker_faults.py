@@ -17,7 +17,7 @@ from tests.integration.deployment import deployed, until
 from workers import kafka_tools
 from workers.exits import Exit
 from workers.local_kafka import KafkaPorts, choose_ports, kafka_server
-from workers.local_server import LocalServer, free_ports, running
+from workers.local_server import LocalServer, free_ports
 
 METADATA_SECONDS = 60  # after which a consumer asks again which partitions there are
 
@@ -26,8 +26,11 @@ METADATA_SECONDS = 60  # after which a consumer asks again which partitions ther
 async def own_broker(folder: Path, ports: KafkaPorts | None = None) -> AsyncIterator[LocalServer]:
     """A broker that a test may hurt."""
     server = await asyncio.to_thread(kafka_server, folder / "kafka", ports)
-    with running(server):
+    try:
+        await asyncio.to_thread(server.start)
         yield server
+    finally:
+        await asyncio.to_thread(server.stop)
 
 
 @pytest.mark.long
