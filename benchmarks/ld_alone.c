@@ -17,13 +17,11 @@ size_t ld_alone(const uint8_t *data, size_t size, uint8_t *out, size_t rounds)
     Result result = {0};
     for (size_t round = 0; round < rounds; round++) {
         measure(&job, 0);
-        u64 *block = malloc(lay_out(&job, &result, NULL) * sizeof(u64));
-        if (!block)
+        if (!grow(&prepared.scratch, lay_out(&job, &result, NULL) * sizeof(u64)))
             return 0;
-        lay_out(&job, &result, block);
+        lay_out(&job, &result, (u64 *)prepared.scratch.start);
         ld_signature(&job, &result);
         memcpy(out, result.ld, result.ld_size);
-        free(block);
     }
     return result.ld_size;
 }

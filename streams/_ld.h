@@ -52,20 +52,20 @@ static inline void roll(const Context *c, const u8 *data, size_t lane, u64 *out)
 }
 
 #ifdef VECTORS
-/* Of four hashes, all ones where the top bits are zero. */
-static inline __m128i sampled(const u64 *hashes, __m128i below)
+/* The top bits of four hashes. */
+static inline __m128i tops(const u64 *hashes, __m128i below)
 {
     __m128 low = _mm_castsi128_ps(_mm_loadu_si128((const __m128i *)hashes));
     __m128 high = _mm_castsi128_ps(_mm_loadu_si128((const __m128i *)(hashes + 2)));
-    __m128i tops = _mm_castps_si128(_mm_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 3, 1)));
-    return _mm_cmpeq_epi32(_mm_srl_epi32(tops, below), _mm_setzero_si128());
+    return _mm_srl_epi32(_mm_castps_si128(_mm_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 3, 1))), below);
 }
 
+/* A bit for each of 16 hashes: its top bits are zero, and stay so, and no others become so, where they are packed. */
 static inline u64 sampled16(const u64 *hashes, __m128i below)
 {
-    __m128i first = _mm_packs_epi32(sampled(hashes, below), sampled(hashes + 4, below));
-    __m128i second = _mm_packs_epi32(sampled(hashes + 8, below), sampled(hashes + 12, below));
-    return (u64)(u32)_mm_movemask_epi8(_mm_packs_epi16(first, second));
+    __m128i first = _mm_packs_epi32(tops(hashes, below), tops(hashes + 4, below));
+    __m128i second = _mm_packs_epi32(tops(hashes + 8, below), tops(hashes + 12, below));
+    return (u64)(u32)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_packs_epi16(first, second), _mm_setzero_si128()));
 }
 #endif
 
