@@ -41,9 +41,9 @@ def stage(kafka: str, tmp_path: Path, documents: list[Sent], request: pytest.Fix
 
     @asynccontextmanager
     async def staged(
-        fault: str, broker: str = kafka, workers: int = 3, share: float = 1.0, **settings: str
+        fault: str, broker: str = kafka, workers: int = 3, most: int | None = None, **settings: str
     ) -> AsyncIterator[Run]:
-        async with run(fault, broker, tmp_path, documents[: int(share * len(documents))], **settings) as fault_run:
+        async with run(fault, broker, tmp_path, documents[:most], **settings) as fault_run:
             reports.append(fault_run.report)
             for _ in range(workers):
                 fault_run.start()

@@ -80,7 +80,7 @@ async def _processor_seconds(run: Run, documents: Sequence[Outgoing]) -> float:
 
 async def test_f21_the_whole_input_again_adds_no_event(stage: Stage, seed: int) -> None:
     """First the same records, because the group was reset; then copies of them in another order."""
-    async with stage("F21", share=0.5) as run:
+    async with stage("F21", most=1000) as run:
         async with run.load():
             pass
         await run.drained()
@@ -169,7 +169,7 @@ async def _assigned(logs: Path) -> bool:
 
 @pytest.mark.long
 async def test_f16_large_documents_are_signed_or_refused_and_memory_is_bounded(stage: Stage) -> None:
-    async with stage("F16", share=0.1) as run:
+    async with stage("F16", most=200) as run:
         before, draw = run.rebalances(), random.Random(16)
         for mebibytes in (1, 4):
             size = mebibytes * MEBIBYTE - 1_000

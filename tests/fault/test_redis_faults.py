@@ -104,7 +104,7 @@ async def test_f09_a_redis_that_evicts_is_refused(kafka: str, tmp_path: Path) ->
 async def test_f10_a_redis_with_a_full_disk_is_an_outage(stage: Stage, tmp_path: Path) -> None:
     disk = tmp_path / "redis"
     with small_disk(disk):
-        async with stage("F10", share=0.2) as run:
+        async with stage("F10", most=400) as run:
             async with run.load():
                 with filled(disk):
                     await until(lambda: logged(run, "refuses writes"), 30)

@@ -132,7 +132,7 @@ async def test_f20_a_clock_that_is_two_days_off_changes_nothing(stage: Stage, sh
 @pytest.mark.long
 @pytest.mark.parametrize("pause", [0.2, 0.6, 1.2, 2.0, 3.0])
 async def test_f26_a_stop_during_a_rebalance_ends_in_time(stage: Stage, pause: float) -> None:
-    async with stage("F26", share=0.3) as run:
+    async with stage("F26", most=600) as run:
         leaving = run.workers[0]
         async with run.load():
             run.start()
@@ -145,7 +145,7 @@ async def test_f26_a_stop_during_a_rebalance_ends_in_time(stage: Stage, pause: f
 
 @pytest.mark.long
 async def test_f32_a_blocked_event_loop_shows_and_ends_the_worker(stage: Stage) -> None:
-    async with stage("F32", workers=0, share=0.1) as run:
+    async with stage("F32", workers=0, most=200) as run:
         (port,) = free_ports(1)
         blocked = run.start("busy:90", NEARSTREAM_STATUS=f"127.0.0.1:{port}")
         await run.deployment.send(run.documents)
@@ -166,7 +166,7 @@ async def test_f32_a_blocked_event_loop_shows_and_ends_the_worker(stage: Stage) 
 
 @pytest.mark.long
 async def test_f33_a_batch_that_never_ends_is_taken_over(stage: Stage) -> None:
-    async with stage("F33", workers=1, share=0.3) as run:
+    async with stage("F33", workers=1, most=600) as run:
         stuck = run.start("endless")
         await until(lambda: joined(run, 3), 60)
         began = time.monotonic()
