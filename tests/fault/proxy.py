@@ -2,7 +2,8 @@
 
 `python -m tests.fault.proxy PORT TARGET_PORT`; each line on its standard input is a fault: `pass`, `delay SECONDS`,
 `slow SECONDS SHARE STALL_SECONDS` (that share of what passes waits longer), `stall` (hold back, send later),
-`blackhole up|down|both` (swallow), `reset` (cut every connection, refuse new ones), `target PORT` (cut, go elsewhere).
+`blackhole up|down|both` (swallow; at its end connections that lost bytes are cut), `reset` (cut all, refuse
+new ones), `target PORT` (cut all, go elsewhere).
 """
 
 import asyncio
@@ -32,6 +33,7 @@ class _Proxy:
     refusing: bool = False
     passing: asyncio.Event = field(default_factory=asyncio.Event)
     open: set[asyncio.StreamWriter] = field(default_factory=set)
+    holed: set[asyncio.StreamWriter] = field(default_factory=set)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.refusing:
@@ -60,15 +62,18 @@ class _Proxy:
             while data := await reader.read(_CHUNK):
                 await asyncio.sleep(self._pause(direction))
                 await self.passing.wait()
-                if direction not in self.swallowed:
+                if direction in self.swallowed:
+                    self.holed.add(writer)
+                else:
                     writer.write(data)
                     await writer.drain()
         except OSError:
             pass  # the other way ends with this one
 
-    def _cut(self) -> None:
-        for writer in self.open:
+    def _cut(self, connections: set[asyncio.StreamWriter]) -> None:
+        for writer in list(connections & self.open):
             _reset(writer)
+        self.holed.clear()
 
     def _pause(self, direction: str) -> float:
         """Answers alone are late."""
@@ -81,6 +86,7 @@ class _Proxy:
         self.seconds, self.stalled = 0.0, (0.0, 0.0)
         self.swallowed, self.refusing = frozenset(), False
         self.passing.set()
+        self._cut(self.holed)
         match words:
             case ["pass"]:
                 pass
@@ -94,10 +100,10 @@ class _Proxy:
                 self.swallowed = frozenset({"up", "down"} if direction == "both" else {direction})
             case ["reset"]:
                 self.refusing = True
-                self._cut()
+                self._cut(self.open)
             case ["target", port]:
                 self.target = int(port)
-                self._cut()
+                self._cut(self.open)
             case _:
                 raise ValueError(f"no such fault: {' '.join(words)}")
 

@@ -3,6 +3,8 @@
 import asyncio
 import random
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from schemas.record import Record
 from schemas.topics import DOCUMENTS
 from tests.fault.corpus import Sent, corpus
 from tests.fault.oracle import expected
-from tests.fault.proxy import proxied
+from tests.fault.proxy import Proxy, proxied
 from tests.fault.report import Report
 from tests.fault.runner import run
 from tests.fault.wrong_loops import INJECTED, WRONG
@@ -74,24 +76,31 @@ async def test_a_fault_run_leaves_no_process_and_no_topic(kafka: str, tmp_path: 
         assert not [name for name in await client.list_topics() if name.startswith(settings.topic_prefix)]
 
 
-def test_the_proxy_blackholes_one_direction_only() -> None:
-    with (
-        socket.create_server(("127.0.0.1", 0)) as listening,
-        proxied(listening.getsockname()[1]) as proxy,
-        socket.create_connection(("127.0.0.1", proxy.port), timeout=0.5) as client,
-        listening.accept()[0] as server,
-    ):
+@contextmanager
+def connected(listening: socket.socket, proxy: Proxy) -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Client and server of a new connection."""
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=0.5) as client, listening.accept()[0] as server:
         server.settimeout(0.5)
-        for direction, sender, receiver in (("down", server, client), ("up", client, server)):
-            proxy.turn(f"blackhole {direction}")
-            sender.sendall(b"lost")
-            receiver.sendall(b"seen")
-            assert sender.recv(9) == b"seen"
-            with pytest.raises(TimeoutError):
-                receiver.recv(9)
-        proxy.turn("pass")
-        client.sendall(b"through")
-        assert server.recv(9) == b"through"
-        proxy.turn("reset")
-        with pytest.raises(ConnectionResetError):
-            client.recv(9)
+        yield client, server
+
+
+def test_the_proxy_blackholes_one_direction_only() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening, proxied(listening.getsockname()[1]) as proxy:
+        for direction in ("down", "up"):
+            with connected(listening, proxy) as ends:
+                receiver, sender = ends if direction == "down" else ends[::-1]
+                proxy.turn(f"blackhole {direction}")
+                sender.sendall(b"lost")
+                receiver.sendall(b"seen")
+                assert sender.recv(9) == b"seen"
+                with pytest.raises(TimeoutError):
+                    receiver.recv(9)
+                proxy.turn("pass")
+                with pytest.raises(ConnectionResetError):
+                    receiver.recv(9)
+        with connected(listening, proxy) as (client, server):
+            client.sendall(b"through")
+            assert server.recv(9) == b"through"
+            proxy.turn("reset")
+            with pytest.raises(ConnectionResetError):
+                client.recv(9)
