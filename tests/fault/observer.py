@@ -89,8 +89,10 @@ class Observer:
             while True:
                 async with asyncio.timeout(_ANSWER_SECONDS):
                     parts = await kafka_tools.describe(admin, [self.settings.topic_prefix + each.name for each in ALL])
-                    if len(parts) == len(ALL):  # a topic that was just made may not be known yet
-                        self.samples.append(await self._sample(admin, consumer, parts))
+                    if len(parts) == len(ALL):  # what was just made, or has just come back, may not be known yet
+                        sample = await self._sample(admin, consumer, parts)
+                        if not self.samples or sample.ends.keys() >= self.samples[-1].ends.keys():
+                            self.samples.append(sample)
                 await asyncio.sleep(INTERVAL_SECONDS)
 
     async def _sample(

@@ -18,7 +18,7 @@ from tests.fault.observer import Observer, observed, recovery_seconds
 from tests.fault.oracle import expected, in_order_of_time
 from tests.fault.reading import read
 from tests.fault.report import Report, keep
-from tests.integration.deployment import Deployment, deployed, stop
+from tests.integration.deployment import Deployment, deployed, stop, until
 from workers.local_redis import redis_server
 from workers.local_server import LocalServer, running
 
@@ -107,7 +107,8 @@ class Run:
         return sum(int(fields[11]) + int(fields[12]) for fields in spent) / os.sysconf("SC_CLK_TCK")
 
     async def warm_up(self) -> None:
-        """The first documents, to the end; tells the steady rate."""
+        """The first documents, to the end, once all workers have joined; tells the steady rate."""
+        await until(self._all_joined, DRAIN_SECONDS)
         await self.deployment.send(self.documents[: self.first])
         await self.drained()
         moving = [sample.at for sample in self.observer.samples if any(at > 0 for at in sample.committed.values())]
@@ -163,6 +164,10 @@ class Run:
         self.report.count(found, told, self.observer.samples, self.logs(), self.injected)
         keep(self.deployment.logs, found, self.observer.samples, self._marks)
         return self.report
+
+    async def _all_joined(self) -> bool:
+        logs = await asyncio.to_thread(self.logs)
+        return sum(" assigned: " in log for log in logs) == len(self.workers)
 
     async def _send_evenly(self, documents: Sequence[Outgoing]) -> None:
         size = max(1, len(documents) // _PORTIONS)

@@ -11,7 +11,7 @@ from schemas.signature import Signature
 from schemas.topics import DOCUMENTS
 from streams.completion import Bounds
 from streams.hashing import HashKey
-from streams.index import Position
+from streams.index import IndexLimits, Position
 from streams.matcher import Arrival, Matcher
 from streams.memory_index import MemoryIndex
 from streams.receive import Received, receive
@@ -22,6 +22,7 @@ from tests.fault.corpus import corpus
 KEY = HashKey.public()
 SCHEME = preset("standard", KEY)
 PARTITIONS = 3
+FOR_EVER = IndexLimits(retention_seconds=0)
 FIRST_MS = 1_790_000_000_000
 
 # Which partition goes on, by how many records, and how many of them come again after that.
@@ -43,7 +44,7 @@ def partitions() -> list[list[Signature]]:
 
 async def told(turns: list[tuple[int, int, int]]) -> set[str]:
     """Ids of all events; when the turns are over, each partition goes on to its end."""
-    matcher, done, ids = Matcher(MemoryIndex(), SCHEME, KEY), [0] * PARTITIONS, set[str]()
+    matcher, done, ids = Matcher(MemoryIndex(FOR_EVER), SCHEME, KEY), [0] * PARTITIONS, set[str]()
     for part, count, again in [*turns, *((part, len(each), 0) for part, each in enumerate(partitions()))]:
         end = min(done[part] + count, len(partitions()[part]))
         for offset in (*range(done[part], end), *range(max(0, end - again), end)):
