@@ -55,8 +55,8 @@ def judge(pair: Pair, signed: Mapping[str, Signature]) -> Judged:
     verdict = relate(newer, older, numbers)
     inside = {"newer": newer.id, "older": older.id, None: None}[verdict.inner]
     distance, low, high = (round(each) for each in (numbers.distance, numbers.low, numbers.high))
-    longer_is_a = a.digest != numbers.shorter_digest
-    return Judged(pair, verdict.relation, verdict.rule, distance, low, high, inside, numbers, longer_is_a)
+    longer_is_a, is_near = a.digest != numbers.shorter_digest, "near_threshold" in verdict.low_confidence
+    return Judged(pair, verdict.relation, verdict.rule, distance, low, high, inside, numbers, longer_is_a, is_near)
 
 
 def place_errors(rows: Sequence[Judged], texts: Mapping[str, Text]) -> Figures:
@@ -155,6 +155,7 @@ def report(pairs: Sequence[Pair], texts: Mapping[str, Text], key: HashKey) -> tu
         "by_origin": accuracy_by(rows, origin),
         "by_source": accuracy_by(rows, lambda row: "+".join(sorted(set(row.pair.src)))),
         "by_rule": accuracy_by(rows, lambda row: row.rule),
+        "near_threshold": accuracy_by(rows, lambda row: str(row.is_near_threshold).lower()),
         "distance_by_relation": {name: distances(each) for name, each in by_relation.items()},
         "place": place_errors(rows, texts),
         "coverage": coverage(rows),

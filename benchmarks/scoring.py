@@ -30,6 +30,7 @@ class Judged:
     inside: str | None = None
     numbers: Estimate | None = None
     longer_is_a: bool = True
+    is_near_threshold: bool = False
 
     @property
     def line(self) -> dict[str, object]:

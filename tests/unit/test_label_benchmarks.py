@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import confidence, new_spans, retrieval
+from benchmarks import confidence, new_spans, retrieval, short
 from benchmarks.corpus import read_pairs, read_texts
 from benchmarks.labels import Measured, in_order, label
 
@@ -84,3 +84,21 @@ def test_most_of_what_is_new_is_told(capsys: pytest.CaptureFixture[str], tmp_pat
     assert figures["new_that_is_told"] > 0.9
     assert figures["told_that_is_new"] > 0.8
     assert new_spans.main(["--corpus", str(tmp_path)]) == 2
+
+
+def test_short_texts_are_labelled_anew_after_the_cut(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert short.main(["--corpus", str(PAIRS), "--words", "20", "60"]) == 0
+    told = json.loads(capsys.readouterr().out)["by_words"]
+    assert told.keys() == {"20", "60"}
+    for row in told.values():
+        assert sum(row["labels"].values()) == row["pairs"] > 10
+        assert row["duplicates_meet"] == row["duplicates_recall"] == 1
+    assert told["60"]["right"] >= 0.75
+    assert short.main(["--corpus", str(tmp_path)]) == 2
+
+
+def test_two_texts_that_are_cut_to_the_same_are_one_pair() -> None:
+    pairs = read_pairs(PAIRS)[:1] * 2
+    texts = {name: list(WORDS) for name in (pairs[0].a, pairs[0].b)}
+    assert short.cut(pairs, texts, 10).keys() == {(" ".join(WORDS[:10]), " ".join(WORDS[:10]))}
+    assert not short.cut(pairs, texts, len(WORDS) + 1)
