@@ -52,11 +52,15 @@ def create_app(
             await delivery.run(documents, to_sign)
 
     if matching is not None:
-        to_match = Step("match", MATCH_BATCH, matching.decide, metrics.count_matched, matching.catch_up)
+        to_match = Step("match", MATCH_BATCH, matching.decide, metrics.count_matched, matching)
 
         @app.agent(_source(app, settings, SIGNATURES), name="match", concurrency=1)
         async def match(signatures: StreamT[bytes]) -> None:
             await delivery.run(signatures, to_match)
+
+        @app.task  # type: ignore[untyped-decorator]
+        async def keep_index_whole() -> None:
+            await delivery.keep_whole(to_match, settings.topic_prefix + SIGNATURES.name)
 
         @app.on_partitions_revoked.connect()
         async def forget(*_: Any, **__: Any) -> None:  # noqa: ANN401 - Faust's signal

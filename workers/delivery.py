@@ -7,8 +7,8 @@ unordered acknowledgement is jumped by the next commit. Hence one loop, all or n
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -22,17 +22,18 @@ from workers.health import Health
 from workers.kafka_tools import first_failure
 from workers.limits import Limits, Refusals
 from workers.outages import OutageTooLongError, Patience
+from workers.recovery import Lost, Recovery
 from workers.settings import SettingsError
 
 # A wait, not a maximum age: a lone record waits this long for company.
 BATCH_WAIT_SECONDS = 0.005
 UNCONFIRMED_SECONDS = 5.0
 HOLD_LOG_SECONDS = 60.0
+CHECK_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
 
 Decide = Callable[[Sequence[Record]], Awaitable[Sequence[Outgoing]]]
-CatchUp = Callable[[IndexBehindError, Sequence[Record]], AsyncIterator[Sequence[Outgoing]]]
 Count = Callable[[Sequence[Record], Sequence[Outgoing]], None]
 
 
@@ -45,14 +46,16 @@ class Step:
         batch: Most records at once.
         decide: What follows from them; raises an outage, then it is asked again.
         count: Called once for each batch, when all is delivered.
-        catch_up: What is to be delivered before, part by part, if the index lost writes; None: it asks no index.
+        recovery: What is done when the index lost writes; None: it asks no index.
+        turn: One batch, or one recovery, at a time.
     """
 
     name: str
     batch: int
     decide: Decide
     count: Count
-    catch_up: CatchUp | None = None
+    recovery: Recovery | None = None
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False)
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,8 @@ class Delivery:
         stream.enable_acks = False
         async for events in stream.noack_take(step.batch, within=BATCH_WAIT_SECONDS):
             try:
-                await self._carry(stream, step, refusals, events)
+                async with step.turn:
+                    await self._carry(stream, step, refusals, events)
             except (OutageTooLongError, SettingsError):
                 raise
             except Exception:
@@ -95,7 +99,8 @@ class Delivery:
     async def _carry_each(self, stream: Any, step: Step, events: Sequence[EventT[bytes]]) -> None:  # noqa: ANN401
         """Finds the record on which a batch failed: those before it are done, the log names its offset."""
         for event in events:
-            await self._carry(stream, step, Refusals(self.limits), [event])
+            async with step.turn:
+                await self._carry(stream, step, Refusals(self.limits), [event])
 
     async def _carry(
         self,
@@ -120,27 +125,45 @@ class Delivery:
             await stream.ack(event)
         step.count(records, outgoing)
 
+    async def keep_whole(self, step: Step, topic: str) -> None:
+        """Finds what the index lost of partitions of `topic` on which nothing arrives; never returns.
+
+        Without it their documents were not met by those of others until then.
+        """
+        while step.recovery is not None:
+            await asyncio.sleep(CHECK_SECONDS)
+            ours = [partition for name, partition in self.health.assigned or () if name == topic]
+            async with step.turn:
+                try:
+                    await self.patience.through("catch_up", partial(self._make_whole, step.recovery, ours))
+                except IndexBehindError as error:
+                    log.warning("the index loses writes while it is given what it lost: %s", error)
+
+    async def _make_whole(self, recovery: Recovery, partitions: Sequence[int]) -> None:
+        for lost in await recovery.lost(partitions):
+            await self._catch_up(recovery, lost)
+
     async def _decided(self, step: Step, records: Sequence[Record]) -> Sequence[Outgoing]:
-        """What follows from a batch, once the index has been given again what it lost."""
-        behind: IndexBehindError | None = None
+        """What follows from a batch, once the index has been given again what it lost before it."""
+        recovery, lost = step.recovery, None
         while True:
             try:
-                if behind is not None:
-                    await self.patience.through("catch_up", partial(self._catch_up, step, behind, records))
+                if recovery is not None and lost is not None:
+                    await self.patience.through("catch_up", partial(self._catch_up, recovery, lost))
                 return await self.patience.through(step.name, partial(step.decide, records))
             except IndexBehindError as error:
-                if step.catch_up is None:
+                if recovery is None:
                     raise
-                behind = error
-                log.warning(
-                    "the index lost what followed offset %d of partition %d", behind.checkpoint, behind.partition
-                )
+                end = min(record.offset for record in records if record.partition == error.partition)
+                lost = Lost(error.partition, error.checkpoint, end)
 
-    async def _catch_up(self, step: Step, behind: IndexBehindError, records: Sequence[Record]) -> None:
-        if step.catch_up is not None:
-            async for outgoing in step.catch_up(behind, records):
-                await self._send_all(outgoing)
-                self.health.caught_up += 1
+    async def _catch_up(self, recovery: Recovery, lost: Lost) -> None:
+        log.warning(
+            "the index lost offsets %d to %d of partition %d", lost.checkpoint + 1, lost.end - 1, lost.partition
+        )
+        async for outgoing in recovery.catch_up(lost):
+            await self._send_all(outgoing)
+            self.health.caught_up += 1
 
     async def _hold(self, broken: str) -> None:
         """Returns at once if no limit is broken, else never.

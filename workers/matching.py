@@ -1,6 +1,6 @@
 """Records of `signatures` in, relation events out."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,11 +13,12 @@ from schemas.record import Outgoing, Record, traceparent
 from schemas.signature import Signature
 from schemas.topics import EVENT_TOPICS, topic_of
 from streams.completion import Bounds
-from streams.index import IndexBehindError, Position
+from streams.index import Position
 from streams.matcher import Arrival, Matcher
 from streams.scheme import Scheme
 from workers.letters import Letters
 from workers.metrics import GAP_RECORDS
+from workers.recovery import Lost
 
 CATCH_UP_BATCH = 32
 LATEST_MS = 253_402_300_799_999  # the last time that has a four-digit year
@@ -39,7 +40,11 @@ class SignatureTopic:
 
 @dataclass(frozen=True)
 class Matching:
-    """Matches signatures; `prefix` goes before each event topic's name."""
+    """Matches signatures, and is a `Recovery`.
+
+    `prefix` goes before each event topic's name; `checkpoints` tells the last offset of each partition that the index
+    knows.
+    """
 
     matcher: Matcher
     scheme: Scheme
@@ -47,6 +52,7 @@ class Matching:
     prefix: str
     letters: Letters
     topic: SignatureTopic
+    checkpoints: Callable[[], Awaitable[dict[int, int]]]
     _admitted: dict[int, int] = field(default_factory=dict)  # partition to the last offset admitted
 
     def forget_positions(self) -> None:
@@ -64,17 +70,18 @@ class Matching:
         await self._find_positions({record.partition for record in records})
         return await self._match(records)
 
-    async def catch_up(self, behind: IndexBehindError, records: Sequence[Record]) -> AsyncIterator[list[Outgoing]]:
-        """Admits what lies between the index's checkpoint and this batch, part by part; what it said is said again.
+    async def lost(self, partitions: Collection[int]) -> list[Lost]:
+        """As `Recovery.lost`: what was admitted, or else acknowledged, and is behind the index's checkpoint."""
+        await self._find_positions(set(partitions))
+        known = await self.checkpoints()
+        found = [Lost(part, known.get(part, _NOT_ADMITTED), self._admitted[part] + 1) for part in partitions]
+        return [lost for lost in found if lost.checkpoint + 1 < lost.end]
 
-        Raises:
-            As `decide`.
-        """
-        part = behind.partition
-        end = min(record.offset for record in records if record.partition == part)
-        self._admitted[part] = behind.checkpoint
+    async def catch_up(self, lost: Lost) -> AsyncIterator[list[Outgoing]]:
+        """As `Recovery.catch_up`."""
+        self._admitted[lost.partition] = lost.checkpoint
         batch: list[Record] = []
-        async with aclosing(self.topic.read_range(part, behind.checkpoint + 1, end)) as missing:
+        async with aclosing(self.topic.read_range(lost.partition, lost.checkpoint + 1, lost.end)) as missing:
             async for record in missing:
                 batch.append(record)
                 if len(batch) == CATCH_UP_BATCH:

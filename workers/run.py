@@ -119,6 +119,7 @@ async def _prepare(settings: Settings, role: str, wait_seconds: float) -> tuple[
             settings.topic_prefix,
             letters,
             _signature_topic(settings),
+            index.checkpoints,
         )
     return signing, matching
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,10 +25,11 @@ from schemas.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
 from schemas.record import Headers, Outgoing, Record
 from streams.index import IndexBehindError, IndexLostError, IndexUnavailableError
 from workers import delivery, outages
-from workers.delivery import CatchUp, Decide, Delivery, Step
+from workers.delivery import Decide, Delivery, Step
 from workers.health import Health
 from workers.limits import Limits
 from workers.outages import OutageTooLongError, Patience
+from workers.recovery import Lost, Recovery
 from workers.settings import SettingsError
 
 NO_LIMITS = Limits(0, 0.0)
@@ -100,7 +101,7 @@ class Bench:
     journal: list[str] = field(default_factory=list)
     health: Health = field(default_factory=Health)
     limits: Limits = NO_LIMITS
-    catch_up: CatchUp | None = None
+    recovery: Recovery | None = None
 
     def __post_init__(self) -> None:
         self.broker = Broker(self.journal, self.outcomes)
@@ -108,9 +109,17 @@ class Bench:
         self.counted: list[tuple[int, int]] = []
 
     async def run(self, decide: Decide | None = None) -> None:
+        await self.delivery().run(self.stream, self.step(decide or echo))
+
+    async def keep_whole(self) -> None:
+        await self.delivery().keep_whole(self.step(), "in")
+
+    def step(self, decide: Decide | None = None) -> Step:
+        return Step("test", 100, decide or echo, self.count, self.recovery)
+
+    def delivery(self) -> Delivery:
         app: Any = SimpleNamespace(producer=self.broker)
-        delivery = Delivery(app, self.health, self.limits, Patience(self.health, self.outage_seconds))
-        await delivery.run(self.stream, Step("test", 100, decide or echo, self.count, self.catch_up))
+        return Delivery(app, self.health, self.limits, Patience(self.health, self.outage_seconds))
 
     def count(self, records: Sequence[Record], outgoing: Sequence[Outgoing]) -> None:
         self.counted.append((len(records), len(outgoing)))
@@ -275,49 +284,65 @@ async def test_a_bug_after_good_batches_leaves_these_acked() -> None:
     assert bench.journal == ["send 8", "ack 0/8"]
 
 
-async def test_an_index_that_is_behind_is_given_what_it_lost_part_by_part_first() -> None:
-    lost = [IndexBehindError(0, 5)]
+@dataclass
+class Index:
+    """Stands in for what recovers an index; `failures` come one by one in place of the second part."""
 
-    async def behind_once(records: Sequence[Record]) -> list[Outgoing]:
+    failures: list[Exception] = field(default_factory=list)
+    silent: list[Lost] = field(default_factory=list)
+    asked: list[Lost] = field(default_factory=list)
+
+    async def lost(self, partitions: Collection[int]) -> list[Lost]:
+        return [self.silent.pop()] if self.silent else []
+
+    async def catch_up(self, lost: Lost) -> AsyncIterator[list[Outgoing]]:
+        self.asked.append(lost)
+        for number in (lost.checkpoint + 1, lost.checkpoint + 2):
+            if self.failures and number > lost.checkpoint + 1:
+                raise self.failures.pop()
+            yield [Outgoing("out", b"k", b"%d" % number, [])]
+
+
+def behind_once() -> Decide:
+    lost = [IndexBehindError(1, 0)]
+
+    async def decide(records: Sequence[Record]) -> list[Outgoing]:
         if lost:
             raise lost.pop()
         return await echo(records)
 
-    async def catch_up(behind: IndexBehindError, records: Sequence[Record]) -> AsyncIterator[list[Outgoing]]:
-        for number in (behind.checkpoint + 1, behind.checkpoint + 2):
-            yield [Outgoing("out", b"k", b"%d" % number, [])]
+    return decide
 
-    bench = Bench(catch_up=catch_up)
-    await bench.run(behind_once)
-    assert bench.journal == [
-        *("send 6", "send 7"),
-        *("send 7", "send 3", "send 8", "ack 0/7", "ack 1/3", "ack 0/8"),
-    ]
+
+async def test_an_index_that_is_behind_is_given_what_it_lost_part_by_part_first() -> None:
+    bench = Bench(recovery=Index())
+    await bench.run(behind_once())
+    sent = ["send 1", "send 2", "send 7", "send 3", "send 8"]
+    assert bench.journal == [*sent, "ack 0/7", "ack 1/3", "ack 0/8"]
+    assert bench.recovery.asked == [Lost(1, 0, 3)]  # type: ignore[union-attr]
     assert bench.health.caught_up == 2
 
 
-async def test_an_outage_while_catching_up_begins_it_anew() -> None:
-    failures: list[Exception] = [IndexUnavailableError("away"), IndexBehindError(0, 5)]
-    parts = 0
-
-    async def decide(records: Sequence[Record]) -> list[Outgoing]:
-        if len(failures) == 2:
-            raise failures.pop()
-        return []
-
-    async def catch_up(behind: IndexBehindError, records: Sequence[Record]) -> AsyncIterator[list[Outgoing]]:
-        nonlocal parts
-        for number in (6, 7):
-            if number == 7 and failures:
-                raise failures.pop()
-            parts += 1
-            yield [Outgoing("out", b"k", b"%d" % number, [])]
-
-    bench = Bench(catch_up=catch_up)
-    await bench.run(decide)
-    assert bench.journal[:3] == ["send 6", "send 6", "send 7"]
-    assert parts == 3
+@pytest.mark.parametrize("failure", [IndexUnavailableError("away"), IndexBehindError(1, 0)])
+async def test_what_goes_wrong_while_catching_up_begins_it_anew(failure: Exception) -> None:
+    bench = Bench(recovery=Index([failure]))
+    await bench.run(behind_once())
+    assert bench.journal[:3] == ["send 1", "send 1", "send 2"]
     assert len(bench.acknowledged) == 3
+
+
+async def test_what_silent_partitions_lost_is_made_good_between_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "CHECK_SECONDS", 0.001)
+    index = Index(silent=[Lost(4, 8, 11)])
+    bench = Bench(recovery=index)
+    bench.health.assigned = frozenset({("in", 4), ("other", 1)})
+    keeping = asyncio.create_task(bench.keep_whole())
+    async with asyncio.timeout(10):
+        while bench.health.caught_up < 2:
+            await asyncio.sleep(0.001)
+    keeping.cancel()
+    assert bench.journal == ["send 9", "send 10"]
+    assert index.asked == [Lost(4, 8, 11)]
 
 
 async def test_an_index_that_is_behind_is_a_bug_where_none_is_asked() -> None:

@@ -33,6 +33,7 @@ from streams.scheme import preset
 from streams.signer import Signer
 from workers.letters import Letters
 from workers.matching import CATCH_UP_BATCH, Matching, SignatureTopic
+from workers.recovery import Lost
 
 KEY = HashKey.public()
 SCHEME = preset("standard", KEY)
@@ -78,12 +79,16 @@ class Topic:
 
     records: list[Record] = field(default_factory=list)
     committed_offset: int = -1
+    known: dict[int, int] = field(default_factory=dict)
     asked: list[set[int]] = field(default_factory=list)
     reads: list[tuple[int, int, int]] = field(default_factory=list)
 
     async def committed(self, partitions: Iterable[int]) -> dict[int, int]:
         self.asked.append(set(partitions))
         return dict.fromkeys(self.asked[-1], self.committed_offset)
+
+    async def checkpoints(self) -> dict[int, int]:
+        return self.known
 
     async def read_range(self, partition: int, start: int, end: int) -> AsyncIterator[Record]:
         self.reads.append((partition, start, end))
@@ -107,6 +112,7 @@ def matching(topic: Topic | None = None, index: MemoryIndex | None = None) -> Ma
         "p.",
         Letters("p.nearstream.dead-letters.v1", "nearstream/0 match", Payload.FULL),
         SignatureTopic(topic.committed, topic.read_range),
+        topic.checkpoints,
     )
 
 
@@ -357,7 +363,8 @@ async def caught_up(job: Matching, records: list[Record]) -> list[Outgoing]:
     try:
         return await job.decide(records)
     except IndexBehindError as behind:
-        parts = [part async for part in job.catch_up(behind, records)]
+        lost = Lost(behind.partition, behind.checkpoint, records[0].offset)
+        parts = [part async for part in job.catch_up(lost)]
         assert max(map(len, parts), default=0) <= CATCH_UP_BATCH * 21
         return [sent for part in parts for sent in part] + await job.decide(records)
 
@@ -416,3 +423,29 @@ async def test_the_removal_of_a_document_in_the_gap_is_caught_up() -> None:
     assert {(said.newer.id, said.older.id) for said in named} >= {("d3", "d1")}
     assert ("d3", "d0") not in {(said.newer.id, said.older.id) for said in named}
     assert sum(isinstance(event(sent), Retraction) for sent in told) == len(EVENT_TOPICS)
+
+
+async def test_what_silent_partitions_lost_is_found_and_told_again() -> None:
+    records = family(6)
+    topic, index = Topic(records), Emptied()
+    job = matching(topic, index)
+    told = await job.decide(records)
+    topic.known = {0: 5}
+    assert await job.lost([0]) == []
+    index.empty()
+    topic.known = {}
+    (lost,) = await job.lost([0])
+    assert lost == Lost(0, -1, 6)
+    again = [sent for part in [part async for part in job.catch_up(lost)] for sent in part]
+    assert ids(again) == ids(told)
+    topic.known = {0: 5}
+    assert await job.lost([0]) == []
+
+
+async def test_what_another_worker_acknowledged_counts_as_admitted() -> None:
+    job = matching(Topic(committed_offset=4))
+    assert await job.lost([0, 3]) == [Lost(0, -1, 4), Lost(3, -1, 4)]
+
+
+async def test_a_partition_that_was_never_read_lost_nothing() -> None:
+    assert await matching(Topic(committed_offset=-1)).lost([0, 1]) == []
