@@ -74,7 +74,8 @@ def kafka_server(
     (folder / "server.properties").write_text(server_properties(ports, folder / "data") + properties)
     (folder / "log4j2.properties").write_text(LOGGING)
     if not (folder / "data" / "meta.properties").exists():
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # The first byte is fixed: an id that began with a dash would be taken for an option.
+        cluster = base64.urlsafe_b64encode(b"n" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
         form = ["format", "--standalone", "-t", cluster, "-c", str(folder / "server.properties"), *storage]
         run_to_end(
             [java, "-Xmx256M", "-cp", f"{jars}/*", "kafka.tools.StorageTool", *form],
