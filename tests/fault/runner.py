@@ -19,6 +19,7 @@ from tests.fault.oracle import expected, in_order_of_time
 from tests.fault.reading import read
 from tests.fault.report import Report, keep
 from tests.integration.deployment import Deployment, deployed, stop, until
+from workers.kafka_tools import KafkaUnreachableError
 from workers.local_redis import redis_server
 from workers.local_server import LocalServer, running
 
@@ -174,8 +175,16 @@ class Run:
         pause = 2 * size / self.report.steady_per_second
         for start in range(0, len(documents), size):
             due = time.monotonic() + pause
-            await self.deployment.send(documents[start : start + size])
+            await self._send(documents[start : start + size])
             await asyncio.sleep(max(0.0, due - time.monotonic()))
+
+    async def _send(self, documents: Sequence[Outgoing]) -> None:
+        """Once the broker is there; what an outage left in doubt is sent twice, and counts twice for the oracle."""
+        while True:
+            try:
+                return await self.deployment.send(documents)
+            except KafkaUnreachableError:
+                continue
 
     async def _remove_some(self) -> None:
         """Removes documents, waits, sends copies of them: nobody may name the removed ones any more."""
