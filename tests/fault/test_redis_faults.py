@@ -21,7 +21,7 @@ from workers.local_redis import redis_server
 from workers.local_server import LocalServer, running
 from workers.redis_index import RedisIndex
 
-BEHIND = "the index lost what followed offset"
+BEHIND = "the index lost offsets"
 NO_KEYS = Keys(b"", None, (), ())
 
 
