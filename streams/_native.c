@@ -30,6 +30,7 @@ enum { SPACE = 0x20, PADDING = 8, MOST_BYTES = 1 << 28, LONG_TEXT = 4096 };
 
 #include "_blake2b.h"
 #include "_job.h"
+#include "_unicode.h"
 #include "_folding.h"
 #include "_words.h"
 #include "_ld.h"

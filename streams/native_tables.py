@@ -26,7 +26,7 @@ def unicode_tables() -> "_native.Unicode":
 
 
 def packed_tables() -> bytes:
-    """The tables in the order of `Unicode` in _folding.h, after the numbers of pages, parts and pairs."""
+    """The tables in the order of `Unicode` in _unicode.h, after the numbers of pages, parts and pairs."""
     fold = fold_table()
     parts, pairs = _decompositions(fold)
     pages: dict[bytes, int] = {}
