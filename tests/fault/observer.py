@@ -46,6 +46,10 @@ class Sample:
         behind = {place: self.ends[place] - max(offset, 0) for place, offset in self.committed.items()}
         return {place: count for place, count in behind.items() if count}
 
+    def covers(self, other: "Sample") -> bool:
+        """Whether it knows of all partitions that the other knew of."""
+        return self.committed.keys() >= other.committed.keys() and self.ends.keys() >= other.ends.keys()
+
 
 @dataclass
 class Observer:
@@ -91,7 +95,7 @@ class Observer:
                     parts = await kafka_tools.describe(admin, [self.settings.topic_prefix + each.name for each in ALL])
                     if len(parts) == len(ALL):  # what was just made, or has just come back, may not be known yet
                         sample = await self._sample(admin, consumer, parts)
-                        if not self.samples or sample.ends.keys() >= self.samples[-1].ends.keys():
+                        if not self.samples or sample.covers(self.samples[-1]):
                             self.samples.append(sample)
                 await asyncio.sleep(INTERVAL_SECONDS)
 
