@@ -157,7 +157,7 @@ async def test_f27_a_redis_that_is_away_for_two_minutes_ends_nobody(stage: Stage
 
 @pytest.mark.long
 async def test_f28_a_worker_joins_while_the_others_wait(stage: Stage) -> None:
-    """The new one only signs: matching would wait for Redis before it joins. The others cannot let go of their batch."""
+    """The new one only signs, since matching waits for Redis before it joins; the others cannot let go of a batch."""
     async with stage("F28") as run:
         async with run.load():
             run.redis.pause()
