@@ -72,8 +72,9 @@ async def ours(server: Redis, url: str, scheme: Scheme, stream: Stream, document
         candidates += sum(len(answer.candidates) for answer in answers)
         spans_us.append(meter.server_us)
     figures = await _costs(index, server, meter, (documents, keys, empty))
-    tenths = spans_us[:: max(len(spans_us) // _TENTHS, 1)]
-    figures["server_us_by_tenth"] = [round((b - a) * _TENTHS / documents, 1) for a, b in pairwise(tenths)]
+    if documents % (_TENTHS * _SPAN) == 0:
+        tenths = spans_us[:: len(spans_us) // _TENTHS]
+        figures["server_us_by_tenth"] = [round((b - a) * _TENTHS / documents, 1) for a, b in pairwise(tenths)]
     figures["candidates"] = round(candidates / documents, 1)
     figures |= await _replays(index, list(kept.values()))
     figures["report_server_us"], figures["report_client_us"] = await _reports(index, server, list(kept.values()))
@@ -156,7 +157,7 @@ def beside_peer(folder: Path, count: int) -> Figures:
         theirs = peer(server, url, scheme, count)
     found: Figures = {"datasketch": theirs}
     for name, stream in runs.items():
-        with _server(folder / name) as (server, url):
+        with _server(folder / f"beside, {name}") as (server, url):
             found[name] = asyncio.run(ours(server, url, scheme, stream, count))
     whole, part = found["ours"], found["ours without records"]
     buckets = whole["bytes_by_part"]["bands"] + whole["bytes_by_part"]["digests"]
