@@ -1,6 +1,7 @@
 """One example payload of every message: it decodes today, and is written again byte for byte."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,12 @@ from schemas.events import ChangeEvent, Event, Retraction, event_id, kind_of
 from schemas.signature import Origin
 from schemas.topics import topic_of
 from streams.completion import Bounds, complete, milliseconds
+from streams.describe import CONFIDENCE, LINEAGE_CONFIDENCE
 from streams.hashing import HashKey
+from streams.relation import SAME_LINEAGE
 from streams.scheme import preset
 from streams.signer import Signer
+from streams.thresholds import DEFAULT_THRESHOLDS
 
 EXAMPLES = Path(__file__).parents[2] / "schemas" / "examples"
 RELATIONS = ("exact_duplicate", "near_duplicate", "containment", "version", "rearranged", "overlap")
@@ -157,6 +161,15 @@ def test_added_less_removed_is_by_how_much_the_newer_is_longer(kind: str) -> Non
     assert said.added - said.removed == said.newer.characters - said.older.characters
 
 
+@pytest.mark.parametrize("kind", RELATIONS)
+def test_an_example_names_the_bounds_and_the_confidence_of_today(kind: str) -> None:
+    said = event(kind)
+    assert not isinstance(said, Retraction)
+    today = asdict(DEFAULT_THRESHOLDS)
+    assert said.thresholds == {name: float(today[name]) for name in said.thresholds}
+    assert said.confidence == (LINEAGE_CONFIDENCE if said.rule == SAME_LINEAGE.name else CONFIDENCE[kind])
+
+
 def test_a_longer_signature_of_a_later_release_is_read() -> None:
     whole = example("signature.msgpack")
     assert whole[:3] == b"\xdc\x00\x16"  # an array of 22
@@ -165,5 +178,5 @@ def test_a_longer_signature_of_a_later_release_is_read() -> None:
 
 def test_shares_are_written_as_floats_and_counts_as_whole_numbers() -> None:
     text = example("overlap.json")
-    assert b'"symbols_min":6.0' in text
+    assert b'"symbols_min":4.0' in text
     assert b'"distance":{"value":5920,' in text
