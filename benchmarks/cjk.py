@@ -41,7 +41,7 @@ ANCHOR_WINDOWS = ((30, 2), (40, 1), (40, 2), (40, 4), (48, 2), (60, 2))
 LD_WINDOWS = (12, 16, 24, 32, 48)
 MIXED_SCHEMES = {
     "words": replace(STANDARD, text=TextRules(spaceless_share=0)),
-    "windows": replace(STANDARD, text=TextRules(spaceless_share=1_000_000)),
+    "windows": replace(STANDARD, text=TextRules(spaceless_share=4_096)),
 }
 
 _VARIED_MAX = 2_000  # longer texts take most of the time
