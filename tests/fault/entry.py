@@ -11,10 +11,11 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta, tzinfo
 
 from schemas.record import Outgoing, Record
 from schemas.topics import SIGNATURES
-from workers import kafka_rights, kafka_topics
+from workers import kafka_rights, kafka_topics, matching
 from workers.cli import main
 from workers.delivery import Delivery
 from workers.matching import Matching
@@ -69,6 +70,19 @@ def endless() -> None:
     replace_part(Matching, "decide", sleeping)
 
 
+def clock(seconds: str) -> None:
+    """The time of day is off by so much; the monotonic clock is right."""
+    now, off = time.time, timedelta(seconds=float(seconds))
+
+    class Shifted(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            return datetime.now(tz) + off
+
+    replace_part(time, "time", lambda: now() + off.total_seconds())
+    replace_part(matching, "datetime", Shifted)
+
+
 def unchecked_broker() -> None:
     """For a broker that tells neither its topics' settings nor our rights."""
 
@@ -98,7 +112,9 @@ def watch_loop() -> None:
     replace_part(asyncio, "new_event_loop", watched)
 
 
-PARTS: dict[str, Callable[..., None]] = {part.__name__: part for part in (crash, busy, endless, unchecked_broker)}
+PARTS: dict[str, Callable[..., None]] = {
+    part.__name__: part for part in (crash, busy, endless, clock, unchecked_broker)
+}
 
 
 def run(parts: Sequence[str], known: dict[str, Callable[..., None]]) -> int:

@@ -5,13 +5,12 @@ import random
 import signal
 import socket
 import time
-from pathlib import Path
 
 import pytest
 
 from tests.fault.conftest import Stage
 from tests.fault.entry import CRASHED
-from tests.fault.runner import Worker, joined, logged
+from tests.fault.runner import QUIET_SECONDS, Worker, joined, logged
 from tests.integration.deployment import stop, until
 from workers.app import MATCH_BATCH, SIGN_BATCH
 from workers.exits import Exit
@@ -19,7 +18,6 @@ from workers.guard import LOOP_SECONDS, PROGRESS_SECONDS
 from workers.local_server import free_ports
 
 COMMIT_SECONDS = 0.5
-FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
 
 
 async def test_f01_killed_workers_lose_nothing(stage: Stage, seed: int) -> None:
@@ -111,22 +109,21 @@ async def test_f14_a_rebalance_storm_does_not_stop_the_work(stage: Stage) -> Non
         run.mark("end of the storm")
         report = await run.finish()
         assert report.verdict == "ok"
-        assert set(report.exits) == {0}
+        assert set(report.exits) <= {0, -signal.SIGTERM}  # a guest may be told to leave before it listens
         assert rate >= 0.3 * report.steady_per_second
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("shift", ["-2d", "+2d"])
-async def test_f20_a_clock_that_is_two_days_off_changes_nothing(stage: Stage, shift: str) -> None:
-    if FAKETIME is None:
-        pytest.skip("no libfaketime on this machine")
+@pytest.mark.parametrize("days", [-2, 2])
+async def test_f20_a_clock_that_is_two_days_off_changes_nothing(stage: Stage, days: int) -> None:
+    """But for the times of sending, by which removals are judged: there are none here."""
     async with stage("F20", workers=2) as run:
-        run.start(LD_PRELOAD=str(FAKETIME), FAKETIME=shift, FAKETIME_DONT_FAKE_MONOTONIC="1")
+        run.start(f"clock:{days * 86_400}")
         async with run.load():
             pass
-        report = await run.finish()
-        assert report.verdict == "ok"
-        assert report.exits == [0, 0, 0]
+        await run.drained(QUIET_SECONDS)
+        assert await run.stop() == [0, 0, 0]
+        assert (await run.compare()).verdict == "ok"
 
 
 @pytest.mark.long
