@@ -88,6 +88,8 @@ def serve(app: faust.App, health: Health, loop: asyncio.AbstractEventLoop, stop_
         worker.execute_from_commandline()  # leaves by SystemExit
     except SystemExit:
         _raise_refusal(worker.crash_reason)
+        if worker.crash_reason is not None:
+            log.error("stopped by a crash: %r", worker.crash_reason)  # noqa: TRY400 - its stack is Faust's
         raise
     except Exception as error:  # noqa: BLE001 - the outermost loop; the cause was logged where it arose
         _raise_refusal(error)

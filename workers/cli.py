@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import math
 import os
 import signal
 import sys
@@ -53,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _interrupt(*_: object) -> None:
+    # What is under way is left as it is: asyncio would tell of each piece.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL + 1)
     raise KeyboardInterrupt
 
 
@@ -195,11 +198,19 @@ def _add_paths(parser: argparse.ArgumentParser) -> None:
 def _add_timeout(parser: argparse.ArgumentParser, seconds: float) -> None:
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=_seconds,
         default=seconds,
         metavar="S",
         help=f"longest wait for a service (default {seconds:g})",
     )
+
+
+def _seconds(text: str) -> float:
+    """More than 0; argparse tells what it does not take."""
+    seconds = float(text)
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"a number above 0 expected: {text}")
+    return seconds
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Documents from files onto the `documents` topic, events from their topics to the terminal."""
 
+import asyncio
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -9,6 +10,7 @@ from schemas.codec import InvalidMessageError, decode_event
 from schemas.events import Event, Retraction
 from schemas.record import Outgoing, Record
 from schemas.topics import DOCUMENTS, EVENT_TOPICS
+from streams.completion import Bounds
 from streams.receive import Received, Removal, receive
 from workers import assembly, kafka_offsets, kafka_records, kafka_tools
 from workers.settings import Settings
@@ -39,25 +41,29 @@ async def produce(settings: Settings, paths: Sequence[str], wait_seconds: float,
     progress = Progress("sent", count_lines(paths), quiet)
     produced = Produced()
     await kafka_offsets.partitions(settings, [topic], wait_seconds)
-    async with kafka_records.sender(settings, wait_seconds) as send_all:
-        batch: list[Outgoing] = []
-        for place, record in read(paths):
-            try:
-                key = _key(receive(record, bounds))
-            except InvalidMessageError as error:
-                produced.refused.append(place)
-                sys.stderr.write(f"refused {place}: {error}\n")
-                continue
-            batch.append(Outgoing(topic, key, record.value, record.headers))
-            if len(batch) >= SEND_AT_ONCE:
+    try:
+        async with kafka_records.sender(settings, wait_seconds) as send_all:
+            for batch in kafka_records.shares(_readable(topic, paths, bounds, produced), SEND_AT_ONCE):
                 await send_all(batch)
                 progress.step(len(batch))
-                batch.clear()
-        await send_all(batch)
-        progress.step(len(batch))
+    except asyncio.CancelledError:
+        sys.stderr.write(f"interrupted: {progress.done} were confirmed\n")
+        raise
     progress.end()
     produced.sent = progress.done
     return produced
+
+
+def _readable(topic: str, paths: Sequence[str], bounds: Bounds, produced: Produced) -> Iterator[Outgoing]:
+    """The documents of the paths; what is unreadable is noted and told."""
+    for place, record in read(paths):
+        try:
+            key = _key(receive(record, bounds))
+        except InvalidMessageError as error:
+            produced.refused.append(place)
+            sys.stderr.write(f"refused {place}: {error}\n")
+        else:
+            yield Outgoing(topic, key, record.value, record.headers)
 
 
 async def follow_events(

@@ -104,7 +104,7 @@ async def _send_all(client: AIOKafkaProducer, records: Iterable[Outgoing]) -> No
         KafkaUnreachableError: The broker did not confirm a share of them within `SEND_SECONDS`.
         SettingsError: It does not let us write to a topic; the topic is named.
     """
-    for share in _shares(records, IN_FLIGHT):
+    for share in shares(records, IN_FLIGHT):
         late = asyncio.get_running_loop().call_later(
             SILENCE_SECONDS, log.warning, "Kafka has not confirmed %d records for %g s", len(share), SILENCE_SECONDS
         )
@@ -132,7 +132,8 @@ async def _send_all(client: AIOKafkaProducer, records: Iterable[Outgoing]) -> No
             raise error
 
 
-def _shares(records: Iterable[Outgoing], size: int) -> Iterator[list[Outgoing]]:
+def shares(records: Iterable[Outgoing], size: int) -> Iterator[list[Outgoing]]:
+    """So many records at a time."""
     remaining = iter(records)
     while share := list(islice(remaining, size)):
         yield share

@@ -16,8 +16,8 @@ from workers.guard import LOOP_SECONDS
 from workers.health import Health
 from workers.settings import Settings, SettingsError
 
-AT_ONCE = 8
-_READ_SECONDS = 5.0
+AT_ONCE = 32
+_READ_SECONDS = 2.0
 _JSON = "application/json"
 
 log = logging.getLogger("nearstream.status")
@@ -130,7 +130,10 @@ def _handler(known: dict[str, Callable[[], Answer]], token: str) -> type[BaseHTT
             self.send_header("Cache-Control", "no-store")
             self.send_header("X-Content-Type-Options", "nosniff")
             self.end_headers()
-            self.wfile.write(answer.body)
+            if self.command != "HEAD":
+                self.wfile.write(answer.body)
+
+        do_HEAD = do_GET  # noqa: N815 - the library's name
 
         def _is_allowed(self, path: str) -> bool:
             if not token or path in ("/healthz", "/readyz"):

@@ -76,6 +76,14 @@ def test_other_paths_and_methods_are_refused() -> None:
     assert connection.getresponse().status == 501
 
 
+def test_a_probe_may_ask_for_the_head_alone() -> None:
+    address = serve_status("127.0.0.1:0", Health(assigned=frozenset()), "")
+    connection = http.client.HTTPConnection(address, timeout=10)
+    connection.request("HEAD", "/readyz")
+    answer = connection.getresponse()
+    assert (answer.status, answer.read()) == (200, b"")
+
+
 def test_silent_readers_do_not_shut_others_out_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.status._READ_SECONDS", 0.2)
     address = serve_status("127.0.0.1:0", Health(assigned=frozenset()), "")
