@@ -6,6 +6,7 @@ import math
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -56,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _interrupt(*_: object) -> None:
     # What is under way is left as it is: asyncio would tell of each piece.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL + 1)
+    warnings.simplefilter("ignore", RuntimeWarning)
     raise KeyboardInterrupt
 
 

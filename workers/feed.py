@@ -46,7 +46,7 @@ async def produce(settings: Settings, paths: Sequence[str], wait_seconds: float,
             for batch in kafka_records.shares(_readable(topic, paths, bounds, produced), SEND_AT_ONCE):
                 await send_all(batch)
                 progress.step(len(batch))
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, KeyboardInterrupt):
         sys.stderr.write(f"interrupted: {progress.done} were confirmed\n")
         raise
     progress.end()
