@@ -8,7 +8,9 @@ from schemas.record import Headers
 GZIP: Headers = [("content-encoding", b"gzip")]
 _LARGE = json.dumps({"text": "large " * 200_000}).encode()
 
-BAD: list[tuple[str, bytes | None, Headers, str]] = [
+BadRecord = tuple[str, bytes | None, Headers, str]
+
+BAD: list[BadRecord] = [
     ("b01", b"\x00\x01\x02not json", [], "not_json"),
     ("b02", b'{"id": "b02", "text": "tru', [], "not_json"),
     ("b03", b'{"text": "a"} tail', [], "not_json"),
