@@ -63,8 +63,13 @@ def refusal(error: BaseException, topic: str, operation: str) -> SettingsError:
 
 
 def first_failure(sent: Iterable[object], topics: Iterable[str]) -> BaseException | None:
-    """The first error among the results of sending to these topics; a refusal as the setting error that it is."""
+    """The first error among the results of sending to these topics; a refusal as the setting error that it is.
+
+    A topic that was there at the start and is unknown now is one that no broker told of in time.
+    """
     for result, topic in zip(sent, topics, strict=True):
+        if isinstance(result, UnknownTopicOrPartitionError):
+            return KafkaUnreachableError(f"no broker tells of topic {topic}")
         if isinstance(result, BaseException):
             return refusal(result, topic, "WRITE") if refused(result) else result
     return None

@@ -73,8 +73,10 @@ class Matching:
     async def lost(self, partitions: Collection[int]) -> list[Lost]:
         """As `Recovery.lost`: what was admitted, or else acknowledged, and is behind the index's checkpoint."""
         await self._find_positions(set(partitions))
+        admitted = dict(self._admitted)  # a rebalance may clear it meanwhile
         known = await self.checkpoints()
-        found = [Lost(part, known.get(part, _NOT_ADMITTED), self._admitted[part] + 1) for part in partitions]
+        ours = [part for part in partitions if part in admitted]
+        found = [Lost(part, known.get(part, _NOT_ADMITTED), admitted[part] + 1) for part in ours]
         return [lost for lost in found if lost.checkpoint + 1 < lost.end]
 
     async def catch_up(self, lost: Lost) -> AsyncIterator[list[Outgoing]]:

@@ -201,7 +201,6 @@ async def test_f24_a_topic_that_may_not_be_written_ends_the_worker_naming_the_ri
     ("cause", "expected"),
     [
         (TopicAuthorizationFailedError("out"), SettingsError),
-        (UnknownTopicOrPartitionError(), SettingsError),
         (MessageSizeTooLargeError(), MessageSizeTooLargeError),
         (None, ProducerSendError),
     ],
@@ -412,6 +411,12 @@ async def test_an_outage_that_turns_into_another_is_told_again(caplog: pytest.Lo
         "outage goes on: run nearstream rebuild",
         "outage over",
     ]
+
+
+async def test_a_topic_that_no_broker_tells_of_is_waited_for() -> None:
+    bench = Bench(outcomes=[UnknownTopicOrPartitionError()])
+    await bench.run()
+    assert len(bench.acknowledged) == 3
 
 
 async def test_a_limit_of_zero_waits_for_ever() -> None:

@@ -1,7 +1,7 @@
 """What matching makes of each record of `signatures`."""
 
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
@@ -449,3 +449,14 @@ async def test_what_another_worker_acknowledged_counts_as_admitted() -> None:
 
 async def test_a_partition_that_was_never_read_lost_nothing() -> None:
     assert await matching(Topic(committed_offset=-1)).lost([0, 1]) == []
+
+
+async def test_partitions_that_leave_meanwhile_are_left_alone() -> None:
+    topic = Topic(committed_offset=4)
+    job = matching(topic)
+
+    async def leaving() -> dict[int, int]:
+        job.forget_positions()
+        return {0: 0}
+
+    assert await replace(job, checkpoints=leaving).lost([0]) == [Lost(0, 0, 4)]
