@@ -72,7 +72,7 @@ async def test_f03_a_rolling_stop_is_prompt_and_loses_nothing(stage: Stage) -> N
 async def test_f38_crashes_around_sending_only_restate(stage: Stage) -> None:
     """One worker dies between admission and sending, one between sending and acknowledging."""
     async with stage("F38", workers=1) as run:
-        victims = [run.start("crash:send:3"), run.start("crash:ack:3")]
+        victims = [run.start("crash:send:1"), run.start("crash:ack:1")]
         async with run.load():
             for victim in victims:
                 await until(lambda: _ended(victim), 60)  # noqa: B023 - awaited in its round
