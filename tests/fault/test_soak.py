@@ -18,6 +18,7 @@ from tests.fault.proxy import Proxy, proxied
 from tests.fault.runner import Run
 from tests.fault.test_broker_faults import own_broker
 from tests.fault.test_redis_faults import port_of
+from workers import kafka_records
 
 LOAD = 0.7  # of the steady rate
 BATCH = 2_000
@@ -72,12 +73,14 @@ async def _freeze(stop: Callable[[], None], go_on: Callable[[], None], seconds: 
 
 async def _send_until(run: Run, until: float, seed: int) -> None:
     """New documents all the time, at most so many ahead that the load is as wanted."""
-    while time.monotonic() < until:
-        seed += 1
-        documents = [Outgoing(run.topic, *sent, []) for sent in corpus(BATCH, seed)]
-        for start in range(0, len(documents), 50):
-            await run.deployment.send(documents[start : start + 50])
-            await asyncio.sleep(50 / (LOAD * run.report.steady_per_second))
+    # One producer for all: it waits for a broker that is frozen, where a new one would not come up.
+    async with kafka_records.sender(run.deployment.settings, 30.0) as send_all:
+        while time.monotonic() < until:
+            seed += 1
+            documents = [Outgoing(run.topic, *sent, []) for sent in corpus(BATCH, seed)]
+            for share in kafka_records.shares(documents, 50):
+                await send_all(share)
+                await asyncio.sleep(50 / (LOAD * run.report.steady_per_second))
 
 
 def _slope_mb_per_minute(samples: Sequence[Sample]) -> float:
