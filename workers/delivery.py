@@ -87,8 +87,7 @@ class Delivery:
         stream.enable_acks = False
         async for events in stream.noack_take(step.batch, within=BATCH_WAIT_SECONDS):
             try:
-                async with step.turn:
-                    await self._carry(stream, step, refusals, events)
+                await self._carry(stream, step, refusals, events)
             except (OutageTooLongError, SettingsError):
                 raise
             except Exception:
@@ -99,8 +98,7 @@ class Delivery:
     async def _carry_each(self, stream: Any, step: Step, events: Sequence[EventT[bytes]]) -> None:  # noqa: ANN401
         """Finds the record on which a batch failed: those before it are done, the log names its offset."""
         for event in events:
-            async with step.turn:
-                await self._carry(stream, step, Refusals(self.limits), [event])
+            await self._carry(stream, step, Refusals(self.limits), [event])
 
     async def _carry(
         self,
@@ -112,9 +110,10 @@ class Delivery:
         """All of a batch decided, delivered, acknowledged in order; if that fails, nothing of it is acknowledged."""
         records = [_as_record(event) for event in events]
         try:
-            outgoing = await self._decided(step, records)
-            await self._hold(refusals.beyond_limit(records, outgoing))
-            await self.patience.through("deliver", partial(self._send_all, outgoing))
+            async with step.turn:
+                outgoing = await self._decided(step, records)
+                await self._hold(refusals.beyond_limit(records, outgoing))
+                await self.patience.through("deliver", partial(self._send_all, outgoing))
         except SettingsError as error:
             log.error("refused, nothing of this is acknowledged: %s: %s", error, _places(records))  # noqa: TRY400 - no bug
             raise
