@@ -5,6 +5,7 @@ from pathlib import Path
 
 from prometheus_client import REGISTRY
 
+from schemas.dead_letter import Reason
 from streams.matcher import MatchCounts
 from workers.exits import Exit
 from workers.health import Health
@@ -26,6 +27,13 @@ def test_the_settings_table_is_the_one_that_is_printed() -> None:
 def test_every_exit_code_is_documented() -> None:
     told = (ROOT / "docs/operations.md").read_text()
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", told, re.MULTILINE)} == {int(code) for code in Exit}
+
+
+def test_every_reason_is_documented() -> None:
+    told = (ROOT / "docs/operations.md").read_text()
+    table = told[told.index("| reason |") : told.index("| command | does |")]
+    first_cells = " ".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
+    assert re.findall(r"`([a-z_]+)`", first_cells) == [reason.value for reason in Reason]
 
 
 def test_every_metric_is_documented_and_no_other() -> None:
