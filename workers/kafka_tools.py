@@ -110,6 +110,7 @@ async def consumer(
         wait_seconds,
     )
     try:
+        await asyncio.sleep(0)  # a task of aiokafka that never had a turn would cancel whoever stops the client
         yield client
     finally:
         await client.stop()

@@ -15,10 +15,12 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from schemas.record import Outgoing
 from schemas.topics import DOCUMENTS, SIGNATURES
 from tests.integration.deployment import DOCUMENT_PARTITIONS, Deployment, deployed, until
+from workers import kafka_tools
 from workers.kafka_lag import PartitionLag, lag_reader
 from workers.kafka_tools import KafkaUnreachableError
 from workers.local_kafka import find_java, kafka_jars, kafka_server
 from workers.local_server import LocalServer, running
+from workers.settings import load
 
 AGE_SECONDS = 600
 
@@ -121,3 +123,9 @@ def _broker_says(deployment: Deployment, topic: str) -> dict[int, tuple[int, int
     told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     rows = [line.split() for line in told.splitlines() if topic in line]
     return {int(row[2]): (int(row[3]), int(row[4]), int(row[5])) for row in rows}
+
+
+async def test_a_consumer_that_fails_at_once_tells_why(kafka: str) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with kafka_tools.consumer(load({"NEARSTREAM_KAFKA": kafka}), 10.0):
+            raise ZeroDivisionError
