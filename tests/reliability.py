@@ -4,7 +4,7 @@ import ast
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -148,11 +148,11 @@ SECURITY = {
 
 
 class Held(NamedTuple):
-    """A test that holds an id; `set_name` is `long`, `soak` or empty."""
+    """A test that holds an id; a parameter may put part of it into another set."""
 
     path: str
     name: str
-    set_name: str
+    sets: frozenset[str]
 
 
 def holding_tests() -> Mapping[str, list[Held]]:
@@ -162,11 +162,17 @@ def holding_tests() -> Mapping[str, list[Held]]:
         for test in ast.walk(ast.parse(path.read_text())):
             if isinstance(test, ast.FunctionDef | ast.AsyncFunctionDef):
                 ids = re.match(r"test_((?:[fbs]\d\d_)*)", test.name)
-                marks = " ".join(ast.unparse(mark) for mark in test.decorator_list)
-                set_name = next((name for name in ("soak", "long") if marks.startswith(f"pytest.mark.{name}")), "")
+                sets = frozenset(_sets([ast.unparse(mark) for mark in test.decorator_list]))
                 for one in (ids[1] if ids else "").upper().split("_")[:-1]:
-                    found[one].append(Held(path.relative_to(ROOT).as_posix(), test.name, set_name))
+                    found[one].append(Held(path.relative_to(ROOT).as_posix(), test.name, sets))
     return found
+
+
+def _sets(marks: Sequence[str]) -> Iterator[str]:
+    whole = [name for name in ("soak", "long") if f"pytest.mark.{name}" in marks]
+    yield from whole or ["each run"]
+    if any("marks=pytest.mark.long" in mark for mark in marks):
+        yield "long"
 
 
 def page() -> str:
@@ -182,7 +188,7 @@ def _lines() -> Iterator[str]:
         yield from ("", f"## {title}", "", "| id | what | set | held by |", "|---|---|---|---|")
         for one, what in known.items():
             tests = held.get(one, [])
-            sets = ", ".join(sorted({test.set_name or "each run" for test in tests}))
+            sets = ", ".join(sorted(frozenset[str]().union(*(test.sets for test in tests))))
             yield f"| {one} | {what} | {sets} | {'; '.join(map(_told, tests)) or _open(what)} |"
 
 

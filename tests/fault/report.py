@@ -23,9 +23,11 @@ class Report:
         restated: Signatures and events that were told again.
         restated_share: Of all that were told once.
         steady_per_second: Documents a second without a fault.
+        throughput_share: With the fault, of that without it, where it is measured.
         recovery_seconds: From the end of the fault until each partition that lagged has moved.
         drain_seconds: From the end of the load until all was acknowledged.
         peak_memory_mb: Of one worker.
+        memory_mb_per_minute: Its steepest growth, in a soak.
         longest_stall_ms: The longest that an event loop was busy with one thing, if over 200.
         exits: Exit codes of the workers.
         wrong: Counts that have to be 0, by name.
@@ -39,9 +41,11 @@ class Report:
     restated: int = 0
     restated_share: float = 0.0
     steady_per_second: float = 0.0
+    throughput_share: float | None = None
     recovery_seconds: float | None = None
     drain_seconds: float = 0.0
     peak_memory_mb: int = 0
+    memory_mb_per_minute: float | None = None
     longest_stall_ms: int = 0
     exits: list[int] = field(default_factory=list)
     wrong: dict[str, int] = field(default_factory=dict)

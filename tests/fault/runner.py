@@ -19,6 +19,7 @@ from tests.fault.oracle import expected, in_order_of_time
 from tests.fault.reading import read
 from tests.fault.report import Report, keep
 from tests.integration.deployment import Deployment, deployed, stop, until
+from workers.app import MATCH_BATCH, SIGN_BATCH
 from workers.kafka_tools import KafkaUnreachableError
 from workers.local_redis import redis_server
 from workers.local_server import LocalServer, running
@@ -26,6 +27,7 @@ from workers.local_server import LocalServer, running
 DRAIN_SECONDS = 120.0
 QUIET_SECONDS = 3.0
 ENTRY = "tests.fault.entry"
+COMMIT_SECONDS = 0.5
 _FIRST_SHARE = 0.3
 _REMOVED = 10
 _PORTIONS = 20
@@ -89,6 +91,11 @@ class Run:
         """How often a worker has been given partitions so far."""
         return sum(log.count(" assigned: ") for log in self.logs())
 
+    async def all_joined(self) -> bool:
+        """Whether each worker has been given partitions at least once."""
+        logs = await asyncio.to_thread(self.logs)
+        return sum(" assigned: " in log for log in logs) == len(self.workers)
+
     def logs(self) -> list[str]:
         """What the workers have written so far."""
         return [path.read_text() for path in sorted(self.deployment.logs.glob("*.log"))]
@@ -98,9 +105,9 @@ class Run:
         known = self.observer.samples[-1].committed.items()
         return sum(max(offset, 0) for (topic, _), offset in known if topic == DOCUMENTS.name)
 
-    def lagging(self) -> bool:
-        """Whether records waited when the broker was last looked at."""
-        return bool(self.observer.samples[-1].lag)
+    def waiting(self) -> int:
+        """Records not acknowledged yet when the broker was last looked at."""
+        return sum(self.observer.samples[-1].lag.values())
 
     def processor_seconds(self) -> float:
         """What the living workers have spent so far."""
@@ -109,7 +116,7 @@ class Run:
 
     async def warm_up(self) -> None:
         """The first documents, to the end, once all workers have joined; tells the steady rate."""
-        await until(self._all_joined, DRAIN_SECONDS)
+        await until(self.all_joined, DRAIN_SECONDS)
         await self.deployment.send(self.documents[: self.first])
         await self.drained()
         moving = [sample.at for sample in self.observer.samples if any(at > 0 for at in sample.committed.values())]
@@ -166,10 +173,6 @@ class Run:
         keep(self.deployment.logs, found, self.observer.samples, self._marks)
         return self.report
 
-    async def _all_joined(self) -> bool:
-        logs = await asyncio.to_thread(self.logs)
-        return sum(" assigned: " in log for log in logs) == len(self.workers)
-
     async def _send_evenly(self, documents: Sequence[Outgoing]) -> None:
         size = max(1, len(documents) // _PORTIONS)
         pause = 2 * size / self.report.steady_per_second
@@ -192,6 +195,11 @@ class Run:
         for make in (_removal, _copy):
             await self.deployment.send([make(self.topic, fields) for fields in named[:_REMOVED]])
             await self.drained()
+
+
+def in_flight(fault_run: Run) -> float:
+    """Most records that all workers can have read and not acknowledged; a commit comes half a second late."""
+    return len(fault_run.workers) * (SIGN_BATCH + MATCH_BATCH) + fault_run.report.steady_per_second * COMMIT_SECONDS
 
 
 async def joined(fault_run: Run, assignments: int) -> bool:
