@@ -1,6 +1,7 @@
 """One deployment of the main job on real services, seen from outside: its own topics, group and keys."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -15,15 +16,18 @@ from pathlib import Path
 from aiokafka.admin import NewTopic
 
 from schemas.codec import decode_event
-from schemas.events import Event
+from schemas.events import Event, Retraction
 from schemas.record import Outgoing, Record
-from schemas.topics import ALL, DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
+from schemas.topics import ALL, DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES, Topic
 from workers import kafka_offsets, kafka_records, kafka_tools, kafka_topics
+from workers.demo import EXAMPLES
 from workers.embedded import embedded
 from workers.settings import Settings, load
 from workers.sources import Item
 
 DOCUMENT_PARTITIONS = 4
+LINES = (EXAMPLES / "documents.jsonl").read_bytes().splitlines()
+TEXTS = [json.loads(line)["text"] for line in LINES]
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,18 @@ class Deployment:
     settings: Settings
     environment: dict[str, str]
     logs: Path
+
+    def topic(self, topic: Topic) -> str:
+        """Its name in this deployment."""
+        return self.settings.topic_prefix + topic.name
+
+    def document(self, name: str, text: str) -> Outgoing:
+        """A document of this id, which is its key too."""
+        return self.examples([json.dumps({"id": name, "text": text}).encode()])[0]
+
+    def examples(self, lines: Sequence[bytes]) -> list[Outgoing]:
+        """Lines of JSON as documents with their ids as keys."""
+        return [Outgoing(self.topic(DOCUMENTS), json.loads(line)["id"].encode(), line, []) for line in lines]
 
     @contextmanager
     def worker(
@@ -74,6 +90,11 @@ class Deployment:
         """Every event on every topic, repeats included."""
         return [decode_event(record.value or b"") for topic in EVENT_TOPICS for record in await self.read(topic.name)]
 
+    async def named(self) -> set[str]:
+        """Ids that relation events name."""
+        told = [event for event in await self.events() if not isinstance(event, Retraction)]
+        return {side.id for event in told for side in (event.newer, event.older)}
+
     async def letters(self) -> list[Record]:
         """Every dead letter."""
         return await self.read(DEAD_LETTERS.name)
@@ -92,21 +113,30 @@ class Deployment:
         Raises:
             TimeoutError: It was not within `within_seconds`; the logs are told.
         """
-        try:
-            await until(self._drained, within_seconds)
-        except TimeoutError:
-            logs = "\n".join(path.read_text()[-3000:] for path in sorted(self.logs.glob("*.log")))
-            raise TimeoutError(f"not drained within {within_seconds:g} s\n{logs}") from None
+        places = await kafka_offsets.partitions(self.settings, list(map(self.topic, (DOCUMENTS, SIGNATURES))), 10.0)
+        async with (
+            kafka_tools.admin(self.settings, 10.0) as asking,
+            kafka_tools.consumer(self.settings, 10.0) as reading,
+        ):
 
-    async def _drained(self) -> bool:
-        # Documents first: what they add to signatures is there once they are acknowledged.
-        for topic in (DOCUMENTS, SIGNATURES):
-            name = self.settings.topic_prefix + topic.name
-            ends = await kafka_offsets.end_offsets(self.settings, name, 10.0)
-            known = await kafka_offsets.committed(self.settings, name, ends)
-            if any(known.get(partition, -1) < end for partition, end in ends.items() if end):
-                return False
-        return True
+            async def all_acknowledged() -> bool:
+                # In this order: what documents add to signatures is there once they are acknowledged.
+                known = await kafka_offsets.committed_offsets(asking, self.settings.group, places)
+                ends = await reading.end_offsets(places)
+                return all(known[place] >= ends[place] for place in places if ends[place])
+
+            try:
+                await until(all_acknowledged, within_seconds)
+            except TimeoutError:
+                logs = "\n".join(log[-3000:] for log in self._logs())
+                raise TimeoutError(f"not drained within {within_seconds:g} s\n{logs}") from None
+
+    async def logged(self, text: str) -> bool:
+        """Whether a worker has told this."""
+        return any(text in log for log in await asyncio.to_thread(self._logs))
+
+    def _logs(self) -> list[str]:
+        return [path.read_text() for path in sorted(self.logs.glob("*.log"))]
 
 
 @asynccontextmanager
@@ -140,6 +170,11 @@ async def _forget(settings: Settings) -> None:
     with suppress(kafka_tools.KafkaUnreachableError):
         async with kafka_tools.admin(settings, 5.0) as client:
             await client.delete_topics([settings.topic_prefix + topic.name for topic in ALL])
+
+
+def ids(events: Sequence[Event]) -> set[str]:
+    """Of the events, repeats once."""
+    return {event.event_id for event in events}
 
 
 def stop(process: subprocess.Popen[bytes], within_seconds: float = 40.0) -> int:

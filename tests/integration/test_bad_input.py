@@ -8,28 +8,26 @@ import pytest
 from schemas.record import Headers, Outgoing, header
 from schemas.topics import DOCUMENTS, SIGNATURES
 from tests.integration.bad_input import BAD
-from tests.integration.deployment import deployed
-from workers.demo import EXAMPLES
+from tests.integration.deployment import TEXTS, Deployment, deployed, ids
 
-TEXTS = [json.loads(line)["text"] for line in (EXAMPLES / "documents.jsonl").read_bytes().splitlines()]
 JSON: Headers = [("content-type", b"application/json")]
 
 
 async def test_bad_records_become_letters_and_hold_nobody_up(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        topic = deployment.settings.topic_prefix + DOCUMENTS.name
-        records = [_good(topic, "before"), Outgoing(topic, b"\xff", None, [])]
+        topic = deployment.topic(DOCUMENTS)
+        records = [_good(deployment, "before"), Outgoing(topic, b"\xff", None, [])]
         for number, (name, value, headers, _) in enumerate(BAD):
-            records += [Outgoing(topic, name.encode(), value, headers), _good(topic, f"after-{name}", number // 3)]
+            records += [Outgoing(topic, name.encode(), value, headers), _good(deployment, f"after-{name}", number // 3)]
         spaces = json.dumps({"id": "spaces", "text": " \t\n "}).encode()
         records += [Outgoing(topic, b"spaces", spaces, JSON)]
         endless: Headers = [("traceparent", b"0" * 300_000)]
         crowded: Headers = [("x", b"")] * 100_000
         records += [
-            _good(topic, name, 20)._replace(headers=headers)
+            _good(deployment, name, 20)._replace(headers=headers)
             for name, headers in (("endless", endless), ("crowded", crowded))
         ]
-        records += [Outgoing(topic, b"bad and crowded", b"[]", crowded), _good(topic, "last", 20)]
+        records += [Outgoing(topic, b"bad and crowded", b"[]", crowded), _good(deployment, "last", 20)]
         with deployment.worker() as worker:
             await deployment.send(records)
             await deployment.drained()
@@ -44,16 +42,15 @@ async def test_bad_records_become_letters_and_hold_nobody_up(kafka: str, redis_u
             assert told[name].value == value
             assert told[name].headers[: len(headers)] == headers
         events, expected = await deployment.events(), await deployment.oracle()
-        assert {event.event_id for event in events} == {event.event_id for event in expected}
+        assert ids(events) == ids(expected)
         assert len(expected) >= len(BAD)
 
 
 async def test_bad_signatures_become_letters(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        documents = deployment.settings.topic_prefix + DOCUMENTS.name
-        signatures = deployment.settings.topic_prefix + SIGNATURES.name
+        signatures = deployment.topic(SIGNATURES)
         with deployment.worker() as worker:
-            await deployment.send([_good(documents, "one")])
+            await deployment.send([_good(deployment, "one")])
             await deployment.drained()
             (signed,) = await deployment.read(SIGNATURES.name)
             value = signed.value or b""
@@ -63,7 +60,7 @@ async def test_bad_signatures_become_letters(kafka: str, redis_url: str, tmp_pat
                 b"default/one": value.replace(b"standard", b"mystery1", 1),
             }
             await deployment.send([Outgoing(signatures, key, text, []) for key, text in bad.items()])
-            await deployment.send([_good(documents, "three")])
+            await deployment.send([_good(deployment, "three")])
             await deployment.drained()
             assert worker.poll() is None
         reasons = {letter.key: _reason(letter.headers) for letter in await deployment.letters()}
@@ -93,9 +90,9 @@ async def test_b40_a_document_over_the_limit_is_refused_before_it_is_sent(
         assert len(await deployment.read(DOCUMENTS.name)) == 1
 
 
-def _good(topic: str, name: str, number: int = 0) -> Outgoing:
+def _good(deployment: Deployment, name: str, number: int = 0) -> Outgoing:
     """A readable document; a few share one text, fewer than a bucket holds."""
-    return Outgoing(topic, name.encode(), json.dumps({"id": name, "text": TEXTS[number]}).encode(), [])
+    return deployment.document(name, TEXTS[number])
 
 
 def _reason(headers: Headers) -> str:

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from schemas.topics import SIGNATURES
-from tests.integration.deployment import Deployment, deployed, until
+from tests.integration.deployment import LINES, Deployment, deployed, ids, until
 from workers import kafka_tools, kafka_topics
-from workers.demo import EXAMPLES
 
 NOWHERE = "127.0.0.1:1"
 
@@ -70,17 +69,15 @@ async def test_another_key_or_scheme_is_refused_or_kept_apart(kafka: str, redis_
 
 async def test_what_is_produced_can_be_tailed(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        lines = (EXAMPLES / "documents.jsonl").read_bytes().splitlines()[:40]
         broken = b'{"id": "broken", "text": 5}'
-        done = deployment.run("produce", "-", given=b"\n".join([*lines, broken]))
+        done = deployment.run("produce", "-", given=b"\n".join([*LINES[:40], broken]))
         assert done.returncode == 65
         assert b"refused standard input:41: invalid_message" in done.stderr
         assert b"sent 40, refused 1" in done.stderr
         with deployment.worker():
             await deployment.drained()
         told = deployment.run("tail", "--from-start", "--until-end", "--json")
-        ids = {json.loads(line)["event_id"] for line in told.stdout.splitlines()}
-        assert ids == {event.event_id for event in await deployment.oracle()}
+        assert {json.loads(line)["event_id"] for line in told.stdout.splitlines()} == ids(await deployment.oracle())
         plain = deployment.run("tail", "--from-start", "--until-end").stdout.decode()
         assert len(plain.splitlines()) == len(told.stdout.splitlines())
         assert deployment.run("tail", "--until-end").stdout == b""
@@ -90,11 +87,11 @@ async def test_a_recreated_topic_is_refused(kafka: str, redis_url: str, tmp_path
     """Its first records would have offsets that the index takes for repeats."""
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         path = tmp_path / "one.jsonl"
-        path.write_bytes((EXAMPLES / "documents.jsonl").read_bytes().splitlines()[0])
+        path.write_bytes(LINES[0])
         assert deployment.run("produce", str(path)).returncode == 0
         with deployment.worker():
             await deployment.drained()
-        name = deployment.settings.topic_prefix + SIGNATURES.name
+        name = deployment.topic(SIGNATURES)
         async with kafka_tools.admin(deployment.settings, 10.0) as client:
             await client.delete_topics([name])
         await until(lambda: _gone(deployment), 20)

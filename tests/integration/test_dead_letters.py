@@ -116,7 +116,7 @@ async def test_an_original_that_is_gone_is_told_and_counted(kafka: str, redis_ur
 
 async def test_a_record_is_sent_again_three_times_at_most(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        topic = deployment.settings.topic_prefix + DOCUMENTS.name
+        topic = deployment.topic(DOCUMENTS)
         with deployment.worker():
             await deployment.send([Outgoing(topic, b"key", b"not json", [])])
             for replays in range(4):
@@ -132,14 +132,14 @@ async def test_a_record_is_sent_again_three_times_at_most(kafka: str, redis_url:
 async def test_only_letters_about_our_own_topics_are_sent(kafka: str, redis_url: str, tmp_path: Path) -> None:
     """Whoever may write letters must not make an operator write elsewhere."""
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        topic = deployment.settings.topic_prefix + DOCUMENTS.name
+        topic = deployment.topic(DOCUMENTS)
         elsewhere = [
-            Record(deployment.settings.topic_prefix + DEAD_LETTERS.name, 0, 0, 1, b"k", b"v", []),
+            Record(deployment.topic(DEAD_LETTERS), 0, 0, 1, b"k", b"v", []),
             Record(topic, 99, 0, 1, b"k", b"v", []),
             Record("another", 0, 0, 1, b"k", b"v", []),
         ]
         await _write_letters(deployment, elsewhere, Reason.NOT_JSON)
-        dead_letters = deployment.settings.topic_prefix + DEAD_LETTERS.name
+        dead_letters = deployment.topic(DEAD_LETTERS)
         await deployment.send([Outgoing(dead_letters, b"k", b"no letter", [("nearstream-dead-id", b"\xff")])])
         done = deployment.run("dlq", "replay")
         assert done.returncode == 0
@@ -191,7 +191,7 @@ async def _refused(
     written_ms: int | None = None,
 ) -> list[Record]:
     """Records that now stand on `documents`, each with a letter about it."""
-    topic = deployment.settings.topic_prefix + DOCUMENTS.name
+    topic = deployment.topic(DOCUMENTS)
     before = {(record.partition, record.offset) for record in await deployment.read(DOCUMENTS.name)}
     await deployment.send([record._replace(topic=topic) for record in bad])
     refused = [
@@ -208,7 +208,7 @@ async def _write_letters(
     payload: Payload = Payload.FULL,
     written_ms: int | None = None,
 ) -> None:
-    topic, limit = deployment.settings.topic_prefix + DEAD_LETTERS.name, DEAD_LETTERS.max_message_bytes
+    topic, limit = deployment.topic(DEAD_LETTERS), DEAD_LETTERS.max_message_bytes
     letters = [DeadLetter(record, Stage.DECODE, reason, "JSON expected") for record in refused]
     sent = [outgoing(letter, topic, "nearstream/test sign", payload, limit) for letter in letters]
     assert [header(record.headers, REASON_HEADER) for record in sent] == [reason.encode()] * len(sent)

@@ -13,13 +13,11 @@ from aiokafka.record.memory_records import MemoryRecords
 from schemas.dead_letter import REASON_HEADER, Reason
 from schemas.record import Headers, Record, header
 from schemas.topics import DOCUMENTS
-from tests.integration.deployment import Deployment, deployed
+from tests.integration.deployment import TEXTS, Deployment, deployed
 from tests.integration.foreign_headers import CAFE, send_batch
 from workers import kafka_records, kafka_tools
-from workers.demo import EXAMPLES
 
 TOLD = "caf\\xe9"
-TEXT = json.loads((EXAMPLES / "documents.jsonl").read_bytes().splitlines()[0])["text"]
 
 
 @pytest.mark.parametrize("compression", [None, "gzip", "snappy", "lz4", "zstd"])
@@ -60,9 +58,9 @@ async def test_b54_a_worker_takes_such_a_document_and_writes_letters_about_other
     kafka: str, redis_url: str, tmp_path: Path
 ) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        topic, now_ms = deployment.settings.topic_prefix + DOCUMENTS.name, 1000 * int(time.time())
+        topic, now_ms = deployment.topic(DOCUMENTS), 1000 * int(time.time())
         foreign: Headers = [(CAFE, b"x")]
-        values = {name: json.dumps({"id": name, "text": TEXT}).encode() for name in ("before", "foreign", "behind")}
+        values = {name: json.dumps({"id": name, "text": TEXTS[0]}).encode() for name in ("before", "foreign", "behind")}
         sent = [
             Record(topic, 0, offset, now_ms, None, value, foreign if name == "foreign" else [])
             for offset, (name, value) in enumerate(values.items())
@@ -72,8 +70,7 @@ async def test_b54_a_worker_takes_such_a_document_and_writes_letters_about_other
             await send_batch(kafka, sent)
             await deployment.drained()
             assert worker.poll() is None
-        named = {side.id for event in await deployment.events() for side in (event.newer, event.older)}  # type: ignore[union-attr]
-        assert named == set(values)
+        assert await deployment.named() == set(values)
         (letter,) = await deployment.letters()
         assert letter.value == b"not json"
         assert letter.headers[0] == (TOLD, b"x")
@@ -81,7 +78,7 @@ async def test_b54_a_worker_takes_such_a_document_and_writes_letters_about_other
 
 
 def _batch(deployment: Deployment, bad: int) -> list[Record]:
-    topic, now_ms = deployment.settings.topic_prefix + DOCUMENTS.name, 1000 * int(time.time())
+    topic, now_ms = deployment.topic(DOCUMENTS), 1000 * int(time.time())
     headers: Headers = [("a", None), ("b", b"\xff"), ("a", b"")]
     records = [
         Record(topic, 0, offset, now_ms - 7 * offset, b"key" if offset % 2 else None, b"%d" % offset * 50, headers)

@@ -15,8 +15,7 @@ from redis.asyncio import Redis
 from schemas.record import Outgoing
 from schemas.topics import DOCUMENTS, SIGNATURES
 from tests.contract.test_redis_cluster import nodes as nodes  # a fixture
-from tests.integration.deployment import Deployment, deployed, until
-from tests.integration.test_main_job import LINES, _ids, _records
+from tests.integration.deployment import LINES, TEXTS, Deployment, deployed, ids, until
 from workers import assembly
 from workers.exits import Exit
 from workers.local_server import LocalServer
@@ -25,7 +24,7 @@ from workers.redis_index import RedisIndex
 from workers.redis_rebuild import IndexRebuild
 from workers.settings import load
 
-STANDARD = json.loads(LINES[0])["text"]
+STANDARD = TEXTS[0]
 
 
 def _address(deployment: Deployment) -> IndexAddress:
@@ -34,7 +33,7 @@ def _address(deployment: Deployment) -> IndexAddress:
 
 
 def _document(deployment: Deployment, name: str, text: str | None, collection: str = "default") -> Outgoing:
-    topic = deployment.settings.topic_prefix + DOCUMENTS.name
+    topic = deployment.topic(DOCUMENTS)
     content = {"id": name, "text": text, "collection": collection, "lineage": f"of {name}"}
     headers = [("nearstream-collection", collection.encode())]
     return Outgoing(topic, name.encode(), None if text is None else json.dumps(content).encode(), headers)
@@ -63,7 +62,7 @@ async def test_inspect_tells_what_became_of_a_document(kafka: str, redis_url: st
         assert [state["standing"] for state in told["states"]] == ["live", "replaced"]
         assert [state["lineage"] for state in told["states"]] == ["of a", "of a"]
         assert told["states"][0]["events"] > 0
-        assert told["states"][0]["origin"]["topic"] == deployment.settings.topic_prefix + DOCUMENTS.name
+        assert told["states"][0]["origin"]["topic"] == deployment.topic(DOCUMENTS)
         kinds = [bucket["kind"] for bucket in told["buckets"]]
         assert kinds.count("band") == 25
         assert {bucket["entries"] for bucket in told["buckets"] if bucket["kind"] == "lineage"} == {2}
@@ -103,7 +102,7 @@ async def test_a_second_scheme_is_built_beside_switched_to_and_back(kafka: str, 
 
         async def send(lines: list[bytes]) -> None:
             for each in (old, new):
-                await each.send(_records(each, lines))
+                await each.send(each.examples(lines))
 
         with old.worker():
             await send(LINES[:150])
@@ -130,7 +129,7 @@ async def test_a_second_scheme_is_built_beside_switched_to_and_back(kafka: str, 
             with each.worker():
                 await each.drained()
         for each in (old, new):
-            assert _ids(await each.events()) == _ids(await each.oracle())
+            assert ids(await each.events()) == ids(await each.oracle())
             assert await each.letters() == []
         await _drop(old, new)
 
@@ -185,9 +184,9 @@ async def test_collections_are_spread_over_parts(kafka: str, redis_url: str, tmp
         done = deployment.run("rebuild", "--quiet")
         assert (done.returncode, done.stdout) == (0, b"admitted 84, removed 0, skipped 0\n")
         with deployment.worker():
-            await deployment.send(_records(deployment, LINES[60:90]))
+            await deployment.send(deployment.examples(LINES[60:90]))
             await deployment.drained()
-        assert _ids(await deployment.events()) == _ids(await deployment.oracle())
+        assert ids(await deployment.events()) == ids(await deployment.oracle())
 
 
 async def test_parts_lie_on_the_nodes_of_a_cluster(kafka: str, nodes: list[LocalServer], tmp_path: Path) -> None:
@@ -210,13 +209,13 @@ async def _run_over_parts(deployment: Deployment, parts: int) -> None:
     """Two workers over some collections, one of which are the examples."""
     collections = [f"c{one}" for one in range(8)]
     with deployment.worker(), deployment.worker():
-        await deployment.send(_records(deployment, LINES[:60]))
+        await deployment.send(deployment.examples(LINES[:60]))
         await deployment.send(
             [_document(deployment, f"{one}-{name}", STANDARD, name) for one in range(3) for name in collections]
         )
         await deployment.drained()
     events = await deployment.events()
-    assert _ids(events) == _ids(await deployment.oracle())
+    assert ids(events) == ids(await deployment.oracle())
     assert {event.collection for event in events} == {"default", *collections}
     told = [json.loads(line) for line in deployment.run("stats", "--json").stdout.splitlines()]
     assert [part["part"] for part in told] == list(range(parts))

@@ -11,8 +11,7 @@ from redis.asyncio import Redis
 from schemas.events import Event, Retraction
 from schemas.record import Outgoing
 from schemas.topics import DOCUMENTS, SIGNATURES
-from tests.integration.deployment import Deployment, deployed, until
-from tests.integration.test_main_job import LINES, _ids, _records
+from tests.integration.deployment import LINES, Deployment, deployed, ids, until
 from workers import kafka_offsets
 from workers.local_redis import command_line, find_program, redis_answers, redis_server
 from workers.local_server import LocalServer, free_ports, running
@@ -57,16 +56,16 @@ async def _two_workers(kafka: str, server: LocalServer, logs: Path) -> AsyncIter
     """They have matched what is kept."""
     async with deployed(kafka, f"redis://{server.address}/0", logs) as deployment:
         with deployment.worker(), deployment.worker():
-            await deployment.send(_records(deployment, LINES[:KEPT]))
+            await deployment.send(deployment.examples(LINES[:KEPT]))
             await deployment.drained()
             yield deployment
 
 
 async def _lose_later(deployment: Deployment) -> None:
     """Documents, and the removal of one that is kept: all told, acknowledged, then to be lost."""
-    topic = deployment.settings.topic_prefix + DOCUMENTS.name
-    removal = Outgoing(topic, _records(deployment, LINES[:1])[0].key, None, [])
-    for records in (_records(deployment, LINES[KEPT:LOST]), [removal]):
+    topic = deployment.topic(DOCUMENTS)
+    removal = Outgoing(topic, deployment.examples(LINES[:1])[0].key, None, [])
+    for records in (deployment.examples(LINES[KEPT:LOST]), [removal]):
         await deployment.send(records)
         await deployment.drained()
 
@@ -77,13 +76,13 @@ async def _come_back(deployment: Deployment, server: LocalServer) -> None:
     Of partitions too on which nothing arrives any more: their documents are met by those that do.
     """
     before = await deployment.events()
-    await deployment.send(_records(deployment, LINES[LOST : LOST + 3]))
-    await until(lambda: _logged(deployment, "outage: "), 20)
+    await deployment.send(deployment.examples(LINES[LOST : LOST + 3]))
+    await until(lambda: deployment.logged("outage: "), 20)
     await asyncio.to_thread(server.start)
     await deployment.drained()
     expected = _live(await deployment.oracle())
     await until(lambda: _is_told(deployment, expected), 60)
-    await deployment.send(_records(deployment, LINES[LOST + 3 :]))
+    await deployment.send(deployment.examples(LINES[LOST + 3 :]))
     await deployment.drained()
     events, expected = await deployment.events(), _live(await deployment.oracle())
     assert _live(events) == expected
@@ -106,7 +105,7 @@ def _live(events: list[Event]) -> set[str]:
 
 
 def _repeats(events: list[Event]) -> int:
-    return len(events) - len(_ids(events))
+    return len(events) - len(ids(events))
 
 
 async def _follow(replica: LocalServer, primary: LocalServer) -> None:
@@ -126,7 +125,7 @@ async def _follow(replica: LocalServer, primary: LocalServer) -> None:
 
 async def _behind(deployment: Deployment, folder: Path) -> int:
     """Partitions whose checkpoint, in the data of this folder, lies before what the group has acknowledged."""
-    topic = deployment.settings.topic_prefix + SIGNATURES.name
+    topic = deployment.topic(SIGNATURES)
     ends = await kafka_offsets.end_offsets(deployment.settings, topic, 10.0)
     committed = await kafka_offsets.committed(deployment.settings, topic, ends)
     (port,) = free_ports(1)
@@ -156,7 +155,3 @@ def _log(folder: Path) -> Path:
     """The growing file of the append-only log."""
     (found,) = (folder / AOF).glob("*.incr.aof")
     return found
-
-
-async def _logged(deployment: Deployment, text: str) -> bool:
-    return await asyncio.to_thread(lambda: any(text in log.read_text() for log in deployment.logs.glob("*.log")))

@@ -1,20 +1,16 @@
 """What Kafka may put between or around records, and a worker reads through."""
 
 import asyncio
-import json
 from dataclasses import replace
 from pathlib import Path
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from schemas.record import Outgoing
 from schemas.topics import DOCUMENTS, SIGNATURES
-from tests.integration.deployment import Deployment, deployed, until
+from tests.integration.deployment import TEXTS, Deployment, deployed, until
 from workers import kafka_offsets, kafka_tools
-from workers.demo import EXAMPLES
 
-TEXTS = [json.loads(line)["text"] for line in (EXAMPLES / "documents.jsonl").read_bytes().splitlines()[:8]]
 CODECS = ("gzip", "snappy", "lz4", "zstd")
 IDS = ("a", "b", "c")
 
@@ -23,11 +19,11 @@ async def test_b56_compressed_input_is_read(kafka: str, redis_url: str, tmp_path
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         for codec in CODECS:
             sending = replace(deployment, settings=replace(deployment.settings, kafka_compression=codec))
-            await sending.send([_document(deployment, f"{codec}-{number}", TEXTS[0]) for number in range(3)])
+            await sending.send([deployment.document(f"{codec}-{number}", TEXTS[0]) for number in range(3)])
         with deployment.worker() as worker:
             await deployment.drained()
             assert worker.poll() is None
-        assert await _named(deployment) == {f"{codec}-{number}" for codec in CODECS for number in range(3)}
+        assert await deployment.named() == {f"{codec}-{number}" for codec in CODECS for number in range(3)}
 
 
 async def test_b60_markers_of_transactions_are_crossed_and_what_was_aborted_is_processed(
@@ -36,7 +32,7 @@ async def test_b60_markers_of_transactions_are_crossed_and_what_was_aborted_is_p
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         async with AIOKafkaProducer(bootstrap_servers=kafka, transactional_id=deployment.settings.group) as producer:
             for name, kept in (("first", True), ("aborted", False), ("last", True)):
-                document = _document(deployment, name, TEXTS[0])
+                document = deployment.document(name, TEXTS[0])
                 await producer.begin_transaction()
                 await producer.send_and_wait(document.topic, document.value, partition=0)
                 await (producer.commit_transaction() if kept else producer.abort_transaction())
@@ -44,7 +40,7 @@ async def test_b60_markers_of_transactions_are_crossed_and_what_was_aborted_is_p
             await until(lambda: _are_named(deployment, {"first", "aborted", "last"}), 60)
             assert worker.poll() is None
         with deployment.worker():
-            await deployment.send([_document(deployment, f"after-{number}", TEXTS[0]) for number in range(8)])
+            await deployment.send([deployment.document(f"after-{number}", TEXTS[0]) for number in range(8)])
             await until(lambda: _are_named(deployment, {f"after-{number}" for number in range(8)}), 60)
 
 
@@ -52,31 +48,22 @@ async def test_b59_offset_gaps_of_a_compacted_topic_are_crossed(kafka: str, redi
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         await _compact_soon(deployment)
         with deployment.worker("sign"):
-            for text in (*TEXTS[1:], TEXTS[0]):
-                await deployment.send([_document(deployment, name, text) for name in IDS])
+            for text in (*TEXTS[1:8], TEXTS[0]):
+                await deployment.send([deployment.document(name, text) for name in IDS])
                 await until(lambda: _signed(deployment), 30)
         await until(lambda: _has_gaps(deployment), 90)
         with deployment.worker("match") as worker:
             await deployment.drained()
             assert worker.poll() is None
         with deployment.worker() as worker:
-            await deployment.send([_document(deployment, "d", TEXTS[0])])
+            await deployment.send([deployment.document("d", TEXTS[0])])
             await deployment.drained()
             assert worker.poll() is None
-        assert await _named(deployment) == {*IDS, "d"}
-
-
-def _document(deployment: Deployment, name: str, text: str) -> Outgoing:
-    topic = deployment.settings.topic_prefix + DOCUMENTS.name
-    return Outgoing(topic, name.encode(), json.dumps({"id": name, "text": text}).encode(), [])
-
-
-async def _named(deployment: Deployment) -> set[str]:
-    return {side.id for event in await deployment.events() for side in (event.newer, event.older)}  # type: ignore[union-attr]
+        assert await deployment.named() == {*IDS, "d"}
 
 
 async def _are_named(deployment: Deployment, names: set[str]) -> bool:
-    return names <= await _named(deployment)
+    return names <= await deployment.named()
 
 
 async def _compact_soon(deployment: Deployment) -> None:
@@ -86,7 +73,7 @@ async def _compact_soon(deployment: Deployment) -> None:
         "segment.ms": "100",
         "min.cleanable.dirty.ratio": "0.001",
     }
-    name = deployment.settings.topic_prefix + SIGNATURES.name
+    name = deployment.topic(SIGNATURES)
     async with kafka_tools.admin(deployment.settings, 10.0) as client:
         await client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, configs)])
 
@@ -95,16 +82,12 @@ async def _signed(deployment: Deployment) -> bool:
     """Whether every document sent so far has its signature, and a new segment would begin."""
     await asyncio.sleep(0.1)
     documents = await deployment.read(DOCUMENTS.name)
-    ends = await kafka_offsets.end_offsets(
-        deployment.settings, deployment.settings.topic_prefix + SIGNATURES.name, 10.0
-    )
+    ends = await kafka_offsets.end_offsets(deployment.settings, deployment.topic(SIGNATURES), 10.0)
     return sum(ends.values()) == len(documents)
 
 
 async def _has_gaps(deployment: Deployment) -> bool:
     """Whether records between others are gone from every partition that had several."""
-    ends = await kafka_offsets.end_offsets(
-        deployment.settings, deployment.settings.topic_prefix + SIGNATURES.name, 10.0
-    )
+    ends = await kafka_offsets.end_offsets(deployment.settings, deployment.topic(SIGNATURES), 10.0)
     left = [record.partition for record in await deployment.read(SIGNATURES.name)]
     return all(left.count(partition) < end for partition, end in ends.items() if end > 1)

@@ -14,7 +14,7 @@ async def test_the_newest_record_of_a_key_is_found_behind_many_others(
     kafka: str, redis_url: str, tmp_path: Path
 ) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        topic = deployment.settings.topic_prefix + SIGNATURES.name
+        topic = deployment.topic(SIGNATURES)
         fillers = [Outgoing(topic, str(one).encode(), b"", []) for one in range(FILLERS)]
         for value in (b"first", b"second"):
             await deployment.send([Outgoing(topic, b"sought", value, []), *fillers])

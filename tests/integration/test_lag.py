@@ -27,7 +27,7 @@ AGE_SECONDS = 600
 
 async def test_lag_equals_the_brokers(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        topic = deployment.settings.topic_prefix + DOCUMENTS.name
+        topic = deployment.topic(DOCUMENTS)
         made_ms = 1000 * (int(time.time()) - AGE_SECONDS)
         await deployment.send([Outgoing(topic, b"%d" % number, b"{}", [], made_ms) for number in range(40)])
         async with lag_reader(deployment.settings, 10.0) as read_lag:
@@ -45,7 +45,7 @@ async def test_lag_equals_the_brokers(kafka: str, redis_url: str, tmp_path: Path
 
 async def test_the_command_tells_lag_and_says_no_above_the_limit(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        topic = deployment.settings.topic_prefix + DOCUMENTS.name
+        topic = deployment.topic(DOCUMENTS)
         made_ms = 1000 * (int(time.time()) - AGE_SECONDS)
         await deployment.send([Outgoing(topic, b"one key", b"{}", [], made_ms)] * 7)
         told = deployment.run("lag", "--json", "--max", "7")
@@ -63,7 +63,7 @@ async def test_the_command_tells_lag_and_says_no_above_the_limit(kafka: str, red
 
 async def test_nothing_waits_behind_the_marker_of_a_transaction(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        topic = deployment.settings.topic_prefix + DOCUMENTS.name
+        topic = deployment.topic(DOCUMENTS)
         async with (
             AIOKafkaProducer(bootstrap_servers=kafka, transactional_id=topic) as producer,
             producer.transaction(),
@@ -84,7 +84,7 @@ def broker(tmp_path: Path) -> Iterator[LocalServer]:
 
 async def test_lag_is_told_again_once_the_broker_is_back(broker: LocalServer, redis_url: str, tmp_path: Path) -> None:
     async with deployed(broker.address, redis_url, tmp_path) as deployment:
-        topic = deployment.settings.topic_prefix + DOCUMENTS.name
+        topic = deployment.topic(DOCUMENTS)
         await deployment.send([Outgoing(topic, b"%d" % number, b"{}", []) for number in range(20)])
         async with lag_reader(deployment.settings, 10.0) as read_lag:
             before = [row.records for row in await read_lag()]

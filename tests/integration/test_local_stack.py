@@ -21,18 +21,20 @@ from aiokafka.client import AIOKafkaClient
 
 from workers import background_stack
 from workers.kafka_ready import broker_answers
-from workers.local_kafka import choose_ports, kafka_server
+from workers.local_kafka import KafkaPorts, choose_ports, kafka_server
 from workers.local_redis import redis_answers, redis_server
 from workers.local_server import LocalServer, StackUnavailableError, free_ports, port_answers, running
 from workers.local_stack import local_stack, started_stack
 
-PROXY_PORT = free_ports(1)[0]
-PORTS = choose_ports(PROXY_PORT)
+
+@pytest.fixture(scope="module")
+def ports() -> KafkaPorts:
+    return choose_ports(free_ports(1)[0])
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
-    with running(kafka_server(tmp_path_factory.mktemp("kafka"), PORTS)) as server:
+def broker(tmp_path_factory: pytest.TempPathFactory, ports: KafkaPorts) -> Iterator[LocalServer]:
+    with running(kafka_server(tmp_path_factory.mktemp("kafka"), ports)) as server:
         yield server
 
 
@@ -109,11 +111,11 @@ async def test_a_paused_broker_delivers_after_it_is_resumed(broker: LocalServer)
         assert await values_of(broker.address, topic, 1) == [b"held"]
 
 
-async def test_the_fault_listener_names_the_port_of_the_proxy(broker: LocalServer) -> None:
-    client = AIOKafkaClient(bootstrap_servers=f"127.0.0.1:{PORTS.fault}")
+async def test_the_fault_listener_names_the_port_of_the_proxy(broker: LocalServer, ports: KafkaPorts) -> None:
+    client = AIOKafkaClient(bootstrap_servers=f"127.0.0.1:{ports.fault}")
     try:
         await client.bootstrap()
-        assert [node.port for node in client.cluster.brokers()] == [PROXY_PORT]
+        assert [node.port for node in client.cluster.brokers()] == [ports.advertised_fault]
     finally:
         await client.close()
 

@@ -3,48 +3,31 @@
 import asyncio
 import json
 import random
-from collections import Counter
 from pathlib import Path
 
 from schemas.codec import encode_event
 from schemas.events import Event, Retraction
 from schemas.record import Outgoing
 from schemas.topics import DOCUMENTS, SIGNATURES
-from tests.integration.deployment import Deployment, deployed, until
-from workers.demo import EXAMPLES
+from tests.integration.deployment import LINES, TEXTS, deployed, ids, until
 from workers.local_redis import redis_server
 from workers.local_server import running
-
-LINES = (EXAMPLES / "documents.jsonl").read_bytes().splitlines()
-
-
-def _records(deployment: Deployment, lines: list[bytes]) -> list[Outgoing]:
-    topic = deployment.settings.topic_prefix + DOCUMENTS.name
-    return [Outgoing(topic, json.loads(line)["id"].encode(), line, []) for line in lines]
-
-
-def _ids(events: list[Event]) -> set[str]:
-    return {event.event_id for event in events}
 
 
 def _assert_one_value_for_each_id(events: list[Event]) -> None:
     """Restated events are the same to the byte, but for what they say of the buckets of that moment."""
-    values = Counter((event.event_id, _value(event)) for event in events)
-    assert len(values) == len(_ids(events))
-
-
-def _value(event: Event) -> bytes:
-    return encode_event(event)
+    values = {(event.event_id, encode_event(event)) for event in events}
+    assert len(values) == len(ids(events))
 
 
 async def test_two_workers_say_what_a_single_process_says(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         with deployment.worker(), deployment.worker():
-            await deployment.send(_records(deployment, LINES))
+            await deployment.send(deployment.examples(LINES))
             await deployment.drained()
         events, expected = await deployment.events(), await deployment.oracle()
-        assert len(_ids(expected)) > 100
-        assert _ids(events) == _ids(expected)
+        assert len(ids(expected)) > 100
+        assert ids(events) == ids(expected)
         _assert_one_value_for_each_id(events)
         assert await deployment.letters() == []
 
@@ -52,24 +35,19 @@ async def test_two_workers_say_what_a_single_process_says(kafka: str, redis_url:
 async def test_a_removed_document_is_retracted_and_never_named_again(
     kafka: str, redis_url: str, tmp_path: Path
 ) -> None:
-    text = json.loads(LINES[0])["text"]
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        topic = deployment.settings.topic_prefix + DOCUMENTS.name
-
-        def named(document_id: str) -> Outgoing:
-            return Outgoing(topic, document_id.encode(), json.dumps({"id": document_id, "text": text}).encode(), [])
-
+        topic = deployment.topic(DOCUMENTS)
         with deployment.worker():
-            await deployment.send([named("a"), named("b")])
+            await deployment.send([deployment.document(name, TEXTS[0]) for name in ("a", "b")])
             await deployment.drained()
             await deployment.send([Outgoing(topic, b"a", None, []), Outgoing(topic, b"unknown", None, [])])
             await deployment.drained()
-            await deployment.send([named("c")])
+            await deployment.send([deployment.document("c", TEXTS[0])])
             await deployment.drained()
         events = await deployment.events()
         retractions = [event for event in events if isinstance(event, Retraction)]
         assert [event.document_id for event in retractions] == ["a"] * 4
-        assert len(_ids(list(retractions))) == 1
+        assert len(ids(list(retractions))) == 1
         pairs = {(event.newer.id, event.older.id) for event in events if not isinstance(event, Retraction)}
         assert pairs == {("b", "a"), ("c", "b")}
 
@@ -83,7 +61,7 @@ async def test_many_large_documents_at_once_are_delivered(kafka: str, redis_url:
         for number in range(120)
     ]
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        await deployment.send(_records(deployment, lines))
+        await deployment.send(deployment.examples(lines))
         with deployment.worker() as worker:
             await deployment.drained()
             assert worker.poll() is None
@@ -95,26 +73,22 @@ async def test_a_stop_during_an_outage_is_prompt_and_loses_nothing(kafka: str, t
         url = f"redis://{redis.address}/0"
         async with deployed(kafka, url, tmp_path) as deployment:
             with deployment.worker() as worker:
-                await deployment.send(_records(deployment, LINES[:40]))
+                await deployment.send(deployment.examples(LINES[:40]))
                 await deployment.drained()
                 await asyncio.to_thread(redis.pause)
-                await deployment.send(_records(deployment, LINES[40:60]))
-                await until(lambda: _logged(tmp_path, "outage: "), 20)
+                await deployment.send(deployment.examples(LINES[40:60]))
+                await until(lambda: deployment.logged("outage: "), 20)
                 worker.terminate()
                 assert await asyncio.to_thread(worker.wait, 10) == 1
             await asyncio.to_thread(redis.resume)
             with deployment.worker():
                 await deployment.drained()
-            assert _ids(await deployment.events()) == _ids(await deployment.oracle())
+            assert ids(await deployment.events()) == ids(await deployment.oracle())
 
 
 async def test_roles_share_one_group(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         with deployment.worker("sign"), deployment.worker("match"):
-            await deployment.send(_records(deployment, LINES[:60]))
+            await deployment.send(deployment.examples(LINES[:60]))
             await deployment.drained()
-        assert _ids(await deployment.events()) == _ids(await deployment.oracle())
-
-
-async def _logged(logs: Path, text: str) -> bool:
-    return await asyncio.to_thread(lambda: any(text in path.read_text() for path in logs.glob("*.log")))
+        assert ids(await deployment.events()) == ids(await deployment.oracle())

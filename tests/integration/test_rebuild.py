@@ -1,12 +1,10 @@
 """An index that was lost comes back from the signatures, and nothing is said twice for it."""
 
-import asyncio
 from pathlib import Path
 
 from redis.asyncio import Redis
 
-from tests.integration.deployment import Deployment, deployed, until
-from tests.integration.test_main_job import LINES, _ids, _records
+from tests.integration.deployment import LINES, deployed, ids, until
 from workers.local_redis import redis_server
 from workers.local_server import running
 
@@ -16,7 +14,7 @@ async def test_f05_a_rebuild_emits_nothing_and_finds_everything(kafka: str, tmp_
         url = f"redis://{redis.address}/0"
         async with deployed(kafka, url, tmp_path) as deployment:
             with deployment.worker():
-                await deployment.send(_records(deployment, LINES[:120]))
+                await deployment.send(deployment.examples(LINES[:120]))
                 await deployment.drained()
             before = await deployment.events()
             await _wipe(url)
@@ -30,9 +28,9 @@ async def test_f05_a_rebuild_emits_nothing_and_finds_everything(kafka: str, tmp_
             assert again.returncode == 1
             assert b"holds documents" in again.stderr
             with deployment.worker():
-                await deployment.send(_records(deployment, LINES[120:]))
+                await deployment.send(deployment.examples(LINES[120:]))
                 await deployment.drained()
-            assert _ids(await deployment.events()) == _ids(await deployment.oracle())
+            assert ids(await deployment.events()) == ids(await deployment.oracle())
 
 
 async def test_a_running_worker_waits_for_the_rebuild_and_goes_on(kafka: str, tmp_path: Path) -> None:
@@ -40,15 +38,15 @@ async def test_a_running_worker_waits_for_the_rebuild_and_goes_on(kafka: str, tm
         url = f"redis://{redis.address}/0"
         async with deployed(kafka, url, tmp_path) as deployment:
             with deployment.worker() as worker:
-                await deployment.send(_records(deployment, LINES[:60]))
+                await deployment.send(deployment.examples(LINES[:60]))
                 await deployment.drained()
                 await _wipe(url)
-                await deployment.send(_records(deployment, LINES[60:80]))
-                await until(lambda: _logged(deployment, "nearstream rebuild"), 20)
+                await deployment.send(deployment.examples(LINES[60:80]))
+                await until(lambda: deployment.logged("nearstream rebuild"), 20)
                 assert deployment.run("rebuild", "--quiet").returncode == 0
                 await deployment.drained()
                 assert worker.poll() is None
-            assert _ids(await deployment.events()) == _ids(await deployment.oracle())
+            assert ids(await deployment.events()) == ids(await deployment.oracle())
 
 
 async def _wipe(url: str) -> None:
@@ -56,7 +54,3 @@ async def _wipe(url: str) -> None:
     client: Redis = Redis.from_url(url)
     await client.flushall()
     await client.aclose()
-
-
-async def _logged(deployment: Deployment, text: str) -> bool:
-    return await asyncio.to_thread(lambda: any(text in log.read_text() for log in deployment.logs.glob("*.log")))

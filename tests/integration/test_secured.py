@@ -12,7 +12,7 @@ import pytest
 
 from schemas.record import Outgoing
 from schemas.topics import DEAD_LETTERS, DOCUMENTS
-from tests.integration.deployment import Deployment, until
+from tests.integration.deployment import LINES, Deployment, ids, until
 from tests.integration.secured import (
     SecuredKafka,
     SecuredRedis,
@@ -28,7 +28,6 @@ from workers.redis_index import RedisIndex
 from workers.settings import SettingsError, load
 
 USERS = ("nearstream", "crawler", "dashboard", "operator", "onlooker")
-LINES = (EXAMPLES / "documents.jsonl").read_bytes().splitlines()[:60]
 ACLS = "kafka-acls.sh --bootstrap-server $BROKER"
 
 
@@ -73,7 +72,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 
 async def test_s20_sasl_ssl_works_end_to_end_with_the_documented_rights_alone(secured: Secured) -> None:
-    produced = secured.deployment("crawler").run("produce", "-", "--quiet", given=b"\n".join(LINES))
+    produced = secured.deployment("crawler").run("produce", "-", "--quiet", given=b"\n".join(LINES[:60]))
     assert (produced.returncode, produced.stderr) == (0, b"sent 60, refused 0\n")
     worker = secured.deployment("nearstream")
     with worker.worker() as process:
@@ -84,7 +83,7 @@ async def test_s20_sasl_ssl_works_end_to_end_with_the_documented_rights_alone(se
     assert process.returncode == 0
     assert worker.run("lag").returncode == 0
     tailed = secured.deployment("dashboard").run("tail", "--from-start", "--until-end", "--json")
-    expected = {event.event_id for event in await secured.deployment("admin").oracle()}
+    expected = ids(await secured.deployment("admin").oracle())
     assert len(expected) > 5
     assert {json.loads(line)["event_id"] for line in tailed.stdout.splitlines()} == expected
 

@@ -73,7 +73,7 @@ async def traces(kafka: str, redis_url: str, tmp_path_factory: pytest.TempPathFa
     logs = tmp_path_factory.mktemp("traces")
     limits = {"dead_letter_max_consecutive": "0", "dead_letter_max_ratio": "0"}
     async with deployed(kafka, redis_url, logs, profile="mail", hash_key=KEY, **limits) as deployment:
-        topic = deployment.settings.topic_prefix + DOCUMENTS.name
+        topic = deployment.topic(DOCUMENTS)
         sent = documents()
         Random(0).shuffle(sent)
         with deployment.worker(program=("tests.integration.watched_worker",)):

@@ -1,25 +1,19 @@
 """A record that this release cannot bear, and the way past it that loses no other."""
 
 import asyncio
-import json
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from aiokafka.partitioner import murmur2
 
 from schemas.dead_letter import REASON_HEADER, Reason
-from schemas.record import Outgoing, Record, header
+from schemas.record import Record, header
 from schemas.topics import DOCUMENTS, SIGNATURES
-from tests.integration.deployment import DOCUMENT_PARTITIONS, Deployment, deployed, stop, until
+from tests.integration.deployment import DOCUMENT_PARTITIONS, TEXTS, Deployment, deployed, until
 from workers import kafka_offsets, kafka_tools
-from workers.demo import EXAMPLES
 
-TEXT = json.loads((EXAMPLES / "documents.jsonl").read_bytes().splitlines()[0])["text"]
-WORKER = Path(__file__).with_name("worker_with_a_bug.py")
+BUGGY = ("tests.integration.worker_with_a_bug",)
 
 
 @pytest.mark.parametrize(("step", "topic"), [("sign", DOCUMENTS.name), ("match", SIGNATURES.name)])
@@ -39,11 +33,10 @@ async def test_skip_passes_over_one_record_and_loses_no_other(
         (letter,) = await deployment.letters()
         assert header(letter.headers, REASON_HEADER) == Reason.SKIPPED_BY_OPERATOR.encode()
         assert (letter.key, letter.value) == (bad.key, bad.value)
-        with _buggy(deployment, step) as worker:
+        with deployment.worker(step, BUGGY) as worker:
             await deployment.drained()
             assert worker.poll() is None
-        named = {side.id for event in await deployment.events() for side in (event.newer, event.older)}  # type: ignore[union-attr]
-        assert named == {name for name in names if not name.endswith("bug")}
+        assert await deployment.named() == {name for name in names if not name.endswith("bug")}
         past = deployment.run("dlq", "skip", *words)
         assert (past.returncode, past.stdout) == (1, b"")
         assert b"the group is past offset" in past.stderr
@@ -53,7 +46,7 @@ async def test_skip_is_refused_while_workers_run_and_where_no_record_is(
     kafka: str, redis_url: str, tmp_path: Path
 ) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        topic = deployment.settings.topic_prefix + DOCUMENTS.name
+        topic = deployment.topic(DOCUMENTS)
         refusals = {
             (topic, "0", "0"): "has no record at 0",
             (topic, "99", "0"): "has no partition 99",
@@ -70,28 +63,12 @@ async def test_skip_is_refused_while_workers_run_and_where_no_record_is(
 
 async def _stopped_by_a_bug(deployment: Deployment, step: str, topic: str, names: Sequence[str]) -> Record:
     """The record that stopped its partition, once no worker is left."""
-    documents = deployment.settings.topic_prefix + DOCUMENTS.name
-    values = [json.dumps({"id": name, "text": TEXT}).encode() for name in names]
-    await deployment.send(
-        [Outgoing(documents, name.encode(), value, []) for name, value in zip(names, values, strict=True)]
-    )
-    with _buggy(deployment, step) as worker:
+    await deployment.send([deployment.document(name, TEXTS[0]) for name in names])
+    with deployment.worker(step, BUGGY) as worker:
         assert await asyncio.to_thread(worker.wait, 60) == 1
     await until(lambda: _has_no_members(deployment), 30)
     (bad,) = [record for record in await deployment.read(topic) if (record.key or b"").endswith(b"bug")]
     return bad
-
-
-@contextmanager
-def _buggy(deployment: Deployment, step: str) -> Iterator[subprocess.Popen[bytes]]:
-    with (deployment.logs / f"buggy-{step}.log").open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, str(WORKER), step], env=deployment.environment, stderr=log, stdout=log
-        )
-    try:
-        yield process
-    finally:
-        stop(process)
 
 
 def _on_one_partition(ends: Sequence[str]) -> list[str]:

@@ -7,12 +7,11 @@ from pathlib import Path
 
 from schemas.record import Outgoing
 from schemas.topics import DOCUMENTS, SIGNATURES
-from tests.integration.deployment import deployed, until
-from workers.demo import EXAMPLES
+from tests.integration.deployment import LINES, deployed, until
 from workers.local_redis import redis_server
 from workers.local_server import free_ports, running
 
-LINES = (EXAMPLES / "documents.jsonl").read_bytes().splitlines()[:60]
+COUNT = 60
 
 
 async def test_readiness_follows_an_outage_of_an_idle_worker(kafka: str, tmp_path: Path) -> None:
@@ -32,8 +31,8 @@ async def test_readiness_follows_an_outage_of_an_idle_worker(kafka: str, tmp_pat
 async def test_s05_metrics_tell_what_was_done_without_ids(kafka: str, redis_url: str, tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_ports(1)[0]}"
     async with deployed(kafka, redis_url, tmp_path, status=address) as deployment:
-        topic = deployment.settings.topic_prefix + DOCUMENTS.name
-        records = [Outgoing(topic, json.loads(line)["id"].encode(), line, []) for line in LINES]
+        topic = deployment.topic(DOCUMENTS)
+        records = deployment.examples(LINES[:COUNT])
         records += [Outgoing(topic, b"bad", b"[]", []), Outgoing(topic, b"empty", b'{"id": "e", "text": " "}', [])]
         records += [Outgoing(topic, records[0].key, None, [])]
         with deployment.worker():
@@ -41,14 +40,14 @@ async def test_s05_metrics_tell_what_was_done_without_ids(kafka: str, redis_url:
             await deployment.drained()
             await until(lambda: _all_read(address, topic, len(records)), 30)
             told = (await _body(address, "/metrics")).decode()
-        expected = {"signed": len(LINES), "empty": 1, "dead_letter": 1, "removed": 1}
+        expected = {"signed": COUNT, "empty": 1, "dead_letter": 1, "removed": 1}
         for outcome, count in expected.items():
             assert f'nearstream_documents_total{{outcome="{outcome}"}} {count}.0' in told
         assert 'nearstream_dead_letters_total{reason="invalid_message"} 1.0' in told
         sent = [float(line.split()[-1]) for line in told.splitlines() if line.startswith("nearstream_events_total")]
         assert sum(sent) == len(await deployment.events())
         assert f"nearstream_end_to_end_seconds_count {len(await deployment.read(SIGNATURES.name))}.0" in told
-        for line in LINES:
+        for line in LINES[:COUNT]:
             assert json.loads(line)["id"] not in told
 
 

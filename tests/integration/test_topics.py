@@ -47,7 +47,7 @@ async def test_only_what_differs_is_set_right_and_never_partitions(kafka: str, r
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         await _delete(deployment, [SIGNATURES.name])
         async with kafka_tools.admin(deployment.settings, 10.0) as client:
-            name = deployment.settings.topic_prefix + SIGNATURES.name
+            name = deployment.topic(SIGNATURES)
             await client.create_topics([NewTopic(name, 2, 1, topic_configs=SIGNATURES.config(0))])
         own = {"segment.ms": "60000", "max.message.bytes": "2000000", "retention.ms": "1000"}
         await _set(deployment, NEAR_DUPLICATES.name, {**NEAR_DUPLICATES.config(0), **own})
@@ -67,7 +67,7 @@ async def test_b58_a_record_from_the_future_is_refused_by_the_broker(
     kafka: str, redis_url: str, tmp_path: Path
 ) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        topic, now_ms = deployment.settings.topic_prefix + DOCUMENTS.name, round(1000 * time.time())
+        topic, now_ms = deployment.topic(DOCUMENTS), round(1000 * time.time())
         for made_ms in (YEAR_9999_MS, now_ms + HOUR_MS + 60_000):
             with pytest.raises(InvalidTimestampError):
                 await deployment.send([Outgoing(topic, b"key", b"{}", [], made_ms)])

@@ -1,4 +1,4 @@
-"""A real worker that cannot bear one record: `python worker_with_a_bug.py {sign|match}`, whose key ends with `bug`."""
+"""A real worker that cannot bear one record, whose key ends with `bug`: its argument is the step, `sign` or `match`."""
 
 import sys
 from typing import Any
