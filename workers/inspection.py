@@ -82,7 +82,7 @@ async def _record(
     topic, name = settings.topic_prefix + SIGNATURES.name, document_key.encode("utf-8", "surrogatepass")
     position = facts and facts.states[0].position
     if position:
-        record = await record_at(settings, topic, *position)
+        record = await record_at(settings, topic, *position, wait_seconds)
         if record is not None and record.key == name:
             return record
     return await newest_of_key(settings, topic, name, wait_seconds, quiet=quiet)

@@ -88,7 +88,6 @@ async def stretches(settings: Settings, client: AIOKafkaConsumer, since_ms: int,
 
 async def read(client: AIOKafkaConsumer, stretch: Stretch) -> AsyncGenerator[tuple[Record, KeptLetter | None]]:
     """Records of a stretch, each with the letter that it is, if it is one."""
-    client.assign([stretch.place])
     async for record in between(client, *stretch):
         yield record, kept_letter(record)
 

@@ -1,7 +1,7 @@
 """Where partitions end, how far the group has come."""
 
-import asyncio
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from aiokafka import TopicPartition
@@ -10,7 +10,6 @@ from aiokafka.errors import (
     GroupCoordinatorNotAvailableError,
     GroupIdNotFound,
     IllegalGenerationError,
-    KafkaError,
     NoError,
     RebalanceInProgressError,
     UnknownMemberIdError,
@@ -19,7 +18,7 @@ from aiokafka.errors import (
 from aiokafka.protocol.commit import OffsetCommitRequest
 from aiokafka.structs import OffsetAndMetadata
 
-from workers.kafka_tools import RETRY_SECONDS, KafkaUnreachableError, admin, consumer, describe, retriable
+from workers.kafka_tools import absent, admin, consumer, describe, told
 from workers.settings import Settings, SettingsError
 
 NOTE_MAX_BYTES = 4096  # of brokers that were not told otherwise
@@ -44,21 +43,14 @@ async def ever_committed(settings: Settings, topic: str, wait_seconds: float) ->
     """Whether the group has committed an offset of this topic.
 
     Raises:
-        KafkaUnreachableError: No broker knew within `wait_seconds`; a fresh one makes its list of groups first.
+        KafkaUnreachableError: No broker knew within `wait_seconds`.
     """
-    deadline = asyncio.get_running_loop().time() + wait_seconds
     async with admin(settings, wait_seconds) as client:
         found = await describe(client, [topic])
         places = [TopicPartition(topic, partition) for partition in found.get(topic, [])]
-        while True:
-            try:
-                known = await committed_offsets(client, settings.group, places)
-            except KafkaError as error:
-                if not retriable(error) or asyncio.get_running_loop().time() > deadline:
-                    raise KafkaUnreachableError(f"group {settings.group} cannot be asked for: {error}") from error
-                await asyncio.sleep(RETRY_SECONDS)
-            else:
-                return any(offset >= 0 for offset in known.values())
+        asking = partial(committed_offsets, client, settings.group, places)
+        known = await told(asking, wait_seconds, f"group {settings.group} cannot be asked for")
+    return any(offset >= 0 for offset in known.values())
 
 
 async def committed_offsets(
@@ -155,5 +147,5 @@ async def partitions(settings: Settings, topics: Sequence[str], wait_seconds: fl
         found = await describe(client, topics)
     for topic in topics:
         if topic not in found:
-            raise SettingsError(f"topic {topic} does not exist: run `nearstream topics create`")
+            raise absent(topic)
     return [TopicPartition(topic, partition) for topic in topics for partition in found[topic]]

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from itertools import islice
 
@@ -47,18 +47,27 @@ async def sender(settings: Settings, wait_seconds: float) -> AsyncIterator[SendA
 
 
 async def read_range(settings: Settings, topic: str, partition: int, start: int, end: int) -> AsyncGenerator[Record]:
-    """Records of one partition from offset `start` up to, but without, `end`; what is no longer held is left out."""
-    place = TopicPartition(topic, partition)
-    async with consumer(settings, 10.0) as client:
-        client.assign([place])
-        first, last = (await client.beginning_offsets([place]))[place], (await client.end_offsets([place]))[place]
-        async for record in between(client, place, max(start, first), min(end, last)):
+    """Records of one partition from offset `start` up to, but without, `end`; what is not held is left out."""
+    async with (
+        consumer(settings, 10.0) as client,
+        aclosing(between(client, TopicPartition(topic, partition), start, end)) as records,
+    ):
+        async for record in records:
             yield record
 
 
+async def record_at(client: AIOKafkaConsumer, place: TopicPartition, offset: int) -> Record | None:
+    """The record of this offset; None if it is not held."""
+    async with aclosing(between(client, place, offset, offset + 1)) as records:
+        return await anext(records, None)
+
+
 async def between(client: AIOKafkaConsumer, place: TopicPartition, start: int, end: int) -> AsyncGenerator[Record]:
-    """Records of an assigned partition from `start` up to, but without, `end`; it has to hold that range's ends."""
-    client.seek(place, start)
+    """Records of a partition from `start` up to, but without, `end`; what is not held is left out."""
+    begins, ends = await client.beginning_offsets([place]), await client.end_offsets([place])
+    end = min(end, ends[place])
+    client.assign([place])
+    client.seek(place, max(start, begins[place]))
     while await client.position(place) < end:
         for record in (await client.getmany(place, timeout_ms=1000)).get(place, []):
             if record.offset < end:

@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -18,7 +18,7 @@ from schemas.topics import DEAD_LETTERS, DOCUMENTS, SIGNATURES
 from workers import kafka_letters, kafka_offsets
 from workers.kafka_letters import NOT_OURS, Seen, Stretch
 from workers.kafka_offsets import NOTE_MAX_BYTES, Note
-from workers.kafka_records import SendAll, between, sender
+from workers.kafka_records import SendAll, record_at, sender
 from workers.kafka_tools import KafkaError, admin, consumer, refused, retriable
 from workers.replayed import Replayed, parsed
 from workers.settings import Settings, SettingsError
@@ -191,15 +191,9 @@ class _Run:
 
     async def _held(self, place: TopicPartition, letter: KeptLetter) -> Record | None:
         """The refused record as its topic holds it, if it does."""
-        client, offset = self.clients.originals, letter.original.offset
-        begins, ends = await client.beginning_offsets([place]), await client.end_offsets([place])
-        if begins[place] <= offset < ends[place]:
-            client.assign([place])
-            async with aclosing(between(client, place, offset, offset + 1)) as records:
-                async for record in records:
-                    # A topic that was made anew may hold another there.
-                    return record if sha256(record.value or b"").hexdigest() == letter.sha256 else None
-        return None
+        record = await record_at(self.clients.originals, place, letter.original.offset)
+        # A topic that was made anew may hold another there.
+        return record if record and sha256(record.value or b"").hexdigest() == letter.sha256 else None
 
 
 def _group(settings: Settings) -> str:

@@ -1,16 +1,16 @@
 """What the brokers allow us: rights that a worker needs, rights that it has."""
 
-import asyncio
+from functools import partial
 from typing import NamedTuple
 
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import GroupAuthorizationFailedError, KafkaError, TopicAuthorizationFailedError, for_code
+from aiokafka.errors import GroupAuthorizationFailedError, TopicAuthorizationFailedError, for_code
 from aiokafka.protocol.admin import DescribeGroupsResponse_v3
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
 
 from schemas.topics import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
-from workers.kafka_tools import RETRY_SECONDS, KafkaUnreachableError, admin, retriable
+from workers.kafka_tools import admin, told
 from workers.settings import Settings, SettingsError
 
 # Bits of Kafka's AclOperation; brokers that are not Apache's may leave them all untold.
@@ -51,22 +51,17 @@ async def missing(settings: Settings, role: str, wait_seconds: float) -> list[Ri
     """Rights that a worker of this role lacks; none if the broker does not tell (as before 2.3).
 
     Raises:
-        KafkaUnreachableError: No broker told within `wait_seconds`; a fresh one makes its list of groups first.
+        KafkaUnreachableError: No broker told within `wait_seconds`.
     """
     wanted = needed(settings, role)
-    deadline = asyncio.get_running_loop().time() + wait_seconds
+    topics = [right.name for right in wanted if right.kind == "topic"]
     async with admin(settings, wait_seconds) as client:
-        while True:
-            try:
-                held = await _held(client, [right.name for right in wanted if right.kind == "topic"], settings.group)
-            except NotImplementedError:
-                return []
-            except KafkaError as error:
-                if not retriable(error) or asyncio.get_running_loop().time() > deadline:
-                    raise KafkaUnreachableError(f"no Kafka at {settings.kafka} tells our rights: {error}") from error
-                await asyncio.sleep(RETRY_SECONDS)
-            else:
-                return [right for right in wanted if not held[right.kind, right.name] >> _BITS[right.operation] & 1]
+        asking = partial(_held, client, topics, settings.group)
+        try:
+            held = await told(asking, wait_seconds, f"no Kafka at {settings.kafka} tells our rights")
+        except NotImplementedError:
+            return []
+    return [right for right in wanted if not held[right.kind, right.name] >> _BITS[right.operation] & 1]
 
 
 async def require(settings: Settings, role: str, wait_seconds: float) -> None:

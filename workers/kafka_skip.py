@@ -1,6 +1,5 @@
 """One record passed over by hand: the way out when a bug stops its partition."""
 
-from contextlib import aclosing
 from importlib.metadata import version
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ from schemas.record import Outgoing, Record
 from schemas.topics import DEAD_LETTERS, DOCUMENTS, SIGNATURES
 from streams.index import Position
 from workers import assembly, kafka_offsets
-from workers.kafka_records import between, sender
+from workers.kafka_records import record_at, sender
 from workers.kafka_tools import admin, consumer
 from workers.letters import Letters
 from workers.redis_index import RedisIndex
@@ -58,7 +57,9 @@ async def skip(settings: Settings, target: Target, wait_seconds: float) -> None:
             sender(settings, wait_seconds) as send_all,
         ):
             start = await _first_open(settings, asking, reading, place, index)
-            record = await _record(reading, place, offset)
+            record = await record_at(reading, place, offset)
+            if record is None:
+                raise NotSkippedError(f"{place.topic} {place.partition} has no record at {offset}")
             _check_order(start, offset)
             await send_all([_letter(settings, record)])
             if index is not None:
@@ -101,18 +102,6 @@ async def _first_open(
     if index is not None:
         start = min(start, (await index.checkpoints()).get(place.partition, -1) + 1)
     return max(start, begins[place])
-
-
-async def _record(reading: AIOKafkaConsumer, place: TopicPartition, offset: int) -> Record:
-    begins, ends = await reading.beginning_offsets([place]), await reading.end_offsets([place])
-    if begins[place] <= offset < ends[place]:
-        reading.assign([place])
-        async with aclosing(between(reading, place, offset, offset + 1)) as records:
-            async for record in records:
-                return record
-    raise NotSkippedError(
-        f"{place.topic} {place.partition} has no record at {offset}, it holds {begins[place]} to {ends[place] - 1}"
-    )
 
 
 def _check_order(start: int, offset: int) -> None:

@@ -1,10 +1,10 @@
 """Clients of Kafka that are connected, errors of Kafka sorted."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
@@ -36,6 +36,8 @@ _REFUSALS = (
     UnknownTopicOrPartitionError,
 )
 
+_Answer = TypeVar("_Answer")
+
 
 class KafkaUnreachableError(Exception):
     """No broker answers; one line says which address and why."""
@@ -58,8 +60,13 @@ def refusal(error: BaseException, topic: str, operation: str) -> SettingsError:
     if isinstance(error, TopicAuthorizationFailedError):
         return SettingsError(f"topic {topic}: the right {operation} is missing")
     if isinstance(error, UnknownTopicOrPartitionError):
-        return SettingsError(f"topic {topic} does not exist: run `nearstream topics create`")
+        return absent(topic)
     return SettingsError(f"topic {topic}: {operation} is refused: {type(error).__name__}")
+
+
+def absent(topic: str) -> SettingsError:
+    """The setting error that a missing topic is."""
+    return SettingsError(f"topic {topic} does not exist: run `nearstream topics create`")
 
 
 def first_failure(sent: Iterable[object], topics: Iterable[str]) -> BaseException | None:
@@ -130,6 +137,23 @@ async def describe(client: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[s
         if row["partitions"]:
             found[row["topic"]] = sorted(part["partition"] for part in row["partitions"])
     return found
+
+
+async def told(ask: Callable[[], Awaitable[_Answer]], wait_seconds: float, untold: str) -> _Answer:
+    """What a connected broker answers: a fresh one makes its list of groups first, and says so until then.
+
+    Raises:
+        KafkaUnreachableError: It did not within `wait_seconds` seconds; `untold` says what.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wait_seconds
+    while True:
+        try:
+            return await ask()
+        except KafkaError as error:
+            if not retriable(error) or loop.time() > deadline:
+                raise KafkaUnreachableError(f"{untold}: {error}") from error
+            await asyncio.sleep(RETRY_SECONDS)
 
 
 async def connected(make: Callable[..., Any], settings: Settings, wait_seconds: float) -> Any:  # noqa: ANN401 - aiokafka has no types

@@ -10,7 +10,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import for_code
 
 from schemas.topics import ALL, Topic
-from workers.kafka_tools import RETRY_SECONDS, KafkaUnreachableError, admin, describe, refusal
+from workers.kafka_tools import RETRY_SECONDS, KafkaUnreachableError, absent, admin, describe, refusal
 from workers.settings import Settings, SettingsError
 
 UNCOMPARED = "size limit and cleanup cannot be compared: the right DESCRIBE_CONFIGS is missing"
@@ -133,7 +133,7 @@ async def require(settings: Settings, wait_seconds: float) -> list[str]:
     states = await topic_states(settings, wait_seconds)
     for state in states:
         if not state.partitions:
-            raise SettingsError(f"topic {state.name} does not exist: run `nearstream topics create`")
+            raise absent(state.name)
         if state.fatal:
             raise SettingsError(f"topic {state.name}: {'; '.join(state.differences)}")
         warnings += [f"topic {state.name}: {text}" for text in state.differences if text != UNCOMPARED]

@@ -21,7 +21,7 @@ async def test_the_newest_record_of_a_key_is_found_behind_many_others(
             found = await newest_of_key(deployment.settings, topic, b"sought", 10.0, quiet=True)
             assert found is not None
             assert found.value == value
-        there = await record_at(deployment.settings, topic, found.partition, found.offset)
+        there = await record_at(deployment.settings, topic, found.partition, found.offset, 10.0)
         assert there == found
-        assert await record_at(deployment.settings, topic, found.partition, 10**6) is None
+        assert await record_at(deployment.settings, topic, found.partition, 10**6, 10.0) is None
         assert await newest_of_key(deployment.settings, topic, b"nobody", 10.0, quiet=True) is None
