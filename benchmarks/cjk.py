@@ -31,7 +31,8 @@ from benchmarks.corpus import share
 from schemas.events import Retraction, kind_of
 from streams.matcher import Matcher
 from streams.memory_index import MemoryIndex
-from streams.scheme import AnchorRules, LdRules, Scheme, SketchRules, TextRules
+from streams.rules import AnchorRules, LdRules, SketchRules, TextRules
+from streams.scheme import Scheme
 from streams.signer import Signer
 
 LENGTHS = (200, 500, 1_000, 2_000, 4_000, 8_000)

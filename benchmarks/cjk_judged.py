@@ -18,7 +18,8 @@ from streams.hashing import HashKey
 from streams.matcher import Matcher
 from streams.memory_index import MemoryIndex
 from streams.normalize import normalize
-from streams.scheme import LdRules, Scheme, preset
+from streams.rules import LdRules
+from streams.scheme import Scheme, preset
 from streams.signer import Signer
 
 KEY = HashKey.public()

@@ -31,7 +31,8 @@ from streams.index import Admission, Admitted, IndexLimits, Report, Status
 from streams.scheme import Scheme, preset
 from workers.local_redis import redis_server
 from workers.local_server import running
-from workers.redis_index import IndexAddress, RedisIndex
+from workers.redis_address import IndexAddress
+from workers.redis_index import RedisIndex
 from workers.redis_stats import index_facts
 
 _BATCH = 32

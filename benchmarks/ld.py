@@ -18,7 +18,8 @@ from benchmarks.signing import versions
 from benchmarks.texts import digest, texts
 from streams.ld import ld_signature
 from streams.normalize import normalize
-from streams.scheme import LdRules, preset
+from streams.rules import LdRules
+from streams.scheme import preset
 from streams.shingles import FeatureHasher
 
 _SIZE = "en-13.5"

@@ -10,8 +10,6 @@ from streams.relation import COVERED, EQUAL_DIGEST, SAME_LINEAGE, TOO_SHORT, Rel
 from streams.thresholds import DEFAULT_THRESHOLDS, Thresholds
 from streams.weakness import weaknesses
 
-__all__ = ["Relation", "Thresholds", "Verdict", "relate"]
-
 _WORDS_MIN = 8
 _SPACELESS_BYTES_MIN = 40
 

@@ -17,8 +17,6 @@ from streams.faults import fault
 from streams.hashing import HashKey
 from streams.rules import AnchorRules, BandRules, LdRules, NoiseRules, SketchRules, TextRules
 
-__all__ = ["AnchorRules", "BandRules", "Keys", "LdRules", "NoiseRules", "Scheme", "SketchRules", "TextRules", "preset"]
-
 SPEC = 1  # raised when an algorithm changes; a changed number changes the name by itself
 UNICODE = 14
 _KEY_BYTES = 8

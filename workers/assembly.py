@@ -5,9 +5,9 @@ from streams.completion import Bounds
 from streams.hashing import HashKey
 from streams.index import Index, IndexLimits
 from streams.matcher import Matcher
-from streams.relate import Thresholds
 from streams.scheme import Scheme, preset
 from streams.signer import Signer
+from streams.thresholds import Thresholds
 from workers.redis_address import IndexAddress
 from workers.settings import Settings, SettingsError
 from workers.tls import trusting

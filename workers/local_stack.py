@@ -15,11 +15,9 @@ from types import FrameType
 from urllib.parse import urlsplit
 
 from workers import background_stack
-from workers.local_kafka import choose_ports, kafka_server
+from workers.local_kafka import kafka_server
 from workers.local_redis import redis_server
 from workers.local_server import LocalServer, StackUnavailableError, port_answers, running
-
-__all__ = ["LocalStack", "StackUnavailableError", "local_stack", "main", "started_stack"]
 
 BACKGROUND = Path("build/stack")
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -52,16 +50,13 @@ class LocalStack:
 
 
 @contextmanager
-def started_stack(
-    kafka: bool = True, redis: bool = True, *, folder: Path | None = None, fault_port: int | None = None
-) -> Iterator[LocalStack]:
+def started_stack(kafka: bool = True, redis: bool = True, *, folder: Path | None = None) -> Iterator[LocalStack]:
     """The servers asked for, ready; what we started is stopped at the end whatever happens.
 
     Args:
         kafka: whether a broker is wanted.
         redis: whether a Redis is wanted.
         folder: where data and logs stay; a temporary folder when None.
-        fault_port: the port of a proxy that the broker's FAULT listener advertises; None is the listener's own.
 
     Raises:
         StackUnavailableError: a server cannot be had here; the message says why.
@@ -75,18 +70,18 @@ def started_stack(
             own_redis = resources.enter_context(running(redis_server(root / "redis")))
             redis_address = f"redis://{own_redis.address}/0"
         if kafka and not kafka_address:
-            own_kafka = resources.enter_context(running(kafka_server(root / "kafka", choose_ports(fault_port))))
+            own_kafka = resources.enter_context(running(kafka_server(root / "kafka")))
             kafka_address = own_kafka.address
         yield LocalStack(kafka_address, redis_address, own_kafka, own_redis)
 
 
 @asynccontextmanager
 async def local_stack(
-    kafka: bool = True, redis: bool = True, *, folder: Path | None = None, fault_port: int | None = None
+    kafka: bool = True, redis: bool = True, *, folder: Path | None = None
 ) -> AsyncIterator[LocalStack]:
     """`started_stack` for coroutines: the event loop goes on while servers start and stop."""
     resources = ExitStack()
-    stack = started_stack(kafka, redis, folder=folder, fault_port=fault_port)
+    stack = started_stack(kafka, redis, folder=folder)
     entering = asyncio.ensure_future(asyncio.to_thread(resources.enter_context, stack))
     try:
         yield await asyncio.shield(entering)

@@ -34,8 +34,6 @@ from workers.redis_part import Part
 from workers.redis_split import candidate_of_part, named_by_part, part_and_number, shares
 from workers.redis_start import start
 
-__all__ = ["IndexAddress", "RedisIndex"]
-
 _WORST_FIRST = (
     IndexState.LOST,
     IndexState.REBUILDING,

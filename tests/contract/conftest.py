@@ -10,7 +10,8 @@ from redis import Redis
 from streams.index import IndexLimits
 from streams.memory_index import MemoryIndex
 from tests.contract.index_documents import FINGERPRINT, SCHEME, AnyIndex, Make
-from workers.redis_index import IndexAddress, RedisIndex
+from workers.redis_address import IndexAddress
+from workers.redis_index import RedisIndex
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from schemas.signature import Signature
 from streams.index import Admission, Admitted, Candidate, IndexLimits, Position, Status
 from streams.memory_index import MemoryIndex
 from streams.scheme import Keys
-from workers.redis_index import IndexAddress, RedisIndex
+from workers.redis_address import IndexAddress
+from workers.redis_index import RedisIndex
 
 AnyIndex = MemoryIndex | RedisIndex
 Make = Callable[[IndexLimits], Awaitable[AnyIndex]]

@@ -16,7 +16,8 @@ from tests.contract.index_documents import FINGERPRINT, SCHEME, START_MS, admiss
 from tests.contract.test_redis_operations import spread
 from workers.local_redis import command_line, find_program, redis_answers
 from workers.local_server import LocalServer, free_ports, running
-from workers.redis_index import IndexAddress, RedisIndex
+from workers.redis_address import IndexAddress
+from workers.redis_index import RedisIndex
 from workers.redis_rebuild import IndexRebuild
 from workers.redis_schemes import schemes, switch_scheme
 from workers.redis_stats import index_facts

@@ -41,7 +41,8 @@ from tests.contract.index_documents import (
 from workers import redis_calls
 from workers.local_redis import redis_server
 from workers.local_server import LocalServer, running
-from workers.redis_index import IndexAddress, RedisIndex
+from workers.redis_address import IndexAddress
+from workers.redis_index import RedisIndex
 from workers.redis_reply import pack_admissions
 from workers.settings import SettingsError
 

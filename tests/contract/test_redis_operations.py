@@ -21,7 +21,8 @@ from streams.index import (
 )
 from streams.memory_index import MemoryIndex
 from tests.contract.index_documents import START_MS, admission, at_offset, ids, in_order, pairs, removal, traffic
-from workers.redis_index import IndexAddress, RedisIndex
+from workers.redis_address import IndexAddress
+from workers.redis_index import RedisIndex
 from workers.redis_inspect import inspect_document
 from workers.redis_rebuild import IndexRebuild, RebuildRefusedError
 from workers.redis_schemes import SchemeFacts, SchemeRefusedError, drop_scheme, schemes, switch_scheme

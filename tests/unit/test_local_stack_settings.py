@@ -6,8 +6,8 @@ import pytest
 
 from workers.local_kafka import KafkaPorts, choose_ports, command_line, java_version, server_properties
 from workers.local_redis import command_line as redis_command_line
-from workers.local_server import PORTS, free_ports
-from workers.local_stack import StackUnavailableError, started_stack
+from workers.local_server import PORTS, StackUnavailableError, free_ports
+from workers.local_stack import started_stack
 
 PROPERTIES = server_properties(KafkaPorts(client=1, fault=2, controller=3, advertised_fault=4), Path("/d"))
 SETTINGS = dict(line.split("=", 1) for line in PROPERTIES.splitlines())

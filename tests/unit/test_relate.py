@@ -12,11 +12,11 @@ from schemas.document import Document
 from schemas.signature import Signature
 from streams.estimate import Estimate, estimate
 from streams.hashing import HashKey
-from streams.relate import Thresholds, Verdict, relate
+from streams.relate import Verdict, relate
 from streams.relation import consulted, decide
 from streams.scheme import preset
 from streams.signer import Signer
-from streams.thresholds import neighbours
+from streams.thresholds import Thresholds, neighbours
 
 KEY = HashKey.public()
 SIGNER = Signer(preset("standard", KEY), KEY)

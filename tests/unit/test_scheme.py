@@ -13,7 +13,8 @@ from schemas.dead_letter import Reason
 from schemas.document import Document
 from schemas.signature import Signature
 from streams.hashing import HashKey
-from streams.scheme import LABELS, BandRules, Keys, Scheme, SketchRules, preset
+from streams.rules import BandRules, SketchRules
+from streams.scheme import LABELS, Keys, Scheme, preset
 from streams.signer import Signer
 
 KEY = HashKey.public()
