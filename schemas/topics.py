@@ -39,6 +39,10 @@ class Topic:
         return config
 
 
+def _of_events(name: str, *values: str) -> Topic:
+    return Topic(name, (*values, "Retraction"), "document key of the newer", "delete", 30 * _DAY, partitions=6)
+
+
 DOCUMENTS = Topic(
     "nearstream.documents.v1",
     ("Document", "raw bytes", "null (removal)"),
@@ -51,28 +55,10 @@ DOCUMENTS = Topic(
 SIGNATURES = Topic(
     "nearstream.signatures.v1", ("Signature", "null (removal)"), "document key", "compact,delete", None, 6, 128 * 1024
 )
-NEAR_DUPLICATES = Topic(
-    "nearstream.near-duplicates.v1",
-    ("ExactDuplicate", "NearDuplicate", "Retraction"),
-    "document key of the newer",
-    "delete",
-    30 * _DAY,
-    6,
-)
-CONTAINMENTS = Topic(
-    "nearstream.containments.v1", ("Containment", "Retraction"), "document key of the newer", "delete", 30 * _DAY, 6
-)
-VERSIONS = Topic(
-    "nearstream.versions.v1", ("Version", "Retraction"), "document key of the newer", "delete", 30 * _DAY, 6
-)
-OVERLAPS = Topic(
-    "nearstream.overlaps.v1",
-    ("Overlap", "Rearranged", "Retraction"),
-    "document key of the newer",
-    "delete",
-    30 * _DAY,
-    6,
-)
+NEAR_DUPLICATES = _of_events("nearstream.near-duplicates.v1", "ExactDuplicate", "NearDuplicate")
+CONTAINMENTS = _of_events("nearstream.containments.v1", "Containment")
+VERSIONS = _of_events("nearstream.versions.v1", "Version")
+OVERLAPS = _of_events("nearstream.overlaps.v1", "Overlap", "Rearranged")
 DEAD_LETTERS = Topic(
     "nearstream.dead-letters.v1",
     ("the original bytes",),
