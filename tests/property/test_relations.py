@@ -1,28 +1,16 @@
 """What holds for the numbers and verdicts of any two texts."""
 
-from datetime import UTC, datetime
 from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.document import Document
-from schemas.signature import Signature
 from streams.estimate import estimate
-from streams.hashing import HashKey
 from streams.relate import relate
-from streams.scheme import preset
-from streams.signer import Signer
+from tests.made_up import KEY, STANDARD, sign
 
-KEY = HashKey.public()
-STANDARD = preset("standard", KEY)
-SIGNER = Signer(STANDARD, KEY)
 LANGUAGE = Random(7)
 VOCABULARY = ["".join(LANGUAGE.choices("etaoinshrdlué東", k=LANGUAGE.randint(1, 9))) for _ in range(2000)]
-
-
-def sign(words: list[str], name: str) -> Signature:
-    return SIGNER.sign(Document(id=name, text=" ".join(words), observed_at=datetime(2026, 3, 2, tzinfo=UTC)))
 
 
 def written(seed: int, count: int) -> list[str]:

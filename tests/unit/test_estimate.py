@@ -1,7 +1,6 @@
 """The numbers of pairs of texts whose edits are known."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -12,38 +11,22 @@ from msgspec.structs import replace as replace_fields
 from rapidfuzz.distance import Levenshtein
 
 from schemas.document import Document
-from schemas.signature import Signature
 from streams.estimate import Estimate, estimate
-from streams.hashing import HashKey
 from streams.intervals import containment_share, resemblance_share, wilson
 from streams.normalize import normalize
 from streams.relate import relate
 from streams.rules import LdRules
 from streams.scheme import preset
 from streams.signer import Signer
+from tests.made_up import KEY, STANDARD, sign, with_noise, words
 
-KEY = HashKey.public()
-STANDARD = preset("standard", KEY)
-SIGNER = Signer(STANDARD, KEY)
 LINES = (Path(__file__).parents[2] / "examples" / "documents.jsonl").read_bytes().splitlines()
 TEXTS = {each.id: each.text for each in (msgspec.json.decode(line, type=Document) for line in LINES) if each.text}
 SPEECHES = [TEXTS[name] for name in sorted(TEXTS) if name.startswith("sotu-") and name.count("-") == 2]
 
 
-def sign(text: str, name: str = "a", signer: Signer = SIGNER) -> Signature:
-    return signer.sign(Document(id=name, text=text, observed_at=datetime(2026, 3, 2, tzinfo=UTC)))
-
-
 def of_texts(one: str, other: str) -> Estimate:
     return estimate(sign(one), sign(other, "b"))
-
-
-def words(seed: int, count: int) -> list[str]:
-    """Words of a made-up language, frequent ones often."""
-    random = Random(seed)
-    language = Random(7)
-    vocabulary = ["".join(language.choices("etaoinshrdlu", k=language.randint(2, 9))) for _ in range(4000)]
-    return [vocabulary[int(4000 * random.random() ** 2)] for _ in range(count)]
 
 
 def plain(text: str) -> str:
@@ -55,11 +38,6 @@ def error(one: str, other: str) -> float:
     one, other = plain(one), plain(other)
     truth = Levenshtein.distance(one, other)
     return abs(of_texts(one, other).distance - truth) / max(len(one), len(other))
-
-
-def replaced_characters(text: str, share: float, seed: int) -> str:
-    random = Random(seed)
-    return "".join(random.choice("abcdefghij") if random.random() < share and c != " " else c for c in text)
 
 
 def test_a_record_and_a_whole_signature_give_the_same_numbers() -> None:
@@ -155,7 +133,7 @@ def test_distances_of_unrelated_text_block_inserts_and_five_percent_noise_are_wi
     block = SPEECHES[3][2000:3500]
     inserts = [error(text[:9000], f"{text[:4000]} {block} {text[4000:9000]}") for text in SPEECHES[8:14]]
     assert sum(inserts) / len(inserts) < 0.01
-    noise = [error(plain(text[:9000]), replaced_characters(plain(text[:9000]), 0.05, 1)) for text in SPEECHES[:6]]
+    noise = [error(plain(text[:9000]), with_noise(plain(text[:9000]), 0.05, 1)) for text in SPEECHES[:6]]
     assert sum(noise) / len(noise) < 0.02
 
 
@@ -220,7 +198,7 @@ def test_moved_text_is_common_but_not_in_order() -> None:
 
 def test_scattered_noise_is_read_from_the_survival_of_windows() -> None:
     text = " ".join(words(1, 1500))
-    numbers = of_texts(text, replaced_characters(text, 0.04, 3))
+    numbers = of_texts(text, with_noise(text, 0.04, 3))
     assert numbers.scattered
     assert numbers.order_free < 0.7
 

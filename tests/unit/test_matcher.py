@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from random import Random
 
 import msgspec
 import pytest
@@ -24,26 +23,13 @@ from schemas.events import (
     kind_of,
 )
 from schemas.signature import Origin, Signature
-from streams.hashing import HashKey
 from streams.index import Admission, Admitted, Candidate, IndexLimits, IndexState, Position, Report, Status
 from streams.matcher import SENT_BY_DEFAULT, Arrival, Matcher
 from streams.memory_index import MemoryIndex
 from streams.scheme import Keys, preset
 from streams.signer import Signer
-
-KEY = HashKey.public()
-STANDARD = preset("standard", KEY)
-SIGNER = Signer(STANDARD, KEY)
-NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
-
-
-def words(seed: int, count: int) -> list[str]:
-    """Words of a made-up language, frequent ones often."""
-    random = Random(seed)
-    language = Random(7)
-    vocabulary = ["".join(language.choices("etaoinshrdlu", k=language.randint(2, 9))) for _ in range(4000)]
-    return [vocabulary[int(4000 * random.random() ** 2)] for _ in range(count)]
-
+from tests import made_up
+from tests.made_up import KEY, NOON, STANDARD, words
 
 TEXT = words(1, 1200)
 NEAR = [*TEXT[:600], *words(2, 15), *TEXT[600:]]
@@ -52,8 +38,7 @@ OTHER = words(3, 1200)
 
 
 def sign(name: str, text: list[str] | str, minute: int = 0, **fields: str) -> Signature:
-    text = text if isinstance(text, str) else " ".join(text)
-    return SIGNER.sign(Document(id=name, text=text, observed_at=NOON + timedelta(minutes=minute), **fields))
+    return made_up.sign(text, name, observed_at=NOON + timedelta(minutes=minute), **fields)
 
 
 def matcher(**options: object) -> Matcher:

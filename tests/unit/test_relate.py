@@ -1,48 +1,25 @@
 """The verdicts about pairs of texts whose relation is known."""
 
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from itertools import chain
 from random import Random
 
 import pytest
 from msgspec.structs import replace as replace_fields
 
-from schemas.document import Document
 from schemas.signature import Signature
 from streams.estimate import Estimate, estimate
-from streams.hashing import HashKey
 from streams.relate import Verdict, relate
 from streams.relation import consulted, decide
 from streams.scheme import preset
 from streams.signer import Signer
 from streams.thresholds import Thresholds, neighbours
-
-KEY = HashKey.public()
-SIGNER = Signer(preset("standard", KEY), KEY)
-
-
-def sign(text: list[str] | str, name: str = "a", signer: Signer = SIGNER, **fields: str) -> Signature:
-    text = text if isinstance(text, str) else " ".join(text)
-    return signer.sign(Document(id=name, text=text, observed_at=datetime(2026, 3, 2, tzinfo=UTC), **fields))
-
-
-def words(seed: int, count: int) -> list[str]:
-    """Words of a made-up language, frequent ones often."""
-    random = Random(seed)
-    language = Random(7)
-    vocabulary = ["".join(language.choices("etaoinshrdlu", k=language.randint(2, 9))) for _ in range(4000)]
-    return [vocabulary[int(4000 * random.random() ** 2)] for _ in range(count)]
+from tests.made_up import KEY, sign, with_noise, words
 
 
 def verdict(newer: list[str] | str, older: list[str] | str, thresholds: Thresholds = Thresholds()) -> Verdict:  # noqa: B008
     one, other = sign(newer, "b"), sign(older, "a")
     return relate(one, other, estimate(one, other), thresholds)
-
-
-def with_noise(text: str, share: float, seed: int) -> str:
-    random = Random(seed)
-    return "".join(random.choice("abcdefghij") if random.random() < share and c != " " else c for c in text)
 
 
 def edited_everywhere(text: list[str], every: int, length: int) -> list[str]:
