@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -132,6 +132,24 @@ class Bench:
 async def echo(records: Sequence[Record]) -> list[Outgoing]:
     """One result for each record, of the same value."""
     return [Outgoing("out", record.key, record.value, []) for record in records]
+
+
+def failing(*errors: Exception) -> Decide:
+    """Raises these one call after another, then echoes."""
+    left = list(errors)
+
+    async def decide(records: Sequence[Record]) -> list[Outgoing]:
+        if left:
+            raise left.pop(0)
+        return await echo(records)
+
+    return decide
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.001)
 
 
 async def turns(count: int = 20) -> None:
@@ -336,9 +354,7 @@ async def test_what_silent_partitions_lost_is_made_good_between_batches(monkeypa
     bench = Bench(recovery=index)
     bench.health.assigned = frozenset({("in", 4), ("other", 1)})
     keeping = asyncio.create_task(bench.keep_whole())
-    async with asyncio.timeout(10):
-        while bench.health.caught_up < 2:
-            await asyncio.sleep(0.001)
+    await until(lambda: bench.health.caught_up >= 2)
     keeping.cancel()
     assert bench.journal == ["send 9", "send 10"]
     assert index.asked == [Lost(4, 8, 11)]
@@ -356,16 +372,9 @@ async def test_an_index_that_is_behind_is_a_bug_where_none_is_asked() -> None:
 
 @pytest.mark.parametrize("error", [IndexUnavailableError("away"), IndexLostError("emptied"), KafkaTimeoutError("away")])
 async def test_an_outage_pauses_and_retries(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
-    left = [error, error]
-
-    async def away_twice(records: Sequence[Record]) -> list[Outgoing]:
-        if left:
-            raise left.pop()
-        return await echo(records)
-
     bench = Bench()
     with caplog.at_level(logging.WARNING):
-        await bench.run(away_twice)
+        await bench.run(failing(error, error))
     assert bench.journal == ["send 7", "send 3", "send 8", "ack 0/7", "ack 1/3", "ack 0/8"]
     assert [record.getMessage().split(":")[0].split(" after")[0] for record in caplog.records] == [
         "outage",
@@ -384,28 +393,15 @@ async def test_an_outage_beyond_its_limit_ends_the_worker_and_acks_nothing() -> 
 
 
 async def test_a_lost_index_is_waited_for_without_limit() -> None:
-    left = [IndexLostError("emptied")] * 2
-
-    async def lost(records: Sequence[Record]) -> list[Outgoing]:
-        if left:
-            raise left.pop()
-        return []
-
     bench = Bench(outage_seconds=0.01)
-    await bench.run(lost)
+    await bench.run(failing(IndexLostError("emptied"), IndexLostError("emptied")))
     assert len(bench.acknowledged) == 3
 
 
 async def test_an_outage_that_turns_into_another_is_told_again(caplog: pytest.LogCaptureFixture) -> None:
-    left = [IndexLostError("run nearstream rebuild"), IndexUnavailableError("away"), IndexUnavailableError("away")]
-
-    async def lost(records: Sequence[Record]) -> list[Outgoing]:
-        if left:
-            raise left.pop()
-        return []
-
+    away = IndexUnavailableError("away")
     with caplog.at_level(logging.WARNING):
-        await Bench().run(lost)
+        await Bench().run(failing(away, away, IndexLostError("run nearstream rebuild")))
     assert [record.getMessage().split(" after")[0] for record in caplog.records] == [
         "outage: away",
         "outage goes on: run nearstream rebuild",
@@ -420,15 +416,8 @@ async def test_a_topic_that_no_broker_tells_of_is_waited_for() -> None:
 
 
 async def test_a_limit_of_zero_waits_for_ever() -> None:
-    left = [IndexUnavailableError("away")] * 2
-
-    async def away(records: Sequence[Record]) -> list[Outgoing]:
-        if left:
-            raise left.pop()
-        return []
-
     bench = Bench(outage_seconds=0)
-    await bench.run(away)
+    await bench.run(failing(IndexUnavailableError("away"), IndexUnavailableError("away")))
     assert len(bench.acknowledged) == 3
 
 
@@ -449,9 +438,7 @@ async def test_a_broker_that_confirms_late_ends_the_outage(
     monkeypatch.setattr(delivery, "UNCONFIRMED_SECONDS", 0.01)
     bench = Bench(outcomes=[True, True, None])
     running = asyncio.create_task(bench.run())
-    async with asyncio.timeout(10):
-        while "not confirmed" not in caplog.text:
-            await asyncio.sleep(0.001)
+    await until(lambda: "not confirmed" in caplog.text)
     assert bench.acknowledged == []
     bench.broker.waiting[0].set_result(None)
     await running
@@ -471,9 +458,7 @@ async def test_limits_trip_before_anything_is_sent(caplog: pytest.LogCaptureFixt
 
     bench = Bench(batches=[[event(1), event(2)], [event(3), event(4)]], limits=Limits(3, 0.0))
     running = asyncio.create_task(bench.run(refuse))
-    async with asyncio.timeout(10):
-        while not bench.health.held:
-            await asyncio.sleep(0.001)
+    await until(lambda: bench.health.held)
     assert bench.acknowledged == ["ack 0/1", "ack 0/2"]
     assert len(bench.broker.sent) == 2
     assert bench.health.held == "4 dead letters in a row (limit 3); this batch: 2 not_json"
