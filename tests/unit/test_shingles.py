@@ -9,7 +9,6 @@ from streams.rules import AnchorRules, SketchRules
 from streams.shingles import FeatureHasher, word_bounds
 
 HASHER = FeatureHasher(HashKey.public(), 64)
-TWO_LETTERS = SketchRules(window_bytes=2)
 
 
 def shingles(text: str, rules: SketchRules | None = None) -> set[int]:
