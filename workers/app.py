@@ -31,6 +31,7 @@ from workers.signing import Signing
 
 SIGN_BATCH = 100
 MATCH_BATCH = 32
+_OFF_SECONDS = 604_800.0
 
 log = logging.getLogger("nearstream.app")
 
@@ -189,7 +190,10 @@ def _conf(settings: Settings) -> dict[str, Any]:
         "broker_request_timeout": 40.0,  # must not be below the session timeout
         "producer_request_timeout": 40.0,
         # Off: a batch paused beyond it leaves the group for ever without a word.
-        "broker_max_poll_interval": 604_800.0,
+        "broker_max_poll_interval": _OFF_SECONDS,
+        # Off: counted from the start of the process, they alarm at each rebalance; our guard asks the broker.
+        "stream_processing_timeout": _OFF_SECONDS,
+        "broker_commit_livelock_soft_timeout": _OFF_SECONDS,
         "consumer_auto_offset_reset": "earliest",
         "consumer_group_instance_id": settings.group_instance or None,
         "producer_acks": -1,

@@ -61,6 +61,12 @@ async def test_the_poll_interval_is_off(tmp_path: Path) -> None:
     assert app(tmp_path, "all").conf.broker_max_poll_interval >= 7 * 86_400
 
 
+async def test_alarms_that_count_from_the_start_of_the_process_are_off(tmp_path: Path) -> None:
+    """Each rebalance later than they allow would raise one for every partition that is new to a worker."""
+    conf = app(tmp_path, "all").conf
+    assert min(conf.stream_processing_timeout, conf.broker_commit_livelock_soft_timeout) >= 7 * 86_400
+
+
 async def test_the_producer_is_idempotent(tmp_path: Path) -> None:
     made = app(tmp_path, "all")
     assert isinstance(made.transport, IdempotentTransport)
