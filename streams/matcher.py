@@ -200,11 +200,15 @@ class Matcher:
 
 
 def _neighbours(arriving: Signature, answer: Admitted) -> list[Candidate]:
-    """The earlier documents to compare with, each state once."""
+    """The earlier documents to compare with, each state once.
+
+    A store may shorten keys, so that by chance two collections share a bucket.
+    """
     previous = answer.previous
     if previous is not None and previous.signature.digest == arriving.digest:
         return []  # the replay of an unchanged document
-    found = answer.candidates if previous is None else (previous, *answer.candidates)
+    named = answer.candidates if previous is None else (previous, *answer.candidates)
+    found = [each for each in named if each.signature.collection == arriving.collection]
     own = (arriving.id, arriving.version)
     states = {(each.signature.id, each.signature.version): each for each in reversed(found)}
     return [each for state, each in reversed(states.items()) if state != own]

@@ -381,6 +381,14 @@ async def test_two_collections_never_meet() -> None:
     assert await told([sign("a", TEXT), sign("b", TEXT, 1, collection="other")]) == []
 
 
+async def test_s13_a_bucket_that_two_collections_share_by_chance_makes_no_event() -> None:
+    foreign, own = candidate(sign("a", TEXT, collection="other"), 1), candidate(sign("a", TEXT), 2)
+    answer = Admitted(Status.NEW, 7, candidates=(foreign, own))
+    (event,) = await Matcher(Scripted([answer]), STANDARD, KEY).match(sign("b", TEXT, 1))
+    assert isinstance(event, ExactDuplicate)
+    assert event.collection == "default"
+
+
 @pytest.mark.parametrize("change", [{"n_bytes": 0}, {"scheme": "other"}])
 async def test_what_has_no_keys_is_never_admitted(change: dict[str, object]) -> None:
     index = Scripted([])
