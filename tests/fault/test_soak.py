@@ -42,6 +42,7 @@ async def test_f25_hours_of_faults_lose_nothing_and_leak_nothing(stage: Stage, t
             sending = asyncio.create_task(_send_until(run, until, seed, WAVE * seconds / MOST_DOCUMENTS))
             while time.monotonic() < until and not sending.done():
                 await asyncio.sleep(draw.uniform(*QUIET_SECONDS))
+                assert len(run.alive) == 3
                 await draw.choice(faults)()
             await sending
             report = await run.finish()
