@@ -1,6 +1,5 @@
 """Commands against a real Kafka and Redis: what a new user tries, mistakes included."""
 
-import asyncio
 import json
 import os
 import subprocess
@@ -25,7 +24,8 @@ async def test_doctor_finds_everything_in_order_then_names_the_remedy_of_each_fa
         assert b"FAIL" not in well.stdout
         assert b"is not there yet, the first worker makes it" in well.stdout
         with deployment.worker():
-            await until(lambda: _index_ready(deployment), 30)
+            await until(lambda: deployment.logged(" assigned: "), 30)
+        assert b"index     ready" in deployment.run("doctor").stdout
         no_kafka = _with(deployment, NEARSTREAM_KAFKA=NOWHERE).run("doctor", "--timeout", "1")
         assert no_kafka.returncode == 1
         assert b"FAIL  kafka" in no_kafka.stdout
@@ -60,7 +60,7 @@ async def test_a_worker_that_cannot_start_says_why_in_one_line(kafka: str, redis
 async def test_another_key_or_scheme_is_refused_or_kept_apart(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         with deployment.worker():
-            await until(lambda: _index_ready(deployment), 30)
+            await until(lambda: deployment.logged(" assigned: "), 30)
         other = _with(deployment, NEARSTREAM_HASH_KEY="0123456789abcdef0123456789abcdef").run("doctor")
         assert other.returncode == 1
         assert b"FAIL  index" in other.stdout
@@ -99,11 +99,6 @@ async def test_a_recreated_topic_is_refused(kafka: str, redis_url: str, tmp_path
         refused = deployment.run("worker")
         assert refused.returncode == 78
         assert b"the topic was made anew" in refused.stderr
-
-
-async def _index_ready(deployment: Deployment) -> bool:
-    done = await asyncio.to_thread(deployment.run, "doctor")
-    return b"index     ready" in done.stdout
 
 
 async def _gone(deployment: Deployment) -> bool:
