@@ -12,7 +12,6 @@ from schemas.topics import DEAD_LETTERS, SIGNATURES
 from streams.hashing import HashKey
 from streams.index import IndexUnavailableError
 from workers import assembly, kafka_offsets, kafka_records, kafka_rights, kafka_topics
-from workers.app import create_app, serve
 from workers.health import Health
 from workers.kafka_headers import tolerate_foreign_header_names
 from workers.kafka_lag import lag_reader
@@ -42,6 +41,8 @@ def run_worker(settings: Settings, role: str, wait_seconds: float) -> None:
         KafkaUnreachableError: No broker answered within `wait_seconds`.
         IndexUnavailableError: No Redis answered within `wait_seconds`.
     """
+    from workers.app import create_app, serve  # here, as Faust takes a third of a second that other commands can spare
+
     _log_to_stderr()
     tolerate_foreign_header_names()
     loop = asyncio.new_event_loop()
