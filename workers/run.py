@@ -15,6 +15,7 @@ from workers import assembly, kafka_offsets, kafka_records, kafka_rights, kafka_
 from workers.health import Health
 from workers.kafka_headers import tolerate_foreign_header_names
 from workers.kafka_lag import lag_reader
+from workers.kafka_tools import KafkaError, retriable
 from workers.letters import Letters
 from workers.matching import Matching, SignatureTopic
 from workers.metrics import WorkerMetrics
@@ -48,7 +49,7 @@ def run_worker(settings: Settings, role: str, wait_seconds: float) -> None:
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     with tempfile.TemporaryDirectory(prefix="nearstream-") as datadir:
-        signing, matching = loop.run_until_complete(_prepare(settings, role, wait_seconds))
+        signing, matching = loop.run_until_complete(prepared(settings, role, wait_seconds))
         _log_start(settings, role)
         health = Health()
         _show(settings, role, health, matching)
@@ -93,6 +94,23 @@ async def _require_same_topic(settings: Settings, checkpoints: Mapping[int, int]
                 f"topic {SIGNATURES.name} partition {partition} ends at {ends.get(partition, 0)}, the index knows "
                 f"offset {offset}: the topic was made anew; set NEARSTREAM_NAMESPACE to a new name"
             )
+
+
+async def prepared(settings: Settings, role: str, wait_seconds: float) -> tuple[Signing | None, Matching | None]:
+    """What each agent of this role decides with; made again if a broker that had answered goes away meanwhile.
+
+    Raises:
+        KafkaError: It did so still after `wait_seconds`, or no waiting cures it.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wait_seconds
+    while True:
+        try:
+            return await _prepare(settings, role, wait_seconds)
+        except KafkaError as error:
+            if not retriable(error) or loop.time() + RETRY_SECONDS >= deadline:
+                raise
+        await asyncio.sleep(RETRY_SECONDS)
 
 
 async def _prepare(settings: Settings, role: str, wait_seconds: float) -> tuple[Signing | None, Matching | None]:
