@@ -16,11 +16,7 @@ from tests.fault.runner import Run, run
 Stage = Callable[..., AbstractAsyncContextManager[Run]]
 
 _RESULTS = Path(__file__).parents[2] / "build" / "faults.json"
-_REPORTS = pytest.StashKey[list[Report]]()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_REPORTS] = []
+_FAULT = "fault"
 
 
 @pytest.fixture(scope="session")
@@ -37,26 +33,28 @@ def documents(seed: int) -> list[Sent]:
 @pytest.fixture
 def stage(kafka: str, tmp_path: Path, documents: list[Sent], request: pytest.FixtureRequest) -> Stage:
     """Runs with three workers that have done the first 30 % of the documents."""
-    reports = request.config.stash[_REPORTS]
 
     @asynccontextmanager
     async def staged(
         fault: str, broker: str = kafka, workers: int = 3, most: int | None = None, **settings: str
     ) -> AsyncIterator[Run]:
         async with run(fault, broker, tmp_path, documents[:most], **settings) as fault_run:
-            reports.append(fault_run.report)
-            for _ in range(workers):
-                fault_run.start()
-            if workers:
-                await fault_run.warm_up()
-            yield fault_run
+            try:
+                for _ in range(workers):
+                    fault_run.start()
+                if workers:
+                    await fault_run.warm_up()
+                yield fault_run
+            finally:  # with the report of the test, which also comes from another process
+                request.node.user_properties.append((_FAULT, asdict(fault_run.report)))
 
     return staged
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """One line for each run; all of it in build/faults.json."""
-    reports = config.stash[_REPORTS]
+    tests = (each for told in terminalreporter.stats.values() for each in told if getattr(each, "when", "") == "call")
+    reports = [Report(**value) for each in tests for name, value in each.user_properties if name == _FAULT]
     if reports:
         terminalreporter.section("faults")
         for line in (HEADER, *(each.line for each in reports)):
