@@ -158,9 +158,23 @@ end
 
 -- Admission -----------------------------------------------------------------------------------------------
 
+local function answers_of(c, letter, partition, index)
+  return c.t .. letter .. struct.pack('>I2I6', partition, index)
+end
+
 local function slot_of(c, letter, d)
-  local key = c.t .. letter .. struct.pack('>I2I6', d.partition, math.floor(d.offset / 256))
-  return key, string.char(d.offset % 256)
+  return answers_of(c, letter, d.partition, math.floor(d.offset / ANSWERS)), string.char(d.offset % ANSWERS)
+end
+
+-- Moves the checkpoint of a partition. A redelivery begins behind the last commit, however long ago that was, so time
+-- counts against the answers to records far before the newest alone.
+local function pass(c, d)
+  if d.offset <= d.checkpoint then return end
+  local before, now = math.floor(d.checkpoint / ANSWERS), math.floor(d.offset / ANSWERS)
+  for index = math.max(before - LATEST + 1, 0), math.min(now - LATEST, before) do
+    redis.call('PEXPIRE', answers_of(c, 'o', d.partition, index), LATE_MS)
+  end
+  c.checkpoints[d.partition] = d.offset
 end
 
 -- The state that was current when `own` arrived: states that came late never were.
@@ -230,7 +244,7 @@ local function store(c, d, current)
   if seen.may_change and d.position then
     local key, field = slot_of(c, 'o', d)
     redis.call('HSET', key, field, body)
-    redis.call('PEXPIRE', key, OUTBOX_MS)
+    redis.call('PEXPIRE', key, KEPT_MS)
   end
   if behind then
     link(c, behind, d.number)
@@ -331,7 +345,7 @@ local function remove(c, d)
   local body = struct.pack(ANSWER, 0, flags) .. table.concat(ids)
   -- The ids are kept before their sources go, and the chain goes from its end: either survives a failure between.
   redis.call('HSET', key, field, body)
-  redis.call('PEXPIRE', key, REMOVALS_MS)
+  redis.call('PEXPIRE', key, KEPT_MS)
   delete_states(c, chain)
   if rest > 0 then
     redis.call('HSET', c.t .. 'i' .. d.chunk, string.sub(d.doc, 5), entry_of(rest))
@@ -478,7 +492,7 @@ local function admit(keys, args)
     local answered = admit_one(c, d)
     if not answered then break end
     answers[#answers + 1] = answered
-    if d.position then c.checkpoints[d.partition] = math.max(d.checkpoint, d.offset) end
+    if d.position then pass(c, d) end
     if c.keys >= MAX_KEYS or c.entries >= MAX_ENTRIES or c.reads >= MAX_RECORDS then break end
   end
   count_overflows(c)
@@ -558,7 +572,7 @@ local function state(keys, args)
 end
 
 local function create(m, state_name, epoch, args, first)
-  redis.call('HSET', m, 'format', '3', 'state', state_name, 'seq', '0', 'done', '0', 'floor', '1', 'mark', '-1',
+  redis.call('HSET', m, 'format', '4', 'state', state_name, 'seq', '0', 'done', '0', 'floor', '1', 'mark', '-1',
     'aborted', '0', unpack(args, first))
   redis.call('HSET', m, 'epoch', epoch)
 end

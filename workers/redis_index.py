@@ -11,7 +11,8 @@ Every key begins with the hash tag T = `{namespace:hash of the scheme:part}`, so
     i  HASH    + chunk: hash of a document key → number of its current state
     r  HASH    + number div 16: n record, 32 + n reports of 17 bytes (relation, event id), n = number mod 16
     g  LIST    `ms:number`: which numbers were given until when
-    o  HASH    + partition, offset div 256: answers that buckets may not tell again; one hour
+    o  HASH    + partition, offset div 256: answers that buckets may not tell again; seven days, but of
+               records that lie 64 such hashes before the newest of their partition one hour
     d  HASH    + partition, offset div 256: answers to removals; seven days
     s  ZSET    numbers that a report spared from expiry, by time
     k  HASH    + number: fields of such a state, as in `r`

@@ -13,7 +13,7 @@ from workers.settings import SettingsError
 _log = logging.getLogger(__name__)
 
 _DEADLINE_SECONDS = 5
-_FORMAT = b"3"
+_FORMAT = b"4"
 _CHUNK_FIELDS = 96  # what a chunk is planned for; the server packs it tightly up to 512
 _BANDS, _ANCHORS = 25, 40  # keys of a usual document
 _LARGEST_BUCKET = 4_096
@@ -69,7 +69,10 @@ def layout_of(facts: list[bytes], address: IndexAddress) -> Layout:
     """
     epoch, found, parts, *planned = facts
     if found != _FORMAT:
-        raise SettingsError(f"NEARSTREAM_NAMESPACE: {address.namespace} holds an index of format {found.decode()}")
+        raise SettingsError(
+            f"NEARSTREAM_NAMESPACE: {address.namespace} holds an index of format {found.decode()}, this release keeps "
+            f"{_FORMAT.decode()}: name another one and run `nearstream rebuild`"
+        )
     if int(parts) != address.parts:
         raise SettingsError(
             f"NEARSTREAM_INDEX_PARTS: {address.namespace} is spread over {int(parts)} parts, not {address.parts}"

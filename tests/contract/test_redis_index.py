@@ -22,7 +22,9 @@ from streams.index import (
     IndexLostError,
     IndexState,
     IndexUnavailableError,
+    Position,
     Report,
+    Status,
 )
 from streams.memory_index import MemoryIndex
 from tests.contract.index_documents import (
@@ -80,9 +82,33 @@ def own_address(own_server: LocalServer, request: pytest.FixtureRequest) -> Inde
 async def test_an_index_of_another_format_is_refused(address: IndexAddress, client: Redis) -> None:
     index = await RedisIndex.open(address, may_create=True)
     await index.close()
-    await client.hset(address.key, "format", "2")
-    with pytest.raises(SettingsError, match="holds an index of format 2"):
+    await client.hset(address.key, "format", "3")
+    with pytest.raises(SettingsError, match="holds an index of format 3, this release keeps 4"):
         await RedisIndex.open(address, may_create=True)
+
+
+async def test_however_long_an_outage_takes_replays_of_the_last_records_are_exact(
+    redis_index: RedisIndex, client: Redis
+) -> None:
+    """Answers that buckets cannot tell again go an hour after so many records that none of them can come again."""
+    tag, records = redis_index.address.key[:-1], 64 * 256
+    first = in_order([admission(f"a{each}", bands=range(3), anchors=range(5)) for each in range(40)])
+    told = await redis_index.admit(first)
+    await _let_an_hour_pass(client, tag)
+    assert await redis_index.admit(first) == [replace(answer, status=Status.REPLAYED) for answer in told]
+    for offset, is_exact in ((records - 1, True), (records, False)):
+        await redis_index.admit([replace(admission(f"b{offset}"), position=Position(0, offset, 39))])
+        await _let_an_hour_pass(client, tag)
+        again = await redis_index.admit(first)
+        assert (again == [replace(answer, status=Status.REPLAYED) for answer in told]) == is_exact
+        assert [answer.number for answer in again] == [answer.number for answer in told]
+
+
+async def _let_an_hour_pass(client: Redis, tag: bytes) -> None:
+    """Removes the answers that will be gone by then."""
+    async for key in client.scan_iter():
+        if key[: len(tag) + 1] == tag + b"o" and await client.pttl(key) <= 3_600_000:
+            await client.delete(key)
 
 
 async def test_fields_of_buckets_take_three_bytes(redis_index: RedisIndex, client: Redis) -> None:
