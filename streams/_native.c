@@ -163,71 +163,72 @@ static PyObject *sign(PyObject *module, PyObject *const *arguments, Py_ssize_t c
 
 /* ---- pairs ---- */
 
-static int pair_arguments(PyObject *arguments, Py_buffer *data, unsigned *symbol_bits, unsigned *low_bits)
+/* So many pairs, as the bytes hold them; no pairs at all if the bytes do not fit each other. */
+static size_t pairs_in(const Pairs *p, const Py_buffer *ld, const Py_buffer *gaps)
 {
-    if (!PyArg_ParseTuple(arguments, "y*II", data, symbol_bits, low_bits))
-        return 0;
-    unsigned least = *symbol_bits ? 0 : 1;
-    if ((*symbol_bits == 0 || *symbol_bits == 32 - PAIR_GAP_BITS) && *low_bits >= least && *low_bits <= MOST_LOW_BITS)
-        return 1;
-    PyErr_SetString(PyExc_ValueError, "symbols of 19 bits and 0 to 5 low bits, or none and 1 to 5 expected");
-    PyBuffer_Release(data);
-    return 0;
+    size_t count = (size_t)ld->len / symbol_size(p);
+    int fits = ld->len % (Py_ssize_t)symbol_size(p) == 0 && (size_t)gaps->len == (is_split(p) ? count : 0);
+    return fits && count <= MOST_PAIRS ? count : 0;
 }
 
 static PyObject *pack_pairs(PyObject *module, PyObject *arguments)
 {
-    Py_buffer data;
-    unsigned symbol_bits, low_bits;
-    (void)module;
-    if (!pair_arguments(arguments, &data, &symbol_bits, &low_bits))
-        return NULL;
-    Pairs p = pairs_of(0, symbol_bits, low_bits);
-    p.count = (size_t)data.len / pair_size(&p);
+    Py_buffer ld, gaps;
+    PairBits bits;
     PyObject *packed = NULL;
-    size_t bits = data.len % (Py_ssize_t)pair_size(&p) || p.count > MOST_PAIRS ? 0 : unary_bits(&p, data.buf);
-    if (bits) {
-        size_t size = pairs_before_unary(&p) + (bits + 7) / 8;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "y*y*III", &ld, &gaps, &bits.symbol, &bits.kept, &bits.low))
+        return NULL;
+    if (are_pair_bits(bits)) {
+        Pairs p = pairs_of(0, bits);
+        p.count = pairs_in(&p, &ld, &gaps);
+        size_t unary = unary_bits(&p, ld.buf, gaps.buf), size = pairs_before_unary(&p) + (unary + 7) / 8;
         u8 *out = calloc(size, 1);
-        if (out) {
-            write_pairs(&p, data.buf, out);
-            packed = PyBytes_FromStringAndSize((const char *)out, (Py_ssize_t)size);
-            free(out);
-        } else {
+        if (!out)
             PyErr_NoMemory();
+        else if (!unary)
+            packed = Py_NewRef(Py_None);
+        else {
+            write_pairs(&p, ld.buf, gaps.buf, out);
+            packed = bytes_of(out, size);
         }
+        free(out);
     }
-    PyBuffer_Release(&data);
-    return bits ? packed : Py_NewRef(Py_None);
+    PyBuffer_Release(&ld);
+    PyBuffer_Release(&gaps);
+    return packed;
 }
 
 static PyObject *unpack_pairs(PyObject *module, PyObject *arguments)
 {
     Py_buffer data;
-    unsigned symbol_bits, low_bits;
-    PyObject *words = NULL;
+    PairBits bits;
+    PyObject *pairs = NULL;
     (void)module;
-    if (!pair_arguments(arguments, &data, &symbol_bits, &low_bits))
+    if (!PyArg_ParseTuple(arguments, "y*III", &data, &bits.symbol, &bits.kept, &bits.low))
         return NULL;
-    const u8 *packed = data.buf;
-    size_t size = (size_t)data.len;
-    Pairs p = pairs_of(size < 2 ? 0 : (size_t)packed[0] << 8 | packed[1], symbol_bits, low_bits);
-    u8 *out = calloc(p.count * pair_size(&p) + 1, 1);
-    if (!out)
-        PyErr_NoMemory();
-    else if (size <= pairs_before_unary(&p) || !read_pairs(&p, packed, size, out))
-        PyErr_SetString(PyExc_ValueError, "more packed pairs expected");
-    else
-        words = PyBytes_FromStringAndSize((const char *)out, (Py_ssize_t)(p.count * pair_size(&p)));
-    free(out);
+    if (are_pair_bits(bits)) {
+        const u8 *packed = data.buf;
+        size_t size = (size_t)data.len;
+        Pairs p = pairs_of(size < PAIR_COUNT_BYTES ? 0 : (size_t)packed[0] << 8 | packed[1], bits);
+        size_t symbols = p.count * symbol_size(&p), steps = is_split(&p) ? p.count : 0;
+        u8 *out = malloc(symbols + steps + 1);
+        if (!out)
+            PyErr_NoMemory();
+        else if (size <= pairs_before_unary(&p) || !read_pairs(&p, packed, size, out, out + symbols))
+            PyErr_SetString(PyExc_ValueError, "more packed pairs expected");
+        else
+            pairs = tuple_of((PyObject *[]){bytes_of(out, symbols), bytes_of(out + symbols, steps)}, 2);
+        free(out);
+    }
     PyBuffer_Release(&data);
-    return words;
+    return pairs;
 }
 
 static PyMethodDef functions[] = {
     {"context", context, METH_O, "What signing needs to know of a scheme and its key."},
     {"unicode", unicode, METH_O, "What signing needs to know of Unicode."},
-    {"pack_pairs", pack_pairs, METH_VARARGS, "LD symbols and gaps in Rice's code; None if they are no pairs."},
+    {"pack_pairs", pack_pairs, METH_VARARGS, "LD symbols and gaps in few bits; None if they are no pairs."},
     {"unpack_pairs", unpack_pairs, METH_VARARGS, "What pack_pairs was given."},
     {"sign", (PyCFunction)(void (*)(void))sign, METH_FASTCALL,
      "Both digests, beside what a signature says about a normal form; None if that has too many bytes."},

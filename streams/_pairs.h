@@ -1,22 +1,46 @@
-/* Symbols and gaps of an LD signature in Rice's code, the twin of workers/redis_pairs.py. */
+/* Symbols and gaps of an LD signature in few bits, the twin of workers/redis_pairs.py. */
 
 enum { PAIR_GAP_BITS = 13, MOST_STEP = 0x7F, PAIR_COUNT_BYTES = 2, MOST_PAIRS = 0xFFFF, MOST_LOW_BITS = 5 };
+enum { WORD_SYMBOL_BITS = 32 - PAIR_GAP_BITS, SPLIT_SYMBOL_BITS = 16, LEAST_KEPT_BITS = 9 };
 
-/* Words of symbol and gap, or bytes that are gaps alone; `odd` bits of each do not stand apart. */
 typedef struct {
+    unsigned symbol, kept, low;
+} PairBits;
+
+/* Of each pair `whole` bits are written as bytes, `odd` ones after all of these. */
+typedef struct {
+    PairBits bits;
     size_t count;
-    unsigned symbol_bits, low_bits, whole, odd;
+    unsigned whole, odd;
 } Pairs;
 
-static Pairs pairs_of(size_t count, unsigned symbol_bits, unsigned low_bits)
+typedef struct {
+    u32 symbol, gap;
+} Pair;
+
+static int are_pair_bits(PairBits bits)
 {
-    unsigned width = symbol_bits + low_bits, whole = width > 16 ? 16 : 0;
-    return (Pairs){count, symbol_bits, low_bits, whole, width - whole};
+    if ((bits.symbol == WORD_SYMBOL_BITS || bits.symbol == SPLIT_SYMBOL_BITS) && bits.kept >= LEAST_KEPT_BITS &&
+        bits.kept <= bits.symbol && bits.low <= MOST_LOW_BITS)
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "symbols of 19 or 16 bits, 9 or more of them kept, 0 to 5 low bits expected");
+    return 0;
 }
 
-static size_t pair_size(const Pairs *p)
+static Pairs pairs_of(size_t count, PairBits bits)
 {
-    return p->symbol_bits ? 4 : 1;
+    unsigned width = bits.kept - 1 + bits.low;
+    return (Pairs){bits, count, width & ~7u, width & 7};
+}
+
+static int is_split(const Pairs *p)
+{
+    return p->bits.symbol == SPLIT_SYMBOL_BITS;
+}
+
+static size_t symbol_size(const Pairs *p)
+{
+    return is_split(p) ? 2 : 4;
 }
 
 /* Where the unary part begins. */
@@ -25,57 +49,72 @@ static size_t pairs_before_unary(const Pairs *p)
     return PAIR_COUNT_BYTES + p->count * p->whole / 8 + (p->count * p->odd + 7) / 8;
 }
 
-static u32 pair_at(const Pairs *p, const u8 *data, size_t i)
+static Pair pair_at(const Pairs *p, const u8 *ld, const u8 *gaps, size_t i)
 {
+    if (is_split(p))
+        return (Pair){(u32)ld[2 * i + 1] << 8 | ld[2 * i], gaps[i]};
     u32 word;
-    if (!p->symbol_bits)
-        return data[i];
-    memcpy(&word, data + 4 * i, 4);
-    return word;
+    memcpy(&word, ld + 4 * i, 4);
+    return (Pair){word >> PAIR_GAP_BITS, word & ((1u << PAIR_GAP_BITS) - 1)};
 }
 
-static u32 gap_of(const Pairs *p, u32 word)
+/* Zeros before the first one. */
+static unsigned zeros_of(const Pairs *p, u32 symbol)
 {
-    return p->symbol_bits ? word & ((1u << PAIR_GAP_BITS) - 1) : word;
+    return symbol ? (unsigned)__builtin_clz(symbol) - (32 - p->bits.symbol) : p->bits.symbol;
 }
 
-/* Bits of the unary part; 0 if a word is no pair. */
-static size_t unary_bits(const Pairs *p, const u8 *data)
+/* What follows the first one, with nothing before it. */
+static u32 after_one(const Pairs *p, u32 symbol, unsigned zeros)
 {
-    u32 end = p->symbol_bits ? (1u << PAIR_GAP_BITS) - 1 : MOST_STEP + 1;
+    return (u32)((u64)symbol << (zeros + 1) & ((1u << p->bits.symbol) - 1));
+}
+
+/* Bits of the unary part; 0 if these are no pairs, or symbols with more bits than are kept. */
+static size_t unary_bits(const Pairs *p, const u8 *ld, const u8 *gaps)
+{
+    u32 end = is_split(p) ? MOST_STEP + 1 : (1u << PAIR_GAP_BITS) - 1;
+    u32 lost = (1u << (p->bits.symbol - p->bits.kept + 1)) - 1;
     size_t bits = 0;
     for (size_t i = 0; i < p->count; i++) {
-        u32 gap = gap_of(p, pair_at(p, data, i));
-        if (gap >= end)
+        Pair pair = pair_at(p, ld, gaps, i);
+        unsigned zeros = zeros_of(p, pair.symbol);
+        if (pair.gap >= end || after_one(p, pair.symbol, zeros) & lost)
             return 0;
-        bits += (gap >> p->low_bits) + 1;
+        bits += zeros + 1 + (pair.gap >> p->bits.low) + 1;
     }
     return bits;
 }
 
+static size_t write_one(u8 *unary, size_t end)
+{
+    unary[end / 8] |= (u8)(0x80 >> end % 8);
+    return end + 1;
+}
+
 /* Writes to zeroed bytes. */
-static void write_pairs(const Pairs *p, const u8 *data, u8 *out)
+static void write_pairs(const Pairs *p, const u8 *ld, const u8 *gaps, u8 *out)
 {
     u8 *head = out + PAIR_COUNT_BYTES, *middle = head + p->count * p->whole / 8, *unary = out + pairs_before_unary(p);
     size_t place = 0, end = 0;
-    u32 low = (1u << p->low_bits) - 1;
+    u32 low = (1u << p->bits.low) - 1;
     out[0] = (u8)(p->count >> 8);
     out[1] = (u8)p->count;
     for (size_t i = 0; i < p->count; i++) {
-        u32 word = pair_at(p, data, i), gap = gap_of(p, word);
-        u32 fixed = (p->symbol_bits ? word >> PAIR_GAP_BITS << p->low_bits : 0) | (gap & low);
-        if (p->whole) {
-            head[2 * i] = (u8)fixed;
-            head[2 * i + 1] = (u8)(fixed >> 8);
-            fixed >>= 16;
+        Pair pair = pair_at(p, ld, gaps, i);
+        unsigned zeros = zeros_of(p, pair.symbol);
+        u32 fixed = after_one(p, pair.symbol, zeros) >> (p->bits.symbol - p->bits.kept + 1);
+        fixed = fixed << p->bits.low | (pair.gap & low);
+        for (unsigned written = 0; written < p->whole; written += 8, fixed >>= 8)
+            *head++ = (u8)fixed;
+        if (p->odd) {
+            fixed <<= 16 - p->odd - place % 8;
+            middle[place / 8] |= (u8)(fixed >> 8);
+            middle[place / 8 + 1] |= (u8)fixed; /* at the end nothing, to the unary part */
+            place += p->odd;
         }
-        fixed <<= 16 - p->odd - place % 8;
-        middle[place / 8] |= (u8)(fixed >> 8);
-        middle[place / 8 + 1] |= (u8)fixed; /* at the end nothing, to the unary part */
-        place += p->odd;
-        end += gap >> p->low_bits;
-        unary[end / 8] |= (u8)(0x80 >> end % 8);
-        end++;
+        end = write_one(unary, end + zeros);
+        end = write_one(unary, end + (pair.gap >> p->bits.low));
     }
 }
 
@@ -99,24 +138,36 @@ static size_t zeros_before_one(const u8 *packed, size_t bits, size_t *at)
     return bits;
 }
 
+/* A symbol of this many zeros and of what follows its first one. */
+static u32 symbol_of(const Pairs *p, size_t zeros, u32 rest)
+{
+    return (u32)(((u64)1 << (p->bits.kept - 1) | rest) << (p->bits.symbol - p->bits.kept) >> zeros);
+}
+
 /* Whether the bytes, which reach into the unary part, held so many pairs. */
-static int read_pairs(const Pairs *p, const u8 *packed, size_t size, u8 *out)
+static int read_pairs(const Pairs *p, const u8 *packed, size_t size, u8 *ld, u8 *gaps)
 {
     const u8 *head = packed + PAIR_COUNT_BYTES, *middle = head + p->count * p->whole / 8;
     size_t place = 0, at = 8 * pairs_before_unary(p);
     for (size_t i = 0; i < p->count; i++) {
-        u32 two = (u32)middle[place / 8] << 8 | middle[place / 8 + 1];
-        u32 fixed = two >> (16 - p->odd - place % 8) & ((1u << p->odd) - 1), word;
-        size_t high = zeros_before_one(packed, 8 * size, &at);
-        if (high == 8 * size)
+        u32 fixed = 0;
+        if (p->odd) {
+            u32 two = (u32)middle[place / 8] << 8 | middle[place / 8 + 1];
+            fixed = two >> (16 - p->odd - place % 8) & ((1u << p->odd) - 1);
+            place += p->odd;
+        }
+        for (unsigned read = p->whole; read; read -= 8)
+            fixed = fixed << 8 | head[read / 8 - 1];
+        head += p->whole / 8;
+        size_t zeros = zeros_before_one(packed, 8 * size, &at), high = zeros_before_one(packed, 8 * size, &at);
+        if (zeros > p->bits.symbol || high == 8 * size)
             return 0;
-        place += p->odd;
-        if (p->whole)
-            fixed = fixed << 16 | (u32)head[2 * i + 1] << 8 | head[2 * i];
-        word = (u32)high << p->low_bits | (fixed & ((1u << p->low_bits) - 1));
-        if (p->symbol_bits)
-            word |= fixed >> p->low_bits << PAIR_GAP_BITS;
-        memcpy(out + pair_size(p) * i, &word, pair_size(p));
+        u32 symbol = symbol_of(p, zeros, fixed >> p->bits.low);
+        u32 gap = (u32)high << p->bits.low | (fixed & ((1u << p->bits.low) - 1));
+        u32 word = is_split(p) ? symbol : symbol << PAIR_GAP_BITS | gap;
+        memcpy(ld + symbol_size(p) * i, &word, symbol_size(p));
+        if (is_split(p))
+            gaps[i] = (u8)gap;
     }
     return 1;
 }

@@ -83,8 +83,8 @@ class Admission:
 
     Attributes:
         document_key: `<collection>/<id>`.
-        signature: As a record keeps it (`Scheme.kept`): 8 bits of each sketch slot, no anchors; None:
-            a removal. No index knows the scheme, the anchor count is that of `keys`.
+        signature: As a record keeps it (`Scheme.kept`); None: a removal. No index knows the scheme, the anchor count
+            is that of `keys`.
         keys: Its bucket keys, each once.
         position: None: no guard against replays.
     """
@@ -112,7 +112,7 @@ class Candidate:
 
     Attributes:
         number: Given by the index in order of admission.
-        signature: As kept: 8 bits of each sketch slot, no anchors.
+        signature: As kept (`Scheme.kept`).
         bands: Shared band keys.
         anchors: Shared anchor keys.
         anchor_count: Anchor keys that the earlier document has.

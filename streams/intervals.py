@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from math import sqrt
 
 from streams.distance import ByteDistance
+from streams.rules import KEPT_SLOT_BITS
 
 _Z_95 = 1.959964
 _SLOTS = 128
-_CHANCE = 2**-8  # two different slots agree in their low 8 bits
+_CHANCE = 2**-KEPT_SLOT_BITS  # two different slots agree in the bits that are compared
 # Windows overlap while edits cluster: so many symbols say as much as one independent draw.
 _SYMBOLS_PER_DRAW = 8
 
@@ -38,7 +39,7 @@ def wilson(share: float, draws: float) -> tuple[float, float]:
 
 
 def resemblance_share(value: float) -> Share:
-    """A resemblance over 128 slots of 8 bits, the ends corrected for chance agreement like the value."""
+    """A resemblance over 128 slots of 4 bits, the ends corrected for chance agreement like the value."""
     low, high = wilson(value * (1 - _CHANCE) + _CHANCE, _SLOTS)
     return Share(value, max(0.0, (low - _CHANCE) / (1 - _CHANCE)), max(0.0, (high - _CHANCE) / (1 - _CHANCE)))
 
@@ -62,8 +63,8 @@ def weighted_shingles(found: float, deviation: float, resemblance: float, sizes:
     both, most = sum(sizes), min(sizes)
     sketched = resemblance / (1 + resemblance) * both
     # One agreeing and one differing slot more: no count is certain.
-    agreeing = (_SLOTS * resemblance + 1) / (_SLOTS + 2)
-    slope = both / (1 + agreeing) ** 2
+    agreeing = (_SLOTS * (resemblance * (1 - _CHANCE) + _CHANCE) + 1) / (_SLOTS + 2)
+    slope = both / (1 + resemblance) ** 2 / (1 - _CHANCE)
     variance = agreeing * (1 - agreeing) / _SLOTS * slope * slope
     weight = deviation * deviation / (deviation * deviation + variance) if both else 0.0
     return min(most, weight * sketched + (1 - weight) * min(found, most))

@@ -1,18 +1,19 @@
 """Coates' LD signature: sampled symbols of a text with the gaps between them."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from schemas.signature import Signature
 from streams.hashing import Rolling, mix
-from streams.packing import pack_varints, pack_words, unpack_varints, unpack_words
-from streams.rules import LdRules
+from streams.packing import GAP_BITS, pack_varints, pack_words, unpack_varints, unpack_words
+from streams.rules import KEPT_SYMBOL_BITS, LdRules
 from streams.runs import starts_run
 
-_WORD_SYMBOL_BITS = 19
-_SPLIT_SYMBOL_BITS = 16
+WORD_SYMBOL_BITS = 19
+SPLIT_SYMBOL_BITS = 16
 _SPLIT_STEPS = 8
 
 
@@ -67,6 +68,39 @@ def ld_signature(prefix: NDArray[np.uint64], salt: int, rolling: Rolling, rules:
         kept, hashes = kept[sampled], hashes[sampled]
 
 
+def symbol_bits(signature: Signature | LdSignature) -> int:
+    """Bits of each symbol as they are stored."""
+    return SPLIT_SYMBOL_BITS if signature.gaps else WORD_SYMBOL_BITS
+
+
+def compared_bits(signature: Signature | LdSignature, doublings: int) -> int:
+    """Bits by which symbols are compared at a rate so many doublings above the finer one of two signatures.
+
+    A kept symbol has them all at any rate: its bits are counted from its first one on, and it is sampled only where
+    zeros stand before this.
+    """
+    stored = symbol_bits(signature)
+    return min(KEPT_SYMBOL_BITS[stored], stored - doublings)
+
+
+def kept_symbols(signature: Signature | LdSignature) -> bytes:
+    """`ld` with each symbol like a float: of the bits from the first one on those that are kept, then zeros."""
+    masks = _masks(symbol_bits(signature))
+    words = np.frombuffer(signature.ld, dtype=masks.dtype)
+    # A long gap that has a word of its own begins with zeros, as no text is so long; nothing of it is lost.
+    tops = words >> (8 * masks.itemsize + 1 - masks.size.bit_length())
+    kept: bytes = (words & masks[tops]).tobytes()
+    return kept
+
+
+@cache
+def _masks(stored: int) -> NDArray[np.uint32]:
+    """What is kept of a word, by the bits before those that every symbol keeps."""
+    kind, gap_bits = (np.dtype("<u2"), 0) if stored == SPLIT_SYMBOL_BITS else (np.dtype("<u4"), GAP_BITS)
+    tops = range(1 << stored - KEPT_SYMBOL_BITS[stored])
+    return np.array([~((1 << top.bit_length()) - 1 << gap_bits) for top in tops]).astype(kind)
+
+
 def view(signature: Signature | LdSignature, rate: int, bits: int) -> LdView:
     """The LD signature as if it had been made at a coarser rate with fewer bits.
 
@@ -81,8 +115,7 @@ def view(signature: Signature | LdSignature, rate: int, bits: int) -> LdView:
     Raises:
         ValueError: The rate or the bits cannot be had from this signature.
     """
-    split = bool(signature.gaps)
-    stored = _SPLIT_SYMBOL_BITS if split else _WORD_SYMBOL_BITS
+    split, stored = bool(signature.gaps), symbol_bits(signature)
     drop = rate.bit_length() - signature.rate.bit_length()
     if drop < 0 or rate & (rate - 1) or not 0 < bits <= stored - drop:
         raise ValueError(f"rate {rate} with {bits} bits cannot be had from rate {signature.rate} with {stored} bits")
@@ -92,10 +125,11 @@ def view(signature: Signature | LdSignature, rate: int, bits: int) -> LdView:
     else:
         symbols, gaps = unpack_words(signature.ld)
         positions = np.cumsum(gaps)
-    if drop or bits < stored:
+    if drop:
         sampled = symbols >> np.uint32(stored - drop) == 0
-        # The sampling bits are zero, so a plain shift leaves the bits after them.
-        symbols, positions = symbols[sampled] >> np.uint32(stored - drop - bits), positions[sampled]
+        symbols, positions = symbols[sampled], positions[sampled]
+    # The sampling bits are zero, so a plain shift leaves the bits after them.
+    symbols = symbols >> np.uint32(stored - drop - bits)
     first = starts_run(symbols)
     return LdView(symbols, positions) if first.all() else LdView(symbols[first], positions[first])
 

@@ -7,10 +7,8 @@ import numpy as np
 
 from schemas.signature import Signature
 from streams.alignment import Side
-from streams.ld import LdSignature, view
+from streams.ld import LdSignature, compared_bits, view
 
-_SYMBOL_BITS = 19
-_COMPACT_SYMBOL_BITS = 16
 _GAP_STEPS = 8
 _SHINGLE_WORDS = 5
 _SPACELESS_SHINGLE_BYTES = 12
@@ -112,9 +110,8 @@ def same_lineage(a: Signature, b: Signature) -> bool:
 
 
 def _side(signature: Signature, finer: int, coarser: int) -> Side:
-    """Symbols at the coarser rate; each doubling of the finer one costs both texts a bit of every symbol."""
-    width = _COMPACT_SYMBOL_BITS if signature.gaps else _SYMBOL_BITS
-    bits = width - (coarser.bit_length() - finer.bit_length())
+    """Symbols at the coarser rate."""
+    bits = compared_bits(signature, coarser.bit_length() - finer.bit_length())
     if not signature.ld or bits < 1:
         return Side(np.zeros(0, np.uint32), np.zeros(0, np.int64), signature.n_bytes, signature.characters)
     stored = signature.rate, signature.ld, signature.gaps

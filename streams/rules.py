@@ -6,6 +6,10 @@ _MOST_POWER = 64
 _MOST_RUN = 2_048
 _MOST_KEPT = 65_535
 
+# What an index keeps of a signature; estimates read no more, whoever came first.
+KEPT_SLOT_BITS = 4
+KEPT_SYMBOL_BITS = {19: 16, 16: 13}  # from the first one bit on, by the bits of a symbol
+
 
 @dataclass(frozen=True)
 class TextRules:
@@ -29,14 +33,12 @@ class SketchRules:
     Attributes:
         slots: Minima that are kept.
         bits: Bits of each slot in a signature.
-        kept_bits: Bits of each slot in the index.
         shingle_words: Words of a shingle.
         window_bytes: Bytes of a shingle in a spaceless text.
     """
 
     slots: int = 128
     bits: int = 32
-    kept_bits: int = 8
     shingle_words: int = 5
     window_bytes: int = 12
 
@@ -133,7 +135,6 @@ def unsound(
         ("word_bytes: 2 to 64", 2 <= text.word_bytes <= _MOST_POWER),
         ("mark_run: at least 1", text.mark_run >= 1),
         ("slots: 128", sketch.slots == 128),
-        ("kept_bits: 8", sketch.kept_bits == 8),
         ("bits: 8, 16 or 32", sketch.bits in (8, 16, 32)),
         ("shingle_words: 1 to 64", 1 <= sketch.shingle_words <= _MOST_POWER),
         ("sketch window_bytes: 1 to 64", 1 <= sketch.window_bytes <= _MOST_POWER),

@@ -6,7 +6,6 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
-import numpy as np
 from msgspec.structs import replace as replace_fields
 
 from schemas.codec import InvalidMessageError
@@ -15,11 +14,14 @@ from schemas.signature import Signature
 from streams.banding import MAX_BANDS, band_values
 from streams.faults import fault
 from streams.hashing import HashKey
+from streams.ld import kept_symbols
+from streams.minhash import kept_sketch
 from streams.rules import AnchorRules, BandRules, LdRules, NoiseRules, SketchRules, TextRules
 
 SPEC = 1  # raised when an algorithm changes; a changed number changes the name by itself
 UNICODE = 14
 _KEY_BYTES = 8
+_FORMER_NUMBER = "sketch.kept_bits=8"  # of the index, not of signatures; names go on as they were
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Scheme:
     @cached_property
     def name(self) -> str:
         """Label, specification, Unicode version, key fingerprint, hash of all numbers."""
-        lines = "\n".join(sorted(_lines(asdict(self))))
+        lines = "\n".join(sorted((*_lines(asdict(self)), _FORMER_NUMBER)))
         digest = blake2b(lines.encode(), digest_size=4).hexdigest()
         return f"{self.label}-{self.spec}-u{self.unicode}-k{self.key_fingerprint}-{digest}"
 
@@ -95,10 +97,9 @@ class Scheme:
         )
 
     def kept(self, signature: Signature) -> Signature:
-        """The signature as an index record keeps it: the low bits of each sketch slot, no anchors."""
-        slots = np.frombuffer(signature.sketch, dtype=np.uint8).reshape(self.sketch.slots, -1)
-        low = slots[:, : self.sketch.kept_bits // 8].tobytes()
-        return replace_fields(signature, sketch=low, anchors=b"")
+        """The signature as an index record keeps it: what estimates read, and whom it is of."""
+        sketch, ld = kept_sketch(signature.sketch), kept_symbols(signature)
+        return replace_fields(signature, raw_digest=signature.digest, sketch=sketch, ld=ld, anchors=b"")
 
     def check(self, signature: Signature) -> None:
         """Looks into the byte fields of a signature that came from outside.

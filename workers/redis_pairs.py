@@ -1,6 +1,7 @@
-"""LD symbols with their gaps in Rice's code, the twin of streams/_pairs.h."""
+"""LD symbols with their gaps in few bits, the twin of streams/_pairs.h."""
 
 import struct
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,73 +10,90 @@ _COUNT = struct.Struct(">H")
 _MOST = 0xFFFF
 _GAP_BITS = 13  # of a word of `Signature.ld`
 _LARGEST_WORD_GAP, _LARGEST_STEP = (1 << _GAP_BITS) - 2, 0x7F
+_SPLIT_SYMBOL_BITS = 16
 
-_Words = NDArray[np.uint32]
+_Numbers = NDArray[np.int64]
 
 
-def pack_pairs(data: bytes, symbol_bits: int, low_bits: int) -> bytes | None:
-    """Count of the pairs; symbol and low bits of the gap of each; the rest of each gap as zeros before a one.
+@dataclass(frozen=True)
+class _Pairs:
+    """Symbols and gaps, both of one length."""
 
-    A gap is geometrically distributed, so this is within a tenth of a bit of the least that it needs. Of symbol and low
-    bits two bytes stand apart, if there are as many, as bits are dearer to pack.
+    symbols: _Numbers
+    gaps: _Numbers
+
+
+def pack_pairs(ld: bytes, gaps: bytes, symbol_bits: int, kept_bits: int, low_bits: int) -> bytes | None:
+    """Count of the pairs; of each the bits after the symbol's first one and the low bits of the gap; the rest of both.
+
+    The rest of a symbol are the zeros before its first one, that of a gap its high bits, each as zeros before a one. A
+    gap is geometrically distributed, so this is within a tenth of a bit of the least that it needs. What the pairs have
+    of the same width stands apart, whole bytes before odd bits, as bits are dearer to pack.
 
     Args:
-        data: Words of a symbol above 13 bits of gap, or gaps of a byte.
-        symbol_bits: 19; 0: gaps alone.
-        low_bits: Bits of a gap that are written as they are, at most 5; of gaps alone at least 1.
+        ld: Words of a symbol above 13 bits of gap, or symbols of two bytes.
+        gaps: None, or bytes of one gap each.
+        symbol_bits: 19, or 16 where gaps stand apart.
+        kept_bits: Bits of a symbol from its first one on that may be other than zero.
+        low_bits: Bits of a gap that are written as they are, at most 5.
 
     Returns:
-        None if the data are no pairs, none at all, or more than 65,535.
+        None if the data are no such pairs, none at all, or more than 65,535.
     """
-    words = _words(data, symbol_bits)
-    if words is None or not 0 < words.size <= _MOST:
+    pairs = _pairs(ld, gaps, symbol_bits)
+    if pairs is None or not 0 < pairs.symbols.size <= _MOST:
         return None
-    gaps = words & np.uint32((1 << _GAP_BITS) - 1) if symbol_bits else words
-    if gaps.max() > (_LARGEST_WORD_GAP if symbol_bits else _LARGEST_STEP):
+    largest = _LARGEST_STEP if symbol_bits == _SPLIT_SYMBOL_BITS else _LARGEST_WORD_GAP
+    zeros = symbol_bits - np.frexp(pairs.symbols)[1].astype(np.int64)
+    after = pairs.symbols << zeros + 1 & (1 << symbol_bits) - 1
+    lost = symbol_bits - kept_bits + 1
+    if pairs.gaps.max() > largest or np.any(after & (1 << lost) - 1):
         return None
-    low = np.uint32(low_bits)
-    fixed = gaps & np.uint32((1 << low_bits) - 1)
-    if symbol_bits:
-        fixed |= words >> np.uint32(_GAP_BITS) << low
-    whole, odd = _halves(symbol_bits + low_bits)
-    head = fixed.astype("<u2").tobytes() if whole else b""
-    spread = (fixed >> np.uint32(whole) << np.uint32(8 - odd)).astype(np.uint8)
-    bits = np.unpackbits(spread).reshape(-1, 8)[:, :odd]
-    ends = ((gaps >> low) + np.uint32(1)).cumsum() - 1
+    fixed = after >> lost << low_bits | pairs.gaps & (1 << low_bits) - 1
+    whole, odd = _widths(kept_bits, low_bits)
+    head = fixed.astype("<u4").view(np.uint8).reshape(-1, 4)[:, : whole // 8].tobytes()
+    bits = np.unpackbits((fixed >> whole << 8 - odd).astype(np.uint8)).reshape(-1, 8)[:, :odd]
+    ends = (np.stack((zeros, pairs.gaps >> low_bits), axis=1).ravel() + 1).cumsum() - 1
     unary = np.zeros(int(ends[-1]) + 1, dtype=np.uint8)
     unary[ends] = 1
     return _COUNT.pack(fixed.size) + head + np.packbits(bits).tobytes() + np.packbits(unary).tobytes()
 
 
-def unpack_pairs(packed: bytes, symbol_bits: int, low_bits: int) -> bytes:
+def unpack_pairs(packed: bytes, symbol_bits: int, kept_bits: int, low_bits: int) -> tuple[bytes, bytes]:
     """What `pack_pairs` was given."""
-    count, low = _COUNT.unpack_from(packed)[0], np.uint32(low_bits)
-    whole, odd = _halves(symbol_bits + low_bits)
-    start = _COUNT.size + count * whole // 8
-    middle = -(-count * odd // 8)
-    data = np.frombuffer(packed, dtype=np.uint8, offset=start)
+    count = _COUNT.unpack_from(packed)[0]
+    whole, odd = _widths(kept_bits, low_bits)
+    data = np.frombuffer(packed, dtype=np.uint8, offset=_COUNT.size)
+    middle = count * whole // 8
+    unary = middle - (-count * odd // 8)
+    fixed = np.zeros((count, 4), dtype=np.uint8)
+    fixed[:, : whole // 8] = data[:middle].reshape(count, -1)
     bits = np.zeros((count, 8), dtype=np.uint8)
-    bits[:, :odd] = np.unpackbits(data[:middle], count=count * odd).reshape(count, odd)
-    fixed = np.packbits(bits).astype(np.uint32) >> np.uint32(8 - odd) << np.uint32(whole)
-    if whole:
-        fixed |= np.frombuffer(packed, dtype="<u2", count=count, offset=_COUNT.size)
-    ends = np.unpackbits(data[middle:]).nonzero()[0]
-    high = ends.copy()
-    high[1:] -= ends[:-1] + 1
-    gaps = high.astype(np.uint32) << low | fixed & np.uint32((1 << low_bits) - 1)
-    if not symbol_bits:
-        return gaps.astype(np.uint8).tobytes()
-    return (fixed >> low << np.uint32(_GAP_BITS) | gaps).astype("<u4", copy=False).tobytes()
+    bits[:, 8 - odd :] = np.unpackbits(data[middle:unary], count=count * odd).reshape(count, odd)
+    fixed[:, whole // 8] = np.packbits(bits)
+    values = fixed.view("<u4").ravel().astype(np.int64)
+    ends = np.unpackbits(data[unary:]).nonzero()[0]
+    zeros, high = (np.diff(ends, prepend=-1) - 1).reshape(-1, 2).T
+    symbols = (1 << kept_bits - 1 | values >> low_bits) << symbol_bits - kept_bits >> zeros
+    gaps = high << low_bits | values & (1 << low_bits) - 1
+    if symbol_bits == _SPLIT_SYMBOL_BITS:
+        return symbols.astype("<u2").tobytes(), gaps.astype(np.uint8).tobytes()
+    return (symbols << _GAP_BITS | gaps).astype("<u4").tobytes(), b""
 
 
-def _words(data: bytes, symbol_bits: int) -> _Words | None:
-    if not symbol_bits:
-        return np.frombuffer(data, dtype=np.uint8).astype(np.uint32)
-    if len(data) % 4:
+def _pairs(ld: bytes, gaps: bytes, symbol_bits: int) -> _Pairs | None:
+    """None if the bytes do not fit each other."""
+    if symbol_bits == _SPLIT_SYMBOL_BITS:
+        if len(ld) != 2 * len(gaps):
+            return None
+        return _Pairs(*(np.frombuffer(data, dtype=kind).astype(np.int64) for data, kind in ((ld, "<u2"), (gaps, "u1"))))
+    if len(ld) % 4 or gaps:
         return None
-    return np.frombuffer(data, dtype="<u4").astype(np.uint32, copy=False)
+    words = np.frombuffer(ld, dtype="<u4").astype(np.int64)
+    return _Pairs(words >> _GAP_BITS, words & (1 << _GAP_BITS) - 1)
 
 
-def _halves(width: int) -> tuple[int, int]:
-    """Bits of a pair that are written as two bytes, those that are not."""
-    return (16, width - 16) if width > 16 else (0, width)
+def _widths(kept_bits: int, low_bits: int) -> tuple[int, int]:
+    """Bits of a pair that are written as whole bytes, those that are not."""
+    width = kept_bits - 1 + low_bits
+    return width & ~7, width & 7

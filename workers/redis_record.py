@@ -7,17 +7,18 @@ import msgspec
 from schemas.document import DEFAULT_COLLECTION, Labels
 from schemas.signature import Origin, Signature
 from schemas.topics import DOCUMENTS
+from streams.ld import SPLIT_SYMBOL_BITS, WORD_SYMBOL_BITS, symbol_bits
+from streams.rules import KEPT_SYMBOL_BITS
 
 try:
     from streams._native import pack_pairs, unpack_pairs
 except ImportError:
     from workers.redis_pairs import pack_pairs, unpack_pairs
 
-_WORD_SYMBOL_BITS = 19  # of a word of `Signature.ld`
 _STEP_LOW_BITS = 2  # where gaps stand apart their unit is an eighth of the rate
 _SIZE = struct.Struct(">H")
 _VERSION_BYTES = 8
-_PACKED, _SPACELESS, _URL_IS_LINEAGE, _LINEAGE_IS_ID = 1, 2, 4, 8
+_PACKED, _SPACELESS, _URL_IS_LINEAGE, _LINEAGE_IS_ID, _SPLIT = 1, 2, 4, 8, 16
 _DEAD, _NUMBER_BYTES = 0x8000, 5
 
 
@@ -65,12 +66,12 @@ _DECODER = msgspec.msgpack.Decoder(_Body)
 
 def pack_signature(signature: Signature, observed_in_head: bool) -> bytes:
     """Length of the id, the id, the rest; scheme, version and, if the head holds it, the time are left out."""
-    packed = _pack_ld(signature)
-    ld, gaps = packed or (signature.ld, signature.gaps)
+    packed = pack_pairs(signature.ld, signature.gaps, *_pair_bits(symbol_bits(signature), signature.rate))
+    ld, gaps = (signature.ld, signature.gaps) if packed is None else (packed, b"")
     origin = signature.origin
     is_lineage = signature.url is not None and signature.url == signature.lineage
     is_id = signature.lineage == signature.id
-    flags = _PACKED * (packed is not None) | _SPACELESS * signature.spaceless
+    flags = _PACKED * (packed is not None) | _SPACELESS * signature.spaceless | _SPLIT * bool(signature.gaps)
     flags |= _URL_IS_LINEAGE * is_lineage | _LINEAGE_IS_ID * is_id
     body = [
         flags,
@@ -107,7 +108,10 @@ def unpack_signature(packed: bytes, scheme: str, version: bytes, observed_at_ms:
     digest = version + body.digests[:_VERSION_BYTES]
     own_id = packed[name:start].decode("utf-8", "surrogatepass")
     lineage = own_id if body.flags & _LINEAGE_IS_ID else body.lineage
-    ld, gaps = _unpack_ld(body) if body.flags & _PACKED else (body.ld, body.gaps or b"")
+    ld, gaps = body.ld, body.gaps or b""
+    if body.flags & _PACKED:
+        stored = SPLIT_SYMBOL_BITS if body.flags & _SPLIT else WORD_SYMBOL_BITS
+        ld, gaps = unpack_pairs(ld, *_pair_bits(stored, body.rate))
     return Signature(
         scheme,
         DEFAULT_COLLECTION if body.collection is None else body.collection,
@@ -142,21 +146,7 @@ def superseded_by(packed: bytes) -> tuple[int, int]:
     return int.from_bytes(packed[_SIZE.size : start], "big"), start
 
 
-def _low_bits(rate: int) -> int:
-    """Bits of a gap that are written as they are, by Rice's rule for gaps of this mean."""
-    return min(max(rate.bit_length() - 2, 0), 5)
-
-
-def _pack_ld(signature: Signature) -> tuple[bytes, bytes] | None:
-    """Symbols and gaps in fewer bytes; None if there is no such form."""
-    if signature.gaps:
-        packed = pack_pairs(signature.gaps, 0, _STEP_LOW_BITS)
-        return (signature.ld, packed) if packed and len(packed) < len(signature.gaps) else None
-    packed = pack_pairs(signature.ld, _WORD_SYMBOL_BITS, _low_bits(signature.rate))
-    return (packed, b"") if packed and len(packed) < len(signature.ld) else None
-
-
-def _unpack_ld(body: _Body) -> tuple[bytes, bytes]:
-    if body.gaps:
-        return body.ld, unpack_pairs(body.gaps, 0, _STEP_LOW_BITS)
-    return unpack_pairs(body.ld, _WORD_SYMBOL_BITS, _low_bits(body.rate)), b""
+def _pair_bits(stored: int, rate: int) -> tuple[int, int, int]:
+    """Bits of a symbol, those that are kept, bits of a gap that are written as such, by Rice's rule for its mean."""
+    low = _STEP_LOW_BITS if stored == SPLIT_SYMBOL_BITS else min(max(rate.bit_length() - 2, 0), 5)
+    return stored, KEPT_SYMBOL_BITS[stored], low

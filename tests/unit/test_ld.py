@@ -8,7 +8,7 @@ import pytest
 
 from schemas.signature import Signature
 from streams.hashing import HashKey, Rolling
-from streams.ld import LdView, ld_signature, view
+from streams.ld import LdSignature, LdView, compared_bits, kept_symbols, ld_signature, view
 from streams.rules import LdRules
 from streams.scheme import preset
 
@@ -144,3 +144,15 @@ def test_positions_are_where_the_windows_stand() -> None:
     seen = view(signed(data, at_rate(64)), 64, 19)
     for place, symbol in zip(seen.positions.tolist(), seen.symbols.tolist(), strict=True):
         assert symbols_of(data[place : place + 16], 64) == {0: symbol}
+
+
+@pytest.mark.parametrize("rules", [STANDARD, COMPACT], ids=["standard", "compact"])
+@pytest.mark.parametrize("size", [2_000, 300_000])
+def test_what_an_index_keeps_is_seen_alike_at_every_rate(rules: LdRules, size: int) -> None:
+    signature = signed(letters(size, 5), rules)
+    whole = LdSignature(signature.rate, signature.ld, signature.gaps)
+    kept = LdSignature(signature.rate, kept_symbols(whole), signature.gaps)
+    assert kept.ld != whole.ld
+    for doublings in range(8):
+        bits = compared_bits(whole, doublings)
+        assert same(view(kept, whole.rate << doublings, bits), view(whole, whole.rate << doublings, bits))

@@ -178,12 +178,14 @@ def test_keys_of_another_scheme_or_of_a_kept_signature_are_refused() -> None:
 
 
 @pytest.mark.parametrize("scheme", [STANDARD, COMPACT, BANDS_ONLY], ids=lambda scheme: scheme.label)
-def test_kept_leaves_the_low_bits_of_the_sketch_with_no_anchors(scheme: Scheme) -> None:
+def test_kept_leaves_what_estimates_read(scheme: Scheme) -> None:
     signature = signed(LONG, scheme)
     kept = scheme.kept(signature)
-    assert kept.sketch == signature.sketch[:: scheme.sketch.bits // 8]
-    assert (len(kept.sketch), kept.anchors) == (128, b"")
-    assert replace_fields(kept, sketch=signature.sketch, anchors=signature.anchors) == signature
+    low = [slot & 15 for slot in signature.sketch[:: scheme.sketch.bits // 8]]
+    assert [half for two in kept.sketch for half in (two & 15, two >> 4)] == low
+    assert (len(kept.ld), kept.raw_digest, kept.anchors) == (len(signature.ld), signature.digest, b"")
+    told = {"sketch": signature.sketch, "ld": signature.ld, "anchors": signature.anchors}
+    assert replace_fields(kept, raw_digest=signature.raw_digest, **told) == signature
     assert scheme.kept(kept) == kept
 
 

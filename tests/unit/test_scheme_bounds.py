@@ -37,7 +37,6 @@ TEXT = " ".join(map(str, range(1000)))
         replace(STANDARD, anchors=AnchorRules(run=4096)),
         replace(STANDARD, anchors=AnchorRules(words=65)),
         replace(STANDARD, sketch=SketchRules(slots=256)),
-        replace(STANDARD, sketch=SketchRules(kept_bits=4)),
         replace(STANDARD, text=TextRules(word_bytes=1)),
     ],
 )
