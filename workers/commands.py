@@ -16,7 +16,8 @@ from workers import doctor
 from workers.embedded import Outcome, embedded
 from workers.exits import Exit
 from workers.run import run_worker
-from workers.settings import RELATIONS, Settings, table
+from workers.settings import Settings, table
+from workers.settings_bounds import RELATIONS
 from workers.show import Progress, escaped, line
 from workers.sources import Item, count_lines, read
 

@@ -10,10 +10,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from schemas.dead_letter import Payload
 from streams.thresholds import Thresholds
+from workers.settings_bounds import BOUNDS, PATTERNS, RELATIONS
 
 PREFIX = "NEARSTREAM_"
-PROFILES = ("development", "production", "mail")
-RELATIONS = ("exact_duplicate", "near_duplicate", "containment", "version", "rearranged", "overlap")
 _KEY_MIN_BYTES = 32
 _TOKEN_MIN_CHARACTERS = 16
 
@@ -144,11 +143,11 @@ def _parsed(variable: str, text: str, kind: type) -> object:
 
 
 def _validate(settings: Settings) -> None:
-    for name, (low, high) in _BOUNDS.items():
+    for name, (low, high) in BOUNDS.items():
         value = getattr(settings, name)
         if not low <= value <= high:
             raise SettingsError(f"{PREFIX}{name.upper()}: {low} to {high} expected, got {value}")
-    for name, (pattern, expected) in _PATTERNS.items():
+    for name, (pattern, expected) in PATTERNS.items():
         if not re.fullmatch(pattern, getattr(settings, name)):
             # The value may hold a password, so the expectation alone is told.
             raise SettingsError(f"{PREFIX}{name.upper()}: {expected} expected")
@@ -209,41 +208,3 @@ def _validate_status(settings: Settings) -> None:
     on_loopback = settings.status.rsplit(":", 1)[0] in ("off", "localhost", "127.0.0.1")
     if not on_loopback and not settings.status_token:
         raise SettingsError("NEARSTREAM_STATUS_TOKEN: a token expected, as NEARSTREAM_STATUS is not on loopback")
-
-
-_PORT = r"(?:6553[0-5]|655[0-2]\d|65[0-4]\d{2}|6[0-4]\d{3}|[1-5]?\d{1,4})"  # 0 to 65535
-_BOUNDS: dict[str, tuple[float, float]] = {
-    "bands": (0, 128),
-    "rows": (0, 128),
-    "mean_resemblance_min": (0.0, 1.0),
-    "containment_min": (0.0, 1.0),
-    "order_free_min": (0.0, 1.0),
-    "bucket_cap": (12, 1000),
-    "candidates": (1, 400),
-    "retention_seconds": (0, 10**9),
-    "index_documents": (1000, 10**10),
-    "index_parts": (1, 256),
-    "max_text_bytes": (1, 4 * 1024 * 1024),
-    "max_value_bytes": (1024, 4 * 1024 * 1024),
-    "max_clock_skew_seconds": (0, 10**9),
-    "dead_letter_max_consecutive": (0, 10**9),
-    "dead_letter_max_ratio": (0.0, 1.0),
-    "outage_seconds": (0, 10**9),
-    "stop_seconds": (1, 3600),
-}
-_PATTERNS = {
-    "profile": ("|".join(PROFILES), f"one of {', '.join(PROFILES)}"),
-    "kafka": (rf"[^\s,:/]+:{_PORT}(,[^\s,:/]+:{_PORT})*", "host:port[,host:port]"),
-    "kafka_security": ("PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL", "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL"),
-    "kafka_sasl_mechanism": ("PLAIN|SCRAM-SHA-256|SCRAM-SHA-512", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
-    "kafka_compression": ("|gzip|snappy|lz4|zstd", "gzip, snappy, lz4, zstd or nothing"),
-    "redis": (rf"rediss?://(\S*@)?[^\s/@:?]+(:{_PORT})?(/\d{{0,4}})?(\?\S*)?", "redis://host:port/db"),
-    "redis_cluster": ("yes|no", "yes or no"),
-    "group": (r"[A-Za-z0-9._-]{1,200}", "letters, digits, dots, dashes"),
-    "group_instance": (r"[A-Za-z0-9._-]{0,200}", "letters, digits, dots, dashes"),
-    "namespace": (r"[a-z0-9-]{1,32}", "1 to 32 lower-case letters, digits, dashes"),
-    "topic_prefix": (r"[A-Za-z0-9._-]{0,100}", "letters, digits, dots, dashes"),
-    "scheme": ("standard|compact|bands-only|dense|noise", "standard, compact, bands-only, dense or noise"),
-    "dead_letter_payload": ("full|head|hash", "full, head or hash"),
-    "status": (rf"off|[^\s/:]+:{_PORT}", "host:port or off"),
-}

@@ -31,7 +31,8 @@ from tests.unit.test_signing import signer
 from workers.app import create_app
 from workers.embedded import embedded
 from workers.health import Health
-from workers.settings import _PATTERNS, Settings, SettingsError, load
+from workers.settings import Settings, SettingsError, load
+from workers.settings_bounds import PATTERNS
 from workers.sources import Item
 
 ROOT = Path(__file__).parent.parent.parent
@@ -221,7 +222,7 @@ def test_s18_lua_is_fixed_and_builds_no_code() -> None:
 
 def expressions() -> set[tuple[str, str]]:
     """Every regular expression of the packages with the way it is used, as far as that can be seen."""
-    found = {(pattern, "fullmatch") for pattern, _ in _PATTERNS.values()}
+    found = {(pattern, "fullmatch") for pattern, _ in PATTERNS.values()}
     for module in modules():
         named = {value for name, value in vars(module).items() if name.endswith("_PATTERN")}
         compiled = {value.pattern for value in vars(module).values() if isinstance(value, re.Pattern)}
