@@ -101,7 +101,7 @@ async def cpu_of_a_record(stack: LocalStack, way: str, records: int) -> float:
 async def idle_share(stack: LocalStack, seconds: float) -> float:
     """Share of a core that a worker without work takes."""
     place = await deployment(stack)
-    with place.process("workers.cli", "worker") as pid:
+    with place.process("workers", "worker") as pid:
         await place.send(documents(20))
         await place.drained(SIGNATURES.name)
         await asyncio.sleep(5)
@@ -115,7 +115,7 @@ async def latencies(stack: LocalStack, count: int) -> list[float]:
     place = await deployment(stack)
     (text,) = documents(1)
     topic = place.topic(NEAR_DUPLICATES.name)
-    with place.process("workers.cli", "worker"):
+    with place.process("workers", "worker"):
         await place.send(documents(20))
         await place.drained(SIGNATURES.name)
         places = await kafka_offsets.partitions(place.settings, [topic], 10.0)
@@ -146,7 +146,7 @@ async def latencies(stack: LocalStack, count: int) -> list[float]:
 async def documents_a_second(stack: LocalStack, count: int) -> float:
     """Documents of 5 KB for one second of a worker's CPU, one in ten of them nearly a copy."""
     place = await deployment(stack)
-    with place.process("workers.cli", "worker") as pid:
+    with place.process("workers", "worker") as pid:
         await place.send(documents(20))
         await place.drained(SIGNATURES.name)
         before = cpu_seconds(pid)

@@ -5,7 +5,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from schemas.codec import InvalidMessageError, encode_event
@@ -82,7 +82,8 @@ def examine(settings: Settings, options: argparse.Namespace) -> Exit:
     async def run() -> bool:
         good = True
         async for check in doctor.examine(settings, options.timeout):
-            print(f"{check.grade:<5} {check.subject:<9} {check.detail}", flush=True)
+            plain = f"{check.grade:<5} {check.subject:<9} {check.detail}"
+            print(json.dumps(asdict(check)) if options.json else plain, flush=True)
             good &= check.grade is not doctor.Grade.FAIL
         return good
 

@@ -11,5 +11,6 @@ class Exit(IntEnum):
     USAGE = 2
     UNREADABLE = 65
     UNREACHABLE = 69
+    UNWRITABLE = 74
     MISCONFIGURED = 78
     INTERRUPTED = 130

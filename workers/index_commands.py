@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
+from functools import partial
 
 import msgspec
 
@@ -16,6 +17,7 @@ from workers.exits import Exit
 from workers.inspection import Standing, inspect
 from workers.rebuild import rebuild
 from workers.redis_address import IndexAddress
+from workers.redis_calls import until_answered
 from workers.redis_index import RedisIndex
 from workers.redis_rebuild import RebuildRefusedError
 from workers.redis_schemes import SchemeRefusedError, drop_scheme, schemes, switch_scheme
@@ -46,7 +48,7 @@ def stats(settings: Settings, options: argparse.Namespace) -> Exit:
     address = _beside(_address(settings))
 
     async def read() -> None:
-        index = await RedisIndex.open(address, may_create=False)
+        index = await until_answered(partial(RedisIndex.open, address, may_create=False), options.timeout)
         try:
             parts = await index_facts(index)
         finally:
@@ -65,7 +67,7 @@ def stats(settings: Settings, options: argparse.Namespace) -> Exit:
 
 def list_schemes(settings: Settings, options: argparse.Namespace) -> Exit:
     """The schemes of the namespace, with the state of each one's index."""
-    asyncio.run(_show_schemes(_address(settings), as_json=options.json))
+    asyncio.run(_show_schemes(_address(settings), options))
     return Exit.OK
 
 
@@ -79,12 +81,12 @@ def switch_index(settings: Settings, options: argparse.Namespace) -> Exit:
     address = _address(settings)
 
     async def switch() -> None:
-        target = await _named(address, options.scheme or address.scheme)
+        target = await _named(address, options.scheme or address.scheme, options.timeout)
         filling = await _filling(target)
         if filling != IndexState.READY:
             raise SchemeRefusedError(f"the index of {target.scheme} is not ready: {filling}")
         await switch_scheme(target)
-        await _show_schemes(address, as_json=options.json)
+        await _show_schemes(address, options)
 
     return _scheme_step(switch)
 
@@ -93,7 +95,7 @@ def drop_index(settings: Settings, options: argparse.Namespace) -> Exit:
     """A scheme that is not active, forgotten with all that its index holds."""
 
     async def drop() -> None:
-        deleted = await drop_scheme(await _named(_address(settings), options.scheme))
+        deleted = await drop_scheme(await _named(_address(settings), options.scheme, options.timeout))
         print(f"deleted {deleted} keys")
 
     return _scheme_step(drop)
@@ -132,11 +134,14 @@ def _beside(address: IndexAddress) -> IndexAddress:
     return replace(address, beside=True)
 
 
-async def _named(address: IndexAddress, scheme: str) -> IndexAddress:
+async def _named(address: IndexAddress, scheme: str, wait_seconds: float) -> IndexAddress:
     """The address of a scheme that the namespace holds, with the key that its index was filled with."""
-    keys = {each.name: each.key_fingerprint for each in await schemes(address)}
+    known = await until_answered(partial(schemes, address), wait_seconds)
+    keys = {each.name: each.key_fingerprint for each in known}
     if scheme not in keys:
-        raise SchemeRefusedError(f"{address.namespace} holds {', '.join(keys) or 'no scheme'}, not {escaped(scheme)}")
+        held = f"holds {', '.join(keys)}" if keys else "holds no index yet"
+        remedy = "; `nearstream index build` makes it" if scheme == address.scheme else ""
+        raise SchemeRefusedError(f"no scheme {escaped(scheme)}: the namespace {address.namespace} {held}{remedy}")
     return replace(_beside(address), scheme=scheme, key_fingerprint=keys[scheme])
 
 
@@ -154,15 +159,17 @@ async def _filling(address: IndexAddress) -> str:
         await index.close()
 
 
-async def _show_schemes(address: IndexAddress, *, as_json: bool) -> None:
-    known = await schemes(address)
+async def _show_schemes(address: IndexAddress, options: argparse.Namespace) -> None:
+    known = await until_answered(partial(schemes, address), options.timeout)
+    if known and not options.json:
+        print(f"{'scheme':<36}  {'state':<8}  {'index':<10}  since")
     for each in known:
         filling = await _filling(replace(_beside(address), scheme=each.name, key_fingerprint=each.key_fingerprint))
         is_ours = each.name == address.scheme
-        if as_json:
+        if options.json:
             print(_json({**asdict(each), "index": filling, "ours": is_ours}))
             continue
-        since = f"since {index_view.when(each.created_ms)}{'  (these settings)' if is_ours else ''}"
+        since = f"{index_view.when(each.created_ms)}{'  (these settings)' if is_ours else ''}"
         print(f"{each.name:<36}  {each.state:<8}  {filling:<10}  {since}")
     if not known:
         sys.stderr.write(f"{address.namespace} holds no index yet; the first worker makes one\n")

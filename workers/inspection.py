@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
 from schemas.codec import InvalidMessageError, decode_signature
 from schemas.record import Record
@@ -11,6 +12,7 @@ from schemas.topics import SIGNATURES
 from streams.scheme import Scheme
 from workers import assembly
 from workers.kafka_search import newest_of_key, record_at
+from workers.redis_calls import until_answered
 from workers.redis_index import RedisIndex
 from workers.redis_inspect import DocumentFacts, inspect_document
 from workers.settings import Settings
@@ -50,14 +52,15 @@ async def inspect(settings: Settings, document_key: str, wait_seconds: float, *,
     """What became of a document.
 
     Raises:
-        IndexUnavailableError: Redis does not answer.
+        IndexUnavailableError: Redis did not answer within `wait_seconds`.
         IndexLostError: There is no index.
         KafkaUnreachableError: No broker answered within `wait_seconds`.
         SettingsError: Index or topic do not fit the settings.
     """
     key = assembly.hash_key(settings)
     scheme = assembly.scheme(settings, key)
-    index = await RedisIndex.open(replace(assembly.index_address(settings, key), beside=True), may_create=False)
+    address = replace(assembly.index_address(settings, key), beside=True)
+    index = await until_answered(partial(RedisIndex.open, address, may_create=False), wait_seconds)
     try:
         facts = await inspect_document(index, document_key)
         record = await _record(settings, document_key, facts, wait_seconds, quiet=quiet)

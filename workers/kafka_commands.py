@@ -26,6 +26,10 @@ def topics(settings: Settings, options: argparse.Namespace) -> Exit:
         return Exit.USAGE
     states = asyncio.run(kafka_topics.topic_states(settings, options.timeout))
     for state in states:
+        if options.json:
+            row = {"topic": state.name, "partitions": state.partitions, "cleanup": state.topic.cleanup}
+            print(json.dumps({**row, "differences": state.differences}))
+            continue
         told = "OK" if not state.differences else "; ".join(state.differences)
         print(f"{state.name:<40} {state.partitions:>3} partitions  {state.topic.cleanup:<15} {told}")
     return Exit.NO if options.action != "list" and any(state.differences for state in states) else Exit.OK
@@ -43,19 +47,17 @@ def lag(settings: Settings, options: argparse.Namespace) -> Exit:
     """How far behind the group is, partition by partition; no if one is further than the limit."""
     rows = asyncio.run(_read_lag(settings, options.timeout))
     if not options.json:
-        print(f"{'group':<24} {'topic':<36} {'partition':>9} {'committed':>12} {'end':>12} {'lag':>9}  seconds")
+        print(f"{'group':<24} {'topic':<36} {'partition':>9} {'committed':>12} {'end':>12} {'records':>9}  seconds")
     for row in rows:
-        known = row.committed if row.committed >= 0 else None
-        seconds = 0.0 if row.seconds is None else round(row.seconds, 1)
+        told = row.as_json()
         if options.json:
-            told = {"group": settings.group, "topic": row.topic, "partition": row.partition, "committed": known}
-            print(json.dumps({**told, "end": row.end, "lag": row.records, "seconds": seconds}))
-        else:
-            shown = "-" if known is None else known
-            print(
-                f"{settings.group:<24} {row.topic:<36} {row.partition:>9} {shown:>12} {row.end:>12} "
-                f"{row.records:>9}  {seconds}"
-            )
+            print(json.dumps({"group": settings.group, **told}))
+            continue
+        committed, seconds = ("-" if told[name] is None else told[name] for name in ("committed", "seconds"))
+        print(
+            f"{settings.group:<24} {row.topic:<36} {row.partition:>9} {committed:>12} {row.end:>12} "
+            f"{row.records:>9}  {seconds}"
+        )
     return Exit.NO if options.max is not None and any(row.records > options.max for row in rows) else Exit.OK
 
 

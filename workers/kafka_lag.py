@@ -45,6 +45,17 @@ class PartitionLag:
         """Offsets between the group and the end; a compacted topic holds fewer records."""
         return 0 if self.seconds is None else self.end - max(self.committed, self.begin)
 
+    def as_json(self) -> dict[str, object]:
+        """A row as commands and the status port tell it; null: never committed, no record waits."""
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "committed": None if self.committed < 0 else self.committed,
+            "end": self.end,
+            "records": self.records,
+            "seconds": None if self.seconds is None else round(self.seconds, 1),
+        }
+
 
 LagReader = Callable[[], Awaitable[list[PartitionLag]]]
 

@@ -2,12 +2,12 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
 from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
@@ -35,7 +35,9 @@ from workers.redis_address import Connection
 from workers.settings import SettingsError
 
 Client = Redis | RedisCluster
+_Answer = TypeVar("_Answer")
 
+_RETRY_SECONDS = 0.5
 _REFUSED = (AuthenticationError, AuthorizationError, NoPermissionError)
 _READ_ONLY = (ReadOnlyError, OutOfMemoryError)
 _OUTAGES = (
@@ -105,6 +107,25 @@ async def connected(connection: Connection) -> AsyncIterator[Client]:
             yield client
     finally:
         await client.aclose()
+
+
+async def until_answered(ask: Callable[[], Awaitable[_Answer]], wait_seconds: float) -> _Answer:
+    """The answer of `ask`, which is called again while the server is away.
+
+    Raises:
+        IndexUnavailableError: There was none within `wait_seconds`.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wait_seconds
+    while True:
+        try:
+            with errors_mapped():
+                async with asyncio.timeout_at(deadline):
+                    return await ask()
+        except IndexUnavailableError:
+            if loop.time() + _RETRY_SECONDS >= deadline:
+                raise
+        await asyncio.sleep(_RETRY_SECONDS)
 
 
 async def server_facts(client: Client) -> list[dict[str, Any]]:

@@ -5,12 +5,12 @@ import logging
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Iterable, Mapping
+from functools import partial
 from importlib.metadata import version
 
 from schemas.record import Record
 from schemas.topics import DEAD_LETTERS, SIGNATURES
 from streams.hashing import HashKey
-from streams.index import IndexUnavailableError
 from workers import assembly, kafka_offsets, kafka_records, kafka_rights, kafka_topics
 from workers.health import Health
 from workers.kafka_headers import tolerate_foreign_header_names
@@ -19,7 +19,7 @@ from workers.kafka_tools import KafkaError, retriable
 from workers.letters import Letters
 from workers.matching import Matching, SignatureTopic
 from workers.metrics import WorkerMetrics
-from workers.redis_calls import ask, connected
+from workers.redis_calls import ask, connected, until_answered
 from workers.redis_index import RedisIndex
 from workers.settings import Settings, SettingsError, table
 from workers.signing import Signing
@@ -28,7 +28,6 @@ from workers.tls import in_the_clear
 from workers.watch import start_watch
 
 ROLES = ("sign", "match", "all")
-RETRY_SECONDS = 0.5
 WATCH_SECONDS = 5.0
 
 log = logging.getLogger("nearstream.worker")
@@ -69,20 +68,11 @@ async def open_index(settings: Settings, key: HashKey, wait_seconds: float) -> R
         SettingsError: The index belongs to another scheme or key, or its server would evict.
         IndexLostError: The group has matched before, and the index is gone.
     """
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + wait_seconds
     may_create = not await kafka_offsets.ever_committed(settings, settings.topic_prefix + SIGNATURES.name, wait_seconds)
     address = assembly.index_address(settings, key)
-    while True:
-        try:
-            index = await RedisIndex.open(address, may_create=may_create)
-            await _require_same_topic(settings, await index.checkpoints(), wait_seconds)
-        except IndexUnavailableError:
-            if loop.time() + RETRY_SECONDS >= deadline:
-                raise
-            await asyncio.sleep(RETRY_SECONDS)
-        else:
-            return index
+    index = await until_answered(partial(RedisIndex.open, address, may_create=may_create), wait_seconds)
+    await _require_same_topic(settings, await index.checkpoints(), wait_seconds)
+    return index
 
 
 async def _require_same_topic(settings: Settings, checkpoints: Mapping[int, int], wait_seconds: float) -> None:

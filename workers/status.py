@@ -43,12 +43,7 @@ def answers(health: Health) -> dict[str, Callable[[], Answer]]:
         return _json(503 if why else 200, {"ready": not why, "why": why})
 
     def lag() -> Answer:
-        rows = [
-            {"topic": at.topic, "partition": at.partition, "committed": at.committed, "end": at.end}
-            | {"records": at.records, "seconds": at.seconds}
-            for at in health.lags
-        ]
-        return _json(200, rows)
+        return _json(200, [at.as_json() for at in health.lags])
 
     return {
         "/metrics": lambda: Answer(200, CONTENT_TYPE_LATEST, generate_latest()),

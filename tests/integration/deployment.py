@@ -52,7 +52,7 @@ class Deployment:
 
     @contextmanager
     def worker(
-        self, role: str = "all", program: Sequence[str] = ("workers.cli", "worker"), **changed: str
+        self, role: str = "all", program: Sequence[str] = ("workers", "worker"), **changed: str
     ) -> Iterator[subprocess.Popen[bytes]]:
         """A worker process, some variables changed; ended in order, or killed if it does not end."""
         with (self.logs / f"{role}-{time.monotonic_ns()}.log").open("wb") as log:
@@ -67,7 +67,7 @@ class Deployment:
     def run(self, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """One command of this deployment, to its end."""
         return subprocess.run(
-            [sys.executable, "-m", "workers.cli", *arguments],
+            [sys.executable, "-m", "workers", *arguments],
             env=self.environment,
             input=given,
             capture_output=True,

@@ -117,7 +117,7 @@ def test_without_kafka_a_command_says_so_and_ends(command: str, tmp_path: Path) 
         arguments.append(str(path))
     environment = {**os.environ, "NEARSTREAM_KAFKA": NOWHERE}
     done = subprocess.run(
-        [sys.executable, "-m", "workers.cli", *arguments], env=environment, capture_output=True, timeout=30, check=False
+        [sys.executable, "-m", "workers", *arguments], env=environment, capture_output=True, timeout=30, check=False
     )
     assert done.returncode == 69
     assert done.stderr.decode().startswith("nearstream: no Kafka at 127.0.0.1:1")

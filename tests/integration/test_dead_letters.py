@@ -178,7 +178,7 @@ async def test_letters_are_listed_by_reason_and_shown_one_by_one(kafka: str, red
 
 @contextmanager
 def _replaying(deployment: Deployment) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "workers.cli", "dlq", "replay", "--quiet"]
+    command = [sys.executable, "-m", "workers", "dlq", "replay", "--quiet"]
     with subprocess.Popen(command, env=deployment.environment) as process:
         yield process
 

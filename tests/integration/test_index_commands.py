@@ -141,7 +141,7 @@ async def _build_in_two_goes(new: Deployment, documents: int) -> None:
     assert (refused.returncode, b"another rebuild" in refused.stderr) == (1, True)
     await held.close()
     probe = await RedisIndex.open(_address(new), may_create=False)
-    command = (sys.executable, "-m", "workers.cli", "index", "build")
+    command = (sys.executable, "-m", "workers", "index", "build")
     building = await asyncio.create_subprocess_exec(*command, env=new.environment)
     while not await probe.checkpoints():
         assert building.returncode is None

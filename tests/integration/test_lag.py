@@ -51,9 +51,9 @@ async def test_the_command_tells_lag_and_says_no_above_the_limit(kafka: str, red
         told = deployment.run("lag", "--json", "--max", "7")
         rows = [json.loads(line) for line in told.stdout.splitlines()]
         assert (told.returncode, len(rows)) == (0, DOCUMENT_PARTITIONS + SIGNATURES.partitions)
-        (behind,) = [row for row in rows if row["lag"]]
+        (behind,) = [row for row in rows if row["records"]]
         assert AGE_SECONDS <= behind.pop("seconds") < AGE_SECONDS + 60
-        expected = {"group": deployment.settings.group, "topic": topic, "committed": None, "end": 7, "lag": 7}
+        expected = {"group": deployment.settings.group, "topic": topic, "committed": None, "end": 7, "records": 7}
         assert {name: behind[name] for name in expected} == expected
         above = deployment.run("lag", "--max", "6")
         assert (above.returncode, len(above.stdout.splitlines())) == (1, 1 + len(rows))

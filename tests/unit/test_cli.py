@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent.parent
 def _run(*arguments: str, given: bytes = b"", **variables: str) -> subprocess.CompletedProcess[bytes]:
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("NEARSTREAM_")}
     return subprocess.run(
-        [sys.executable, "-m", "workers.cli", *arguments],
+        [sys.executable, "-m", "workers", *arguments],
         env={**inherited, **variables},
         input=given,
         capture_output=True,
@@ -104,7 +104,7 @@ def test_settings_are_listed_without_secrets() -> None:
 
 
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
-    command = f"{sys.executable} -m workers.cli scan examples/documents.jsonl --quiet | head -n 1"
+    command = f"{sys.executable} -m workers scan examples/documents.jsonl --quiet | head -n 1"
     shell = ["/bin/bash", "-o", "pipefail", "-c", command]
     done = subprocess.run(shell, capture_output=True, timeout=60, cwd=ROOT, check=False)
     assert done.returncode == 0
@@ -112,7 +112,7 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
 
 
 def test_an_interrupt_is_heard_while_waiting_for_input() -> None:
-    command = [sys.executable, "-m", "workers.cli", "scan", "-", "--quiet"]
+    command = [sys.executable, "-m", "workers", "scan", "-", "--quiet"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -129,7 +129,7 @@ def test_a_pipe_holds_json_lines(tmp_path: Path) -> None:
     text = "one two three four five six seven eight nine ten"
     lines = "\n".join(json.dumps({"id": name, "text": text}) for name in "ab")
     (tmp_path / "lines").write_text(lines)
-    command = f"{sys.executable} -m workers.cli scan <(cat {tmp_path}/lines) --quiet"
+    command = f"{sys.executable} -m workers scan <(cat {tmp_path}/lines) --quiet"
     done = subprocess.run(["/bin/bash", "-c", command], capture_output=True, timeout=30, cwd=ROOT, check=False)
     assert done.returncode == 0
     assert b"exact_duplicate" in done.stdout

@@ -54,4 +54,4 @@ def test_a_wheel_holds_the_license_and_the_command(wheel: zipfile.ZipFile) -> No
     (licence,) = (name for name in wheel.namelist() if name.endswith("licenses/LICENSE"))
     assert "Apache License" in wheel.read(licence).decode()
     (entries,) = (name for name in wheel.namelist() if name.endswith("entry_points.txt"))
-    assert "nearstream = workers.cli:main" in wheel.read(entries).decode()
+    assert "nearstream = workers.__main__:main" in wheel.read(entries).decode()
