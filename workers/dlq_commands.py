@@ -47,6 +47,8 @@ def count(settings: Settings, options: argparse.Namespace) -> Exit:
     """Letters by reason, with the newest places."""
     progress = Progress("letters", 0, options.quiet)
     counts = asyncio.run(kafka_letters.count(settings, options.reason, options.since, options.timeout, progress))
+    if counts and not options.json:
+        print(f"{'reason':<26} {'letters':>9} {'replayed':>9}  {'written (UTC)':<41}  newest")
     for reason, found in counts.items():
         print(json.dumps(_as_json(reason, found)) if options.json else _as_line(reason, found))
     return Exit.OK
@@ -111,8 +113,9 @@ def _asked(words: list[str]) -> str:
 
 def _as_line(reason: str, found: Count) -> str:
     places = ", ".join(f"{escaped(about.topic)} {about.partition} {about.offset}" for _, about in found.newest)
-    span = f"{_time(found.oldest_ms)} to {_time(found.newest_ms)}"
-    return f"{escaped(reason):<26} {found.letters:>9}  {span}  newest: {places}"
+    span = f"{_second(found.oldest_ms)} to {_second(found.newest_ms)}"
+    replayed = "-" if found.replayed is None else found.replayed
+    return f"{escaped(reason):<26} {found.letters:>9} {replayed:>9}  {span:<41}  {places}"
 
 
 def _as_json(reason: str, found: Count) -> dict[str, object]:
@@ -121,7 +124,8 @@ def _as_json(reason: str, found: Count) -> dict[str, object]:
         for written_ms, about in found.newest
     ]
     oldest_newest = {"oldest": _time(found.oldest_ms), "newest": _time(found.newest_ms)}
-    return {"reason": reason, "letters": found.letters, **oldest_newest, "places": newest}
+    counted = {"letters": found.letters, "replayed": found.replayed}
+    return {"reason": reason, **counted, **oldest_newest, "places": newest}
 
 
 def _told(letter: KeptLetter) -> Iterator[str]:
@@ -159,6 +163,10 @@ def _hex(value: bytes) -> Iterator[str]:
         row = value[start : start + _HEX_COLUMNS]
         text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
         yield f"{start:08x}  {row.hex(' '):<{3 * _HEX_COLUMNS - 1}}  {text}"
+
+
+def _second(milliseconds: int) -> str:
+    return _time(milliseconds)[:19]
 
 
 def _time(milliseconds: int) -> str:

@@ -1,18 +1,21 @@
 """The letters that the dead-letter topic holds: read, counted, found."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 
 from schemas.kept_letter import KeptLetter, kept_letter
 from schemas.record import Record
 from schemas.topics import DEAD_LETTERS
+from workers import kafka_offsets
 from workers.kafka_offsets import partitions
 from workers.kafka_records import between
-from workers.kafka_tools import consumer
-from workers.settings import Settings
+from workers.kafka_tools import KafkaError, admin, consumer
+from workers.replayed import Replayed, parsed
+from workers.settings import Settings, SettingsError
 from workers.show import Progress
 
 NOT_OURS = "(no letter of nearstream)"
@@ -52,15 +55,19 @@ class Count:
         oldest_ms: When the first was written.
         newest_ms: When the last was written.
         newest: The last records, newest first, with the time of the letter about each.
+        replayed: How many of them a replay has decided; None: it is not known.
     """
 
     letters: int = 0
     oldest_ms: int = 0
     newest_ms: int = 0
     newest: list[tuple[int, Record]] = field(default_factory=list)
+    replayed: int | None = None
 
-    def add(self, letter: Record, about: Record) -> None:
+    def add(self, letter: Record, about: Record, replayed: bool | None) -> None:
         """Counts a letter and remembers the record that it is about."""
+        if replayed is not None:
+            self.replayed = (self.replayed or 0) + replayed
         written_ms = letter.timestamp_ms
         self.oldest_ms = min(self.oldest_ms, written_ms) if self.letters else written_ms
         self.newest_ms = max(self.newest_ms, written_ms)
@@ -92,6 +99,28 @@ async def read(client: AIOKafkaConsumer, stretch: Stretch) -> AsyncGenerator[tup
         yield record, kept_letter(record)
 
 
+async def decided(
+    asking: AIOKafkaAdminClient, settings: Settings, places: Sequence[TopicPartition]
+) -> dict[TopicPartition, Replayed]:
+    """Which letters of each partition replays have decided.
+
+    Raises:
+        KafkaError: The group that remembers cannot be asked for.
+        SettingsError: It belongs to someone else.
+    """
+    group = replay_group(settings)
+    notes = await kafka_offsets.notes(asking, group, places)
+    try:
+        return {place: parsed(note) for place, note in notes.items()}
+    except ValueError as error:
+        raise SettingsError(f"group {group} belongs to someone else: {error}") from None
+
+
+def replay_group(settings: Settings) -> str:
+    """The group whose offsets remember; nobody is in it."""
+    return f"{settings.group}.replay"
+
+
 async def count(
     settings: Settings, reason: str, since_ms: int, wait_seconds: float, progress: Progress
 ) -> dict[str, Count]:
@@ -103,17 +132,30 @@ async def count(
     """
     counts: dict[str, Count] = {}
     seen = Seen()
-    async with consumer(settings, wait_seconds) as client:
+    async with consumer(settings, wait_seconds) as client, admin(settings, wait_seconds) as asking:
         found = await stretches(settings, client, since_ms, wait_seconds)
+        known = await _decided_if_told(asking, settings, [stretch.place for stretch in found])
         progress.total = sum(stretch.end - stretch.start for stretch in found)
         for stretch in found:
+            before = known.get(stretch.place)
             async for record, letter in read(client, stretch):
                 progress.step()
                 told = letter.reason if letter else NOT_OURS
                 if reason in ("", told) and not (letter and seen.before(letter.dead_id)):
-                    counts.setdefault(told, Count()).add(record, letter.original if letter else record)
+                    replayed = before.covers(told, record.offset) if before else None
+                    counts.setdefault(told, Count()).add(record, letter.original if letter else record, replayed)
     progress.end()
     return dict(sorted(counts.items(), key=lambda pair: -pair[1].letters))
+
+
+async def _decided_if_told(
+    asking: AIOKafkaAdminClient, settings: Settings, places: Sequence[TopicPartition]
+) -> dict[TopicPartition, Replayed]:
+    """The same, or nothing for who may read letters but has no right on that group."""
+    try:
+        return await decided(asking, settings, places)
+    except KafkaError:
+        return {}
 
 
 async def find(settings: Settings, dead_id: str, wait_seconds: float) -> KeptLetter | None:

@@ -20,8 +20,8 @@ from workers.kafka_letters import NOT_OURS, Seen, Stretch
 from workers.kafka_offsets import NOTE_MAX_BYTES, Note
 from workers.kafka_records import SendAll, record_at, sender
 from workers.kafka_tools import KafkaError, admin, consumer, refused, retriable
-from workers.replayed import Replayed, parsed
-from workers.settings import Settings, SettingsError
+from workers.replayed import Replayed
+from workers.settings import Settings
 from workers.show import Progress, escaped
 
 BEFORE = "decided by a replay before"
@@ -60,7 +60,7 @@ async def replay(settings: Settings, selection: Selection, wait_seconds: float, 
         TooManySpansError: More separate replays than can be remembered; nothing more is sent.
     """
     async with sender(settings, wait_seconds) as send_all, _clients(settings, wait_seconds) as clients:
-        keep = partial(_commit, clients.asking, _group(settings))
+        keep = partial(_commit, clients.asking, kafka_letters.replay_group(settings))
         return await _Run(settings, selection, clients, send_all, keep, progress).all(wait_seconds)
 
 
@@ -140,12 +140,9 @@ class _Run:
 
     async def _decided_before(self, stretch: Stretch) -> Replayed:
         place = stretch.place
-        notes = await kafka_offsets.notes(self.clients.asking, _group(self.settings), [place])
+        known = await kafka_letters.decided(self.clients.asking, self.settings, [place])
         begins = await self.clients.letters.beginning_offsets([place])
-        try:
-            decided = parsed(notes[place]).since(begins[place])
-        except ValueError as error:
-            raise SettingsError(f"group {_group(self.settings)} belongs to someone else: {error}") from None
+        decided = known[place].since(begins[place])
         # Before anything is sent: it has to fit when all of this stretch is decided.
         decided.and_span(self.selection.reason, stretch.start, stretch.end).text(NOTE_MAX_BYTES)
         return decided
@@ -194,11 +191,6 @@ class _Run:
         record = await record_at(self.clients.originals, place, letter.original.offset)
         # A topic that was made anew may hold another there.
         return record if record and sha256(record.value or b"").hexdigest() == letter.sha256 else None
-
-
-def _group(settings: Settings) -> str:
-    """The group whose offsets remember; nobody is in it."""
-    return f"{settings.group}.replay"
 
 
 async def _commit(

@@ -152,16 +152,12 @@ def longest_stall_ms(logs: Iterable[str]) -> int:
 
 
 def unclean_lines(logs: Iterable[str], injected: str) -> int:
-    """I7: tracebacks but of errors that begin like the injected one, text of documents, lines beyond 100 a minute.
-
-    Dead letters are told one by one, so their lines do not count.
-    """
+    """I7: tracebacks but of errors that begin like the injected one, text of documents, lines beyond 100 a minute."""
     unclean = 0
     for log in logs:
-        lines = [line for line in log.splitlines() if " dead letter: " not in line]
         unclean += log.count(MARK)
         unclean += sum(not (injected and error.startswith(injected)) for error in _TRACE.findall(log))
-        minutes = Counter(found[0] for line in lines if (found := _MINUTE.match(line)))
+        minutes = Counter(found[0] for line in log.splitlines() if (found := _MINUTE.match(line)))
         unclean += sum(max(0, count - LINES_A_MINUTE) for count in minutes.values())
     return unclean
 

@@ -44,6 +44,11 @@ async def test_what_was_replayed_is_not_replayed_again(kafka: str, redis_url: st
         assert _sent(deployment, "--reason", "invalid_id") == (2, 0)
         assert _sent(deployment, "--reason", "invalid_id") == (0, 2)
         await _refused(deployment, bad[6:], Reason.INVALID_ID)
+        rows = [json.loads(line) for line in deployment.run("dlq", "list", "--json").stdout.splitlines()]
+        assert {row["reason"]: (row["letters"], row["replayed"]) for row in rows} == {
+            "not_json": (4, 0),
+            "invalid_id": (4, 2),
+        }
         assert _sent(deployment) == (6, 2)
         assert _sent(deployment) == (0, 8)
         (again,) = await _refused(deployment, [Outgoing("", b"new", b"{", [])])
@@ -159,7 +164,7 @@ async def test_letters_are_listed_by_reason_and_shown_one_by_one(kafka: str, red
         assert [place["offset"] for place in rows[0]["places"]] == [4, 3, 2]
         assert listed.stderr == b""
         plain = deployment.run("dlq", "list", "--reason", "invalid_id").stdout.decode().splitlines()
-        assert [line.split()[:2] for line in plain] == [["invalid_id", "1"]]
+        assert [line.split()[:3] for line in plain] == [["reason", "letters", "replayed"], ["invalid_id", "1", "0"]]
         last = refused[-1]
         shown = deployment.run("dlq", "show", last.topic, str(last.partition), str(last.offset)).stdout.decode()
         assert shown == deployment.run("dlq", "show", dead_id(*last[:3])).stdout.decode()

@@ -12,7 +12,6 @@ from schemas.record import Headers, Outgoing, Record, header
 from schemas.topics import DEAD_LETTERS, DOCUMENTS
 from streams.completion import Bounds
 from streams.receive import receive
-from workers.letters import Letters
 
 MAX = DEAD_LETTERS.max_message_bytes
 FOREIGN: Headers = [("x-b", b"2"), ("x-a", b"\xff"), ("x-b", None), ("x-b", b"1"), ("", b"")]
@@ -210,15 +209,3 @@ def test_no_header_of_ours_holds_payload_text(field: str, number: int) -> None:
     for payload in Payload:
         said = ours(outgoing(fault, "t", "nearstream/0 sign", payload, MAX))
         assert not any(word in repr(said) for word in phrase.split())
-
-
-def test_the_log_names_reason_and_place_but_no_value(caplog: pytest.LogCaptureFixture) -> None:
-    about = record(b'{"text":"planted"', b"planted", [("planted", PLANTED)])
-    sent = Letters("dead", "nearstream/0 sign", Payload.HEAD).write(
-        DeadLetter(about, Stage.DECODE, Reason.NOT_JSON, "Input data was truncated")
-    )
-    assert sent.topic == "dead"
-    assert header(sent.headers, "nearstream-dead-payload") == b"head"
-    assert caplog.messages == [
-        "dead letter: not_json at nearstream.documents.v1 3 offset 8812: Input data was truncated"
-    ]
