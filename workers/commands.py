@@ -13,6 +13,7 @@ from schemas.events import Event
 from workers import compare as comparison
 from workers import demo as demonstration
 from workers import doctor
+from workers.checks import Grade
 from workers.embedded import Outcome, embedded
 from workers.exits import Exit
 from workers.run import run_worker
@@ -84,7 +85,7 @@ def examine(settings: Settings, options: argparse.Namespace) -> Exit:
         async for check in doctor.examine(settings, options.timeout):
             plain = f"{check.grade:<5} {check.subject:<9} {check.detail}"
             print(json.dumps(asdict(check)) if options.json else plain, flush=True)
-            good &= check.grade is not doctor.Grade.FAIL
+            good &= check.grade is not Grade.FAIL
         return good
 
     return Exit.OK if asyncio.run(run()) else Exit.NO

@@ -10,9 +10,8 @@ from schemas.signature import Signature
 from workers.inspection import Inspected
 from workers.redis_inspect import BucketFacts, DocumentFacts, StateFacts
 from workers.redis_stats import CROWDED, PartFacts
-from workers.show import escaped
+from workers.show import escaped, in_bytes
 
-_MEMORY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _HOTTEST_SHOWN = 10
 
 
@@ -201,14 +200,7 @@ def _memory(part: PartFacts) -> str:
     largest = sorted(((size, name) for name, size in used.items() if size), reverse=True)
     shares = ", ".join(f"{name} {100 * size / total:.0f} %" for size, name in largest)
     each = f", {total / part.documents:.0f} bytes a document" if part.documents else ""
-    return f"{_bytes(total)} (estimated){each}" + (f": {shares}" if shares else "")
-
-
-def _bytes(count: float) -> str:
-    unit = 0
-    while count >= 1024 and unit < len(_MEMORY_UNITS) - 1:
-        count, unit = count / 1024, unit + 1
-    return f"{count:.0f} {_MEMORY_UNITS[unit]}" if not unit else f"{count:.1f} {_MEMORY_UNITS[unit]}"
+    return f"{in_bytes(total)} (estimated){each}" + (f": {shares}" if shares else "")
 
 
 def _crowded(mean: float) -> str:

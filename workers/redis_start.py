@@ -90,10 +90,6 @@ def _check_server(info: dict[str, object]) -> None:
     policy = info.get("maxmemory_policy")
     if policy != "noeviction":
         raise SettingsError(f"NEARSTREAM_REDIS: maxmemory-policy noeviction expected, not {policy}")
-    if not info.get("maxmemory"):
-        _log.warning("Redis has no maxmemory: it can fill the machine")
-    if not info.get("aof_enabled"):
-        _log.warning("Redis keeps no append-only file: after a restart the index has to be rebuilt")
 
 
 def _major(version: str) -> int:

@@ -12,6 +12,7 @@ from schemas.record import Record
 from schemas.topics import DEAD_LETTERS, SIGNATURES
 from streams.hashing import HashKey
 from workers import assembly, kafka_offsets, kafka_records, kafka_rights, kafka_topics
+from workers.checks import Grade, memory, persistence
 from workers.health import Health
 from workers.kafka_headers import tolerate_foreign_header_names
 from workers.kafka_lag import lag_reader
@@ -19,7 +20,7 @@ from workers.kafka_tools import KafkaError, retriable
 from workers.letters import Letters
 from workers.matching import Matching, SignatureTopic
 from workers.metrics import WorkerMetrics
-from workers.redis_calls import ask, connected, until_answered
+from workers.redis_calls import ask, connected, server_facts, until_answered
 from workers.redis_index import RedisIndex
 from workers.settings import Settings, SettingsError, table
 from workers.signing import Signing
@@ -72,6 +73,10 @@ async def open_index(settings: Settings, key: HashKey, wait_seconds: float) -> R
     address = assembly.index_address(settings, key)
     index = await until_answered(partial(RedisIndex.open, address, may_create=may_create), wait_seconds)
     await _require_same_topic(settings, await index.checkpoints(), wait_seconds)
+    for info in await server_facts(index.client):
+        for check in (memory(info), persistence(info)):
+            if check.grade is not Grade.OK:
+                log.warning("%s: %s", check.subject, check.detail)
     return index
 
 

@@ -13,12 +13,21 @@ ID_CHARACTERS = 128
 _TERMINAL_SECONDS = 0.2
 _PIPE_SECONDS = 10.0
 _BAR = 20
+_MEMORY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def escaped(text: str) -> str:
     """An id or url fit for a terminal and a log: one line, no control or bidirectional characters, cut at 128."""
     safe = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text[:ID_CHARACTERS])
     return safe + ("…" if len(text) > ID_CHARACTERS else "")
+
+
+def in_bytes(count: float) -> str:
+    """So many bytes, in the unit that fits."""
+    unit = 0
+    while count >= 1024 and unit < len(_MEMORY_UNITS) - 1:
+        count, unit = count / 1024, unit + 1
+    return f"{count:.0f} {_MEMORY_UNITS[unit]}" if not unit else f"{count:.1f} {_MEMORY_UNITS[unit]}"
 
 
 def line(event: Event) -> str:

@@ -2,13 +2,16 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from schemas.topics import SIGNATURES
+from schemas.record import Outgoing
+from schemas.topics import DOCUMENTS, SIGNATURES
 from tests.integration.deployment import LINES, Deployment, deployed, ids, until
 from workers import kafka_tools, kafka_topics
 
@@ -23,6 +26,8 @@ async def test_doctor_finds_everything_in_order_then_names_the_remedy_of_each_fa
         assert well.returncode == 0
         assert b"FAIL" not in well.stdout
         assert b"is not there yet, the first worker makes it" in well.stdout
+        for told in (b"OK    memory    ", b"no record is dated later than now", b"Redis's and this machine's agree"):
+            assert told in well.stdout
         with deployment.worker():
             await until(lambda: deployment.logged(" assigned: "), 30)
         assert b"index     ready" in deployment.run("doctor").stdout
@@ -36,6 +41,11 @@ async def test_doctor_finds_everything_in_order_then_names_the_remedy_of_each_fa
         no_topics = _with(deployment, NEARSTREAM_TOPIC_PREFIX="missing.").run("doctor")
         assert no_topics.returncode == 1
         assert b"run `nearstream topics create`" in no_topics.stdout
+        topic = deployment.settings.topic_prefix + DOCUMENTS.name
+        await deployment.send([Outgoing(topic, b"k", b"{}", [], round(1000 * time.time()) + 600_000)])
+        told = deployment.run("doctor", "--json").stdout.splitlines()
+        warned = [check["detail"] for check in map(json.loads, told) if check["grade"] == "WARN"]
+        assert any(re.match("a record is dated (59|60). s later than now", detail) for detail in warned)
 
 
 async def test_a_worker_that_cannot_start_says_why_in_one_line(kafka: str, redis_url: str, tmp_path: Path) -> None:

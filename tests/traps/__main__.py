@@ -1,105 +1,23 @@
 """Runs each trap on a broker of its own, and tells what became of the records: `python -m tests.traps [NAME...]`."""
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from aiokafka.admin import NewTopic
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.protocol.group import LeaveGroupRequest
 
-from schemas.record import Outgoing
-from workers import kafka_offsets, kafka_records, kafka_tools
-from workers.local_server import LocalServer
+from tests.traps.trial import Trial, done, ended, settled, until
+from workers import kafka_tools
 from workers.local_stack import local_stack
-from workers.settings import Settings, load
 
 RECORDS = 26
-QUIET_SECONDS = 6.0
-LIMIT_SECONDS = 60.0
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A topic of numbered records on a broker, with the group that reads it."""
-
-    broker: LocalServer
-    name: str
-    folder: Path
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What the worker is told."""
-        named = {"KAFKA": self.broker.address, "GROUP": self.name, "SOURCE": self.name, "SINK": f"{self.name}-out"}
-        return os.environ | {f"TRAP_{key}": value for key, value in named.items()}
-
-    async def prepare(self, records: int, partitions: int = 1) -> None:
-        """Makes both topics, fills the first; the second takes no record above 10 KB."""
-        settings = self._settings()
-        async with kafka_tools.admin(settings, 10.0) as client:
-            await client.create_topics(
-                [
-                    NewTopic(self.name, partitions, 1),
-                    NewTopic(f"{self.name}-out", 1, 1, topic_configs={"max.message.bytes": "10000"}),
-                ]
-            )
-        await self.send([b"%d" % number for number in range(records)])
-
-    async def send(self, values: Sequence[bytes]) -> None:
-        """More records; the key decides on the partition."""
-        async with kafka_records.sender(self._settings(), 10.0) as send_all:
-            await send_all([Outgoing(self.name, value, value, []) for value in values])
-
-    async def committed(self) -> int:
-        """Sum of the group's offsets."""
-        ends = await kafka_offsets.end_offsets(self._settings(), self.name, 10.0)
-        return sum(max(at, 0) for at in (await kafka_offsets.committed(self._settings(), self.name, ends)).values())
-
-    async def arrived(self) -> int:
-        """Records on the second topic."""
-        return sum((await kafka_offsets.end_offsets(self._settings(), f"{self.name}-out", 10.0)).values())
-
-    @contextmanager
-    def worker(self, kind: str, **variables: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-        """A wrong worker with the file of what it did; killed at the end."""
-        told = self.folder / f"{self.name}-{time.monotonic_ns()}"
-        told.touch()
-        with (self.folder / "log").open("ab") as log:
-            command = [sys.executable, "-m", "tests.traps.wrong", kind]
-            environment = self.environment | variables | {"TRAP_DONE": str(told)}
-            process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-        try:
-            yield process, told
-        finally:
-            process.kill()
-            process.wait()
-
-    def _settings(self) -> Settings:
-        return load({"NEARSTREAM_KAFKA": self.broker.address, "NEARSTREAM_GROUP": self.name})
-
-
-def done(told: Path) -> list[int]:
-    """Numbers of the records that a worker has done."""
-    return [int(line) for line in told.read_bytes().split()]
-
-
-async def settled(trial: Trial, process: subprocess.Popen[bytes], told: Path) -> None:
-    """Returns when nothing has changed for some seconds, or the worker has ended."""
-    before, since, deadline = (-1, -1), time.monotonic(), time.monotonic() + LIMIT_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-        now = (len(done(told)), await trial.committed())
-        if now != before:
-            before, since = now, time.monotonic()
-        elif time.monotonic() - since > QUIET_SECONDS and now[0]:
-            return
-        await asyncio.sleep(0.5)
 
 
 async def loses(trial: Trial, kind: str, **variables: str) -> str:
@@ -111,6 +29,78 @@ async def loses(trial: Trial, kind: str, **variables: str) -> str:
     committed = await trial.committed()
     lost = sorted(set(range(committed)) - set(done(told)))
     return f"committed {committed} of {RECORDS}, lost {len(lost)} {lost}, exit {code}"
+
+
+async def expelled(trial: Trial) -> str:
+    """T9: what Faust takes for committed, against the broker, when the broker has refused the commit."""
+    await trial.prepare(RECORDS)
+    with trial.worker("expelled", TRAP_COMMIT_INTERVAL="1000", TRAP_LAST=str(RECORDS - 1)) as (process, told):
+        await until(lambda: len(done(told)) == RECORDS)
+        await _expel(trial)
+        process.send_signal(signal.SIGHUP)
+        await until(lambda: len(done(told)) > RECORDS)
+        return f"Faust's sensor says {done(told)[-1]} committed, the broker {await trial.committed()}"
+
+
+async def _expel(trial: Trial) -> None:
+    """Lets the group's only member leave without its knowledge, as one that was silent for too long."""
+    async with kafka_tools.admin(trial.settings, 10.0) as client:
+        (response,) = await client.describe_consumer_groups([trial.name])
+        ((*_, members, _),) = response.groups
+        await client._send_request(
+            LeaveGroupRequest(trial.name, members[0][0]), await client.find_coordinator(trial.name)
+        )
+
+
+async def not_once(trial: Trial) -> str:
+    """T14: what a reader of committed records sees of an output after one crash."""
+    await trial.prepare(RECORDS)
+    with trial.worker("exactly_once", TRAP_GUARANTEE="exactly_once", TRAP_CRASH="1") as (process, _):
+        await until(lambda: process.poll() is not None)
+    with trial.worker("exactly_once", TRAP_GUARANTEE="exactly_once") as (process, told):
+        await settled(trial, process, told)
+    async with AIOKafkaConsumer(
+        bootstrap_servers=trial.broker.address, isolation_level="read_committed", auto_offset_reset="earliest"
+    ) as reading:
+        place = TopicPartition(f"{trial.name}-out", 0)
+        reading.assign([place])
+        seen: list[bytes] = []
+        while batch := (await reading.getmany(place, timeout_ms=3000)).get(place):
+            seen += [record.value for record in batch]
+    return f"committed {await trial.committed()} of {RECORDS}, a reader of committed records sees {len(seen)}"
+
+
+async def sent_by_a_thread(trial: Trial) -> str:
+    """T16: how much of 10,000 records is sent on in 40 s, by the producer's own loop or by Faust's thread."""
+    count, told = 10_000, list[str]()
+    await trial.prepare(count, out_bytes=1_000_000)
+    for kind, variables in {"plain": {}, "threaded": {"TRAP_THREADED": "1"}}.items():
+        before = await trial.arrived()
+        with trial.worker("sending", TRAP_GROUP=f"{trial.name}-{kind}", **variables) as (process, _):
+            began = time.monotonic()
+            while (arrived := await trial.arrived() - before) < count and time.monotonic() - began < 40:
+                await asyncio.sleep(0.2)
+            told.append(f"{kind} {arrived} in {time.monotonic() - began:.1f} s, exit {process.poll()}")
+    return "; ".join(told)
+
+
+async def unpacked(trial: Trial) -> str:
+    """T17: memory of a worker before and after one compressed record."""
+    await trial.prepare(1)
+    with trial.worker("measuring") as (process, told):
+        await until(lambda: bool(done(told)))
+        before = _peak_mb(process)
+        async with AIOKafkaProducer(
+            bootstrap_servers=trial.broker.address, compression_type="gzip", max_request_size=1 << 30
+        ) as producer:
+            await producer.send_and_wait(trial.name, bytes(300_000_000))
+        await until(lambda: len(done(told)) == 2)
+        return f"{done(told)[-1]} bytes were read, peak memory {before} -> {_peak_mb(process)} MB"
+
+
+def _peak_mb(process: subprocess.Popen[bytes]) -> int:
+    (line,) = [line for line in Path(f"/proc/{process.pid}/status").read_text().splitlines() if "VmHWM" in line]
+    return int(line.split()[1]) // 1024
 
 
 async def unheard(trial: Trial) -> str:
@@ -125,7 +115,7 @@ async def deaf(trial: Trial) -> str:
     with trial.worker("never_acknowledged") as (process, told):
         await settled(trial, process, told)
         process.send_signal(signal.SIGTERM)
-        return await _ended(process, 30.0)
+        return await ended(process, 30.0)
 
 
 async def joined(trial: Trial) -> str:
@@ -133,9 +123,9 @@ async def joined(trial: Trial) -> str:
     count = 20_000
     await trial.prepare(count, partitions=2)
     with trial.worker("awaited") as (_, first):
-        await _until(lambda: len(done(first)) > count // 20)
+        await until(lambda: len(done(first)) > count // 20)
         with trial.worker("awaited") as (_, second):
-            await _until(lambda: len({*done(first), *done(second)}) == count)
+            await until(lambda: len({*done(first), *done(second)}) == count)
             both = done(first) + done(second)
     return f"{len(both) - len(set(both))} of {count} done twice, {count - len(set(both))} never"
 
@@ -144,7 +134,7 @@ async def left(trial: Trial) -> str:
     """T8: what is done after a pause beyond the poll interval."""
     await trial.prepare(200)
     with trial.worker("paused", TRAP_POLL_INTERVAL="15", TRAP_PAUSE="25") as (process, told):
-        await _until(lambda: bool(done(told)))
+        await until(lambda: bool(done(told)))
         await asyncio.sleep(60)
         return f"60 s after the pause {len(set(done(told)))} of 200 done, exit {process.poll()}"
 
@@ -157,7 +147,7 @@ async def stopped_early(trial: Trial) -> str:
         with trial.worker("async_for") as (process, _):
             await asyncio.sleep(wait)
             process.send_signal(signal.SIGTERM)
-            took.append(await _ended(process, 60.0))
+            took.append(await ended(process, 60.0))
     return "; ".join(took)
 
 
@@ -174,14 +164,14 @@ async def away(trial: Trial) -> str:
     """T12: a broker away for longer than the request timeout, without idempotence."""
     await trial.prepare(3000)
     with trial.worker("awaited", TRAP_REQUEST_TIMEOUT="12", TRAP_CRASHING="1") as (process, told):
-        await _until(lambda: len(done(told)) > 100)
+        await until(lambda: len(done(told)) > 100)
         await asyncio.to_thread(trial.broker.pause)
-        ended = await _ended(process, 40.0)
+        end = await ended(process, 40.0)
         await asyncio.to_thread(trial.broker.resume)
     await asyncio.to_thread(trial.broker.restart)
     committed = await trial.committed()
     lost = set(range(committed)) - set(done(told))
-    return f"away 40 s at a timeout of 12 s: {ended}, lost {len(lost)}"
+    return f"away 40 s at a timeout of 12 s: {end}, lost {len(lost)}"
 
 
 TRAPS: dict[str, Callable[[Trial], Awaitable[str]]] = {
@@ -193,9 +183,13 @@ TRAPS: dict[str, Callable[[Trial], Awaitable[str]]] = {
     "T6": deaf,
     "T7": joined,
     "T8": left,
+    "T9": expelled,
     "T10": stopped_early,
     "T11": undecoded,
     "T12": away,
+    "T14": not_once,
+    "T16": sent_by_a_thread,
+    "T17": unpacked,
     "T19": lambda trial: loses(trial, "noack_take", TRAP_CRASHING="1"),
 }
 
@@ -209,22 +203,6 @@ async def main(names: Sequence[str]) -> None:
             for name in names or TRAPS:
                 trial = Trial(stack.kafka_server, f"{name.lower()}-{uuid.uuid4().hex[:8]}", Path(folder))
                 print(f"{name:<4} {await TRAPS[name](trial)}", flush=True)  # noqa: T201
-
-
-async def _ended(process: subprocess.Popen[bytes], seconds: float) -> str:
-    began = time.monotonic()
-    while process.poll() is None and time.monotonic() - began < seconds:
-        await asyncio.sleep(0.1)
-    took = time.monotonic() - began
-    return (
-        f"still there after {seconds:g} s" if process.poll() is None else f"ended after {took:.1f} s ({process.poll()})"
-    )
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(2 * LIMIT_SECONDS):
-        while not condition():
-            await asyncio.sleep(0.1)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Each writes the value of a record to the file TRAP_DONE when it has done its wor
 
 import asyncio
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable
@@ -120,6 +121,57 @@ def awaited(app: faust.App, source: TopicT, sink: TopicT) -> None:
                 _done(event.value)
 
 
+def expelled(app: faust.App, source: TopicT, _: TopicT) -> None:
+    """T9: the broker refuses the commit; the last number done is what Faust takes for committed."""
+
+    @app.agent(source)
+    async def agent(stream: StreamT) -> None:
+        told = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, told.set)
+        async for events in stream.noack_take(5, within=0.05):
+            for event in events:
+                await stream.ack(event)
+                _done(event.value)
+            if events[-1].value == os.environ["TRAP_LAST"].encode():
+                break
+        await told.wait()
+        await app.consumer.commit()
+        _done(b"%d" % sum(app.monitor.tp_committed_offsets.values()))
+        await asyncio.sleep(1000)
+
+
+def exactly_once(app: faust.App, source: TopicT, sink: TopicT) -> None:
+    """T14: sent in a transaction, as it seems; a crash before its commit."""
+
+    @app.agent(source)
+    async def agent(stream: StreamT) -> None:
+        async for value in stream:
+            await sink.send(key=value, value=value)
+            _done(value)
+            if value == FAILING and os.environ.get("TRAP_CRASH"):
+                await app.producer.flush()
+                os._exit(1)
+
+
+def sending(app: faust.App, source: TopicT, sink: TopicT) -> None:
+    """T16: each record sent on; by a thread of Faust's, if it is told so."""
+
+    @app.agent(source)
+    async def agent(stream: StreamT) -> None:
+        async for value in stream:
+            await sink.send(value=value)
+            _done(value)
+
+
+def measuring(app: faust.App, source: TopicT, _: TopicT) -> None:
+    """T17: the length of each record."""
+
+    @app.agent(source)
+    async def agent(stream: StreamT) -> None:
+        async for value in stream:
+            _done(b"%d" % len(value))
+
+
 def undecodable(app: faust.App, source: TopicT, _: TopicT) -> None:
     """T11: a record that Faust itself cannot decode is acknowledged."""
 
@@ -141,22 +193,40 @@ def main(name: str) -> None:
         "topic_disable_leader": True,
         "table_standby_replicas": 0,
         "consumer_auto_offset_reset": "earliest",
-        "broker_commit_interval": 0.5,
+        "broker_commit_interval": float(os.environ.get("TRAP_COMMIT_INTERVAL", "0.5")),
         "stream_buffer_maxsize": 16,
         "broker_max_poll_interval": float(os.environ.get("TRAP_POLL_INTERVAL", "1000")),
         "producer_request_timeout": float(os.environ.get("TRAP_REQUEST_TIMEOUT", "40")),
     }
+    if os.environ.get("TRAP_GUARANTEE"):
+        settings["processing_guarantee"] = os.environ["TRAP_GUARANTEE"]
+    if os.environ.get("TRAP_THREADED"):
+        settings["producer_threaded"] = True
     if os.environ.get("TRAP_CRASHING"):
         settings["agent_supervisor"] = CrashingSupervisor
     app = faust.App(os.environ["TRAP_GROUP"], **settings)
-    workers: dict[str, Worker] = {
-        worker.__name__: worker
-        for worker in (async_for, take, noack_take, unawaited, gap, never_acknowledged, paused, awaited, undecodable)
-    }
+    workers: dict[str, Worker] = {worker.__name__: worker for worker in WORKERS}
     source = app.topic(os.environ["TRAP_SOURCE"], key_type=bytes, value_type=bytes)
     sink = app.topic(os.environ["TRAP_SINK"], key_type=bytes, value_type=bytes)
     workers[name](app, source, sink)
     faust.Worker(app, loglevel="CRITICAL", quiet=True).execute_from_commandline()
+
+
+WORKERS = (
+    async_for,
+    take,
+    noack_take,
+    unawaited,
+    gap,
+    never_acknowledged,
+    paused,
+    awaited,
+    expelled,
+    exactly_once,
+    sending,
+    measuring,
+    undecodable,
+)
 
 
 def _done(value: bytes) -> None:

@@ -30,6 +30,12 @@ def _run(*arguments: str, given: bytes = b"", **variables: str) -> subprocess.Co
     )
 
 
+def _shell(command: str) -> subprocess.CompletedProcess[bytes]:
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("NEARSTREAM_")}
+    shell = ["/bin/bash", "-o", "pipefail", "-c", command]
+    return subprocess.run(shell, env=inherited, capture_output=True, timeout=60, cwd=ROOT, check=False)
+
+
 def test_the_demo_tells_every_relation_then_agrees_with_history() -> None:
     done = _run("demo")
     told = done.stdout.decode()
@@ -79,6 +85,10 @@ def test_an_unreadable_line_is_told_with_its_place_and_the_rest_goes_on() -> Non
         ([], 2, "required"),
         (["worker", "sing"], 2, "invalid choice"),
         (["fly"], 2, "invalid choice"),
+        (["inspect", ""], 2, "1 to 512 characters"),
+        (["inspect", "a", "--collection", "A"], 2, "lower-case"),
+        (["dlq", "list", "--reason", "typo"], 2, "not_json"),
+        (["stats", "--timeout", "0"], 2, "a number above 0 expected"),
     ],
 )
 def test_wrong_use_gets_a_clear_answer(arguments: list[str], code: int, told: str) -> None:
@@ -104,11 +114,49 @@ def test_settings_are_listed_without_secrets() -> None:
 
 
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
-    command = f"{sys.executable} -m workers scan examples/documents.jsonl --quiet | head -n 1"
-    shell = ["/bin/bash", "-o", "pipefail", "-c", command]
-    done = subprocess.run(shell, capture_output=True, timeout=60, cwd=ROOT, check=False)
+    done = _shell(f"{sys.executable} -m workers scan examples/documents.jsonl --quiet | head -n 1")
     assert done.returncode == 0
     assert done.stderr == b""
+
+
+def test_a_reader_that_is_gone_before_the_end_is_no_error() -> None:
+    done = _shell(f"{sys.executable} -m workers settings | true")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_is_no_unreadable_input() -> None:
+    for command in ("settings", "scan examples/documents.jsonl --quiet"):
+        done = _shell(f"{sys.executable} -m workers {command} > /dev/full")
+        assert done.returncode == 74
+        assert done.stderr == b"nearstream: [Errno 28] No space left on device\n"
+
+
+def test_a_closed_output_is_nobodys_trouble() -> None:
+    done = _shell(f"{sys.executable} -m workers demo >&-")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_an_interrupt_while_it_loads_leaves_no_traceback() -> None:
+    slow = """
+import sys, time
+class Slow:
+    def find_spec(self, name, *_):
+        if name == "workers.cli":
+            print("loading", flush=True)
+            time.sleep(30)
+sys.meta_path.insert(0, Slow())
+from workers.__main__ import main
+main()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", slow], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"loading\n"
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=10)
+        assert (process.returncode, told) == (130, b"")
 
 
 def test_an_interrupt_is_heard_while_waiting_for_input() -> None:
@@ -148,6 +196,10 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
         "dlq",
         "doctor",
         "settings",
+        "inspect",
+        "stats",
+        "rebuild",
+        "index",
     ):
         with pytest.raises(SystemExit) as ended:
             main([command, "--help"])
