@@ -46,7 +46,7 @@ async def _expel(trial: Trial) -> None:
     """Lets the group's only member leave without its knowledge, as one that was silent for too long."""
     async with kafka_tools.admin(trial.settings, 10.0) as client:
         (response,) = await client.describe_consumer_groups([trial.name])
-        ((*_, members, _),) = response.groups
+        ((_, _, _, _, _, members, *_),) = response.groups
         await client._send_request(
             LeaveGroupRequest(trial.name, members[0][0]), await client.find_coordinator(trial.name)
         )

@@ -199,7 +199,8 @@ def main(name: str) -> None:
         "producer_request_timeout": float(os.environ.get("TRAP_REQUEST_TIMEOUT", "40")),
     }
     if os.environ.get("TRAP_GUARANTEE"):
-        settings["processing_guarantee"] = os.environ["TRAP_GUARANTEE"]
+        # Its transactions need Faust's own assignor, which needs standby replicas.
+        settings |= {"processing_guarantee": os.environ["TRAP_GUARANTEE"], "table_standby_replicas": 1}
     if os.environ.get("TRAP_THREADED"):
         settings["producer_threaded"] = True
     if os.environ.get("TRAP_CRASHING"):
