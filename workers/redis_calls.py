@@ -168,14 +168,31 @@ async def call(client: Client, name: str, key: bytes, *arguments: bytes | str | 
 
 @contextmanager
 def errors_mapped() -> Iterator[None]:
-    """Raises what the server or the way to it did wrong as an outage or a wrong setting; the rest is a bug."""
+    """Raises what the server or the way to it did wrong as an outage or a wrong setting; the rest is a bug.
+
+    A cancellation that came meanwhile is raised too: on Python 3.11 `asyncio.wait_for`, by which redis-py sends, may
+    keep it to itself.
+    """
+    before = _cancellations()
     try:
         yield
     except (*_OUTAGES, RedisError, RedisClusterException) as error:
+        _require_no_more_than(before)
         ours = _of_cluster(error) or _of_server(error)
         if ours is None:
             raise
         raise ours from error
+    _require_no_more_than(before)
+
+
+def _require_no_more_than(cancellations: int) -> None:
+    if _cancellations() > cancellations:
+        raise asyncio.CancelledError
+
+
+def _cancellations() -> int:
+    task = asyncio.current_task()
+    return task.cancelling() if task else 0
 
 
 def _of_cluster(error: Exception) -> Exception | None:

@@ -143,14 +143,21 @@ class Part:
         if reply[0] == b"GAP":
             raise IndexBehindError(reply[1], reply[2])
         if reply[0] != b"OK":
-            state = reply[0].decode().lower()
-            raise IndexLostError(f"{self.key.decode()}: the index is {state}: run `nearstream rebuild`, or wait for it")
+            raise IndexLostError(
+                f"the index of {self._address.scheme} in {self._address.namespace} {_advice(reply[0])}"
+            )
         return reply
 
     async def _reply(self, seconds: float, name: str, *arguments: bytes | str | int) -> list[Any]:
         with errors_mapped():
             async with asyncio.timeout(seconds):
                 return await call(self.client, name, self.key, self.layout.epoch + self.lease, *arguments)
+
+
+def _advice(status: bytes) -> str:
+    if status == b"REBUILDING":
+        return "is being rebuilt: matching goes on when that is done; if it was cut off, run `nearstream rebuild` again"
+    return "is lost: run `nearstream rebuild`, matching then goes on by itself"
 
 
 def _one_call(batch: Sequence[Item], first: int) -> Sequence[Item]:

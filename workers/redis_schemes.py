@@ -51,7 +51,7 @@ async def claim_scheme(client: Client, address: IndexAddress, *, may_create: boo
     held = await _claims(client, address)
     if not held and not may_create:
         raise IndexLostError(
-            f"{address.namespace} holds no index: a first worker makes it, `nearstream rebuild` brings a lost one back"
+            f"{address.namespace} holds no index: run `nearstream rebuild` if it is lost, else a first worker makes it"
         )
     if may_create and address.scheme not in held and (not held or address.beside):
         state = BUILDING if any(claim.state == ACTIVE for _, claim in held.values()) else ACTIVE
