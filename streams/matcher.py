@@ -1,7 +1,7 @@
 """Signatures become events, through an index."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from schemas.events import Event, SharedKeys
@@ -20,6 +20,12 @@ SENT_BY_DEFAULT = frozenset({"exact_duplicate", "near_duplicate", "containment",
 # Below this common share two of three overlaps are boilerplate.
 _OVERLAP_SENT_FROM = 0.20
 _NO_KEYS = Keys(b"", None, (), ())
+
+Pause = Callable[[], Awaitable[None]]
+
+
+async def _no_pause() -> None:
+    """Works on."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +111,12 @@ class Matcher:
         """
         return (await self.match_all([Arrival(signature.document_key, signature)]))[0]
 
-    async def match_all(self, arrivals: Sequence[Arrival]) -> list[list[Event]]:
+    async def match_all(self, arrivals: Sequence[Arrival], pause: Pause = _no_pause) -> list[list[Event]]:
         """Admits documents in order; the events of each, reported to the index before they come back.
+
+        Args:
+            arrivals: The documents.
+            pause: Awaited after each comparison, as there may be thousands, of milliseconds each.
 
         Raises:
             ValueError: A normal form is empty, or a signature belongs to another scheme.
@@ -117,7 +127,7 @@ class Matcher:
         admissions = [self._admission(arrival) for arrival in arrivals]
         answers = await self._index.admit(admissions)
         findings = [
-            self._removed(arrival, answer) if arrival.signature is None else self._found(admission, answer)
+            self._removed(arrival, answer) if arrival.signature is None else await self._found(admission, answer, pause)
             for arrival, admission, answer in zip(arrivals, admissions, answers, strict=True)
         ]
         reports = [finding.report for each in findings for finding in each if finding.report]
@@ -156,16 +166,16 @@ class Matcher:
             return []
         return [_Finding(retraction(arrival.document_key, arrival.removed_at_ms, self._scheme.name))]
 
-    def _found(self, admission: Admission, answer: Admitted) -> list[_Finding]:
+    async def _found(self, admission: Admission, answer: Admitted, pause: Pause) -> list[_Finding]:
         self.counts.statuses[answer.status] += 1
         self.counts.full_buckets += answer.full_buckets
         if admission.signature is None or answer.status in (Status.STALE, Status.UNCHANGED):
             return []
         # A verdict must not depend on who came first, so the arriving signature is the kept one too.
-        found = (
-            self._related(admission.signature, admission.keys, answer, candidate)
-            for candidate in _neighbours(admission.signature, answer)
-        )
+        found = []
+        for candidate in _neighbours(admission.signature, answer):
+            found.append(self._related(admission.signature, admission.keys, answer, candidate))
+            await pause()
         return [finding for finding in found if finding]
 
     def _related(self, arriving: Signature, keys: Keys, answer: Admitted, candidate: Candidate) -> _Finding | None:

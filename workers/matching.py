@@ -14,11 +14,12 @@ from schemas.signature import Signature
 from schemas.topics import EVENT_TOPICS, topic_of
 from streams.completion import Bounds
 from streams.index import Position
-from streams.matcher import Arrival, Matcher
+from streams.matcher import Arrival, Matcher, Pause
 from streams.scheme import Scheme
 from workers.letters import Letters
 from workers.metrics import GAP_RECORDS
 from workers.recovery import Lost
+from workers.turns import giving_turns
 
 CATCH_UP_BATCH = 32
 LATEST_MS = 253_402_300_799_999  # the last time that has a four-digit year
@@ -53,6 +54,7 @@ class Matching:
     letters: Letters
     topic: SignatureTopic
     checkpoints: Callable[[], Awaitable[dict[int, int]]]
+    _pause: Pause = field(default_factory=giving_turns)
     _admitted: dict[int, int] = field(default_factory=dict)  # partition to the last offset admitted
 
     def forget_positions(self) -> None:
@@ -115,7 +117,7 @@ class Matching:
                 continue
             admitted[record.partition] = record.offset
             arrivals.append((record, arrival))
-        told = await self.matcher.match_all([arrival for _, arrival in arrivals])
+        told = await self.matcher.match_all([arrival for _, arrival in arrivals], self._pause)
         self._admitted.update(admitted)
         for (record, _), events in zip(arrivals, told, strict=True):
             for event in events:

@@ -1,10 +1,8 @@
 """Records of `documents` in, records of `signatures` out."""
 
-import asyncio
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
-from time import monotonic
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 
 from schemas.codec import InvalidMessageError, encode_signature
 from schemas.dead_letter import DeadLetter, Stage
@@ -14,8 +12,7 @@ from streams.completion import Bounds
 from streams.receive import Removal, receive
 from streams.signer import Signer
 from workers.letters import Letters
-
-YIELD_SECONDS = 0.05
+from workers.turns import giving_turns
 
 log = logging.getLogger(__name__)
 
@@ -28,11 +25,11 @@ class Signing:
     bounds: Bounds
     topic: str
     letters: Letters
+    _pause: Callable[[], Awaitable[None]] = field(default_factory=giving_turns, compare=False)
 
     async def decide(self, records: Sequence[Record]) -> list[Outgoing]:
         """A signature, a removal or a dead letter for each record; nothing for an empty text."""
         outgoing = []
-        since = monotonic()
         for record in records:
             try:
                 result = self._signed(record)
@@ -40,9 +37,7 @@ class Signing:
                 result = self.letters.write(DeadLetter(record, Stage.DECODE, error.reason, error.detail))
             if result is not None:
                 outgoing.append(result)
-            if monotonic() - since > YIELD_SECONDS:
-                await asyncio.sleep(0)
-                since = monotonic()
+            await self._pause()
         return outgoing
 
     def _signed(self, record: Record) -> Outgoing | None:

@@ -14,7 +14,7 @@ from streams.completion import Bounds
 from streams.hashing import HashKey
 from streams.scheme import preset
 from streams.signer import Signer
-from workers import signing
+from workers import turns
 from workers.letters import Letters
 from workers.signing import Signing
 
@@ -180,19 +180,19 @@ async def test_a_lone_surrogate_from_a_strange_charset_is_signed() -> None:
 
 
 async def test_signing_yields_to_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signing, "YIELD_SECONDS", 0.0)
-    turns = 0
+    monkeypatch.setattr(turns, "YIELD_SECONDS", 0.0)
+    seen = 0
 
     async def count() -> None:
-        nonlocal turns
+        nonlocal seen
         while True:
-            turns += 1
+            seen += 1
             await asyncio.sleep(0)
 
     counting = asyncio.create_task(count())
     await decided(*[record(document(str(number))) for number in range(10)])
     counting.cancel()
-    assert turns >= 9
+    assert seen >= 9
 
 
 async def test_a_batch_of_large_texts_holds_the_loop_no_longer_than_one_of_them() -> None:
@@ -213,7 +213,7 @@ async def test_a_batch_of_large_texts_holds_the_loop_no_longer_than_one_of_them(
     watching = asyncio.create_task(watch())
     await decided(*[record(value, offset=offset) for offset in range(8)])
     watching.cancel()
-    assert longest < 4 * max(alone, signing.YIELD_SECONDS)
+    assert longest < 4 * max(alone, turns.YIELD_SECONDS)
 
 
 async def test_a_text_that_grows_beyond_the_limit_when_normalised_is_too_large() -> None:

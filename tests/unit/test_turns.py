@@ -1,0 +1,110 @@
+"""The event loop keeps turning while texts as large as allowed are worked on."""
+
+import asyncio
+import gzip
+import json
+import math
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from time import thread_time
+
+import pytest
+
+from schemas.record import Outgoing, Record
+from streams.completion import Bounds
+from tests.unit.test_matching import matching
+from tests.unit.test_signing import record, signer
+from workers import turns
+
+LONGEST_SECONDS = 0.15
+TEXT_BYTES = Bounds().text_bytes
+COPIES = 10
+TRIES = 3
+
+
+async def test_the_largest_texts_hold_the_loop_only_for_a_moment() -> None:
+    signed = await signer().decide(documents())
+    assert len(signed) == COPIES
+    assert len(await matching().decide(signatures(signed))) == COPIES * (COPIES - 1) / 2
+    assert await longest_turn(lambda: signer().decide(documents())) < LONGEST_SECONDS
+    assert await longest_turn(lambda: matching().decide(signatures(signed))) < LONGEST_SECONDS
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["v" * TEXT_BYTES, "a\u0301" * (TEXT_BYTES // 3), "日本" * (TEXT_BYTES // 6), "𐌀 " * (TEXT_BYTES // 5)],
+    ids=["one word", "composed", "no spaces", "wide"],
+)
+async def test_a_strange_text_of_the_largest_size_is_no_exception(text: str) -> None:
+    value = json.dumps({"text": text}).encode()
+    assert len(await signer().decide([record(value)])) == 1
+    assert await longest_turn(lambda: signer().decide([record(value)])) < LONGEST_SECONDS
+
+
+async def test_the_largest_value_that_unpacks_is_no_exception() -> None:
+    field = random.Random(3).randbytes(100_000).hex()
+    value = gzip.compress(json.dumps({"text": field, "other": [field] * 70}).encode(), 1)
+    packed = record(value, [("content-encoding", b"gzip")])
+    assert len(await signer().decide([packed])) == 1
+    assert await longest_turn(lambda: signer().decide([packed])) < LONGEST_SECONDS
+
+
+async def test_work_without_a_pause_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    signed = await signer().decide(documents())
+    monkeypatch.setattr(turns, "YIELD_SECONDS", 3600.0)
+    assert await longest_turn(lambda: matching().decide(signatures(signed))) > LONGEST_SECONDS
+
+
+async def longest_turn(work: Callable[[], Awaitable[object]]) -> float:
+    """Processor seconds of the loop's longest turn during this work; the best of three, as memory may come slowly."""
+    best = math.inf
+    for _ in range(TRIES):
+        watching = asyncio.create_task(_watch(turned := [0.0]))
+        await asyncio.sleep(0)
+        await work()
+        await asyncio.sleep(0)
+        watching.cancel()
+        best = min(best, max(turned))
+        if best < LONGEST_SECONDS:
+            break
+    return best
+
+
+async def _watch(turned: list[float]) -> None:
+    while True:
+        before = thread_time()
+        await asyncio.sleep(0)
+        turned.append(thread_time() - before)
+
+
+def documents() -> list[Record]:
+    return [record(copy(number), offset=number) for number in range(COPIES)]
+
+
+def signatures(sent: Sequence[Outgoing]) -> list[Record]:
+    """What signing sent, as matching reads it."""
+    return [
+        Record(each.topic, 0, offset, each.timestamp_ms or 0, each.key, each.value, each.headers)
+        for offset, each in enumerate(sent)
+    ]
+
+
+def copy(number: int) -> bytes:
+    """A document as large as allowed, with one word in a hundred changed and a tenth of it moved."""
+    chance = random.Random(number)
+    words = list(WORDS)
+    for at in range(number % 7, len(words), 100):
+        words[at] = chance.choice(WORDS)
+    start = chance.randrange(len(words) // 2)
+    end = start + len(words) // 10
+    moved = [*words[:start], *words[end:], *words[start:end]]
+    return json.dumps({"id": str(number), "text": " ".join(moved).encode()[:TEXT_BYTES].decode()}).encode()
+
+
+def _words() -> list[str]:
+    chance = random.Random(5)
+    vocabulary = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(2, 9))) for _ in range(20_000)]
+    return chance.choices(vocabulary, k=TEXT_BYTES // 6)
+
+
+WORDS = _words()
