@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _write_no_more()  # the reader has seen enough
         return Exit.OK
     except _TOLD as error:
-        sys.stderr.write(f"nearstream: {error}\n")
+        sys.stderr.write(f"nearstream: {_words(error)}\n")
         code = _code(error)
         if code == Exit.UNWRITABLE:
             _write_no_more()
@@ -68,6 +68,13 @@ def _interrupt(*_: object) -> None:
 def _write_no_more() -> None:
     """What is still to be written would fail again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _words(error: Exception) -> str:
+    """What the error says, without the number of the system's."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
 def _code(error: Exception) -> Exit:

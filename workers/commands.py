@@ -4,12 +4,13 @@ import argparse
 import asyncio
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from schemas.codec import InvalidMessageError, encode_event
-from schemas.events import Event
+from schemas.events import Event, kind_of
 from workers import compare as comparison
 from workers import demo as demonstration
 from workers import doctor
@@ -28,13 +29,17 @@ def scan(settings: Settings, options: argparse.Namespace) -> Exit:
     job = embedded(settings)
 
     async def run() -> Exit:
-        refused = 0
+        refused, found = 0, Counter[str]()
         progress = Progress("scanned", count_lines(options.paths), options.quiet)
         async for outcome in job.outcomes(read(options.paths)):
             refused += bool(outcome.refusal)
+            found.update(map(kind_of, outcome.events))
             _tell(outcome, as_json=options.json)
             progress.step()
         progress.end()
+        if not options.quiet:
+            counts = ", ".join(f"{number} {relation}" for relation, number in found.most_common())
+            sys.stderr.write(f"found {counts or 'no relation'}\n")
         return Exit.UNREADABLE if refused else Exit.OK
 
     return asyncio.run(run())

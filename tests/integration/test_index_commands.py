@@ -166,7 +166,7 @@ async def _drop(old: Deployment, new: Deployment) -> None:
     assert _schemes(new) == {"compact": ("active", "ready")}
     assert old.run("stats").returncode == 78
     unknown = old.run("index", "switch")
-    assert (unknown.returncode, f"not {names['standard']}".encode() in unknown.stderr) == (1, True)
+    assert (unknown.returncode, f"no scheme {names['standard']}".encode() in unknown.stderr) == (1, True)
 
 
 async def test_collections_are_spread_over_parts(kafka: str, redis_url: str, tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_s15_no_text_is_kept_or_told(traces: Traces) -> None:
 
 
 def test_s16_every_line_of_the_log_is_the_workers_own(traces: Traces) -> None:
-    assert len({line.partition("dead letter: ")[2].split()[0] for line in traces.log if "dead letter: " in line}) > 5
+    assert len({line.partition("dead letter: ")[2].split()[0] for line in traces.log if "dead letter: " in line}) > 2
     for line in traces.log:
         assert LINE.fullmatch(line), line
         assert not dangerous(line)
