@@ -79,7 +79,7 @@ def _add_kafka(known: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     lag.add_argument("--max", type=int, metavar="N", help="exit code 1 if a partition is more records behind")
     lag.add_argument("--json", action="store_true", help="one JSON object a line")
     _add_timeout(lag, 10.0)
-    doctor = _command(known, "doctor", commands.examine, "check Kafka, topics, Redis, scheme; say what to do")
+    doctor = _command(known, "doctor", commands.examine, "check rights, topics, memory, clocks, scheme; say what to do")
     doctor.add_argument("--json", action="store_true", help="one JSON object a line")
     _add_timeout(doctor, 5.0)
 
@@ -102,7 +102,9 @@ def _add_index(known: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     index = known.add_parser("index", help="a second scheme: list, build, switch, drop")
     actions = index.add_subparsers(required=True, metavar="action")
-    listing = _command(actions, "list", index_commands.list_schemes, "the schemes of this namespace")
+    listing = _command(
+        actions, "list", index_commands.list_schemes, "each scheme: active, building or retired; its index; since when"
+    )
     _add_rebuild(actions, "build", index_commands.build_index, "the index of these settings beside the active one")
     switch = _command(actions, "switch", index_commands.switch_index, "make a scheme active, the active one retired")
     switch.add_argument("scheme", nargs="?", metavar="SCHEME", help="its name (default: of these settings)")
@@ -118,7 +120,9 @@ def _add_letters(known: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     """Commands about dead letters."""
     letters = known.add_parser("dlq", help="dead letters: list, show, replay, skip")
     actions = letters.add_subparsers(required=True, metavar="action")
-    listing = _command(actions, "list", dlq_commands.count, "how many of each reason, since when, the newest places")
+    listing = _command(
+        actions, "list", dlq_commands.count, "how many of each reason, how many replayed, since when, where"
+    )
     listing.add_argument("--json", action="store_true", help="one JSON object a line")
     show = _command(actions, "show", dlq_commands.show, "one letter: reason, headers, bytes")
     show.add_argument("letter", nargs="+", metavar="ID|TOPIC PARTITION OFFSET", help="its id, or what it is about")
@@ -129,7 +133,13 @@ def _add_letters(known: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         command.add_argument(
             "--reason", choices=[reason.value for reason in Reason], default="", metavar="R", help="of this reason only"
         )
-        command.add_argument("--since", type=dlq_commands.since, default=0, metavar="T", help="from a time or age on")
+        command.add_argument(
+            "--since",
+            type=dlq_commands.since,
+            default=0,
+            metavar="T",
+            help="since a time with zone (2026-03-02T08:15Z) or for an age (15m, 24h, 7d)",
+        )
         command.add_argument("--quiet", action="store_true", help="no progress line")
     skip = _command(
         actions, "skip", dlq_commands.skip, "pass over one record that stops its partition; workers stopped"
