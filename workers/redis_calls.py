@@ -129,11 +129,12 @@ async def until_answered(ask: Callable[[], Awaitable[_Answer]], wait_seconds: fl
 
 
 async def server_facts(client: Client) -> list[dict[str, Any]]:
-    """What each server that holds data says of itself."""
-    if isinstance(client, Redis):
-        return [await client.info()]
-    await client.initialize()
-    return [await client.info(target_nodes=node) for node in client.get_primaries()]
+    """What each server that holds data says of itself; IndexUnavailableError in an outage."""
+    with errors_mapped():
+        if isinstance(client, Redis):
+            return [await client.info()]
+        await client.initialize()
+        return [await client.info(target_nodes=node) for node in client.get_primaries()]
 
 
 async def ask(client: Client, command: str, key: bytes, *arguments: bytes | str | int) -> Any:  # noqa: ANN401 - as redis

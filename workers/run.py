@@ -29,6 +29,7 @@ from workers.tls import in_the_clear
 from workers.watch import start_watch
 
 ROLES = ("sign", "match", "all")
+RETRY_SECONDS = 0.5
 WATCH_SECONDS = 5.0
 
 log = logging.getLogger("nearstream.worker")
