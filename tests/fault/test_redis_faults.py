@@ -17,6 +17,7 @@ from tests.fault.conftest import Stage
 from tests.fault.disks import filled, small_disk
 from tests.fault.proxy import proxied
 from tests.fault.reading import origins
+from tests.fault.report import Report
 from tests.fault.runner import Run, in_flight, logged
 from tests.integration.deployment import deployed, until
 from workers import assembly
@@ -167,7 +168,7 @@ async def test_f13_a_promoted_replica_is_given_what_it_missed(stage: Stage, tmp_
                 await until(lambda: logged(run, BEHIND), 60)
             report = await run.finish()
             await follower.aclose()
-        assert report.verdict == "ok"
+        assert _wrong_but_late(report) == set()
         assert report.exits == [0, 0, 0]
 
 
@@ -203,10 +204,18 @@ async def test_f34_an_index_that_lost_its_newest_writes_is_given_them_again(stag
             await asyncio.to_thread(run.redis.start)
             await until(lambda: logged(run, BEHIND), 60)
         report = await run.finish()
-        assert report.verdict == "ok"
+        assert _wrong_but_late(report) == set()
         assert report.exits == [0, 0, 0]
         behind = {line.rpartition(" ")[2] for log in run.logs() for line in log.splitlines() if BEHIND in line}
         assert len(behind) >= 2  # partitions
+
+
+def _wrong_but_late(report: Report) -> set[str]:
+    """What is wrong; not that a pair is told after both were acknowledged: the index had lost the one of them.
+
+    Until it is given that again its checkpoint is behind, so whoever takes the partition over goes on with it.
+    """
+    return {name for name, count in report.wrong.items() if count} - {"hasty commits"}
 
 
 def port_of(server: LocalServer) -> int:
