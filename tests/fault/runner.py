@@ -11,6 +11,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from aiokafka.errors import KafkaTimeoutError
+
 from schemas.record import Outgoing
 from schemas.topics import DOCUMENTS
 from tests.fault.corpus import Sent
@@ -186,7 +188,7 @@ class Run:
         while True:
             try:
                 return await self.deployment.send(documents)
-            except KafkaUnreachableError:
+            except (KafkaUnreachableError, KafkaTimeoutError):
                 continue
 
     async def _remove_some(self) -> None:
