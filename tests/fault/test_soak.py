@@ -92,13 +92,13 @@ async def _send_until(run: Run, until: float, seed: int, wave_seconds: float) ->
 
 
 def _slope_mb_per_minute(samples: Sequence[Sample]) -> float:
-    """The steepest growth of a worker that lived for five minutes, by least squares over all but its first minute."""
+    """The steepest growth of a worker that lived for ten minutes, by least squares over the second half of its life."""
     courses: dict[int, list[tuple[float, float]]] = {}
     for sample in samples:
         for pid, size in sample.memory.items():
             courses.setdefault(pid, []).append((sample.at / 60, size / 1024**2))
-    lasting = [course for course in courses.values() if course[-1][0] - course[0][0] >= 5]
-    slopes = [_slope([point for point in course if point[0] > course[0][0] + 1]) for course in lasting]
+    lasting = [course for course in courses.values() if course[-1][0] - course[0][0] >= 10]
+    slopes = [_slope(course[len(course) // 2 :]) for course in lasting]
     return max(slopes, default=0.0)
 
 
