@@ -27,6 +27,7 @@ class Estimate:
     Attributes:
         shorter_digest: Tells which text is the shorter one.
         longer_characters: Characters of the text that has more of them.
+        fewer_words: Words of the text that has fewer of them; shingles, where no spaces part the words.
         length_ratio: Fewer over more words, or bytes where no spaces part the words.
         rate: Bytes per LD symbol at which both were compared: the coarser one.
         symbols_shorter: LD symbols at this rate.
@@ -55,6 +56,7 @@ class Estimate:
 
     shorter_digest: bytes
     longer_characters: int
+    fewer_words: int
     length_ratio: float
     rate: int
     symbols_shorter: int
@@ -123,6 +125,11 @@ class Estimate:
         """Larger containment of both."""
         return _ratio(self.common_shingles, min(self.shingles_shorter, self.shingles_longer))
 
+    @property
+    def common_words(self) -> float:
+        """Words of the text with fewer of them that common shingles stand for."""
+        return self.shared * self.fewer_words
+
     @cached_property
     def order_gap(self) -> float:
         """Share of the shorter that the longer has in another order."""
@@ -183,6 +190,7 @@ def _numbers(both: Pair, common: int, alignment: Alignment, left: Shared) -> Est
     return Estimate(
         shorter_digest=shorter.digest,
         longer_characters=max(shorter.characters, longer.characters),
+        fewer_words=both.fewer_words,
         length_ratio=both.length_ratio,
         rate=both.rate,
         symbols_shorter=len(both.shorter_side.symbols),

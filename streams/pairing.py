@@ -62,6 +62,13 @@ class Pair:
         fewer, more = sorted((self.shorter.words, self.longer.words))
         return fewer / max(1, more)
 
+    @property
+    def fewer_words(self) -> int:
+        """Words of the text that has fewer of them; shingles, where no spaces part the words."""
+        if self.shorter.spaceless or self.longer.spaceless:
+            return min(self.shorter.shingles, self.longer.shingles)
+        return min(self.shorter.words, self.longer.words)
+
     def may_be_related(self, common: int) -> bool:
         """Whether any rule can find a relation with so many common symbols; if not, nothing more is worth its time."""
         if self.is_equal or same_lineage(self.shorter, self.longer):

@@ -33,7 +33,7 @@ SCATTERED_NOISE = Rule(
     "version",
     ("noise_ratio_max", "length_ratio_min", "version_min", "symbols_min", "noise_spread_min"),
 )
-NO_COMMON_TEXT = Rule("no_common_text", "unrelated", ("order_free_min", "symbols_min", "shingles_min"))
+NO_COMMON_TEXT = Rule("no_common_text", "unrelated", ("order_free_min", "symbols_min", "common_words_min"))
 MEAN_RESEMBLANCE = Rule("mean_resemblance", "near_duplicate", ("mean_resemblance_min", "order_gap"))
 REORDERED = Rule("reordered", "rearranged", ("length_ratio_min", "reordered_min", "order_gap"))
 COVERED = Rule("covered", "containment", ("containment_min", "length_ratio_max", "segment_cover_min", "small_ratio"))
@@ -70,7 +70,7 @@ def _is_foreign(numbers: Estimate, bounds: Thresholds) -> bool:
     return (
         numbers.shared < bounds.order_free_min
         or numbers.common < bounds.symbols_min
-        or numbers.common_shingles < bounds.shingles_min
+        or numbers.common_words < bounds.common_words_min
     )
 
 

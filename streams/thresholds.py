@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 
-_COUNTS = frozenset(("symbols_min", "shingles_min"))
+_COUNTS = frozenset(("symbols_min", "common_words_min"))
 _STEP = 0.07
 _STEPS = {"order_gap": 0.05, "order_free_min": 0.02}
 
@@ -18,7 +18,7 @@ class Thresholds:
         order_free_min: Common share of the shingles of either text below which two texts are unrelated.
         version_min: Common share from which edits all over a text make a version.
         symbols_min: Fewer common LD symbols prove nothing.
-        shingles_min: Fewer common shingles are chance.
+        common_words_min: Fewer words that common shingles stand for are chance.
         order_gap: Share of a text in another order from which it is rearranged.
         reordered_min: Common share that a rearranged text must have.
         length_ratio_max: Up to here the shorter can lie inside the longer.
@@ -40,7 +40,7 @@ class Thresholds:
     order_free_min: float = 0.09
     version_min: float = 0.25
     symbols_min: float = 4
-    shingles_min: float = 10
+    common_words_min: float = 12
     order_gap: float = 0.20
     reordered_min: float = 0.30
     length_ratio_max: float = 0.85

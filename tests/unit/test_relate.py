@@ -64,8 +64,8 @@ BOUNDS = {
     "reordered": {"length_ratio_min": 0.5, "reordered_min": 0.3, "order_gap": 0.2},
     "covered": {"containment_min": 0.7, "length_ratio_max": 0.85, "segment_cover_min": 0.65, "small_ratio": 0.3},
     "spread_edits": {"version_min": 0.25, "spread_min": 0.5, "segment_share_max": 0.9, "wide_spread": 0.75},
-    "shared_passage": {"order_free_min": 0.09, "symbols_min": 4.0, "shingles_min": 10.0},
-    "no_common_text": {"order_free_min": 0.09, "symbols_min": 4.0, "shingles_min": 10.0},
+    "shared_passage": {"order_free_min": 0.09, "symbols_min": 4.0, "common_words_min": 12.0},
+    "no_common_text": {"order_free_min": 0.09, "symbols_min": 4.0, "common_words_min": 12.0},
 }
 
 
@@ -146,7 +146,7 @@ def test_a_moved_threshold_changes_the_verdict() -> None:
         ("order_gap", -0.1, "order_gap"),
         ("wide_spread", float("nan"), "wide_spread"),
         ("symbols_min", 0, "symbols_min"),
-        ("shingles_min", 0, "shingles_min"),
+        ("common_words_min", 0, "common_words_min"),
         ("order_free_min", 0.26, "order_free_min <= version_min <= containment_min expected, not 0.26, 0.25, 0.7"),
         ("containment_min", 0.24, "order_free_min <= version_min"),
     ],
