@@ -25,7 +25,7 @@ from schemas.signature import Signature
 from streams.estimate import estimate
 from streams.hashing import HashKey
 from streams.relate import relate
-from streams.scheme import Scheme, preset
+from streams.scheme import DEFAULT_LABEL, Scheme, preset
 from streams.signer import Signer
 from streams.thresholds import DEFAULT_THRESHOLDS
 
@@ -123,7 +123,7 @@ def share_errors(rows: Sequence[Judged]) -> Figures:
 
 def measure(pairs: Sequence[Pair], texts: Mapping[str, Text], key: HashKey) -> tuple[list[Judged], Figures]:
     """Each pair judged under a key, with what that took."""
-    scheme = preset("standard", key)
+    scheme = preset(DEFAULT_LABEL, key)
     named = sorted({name for pair in pairs for name in (pair.a, pair.b)})
     began = time.process_time()
     signed = sign((texts[name] for name in named), scheme, key)
@@ -144,7 +144,7 @@ def measure(pairs: Sequence[Pair], texts: Mapping[str, Text], key: HashKey) -> t
 def report(pairs: Sequence[Pair], texts: Mapping[str, Text], key: HashKey) -> tuple[list[Judged], Figures]:
     """All that the command prints about one key."""
     rows, cost = measure(pairs, texts, key)
-    scheme = preset("standard", key)
+    scheme = preset(DEFAULT_LABEL, key)
     far = [row for row in rows if row.relation and row.pair.relation != "exact_duplicate"]
     by_relation = grouped(far, lambda row: row.pair.relation)
     return rows, {

@@ -28,7 +28,7 @@ from benchmarks.index_peer import Figures, Meter, bare, peer
 from benchmarks.index_texts import admissions
 from streams.hashing import HashKey
 from streams.index import Admission, Admitted, IndexLimits, Report, Status
-from streams.scheme import Scheme, preset
+from streams.scheme import DEFAULT_LABEL, LABELS, Scheme, preset
 from workers.local_redis import redis_server
 from workers.local_server import running
 from workers.redis_address import IndexAddress
@@ -211,7 +211,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; always 0."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--documents", type=int, default=20_000, metavar="N", help="documents admitted (20000)")
-    parser.add_argument("--scheme", choices=("standard", "compact", "bands-only"), default="standard")
+    parser.add_argument("--scheme", choices=LABELS, default=DEFAULT_LABEL)
     parser.add_argument("--peer", type=int, default=2_000, metavar="N", help="documents beside datasketch, 0: none")
     parser.add_argument("--json", action="store_true", help="on one line")
     options = parser.parse_args(arguments)

@@ -21,9 +21,9 @@ from statistics import mean, median
 from rapidfuzz.distance import Levenshtein
 
 from benchmarks.corpus import CorpusError, Text, document, read_texts, share
-from benchmarks.retrieval import BEGIN, CHARACTERS_MAX
+from benchmarks.retrieval import BEGIN
 from benchmarks.scoring import Figures
-from benchmarks.strata import FAMILIES
+from benchmarks.strata import FAMILIES, LONG_CHARACTERS
 from schemas.document import Document
 from schemas.signature import Signature
 from streams.estimate import estimate
@@ -138,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--copies", type=int, default=60, metavar="N", help="documents of each size and share")
     options = parser.parse_args(arguments)
     try:
-        texts = [each for each in read_texts(options.corpus).values() if len(each.text) <= CHARACTERS_MAX]
+        texts = [each for each in read_texts(options.corpus).values() if len(each.text) <= LONG_CHARACTERS]
     except CorpusError as error:
         sys.stderr.write(f"{error}\n")
         return 2

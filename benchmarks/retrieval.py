@@ -1,7 +1,7 @@
 """Which related documents an index brings together when they arrive one by one, and what that costs.
 
     python -m benchmarks.retrieval --corpus DIR [--events OUT.jsonl] [--seed N] [--bucket-cap N] [--candidates N]
-                                   [--scheme S] [--why]
+                                   [--scheme S] [--max-characters N] [--why]
 
 Prints one JSON object, with `--why` also where the pairs of each group were lost; exit code 2 when an input cannot be
 read. No network, no service, no lineage.
@@ -25,19 +25,19 @@ from numpy.typing import NDArray
 from benchmarks.corpus import CorpusError, Pair, Text, document, read_pairs, read_texts, share, shingles
 from benchmarks.recording import Both, Recording, fates, longest_common_run
 from benchmarks.scoring import Figures
-from benchmarks.strata import strata
+from benchmarks.strata import LONG_CHARACTERS, strata
 from schemas.codec import encode_event, encode_signature
 from schemas.events import Event, Retraction, kind_of
 from streams.hashing import HashKey
 from streams.index import IndexLimits
 from streams.matcher import SENT_BY_DEFAULT, Matcher
 from streams.memory_index import MemoryIndex
-from streams.scheme import LABELS, preset
+from streams.scheme import DEFAULT_LABEL, LABELS, preset
 from streams.signer import Signer
 
-CHARACTERS_MAX = 100_000
 _ENTRY_BYTES = 13.9  # of a packed entry in Redis 7.0
 _UNRELATED = 0.10
+_SETTINGS = ("scheme", "seed", "bucket_cap", "candidates", "max_characters")
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -53,7 +53,7 @@ class Run:
     seconds: float
 
 
-async def run(texts: Sequence[Text], index: Recording, label: str = "standard") -> Run:
+async def run(texts: Sequence[Text], index: Recording, label: str = DEFAULT_LABEL) -> Run:
     """Documents in this order through signer, matcher and index."""
     key = HashKey.public()
     scheme = preset(label, key)
@@ -117,7 +117,7 @@ def false_meetings(met: Iterable[Both], texts: Mapping[str, NDArray[np.int64]]) 
 
 def report(pairs: Sequence[Pair], texts: Mapping[str, Text], options: argparse.Namespace) -> tuple[Run, Figures]:
     """All that the command prints about one order of arrival."""
-    arriving = [text for text in texts.values() if len(text.text) <= CHARACTERS_MAX]
+    arriving = [text for text in texts.values() if len(text.text) <= options.max_characters]
     random.Random(options.seed).shuffle(arriving)
     limits = IndexLimits(options.bucket_cap, options.candidates, retention_seconds=0)
     done = asyncio.run(run(arriving, Recording(MemoryIndex(limits), options.candidates), options.scheme))
@@ -127,7 +127,7 @@ def report(pairs: Sequence[Pair], texts: Mapping[str, Text], options: argparse.N
     figures = {
         "documents": len(arriving),
         "skipped": len(texts) - len(arriving),
-        "settings": {name: getattr(options, name) for name in ("scheme", "seed", "bucket_cap", "candidates")},
+        "settings": {name: getattr(options, name) for name in _SETTINGS},
         "strata": {name: recall(each, done) for name, each in groups.items()},
         "per_document": {
             "looked_up": round(index.looked_up / n, 2),
@@ -151,10 +151,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--corpus", type=Path, required=True, help="holds docs.jsonl.gz and pairs.jsonl.gz")
     parser.add_argument("--events", type=Path, help="write the events, one JSON line each")
-    parser.add_argument("--scheme", choices=LABELS, default="standard")
+    parser.add_argument("--scheme", choices=LABELS, default=DEFAULT_LABEL)
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="order of arrival (default 1)")
     parser.add_argument("--bucket-cap", type=int, default=100, metavar="N", help="entries of an anchor bucket")
-    parser.add_argument("--candidates", type=int, default=40, metavar="N", help="earlier documents answered for one")
+    parser.add_argument("--candidates", type=int, default=60, metavar="N", help="earlier documents answered for one")
+    parser.add_argument(
+        "--max-characters", type=int, default=LONG_CHARACTERS, metavar="N", help="leave out longer texts (100000)"
+    )
     parser.add_argument("--why", action="store_true", help="also tell where related pairs were lost")
     options = parser.parse_args(arguments)
     try:

@@ -25,7 +25,7 @@ from schemas.signature import Signature
 from streams.estimate import estimate
 from streams.hashing import HashKey
 from streams.relate import relate
-from streams.scheme import LABELS, Scheme, preset
+from streams.scheme import DEFAULT_LABEL, LABELS, Scheme, preset
 
 WORDS = (12, 20, 30, 40, 60, 100)
 
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--corpus", type=Path, required=True, help="holds docs.jsonl.gz and pairs.jsonl.gz")
     parser.add_argument("--words", type=int, nargs="+", default=WORDS, metavar="N", help="words of a text")
-    parser.add_argument("--scheme", choices=LABELS, default="standard")
+    parser.add_argument("--scheme", choices=LABELS, default=DEFAULT_LABEL)
     options = parser.parse_args(arguments)
     try:
         pairs, texts = read_pairs(options.corpus), read_texts(options.corpus)

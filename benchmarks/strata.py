@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from benchmarks.corpus import RELATED, RELATIONS, Pair
 
 FAMILIES = {"spdx", "debian-copyright", "debian-common-licenses"}
+LONG_CHARACTERS = 100_000
 _SHORT_SHINGLES = 40
 _CONTAINED = 0.8
 
@@ -48,6 +49,7 @@ def _tests() -> dict[str, _Test]:
         "replies": lambda pair: pair.origin == "reply" and pair.relation in ("containment", "version"),
         "history": lambda pair: pair.origin.startswith("git-revision") and pair.relation == "version",
         "excerpts": lambda pair: pair.origin.startswith("syn embed"),
+        "long": lambda pair: pair.details.longer > LONG_CHARACTERS,
     }
 
 

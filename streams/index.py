@@ -60,7 +60,7 @@ class IndexLimits:
     """
 
     bucket_cap: int = 100
-    candidates: int = 40
+    candidates: int = 60
     retention_seconds: int = 2_592_000
     documents: int = 1_000_000
 

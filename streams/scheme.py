@@ -138,6 +138,7 @@ _PRESETS: dict[str, dict[str, Any]] = {  # Any: fields of Scheme, of one type ea
     "noise": {"noise": NoiseRules()},
 }
 LABELS = tuple(_PRESETS)
+DEFAULT_LABEL = "dense"
 _LATER = {"dense_below", "noise"}
 
 
@@ -145,8 +146,9 @@ def preset(label: str, key: HashKey, bands: int | None = None, rows: int | None 
     """The scheme of this label, for this key.
 
     Args:
-        label: `standard`, `compact` (under half the bytes), `bands-only` (exact and near-duplicates only), `dense`
-            (`standard`, with more anchors in short texts) or `noise` (with keys that survive replaced characters).
+        label: `standard`, `dense` (the same, with more anchors in short texts: the default), `compact` (under half
+            the bytes), `bands-only` (exact and near-duplicates only) or `noise` (`standard`, with keys that survive
+            replaced characters).
         key: The deployment's key; only its fingerprint enters the scheme.
         bands: Bands in place of the preset's.
         rows: Rows in place of the preset's.

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from schemas.dead_letter import Payload
+from streams.scheme import DEFAULT_LABEL
 from streams.thresholds import Thresholds
 from workers.settings_bounds import BOUNDS, PATTERNS, RELATIONS
 
@@ -48,7 +49,7 @@ class Settings:
     namespace: str = _setting("nearstream", "first part of every key in Redis, [a-z0-9-]{1,32}")
     topic_prefix: str = _setting("", "put before every topic's name")
     hash_key: str = _setting("", "secret of the hashes, at least 32 bytes; all workers share it", secret=True)
-    scheme: str = _setting("standard", "preset of the signatures: standard, compact, bands-only, dense or noise")
+    scheme: str = _setting(DEFAULT_LABEL, "preset of the signatures: standard, compact, bands-only, dense or noise")
     bands: int = _setting(0, "bands of the sketch, 0: the preset's")
     rows: int = _setting(0, "sketch slots in each band, 0: the preset's")
     mean_resemblance_min: float = _setting(Thresholds.mean_resemblance_min, "from here on a near-duplicate")
@@ -58,7 +59,7 @@ class Settings:
         "exact_duplicate near_duplicate containment version rearranged", "relations that are sent, separated by spaces"
     )
     bucket_cap: int = _setting(100, "entries of an anchor bucket, 12 to 1000")
-    candidates: int = _setting(40, "earlier documents compared with each new one at most, 1 to 400")
+    candidates: int = _setting(60, "earlier documents compared with each new one at most, 1 to 400")
     retention_seconds: int = _setting(2_592_000, "how long a document is found, 0: for ever")
     index_documents: int = _setting(1_000_000, "live documents expected; fixed when the index is created")
     index_parts: int = _setting(1, "parts that collections are spread over; fixed when the index is created")
