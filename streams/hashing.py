@@ -91,6 +91,13 @@ class HashKey:
         """
         return mmh3.mmh3_x64_128_digest(payload.translate(self.permutation), 0)
 
+    def small_keys(self, prefix: bytes, payloads: bytes, width: int) -> list[bytes]:
+        """The small key of each `width` bytes of the payloads, with the prefix before them."""
+        first, rest = prefix.translate(self.permutation), payloads.translate(self.permutation)
+        return [
+            mmh3.mmh3_x64_128_digest(first + rest[start : start + width], 0) for start in range(0, len(rest), width)
+        ]
+
 
 class Rolling:
     """Polynomial hashes of any run of a sequence from one prefix sum, modulo 2**64 (Karp and Rabin 1987).

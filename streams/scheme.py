@@ -76,25 +76,32 @@ class Scheme:
                 keeps it, or the key is another one.
         """
         self._expect_whole(signature, key)
-        salt = blake2b(self.name.encode(), digest_size=16).digest() + _sized(signature.collection.encode())
-        lineage = signature.lineage
+        salt = self._salt + _sized(signature.collection.encode())
 
-        def cut(kind: bytes, index: int, value: bytes) -> bytes:
-            return key.small_key(salt + kind + bytes((index,)) + value)[:_KEY_BYTES]
+        def one(kind: bytes, value: bytes) -> bytes:
+            return key.small_key(salt + kind + value)[:_KEY_BYTES]
 
-        bands: list[bytes] = []
-        anchors: list[bytes] = []
+        def each(kind: bytes, values: bytes, width: int) -> tuple[bytes, ...]:
+            return tuple(dict.fromkeys([made[:_KEY_BYTES] for made in key.small_keys(salt + kind, values, width)]))
+
+        bands: tuple[bytes, ...] = ()
+        anchors: tuple[bytes, ...] = ()
         if self._long_enough(signature):
             values = band_values(signature.sketch, self.sketch.bits // 8, self.bands.bands, self.bands.rows)
-            bands = [cut(b"b", index, value) for index, value in enumerate(values)] if signature.shingles else []
-            packed = signature.anchors
-            anchors = [cut(b"a", 0, packed[start : start + 8]) for start in range(0, len(packed), 8)]
+            numbered = b"".join([bytes((index,)) + value for index, value in enumerate(values)])
+            bands = each(b"b", numbered, 1 + len(values[0])) if signature.shingles else ()
+            anchors = each(b"a\0", signature.anchors, 8)
+        lineage = signature.lineage
         return Keys(
-            digest=cut(b"x", 0, signature.digest),
-            lineage=None if lineage is None else cut(b"l", 0, lineage.encode("utf-8", "surrogatepass")),
-            bands=tuple(dict.fromkeys(bands)),
-            anchors=tuple(dict.fromkeys(anchors)),
+            digest=one(b"x\0", signature.digest),
+            lineage=None if lineage is None else one(b"l\0", lineage.encode("utf-8", "surrogatepass")),
+            bands=bands,
+            anchors=anchors,
         )
+
+    @cached_property
+    def _salt(self) -> bytes:
+        return blake2b(self.name.encode(), digest_size=16).digest()
 
     def kept(self, signature: Signature) -> Signature:
         """The signature as an index record keeps it: what estimates read, and whom it is of."""
