@@ -12,11 +12,10 @@ from time import monotonic
 from typing import Any, NoReturn
 
 import faust
-from faust.transport.drivers.aiokafka import Producer, Transport
 from faust.types import StreamT
 from mode.supervisors import CrashingSupervisor
 
-from schemas.topics import DOCUMENTS, SIGNATURES, Topic
+from schemas.topics import DOCUMENTS, SIGNATURES
 from workers import metrics
 from workers.delivery import Delivery, Step
 from workers.guard import Guard, rules, start_guard
@@ -28,10 +27,10 @@ from workers.matching import Matching
 from workers.outages import Patience
 from workers.settings import Settings, SettingsError
 from workers.signing import Signing
+from workers.transport import Transport
 
 SIGN_BATCH = 100
 MATCH_BATCH = 32
-_OFF_SECONDS = 604_800.0
 
 log = logging.getLogger("nearstream.app")
 
@@ -41,27 +40,28 @@ def create_app(
 ) -> faust.App:
     """The Faust app of one worker; a role that is None has no agent here."""
     app = faust.App(**_conf(settings), datadir=datadir)
-    app.transport = IdempotentTransport(app.conf.broker_consumer, app)
+    app.transport = Transport(app.conf.broker_consumer, app)
     limits = Limits(settings.dead_letter_max_consecutive, settings.dead_letter_max_ratio)
     delivery = Delivery(app, health, limits, Patience(health, settings.outage_seconds))
+    documents, signatures = (settings.topic_prefix + topic.name for topic in (DOCUMENTS, SIGNATURES))
 
     if signing is not None:
         to_sign = Step("sign", SIGN_BATCH, signing.decide, metrics.count_signed)
 
-        @app.agent(_source(app, settings, DOCUMENTS), name="sign", concurrency=1)
-        async def sign(documents: StreamT[bytes]) -> None:
+        @app.agent(app.topic(documents), name="sign", concurrency=1)
+        async def sign(_: StreamT[bytes]) -> None:
             await delivery.run(documents, to_sign)
 
     if matching is not None:
         to_match = Step("match", MATCH_BATCH, matching.decide, metrics.count_matched, matching)
 
-        @app.agent(_source(app, settings, SIGNATURES), name="match", concurrency=1)
-        async def match(signatures: StreamT[bytes]) -> None:
+        @app.agent(app.topic(signatures), name="match", concurrency=1)
+        async def match(_: StreamT[bytes]) -> None:
             await delivery.run(signatures, to_match)
 
         @app.task  # type: ignore[untyped-decorator]
         async def keep_index_whole() -> None:
-            await delivery.keep_whole(to_match, settings.topic_prefix + SIGNATURES.name)
+            await delivery.keep_whole(to_match, signatures)
 
         @app.on_partitions_revoked.connect()
         async def forget(*_: Any, **__: Any) -> None:  # noqa: ANN401 - Faust's signal
@@ -132,23 +132,6 @@ async def _tick(health: Health) -> None:
         await asyncio.sleep(1.0)
 
 
-def _source(app: faust.App, settings: Settings, topic: Topic) -> Any:  # noqa: ANN401 - Faust's TopicT or channel
-    return app.topic(settings.topic_prefix + topic.name, key_type=bytes, value_type=bytes)
-
-
-class IdempotentProducer(Producer):
-    """Faust's producer, riding out broker outages: retries neither double nor reorder."""
-
-    def _settings_extra(self) -> dict[str, Any]:
-        return {"acks": "all", "enable_idempotence": True}
-
-
-class IdempotentTransport(Transport):
-    """Faust's transport with that producer."""
-
-    Producer = IdempotentProducer
-
-
 def _credentials(settings: Settings) -> faust.SASLCredentials | faust.SSLCredentials | None:
     """What all our clients of Kafka show and trust, in Faust's words."""
     context = tls_context(settings)
@@ -169,8 +152,6 @@ def _conf(settings: Settings) -> dict[str, Any]:
         "broker": [f"kafka://{address}" for address in settings.kafka.split(",")],
         "broker_credentials": _credentials(settings),
         "autodiscover": False,
-        "key_serializer": "raw",
-        "value_serializer": "raw",
         "processing_guarantee": "at_least_once",
         "agent_supervisor": CrashingSupervisor,
         "table_standby_replicas": 0,  # else Faust's own assignor serves even without tables
@@ -179,10 +160,7 @@ def _conf(settings: Settings) -> dict[str, Any]:
         "web_enabled": False,
         "worker_redirect_stdouts": False,
         "broker_commit_interval": 0.5,
-        "broker_commit_every": 1000,
         "stream_wait_empty": True,
-        "stream_buffer_maxsize": 256,
-        "broker_max_poll_records": 256,
         "consumer_max_fetch_size": SEND_MAX_BYTES,
         "broker_session_timeout": 10.0,
         "broker_heartbeat_interval": 3.0,
@@ -190,10 +168,7 @@ def _conf(settings: Settings) -> dict[str, Any]:
         "broker_request_timeout": 40.0,  # must not be below the session timeout
         "producer_request_timeout": 40.0,
         # Off: a batch paused beyond it leaves the group for ever without a word.
-        "broker_max_poll_interval": _OFF_SECONDS,
-        # Off: counted from the start of the process, they alarm at each rebalance; our guard asks the broker.
-        "stream_processing_timeout": _OFF_SECONDS,
-        "broker_commit_livelock_soft_timeout": _OFF_SECONDS,
+        "broker_max_poll_interval": 604_800.0,
         "consumer_auto_offset_reset": "earliest",
         "consumer_group_instance_id": settings.group_instance or None,
         "producer_acks": -1,

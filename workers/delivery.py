@@ -2,7 +2,8 @@
 
 Faust's usual idioms acknowledge what was never delivered: an exception in `async for`, `take` or
 `take_events` commits the failing events, `topic.send` is awaited by nobody, and a selective or
-unordered acknowledgement is jumped by the next commit. Hence one loop, all or nothing, in order.
+unordered acknowledgement is jumped by the next commit. Hence one loop, all or nothing, in order,
+over batches that its consumer is asked for.
 """
 
 import asyncio
@@ -10,11 +11,10 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn, cast
 
 import faust
 from faust.exceptions import ProducerSendError
-from faust.types import EventT
 
 from schemas.record import Outgoing, Record
 from streams.index import IndexBehindError
@@ -24,9 +24,10 @@ from workers.limits import Limits, Refusals
 from workers.outages import OutageTooLongError, Patience
 from workers.recovery import Lost, Recovery
 from workers.settings import SettingsError
+from workers.transport import BatchConsumer
 
-# A wait, not a maximum age: a lone record waits this long for company.
-BATCH_WAIT_SECONDS = 0.005
+# After a batch that was not full: a lone record waits for nothing, those behind it for company.
+COMPANY_SECONDS = 0.005
 UNCONFIRMED_SECONDS = 5.0
 HOLD_LOG_SECONDS = 60.0
 CHECK_SECONDS = 5.0
@@ -63,7 +64,7 @@ class Delivery:
     """The loop, shared by all agents of one worker.
 
     Attributes:
-        app: Gives the producer.
+        app: Gives the consumer, the producer.
         health: Told of outages, of a hold.
         limits: How many dead letters are borne.
         patience: How outages are borne.
@@ -74,8 +75,12 @@ class Delivery:
     limits: Limits
     patience: Patience
 
-    async def run(self, stream: Any, step: Step) -> None:  # noqa: ANN401 - StreamT lacks noack_take
-        """Decides and delivers batch after batch; returns when the stream ends.
+    @property
+    def _consumer(self) -> BatchConsumer:
+        return cast(BatchConsumer, self.app.consumer)  # Faust declares its base; the app's transport makes ours
+
+    async def run(self, topic: str, step: Step) -> NoReturn:
+        """Decides and delivers batch after batch of a topic; never returns.
 
         Raises:
             OutageTooLongError: Nothing of the batch is acknowledged.
@@ -83,32 +88,26 @@ class Delivery:
             Exception: A bug, or a delivery that no retry cures; nothing is acknowledged from its record on.
         """
         refusals = Refusals(self.limits)
-        # When a batch fails, noack_take gives this back as it found it, and records still pass behind the failed ones.
-        stream.enable_acks = False
-        async for events in stream.noack_take(step.batch, within=BATCH_WAIT_SECONDS):
-            try:
-                await self._carry(stream, step, refusals, events)
-            except (OutageTooLongError, SettingsError):
-                raise
-            except Exception:
-                if len(events) == 1:
+        while True:
+            async with self._consumer.batch(topic, step.batch) as records:
+                try:
+                    await self._carry(step, refusals, records)
+                except (OutageTooLongError, SettingsError):
                     raise
-                await self._carry_each(stream, step, events)
+                except Exception:
+                    if len(records) == 1:
+                        raise
+                    await self._carry_each(step, records)
+            if len(records) < step.batch:
+                await asyncio.sleep(COMPANY_SECONDS)
 
-    async def _carry_each(self, stream: Any, step: Step, events: Sequence[EventT[bytes]]) -> None:  # noqa: ANN401
+    async def _carry_each(self, step: Step, records: Sequence[Record]) -> None:
         """Finds the record on which a batch failed: those before it are done, the log names its offset."""
-        for event in events:
-            await self._carry(stream, step, Refusals(self.limits), [event])
+        for record in records:
+            await self._carry(step, Refusals(self.limits), [record])
 
-    async def _carry(
-        self,
-        stream: Any,  # noqa: ANN401
-        step: Step,
-        refusals: Refusals,
-        events: Sequence[EventT[bytes]],
-    ) -> None:
-        """All of a batch decided, delivered, acknowledged in order; if that fails, nothing of it is acknowledged."""
-        records = [_as_record(event) for event in events]
+    async def _carry(self, step: Step, refusals: Refusals, records: Sequence[Record]) -> None:
+        """All of a batch decided, delivered, acknowledged; if that fails, nothing of it is acknowledged."""
         try:
             async with step.turn:
                 outgoing = await self._decided(step, records)
@@ -120,8 +119,7 @@ class Delivery:
         except Exception:
             log.exception("failed, nothing of this is acknowledged: %s", _places(records))
             raise
-        for event in events:
-            await stream.ack(event)
+        self._consumer.acknowledge(records)
         step.count(records, outgoing)
 
     async def keep_whole(self, step: Step, topic: str) -> None:
@@ -201,20 +199,6 @@ class Delivery:
         error = first_failure((done.exception() for done in waiting), topics)
         if error is not None:
             raise error
-
-
-def _as_record(event: EventT[bytes]) -> Record:
-    """The record as sent: Faust's own dict of headers drops repeats, its time is in seconds."""
-    message: Any = event.message  # its type denies null header values, which arrive well
-    return Record(
-        message.topic,
-        message.partition,
-        message.offset,
-        round(1000 * message.timestamp),
-        message.key,
-        message.value,
-        list(message.headers or []),
-    )
 
 
 def _places(records: Sequence[Record]) -> str:

@@ -193,7 +193,7 @@ def _log_to_stderr() -> None:
     )
     # 60 s without a broker make thousands of lines of aiokafka's.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-    for name in ("faust", "mode", "workers.app"):
+    for name in ("faust", "mode", "workers.transport"):
         logging.getLogger(name).setLevel(logging.WARNING)
     # A crash is told once, by the delivery loop.
     for name in ("faust.agents.actor", "faust.worker"):

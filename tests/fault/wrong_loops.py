@@ -3,8 +3,9 @@
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from mode.supervisors import OneForOneSupervisor
@@ -14,53 +15,54 @@ from streams import describe
 from streams.index import Admission, Admitted
 from tests.fault.entry import replace_part, run
 from workers import app
-from workers.delivery import BATCH_WAIT_SECONDS, Delivery, Step, _as_record
+from workers.delivery import Delivery, Step
 from workers.redis_index import RedisIndex
 
 INJECTED = "injected"
+Loop = Callable[[Delivery, str, Step], Awaitable[None]]
 _FAILING = 3  # the batch, or ten times the record, that fails once
 
 
 def async_for() -> None:
-    """Faust's first idiom: a failing event is acknowledged all the same."""
-
-    async def loop(self: Delivery, stream: Any, step: Step) -> None:  # noqa: ANN401 - as Delivery.run
-        seen = 0
-        async for event in stream.events():
-            seen += 1
-            if seen == 10 * _FAILING:
-                raise RuntimeError(INJECTED)
-            await self._send_all(await step.decide([_as_record(event)]))
-
-    replace_part(Delivery, "run", loop)
+    """As Faust's first idiom: a failing record is acknowledged all the same."""
+    replace_part(Delivery, "run", _acknowledging_failures(1, 10 * _FAILING))
     _start_agents_again()
 
 
 def take_events() -> None:
-    """Faust's second idiom: so is a failing batch."""
-
-    async def loop(self: Delivery, stream: Any, step: Step) -> None:  # noqa: ANN401 - as Delivery.run
-        seen = 0
-        async for events in stream.take_events(step.batch, within=BATCH_WAIT_SECONDS):
-            seen += 1
-            if seen == _FAILING:
-                raise RuntimeError(INJECTED)
-            await self._send_all(await step.decide([_as_record(event) for event in events]))
-
-    replace_part(Delivery, "run", loop)
+    """As Faust's second idiom: so is a failing batch."""
+    replace_part(Delivery, "run", _acknowledging_failures(100, _FAILING))
     _start_agents_again()
+
+
+def _acknowledging_failures(most: int, failing: int) -> Loop:
+    """A loop over batches, of which one fails each time that it is started."""
+
+    async def loop(self: Delivery, topic: str, step: Step) -> None:
+        consumer: Any = self.app.consumer
+        for number in count(1):
+            async with consumer.batch(topic, most) as records:
+                try:
+                    if number == failing:
+                        raise RuntimeError(INJECTED)
+                    await self._send_all(await step.decide(records))
+                finally:
+                    consumer.acknowledge(records)
+
+    return loop
 
 
 def ack_first() -> None:
     """Acknowledges before it delivers, which takes a second."""
 
-    async def loop(self: Delivery, stream: Any, step: Step) -> None:  # noqa: ANN401 - as Delivery.run
-        async for events in stream.noack_take(step.batch, within=BATCH_WAIT_SECONDS):
-            outgoing = await step.decide([_as_record(event) for event in events])
-            for event in events:
-                await stream.ack(event)
-            await asyncio.sleep(1)
-            await self._send_all(outgoing)
+    async def loop(self: Delivery, topic: str, step: Step) -> None:
+        consumer: Any = self.app.consumer
+        while True:
+            async with consumer.batch(topic, step.batch) as records:
+                outgoing = await step.decide(records)
+                consumer.acknowledge(records)
+                await asyncio.sleep(1)
+                await self._send_all(outgoing)
 
     replace_part(Delivery, "run", loop)
 
