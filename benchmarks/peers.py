@@ -11,7 +11,7 @@ import mmh3
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.normalize import normalize
+from streams.normalize import normal_forms
 
 SLOTS = 128
 _WORDS = re.compile(r"\w+")
@@ -27,14 +27,14 @@ class Entrant:
         outputs: What comes out.
         normaliser: `own`, `usual` (NFKC, casefold, words by regular expression), or `ours, free`: not in the time.
         shingles: Of what: `words` or `characters`.
-        prepare: Raw text to what `run` takes, outside of the time.
+        prepare: Raw texts to what `run` takes, one after the other or several at once, outside of the time.
         run: What is timed.
     """
 
     outputs: str
     normaliser: str
     shingles: str
-    prepare: Callable[[str], Any]  # Any: passed from one to the other only
+    prepare: Callable[[list[str]], list[Any]]  # Any: passed from one to the other only
     run: Callable[[Any], Any]
 
 
@@ -62,11 +62,11 @@ def character_shingles(text: str) -> list[str]:
 def entrants(digest: Digest) -> list[Entrant]:
     """A peer in all settings."""
     return [
-        Entrant("sketch", "ours, free", "words", _form, lambda form: digest(word_shingles(form.split()))),
-        Entrant("sketch", "usual", "words", str, lambda text: digest(word_shingles(usual_words(text)))),
-        Entrant("sketch", "ours, free", "characters", _form, lambda form: digest(character_shingles(form))),
+        Entrant("sketch", "ours, free", "words", _forms, lambda form: digest(word_shingles(form.split()))),
+        Entrant("sketch", "usual", "words", list, lambda text: digest(word_shingles(usual_words(text)))),
+        Entrant("sketch", "ours, free", "characters", _forms, lambda form: digest(character_shingles(form))),
         Entrant(
-            "sketch", "usual", "characters", str, lambda text: digest(character_shingles(" ".join(usual_words(text))))
+            "sketch", "usual", "characters", list, lambda text: digest(character_shingles(" ".join(usual_words(text))))
         ),
     ]
 
@@ -126,8 +126,8 @@ def _bins(shingles: list[Any]) -> NDArray[np.int64]:
     return slots
 
 
-def _form(text: str) -> str:
-    return normalize(text).data.tobytes().decode()
+def _forms(texts: list[str]) -> list[str]:
+    return [form.data.tobytes().decode() for form in normal_forms(texts)]
 
 
 RACED: dict[str, Callable[[], Digest]] = {"datasketch": datasketch, "rensa": rensa, "fastsketchlsh": fastsketchlsh}

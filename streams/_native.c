@@ -113,11 +113,17 @@ static PyObject *packed(const Job *job, const Result *result)
     return tuple_of(signature, sizeof signature / sizeof *signature);
 }
 
-static PyObject *answer(const Call *call)
+static PyObject *packed_beside_form(const Job *job, const Result *result)
+{
+    PyObject *both[] = {packed(job, result), bytes_of(job->data, job->size)};
+    return tuple_of(both, sizeof both / sizeof *both);
+}
+
+static PyObject *answer(const Call *call, int with_form)
 {
     switch (call->outcome) {
     case FOLDED:
-        return packed(&call->job, &call->result);
+        return (with_form ? packed_beside_form : packed)(&call->job, &call->result);
     case TOO_LARGE:
         return Py_NewRef(Py_None);
     case NO_MEMORY:
@@ -129,11 +135,10 @@ static PyObject *answer(const Call *call)
     }
 }
 
-static PyObject *sign(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+static PyObject *signed_text(PyObject *const *arguments, Py_ssize_t count, int with_form)
 {
     char *text;
     Py_ssize_t size;
-    (void)module;
     if (count != 4)
         return PyErr_Format(PyExc_TypeError, "sign: context, unicode, text, most bytes expected");
     Context *known = PyCapsule_GetPointer(arguments[0], CONTEXT);
@@ -155,10 +160,22 @@ static PyObject *sign(PyObject *module, PyObject *const *arguments, Py_ssize_t c
     call.outcome = work(&call);
     if (state)
         PyEval_RestoreThread(state);
-    PyObject *signature = answer(&call);
+    PyObject *signature = answer(&call, with_form);
     leave_idle(&known->form, call.folding.form);
     leave_idle(&known->scratch, call.scratch);
     return signature;
+}
+
+static PyObject *sign(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)module;
+    return signed_text(arguments, count, 0);
+}
+
+static PyObject *sign_with_form(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)module;
+    return signed_text(arguments, count, 1);
 }
 
 /* ---- pairs ---- */
@@ -232,6 +249,8 @@ static PyMethodDef functions[] = {
     {"unpack_pairs", unpack_pairs, METH_VARARGS, "What pack_pairs was given."},
     {"sign", (PyCFunction)(void (*)(void))sign, METH_FASTCALL,
      "Both digests, beside what a signature says about a normal form; None if that has too many bytes."},
+    {"sign_with_form", (PyCFunction)(void (*)(void))sign_with_form, METH_FASTCALL,
+     "What sign gives, beside the normal form; None if that has too many bytes."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -2,23 +2,24 @@
 
 from dataclasses import dataclass
 from functools import cache
+from operator import sub
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from schemas.signature import Signature
-from streams.hashing import Rolling, mix
+from streams.hashing import constant
 from streams.packing import GAP_BITS, pack_varints, pack_words, unpack_varints, unpack_words
 from streams.rules import KEPT_SYMBOL_BITS, LdRules
-from streams.runs import starts_run
+from streams.runs import Rows, starts_run
 
 WORD_SYMBOL_BITS = 19
 SPLIT_SYMBOL_BITS = 16
 _SPLIT_STEPS = 8
 
 
-@dataclass(frozen=True)
-class LdSignature:
+class LdSignature(NamedTuple):
     """Packed symbols and gaps at one rate, as `Signature` has them."""
 
     rate: int
@@ -34,38 +35,44 @@ class LdView:
     positions: NDArray[np.int64]
 
 
-def ld_signature(prefix: NDArray[np.uint64], salt: int, rolling: Rolling, rules: LdRules) -> LdSignature:
-    """The LD signature of a normal form.
+def ld_signatures(windows: Rows, rate: int, rules: LdRules) -> list[LdSignature]:
+    """The LD signature of each of several normal forms.
 
     Every window of 16 bytes is hashed; one in `rate`, those whose top bits are zero, leaves a symbol, made of the bits
     below (Coates, A Fast Metric of Document Similarity, 2011; there H mod C = 0). Equal neighbours leave one symbol:
     repetition says nothing.
 
     Args:
-        prefix: Prefix sums over the bytes of the normal form.
-        salt: Added to the polynomial of a window.
-        rolling: Polynomials over bytes.
-        rules: Rates, widths and bounds.
+        windows: Mixed hashes of the windows from every byte of each form on; a row starts where its form does.
+        rate: The finest rate for forms as long as all of these are.
+        rules: Widths and bounds.
     """
-    hashes = rolling.windows(prefix, rules.window_bytes)
-    hashes += np.uint64(salt)
-    mix(hashes)
-    rate = rules.first_rate(prefix.size - 1)
-    kept = (hashes < np.uint64((1 << 64) // rate)).nonzero()[0]
-    hashes = hashes.take(kept)
-    while True:
-        symbols = _symbols(hashes, rate, rules.symbol_bits)
-        first = starts_run(symbols)
-        left = np.count_nonzero(first)
-        if left < symbols.size:
-            symbols, places = symbols[first], kept[first]
-        else:
-            places = kept
-        if left <= rules.max_symbols:
-            return _packed(symbols, places, rate, rules)
-        rate *= 2
-        sampled = hashes < np.uint64((1 << 64) // rate)
-        kept, hashes = kept[sampled], hashes[sampled]
+    kept = (windows.values < constant((1 << 64) // rate)).nonzero()[0]
+    bounds = kept.searchsorted([*windows.starts, windows.values.size]).tolist()
+    hashes = Rows.between(windows.values.take(kept), bounds)
+    positions = kept - np.repeat(windows.starts, list(map(sub, bounds[1:], bounds)))
+    return _signatures(hashes, positions, rate, rules)
+
+
+def _signatures(hashes: Rows, positions: NDArray[np.int64], rate: int, rules: LdRules) -> list[LdSignature]:
+    """From sampled hashes, each with its position; where too many symbols are left, at a coarser rate."""
+    # The bits after those that sampled the window, which are zero.
+    symbols = (hashes.values >> constant(65 - rules.symbol_bits - rate.bit_length())).astype(np.uint32)
+    left = starts_run(symbols, hashes.starts).nonzero()[0]
+    bounds = left.searchsorted([*hashes.starts, symbols.size]).tolist()
+    packed = _packed(symbols.take(left), Rows.between(positions.take(left), bounds), rate, rules)
+    return [
+        LdSignature(rate, *found) if size <= rules.max_symbols else _coarser(hashes, positions, number, rate, rules)
+        for number, (size, found) in enumerate(zip(map(sub, bounds[1:], bounds), packed, strict=True))
+    ]
+
+
+def _coarser(hashes: Rows, positions: NDArray[np.int64], number: int, rate: int, rules: LdRules) -> LdSignature:
+    """One of the rows, at twice the rate."""
+    row = slice(hashes.starts[number], hashes.stops[number])
+    sampled = (hashes.values[row] < constant((1 << 63) // rate)).nonzero()[0]
+    halved = Rows.between(hashes.values[row].take(sampled), [0, sampled.size])
+    return _signatures(halved, positions[row].take(sampled), 2 * rate, rules)[0]
 
 
 def symbol_bits(signature: Signature | LdSignature) -> int:
@@ -134,20 +141,18 @@ def view(signature: Signature | LdSignature, rate: int, bits: int) -> LdView:
     return LdView(symbols, positions) if first.all() else LdView(symbols[first], positions[first])
 
 
-def _symbols(hashes: NDArray[np.uint64], rate: int, bits: int) -> NDArray[np.uint32]:
-    """The bits after those that sampled the window, which are zero."""
-    return (hashes >> np.uint64(65 - bits - rate.bit_length())).astype(np.uint32)
-
-
-def _packed(symbols: NDArray[np.uint32], positions: NDArray[np.int64], rate: int, rules: LdRules) -> LdSignature:
+def _packed(symbols: NDArray[np.uint32], positions: Rows, rate: int, rules: LdRules) -> list[tuple[bytes, bytes]]:
     if rules.gap_bits:
-        return LdSignature(rate, pack_words(symbols, _gaps(positions)), b"")
-    steps = positions // (rate // rules.gap_steps)
-    return LdSignature(rate, symbols.astype("<u2").tobytes(), pack_varints(_gaps(steps)))
+        return [(words, b"") for words in pack_words(symbols, _gaps(positions))]
+    gaps = _gaps(positions._replace(values=positions.values // (rate // rules.gap_steps)))
+    narrow = positions._replace(values=symbols.astype("<u2"))
+    return [(row.tobytes(), pack_varints(apart)) for row, apart in zip(narrow.each(), gaps.each(), strict=True)]
 
 
-def _gaps(positions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Differences of neighbours, the first to 0."""
-    gaps = positions.copy()
-    gaps[1:] -= positions[:-1]
-    return gaps
+def _gaps(positions: Rows) -> Rows:
+    """Differences of neighbours, the first of each row to 0."""
+    gaps = positions.values.copy()
+    gaps[1:] -= positions.values[:-1]
+    firsts = [start for start in positions.starts if start < gaps.size]
+    gaps[firsts] = positions.values[firsts]
+    return positions._replace(values=gaps)

@@ -1,11 +1,14 @@
 """Sketch of a set of features: its minima, by which two sets are compared."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from schemas.signature import Signature
 from streams.hashing import constant, fmix64
 from streams.rules import KEPT_SLOT_BITS, SketchRules
+from streams.runs import starts_run
 
 _SLOTS = 128
 _VALUE_BITS = 49
@@ -22,6 +25,7 @@ _CHANCE = 2.0**-KEPT_SLOT_BITS
 _KEPT_BYTES = _SLOTS * KEPT_SLOT_BITS // 8
 # Of two slots in a byte, those that agree, by what differs.
 _AGREEING = np.array([(differing < 16) + (differing % 16 == 0) for differing in range(256)], dtype=np.int64)
+NONE = np.empty(0, dtype=np.uint64)
 
 
 def sketch(features: NDArray[np.uint64], rules: SketchRules) -> bytes:
@@ -36,12 +40,17 @@ def sketch(features: NDArray[np.uint64], rules: SketchRules) -> bytes:
         features: Feature hashes, ascending, each once.
         rules: Bits of a slot.
     """
-    if not features.size:
-        return b"\xff" * (_SLOTS * rules.bits // 8)
-    slots = _fill(features)
+    return sketches([features], rules)[0] if features.size else b"\xff" * (_SLOTS * rules.bits // 8)
+
+
+def sketches(rows: Sequence[NDArray[np.uint64]], rules: SketchRules) -> list[bytes]:
+    """The same of several sets, none of them empty, which are worked on as one."""
+    slots = _fill(rows).reshape(-1, _SLOTS)
     slots |= _EDGES
     mixed = fmix64(slots).astype(_LITTLE_ENDIAN, copy=False)
-    return mixed.view(np.uint8).reshape(_SLOTS, 8)[:, 4 : 4 + rules.bits // 8].tobytes()
+    packed = mixed.view(np.uint8).reshape(-1, 8)[:, 4 : 4 + rules.bits // 8].tobytes()
+    size = _SLOTS * rules.bits // 8
+    return [packed[start : start + size] for start in range(0, len(packed), size)]
 
 
 def resemblance(a: Signature, b: Signature) -> float:
@@ -66,50 +75,62 @@ def kept_sketch(sketch: bytes) -> bytes:
     return (slots[::2] | slots[1::2] << 4).tobytes()
 
 
-def _fill(features: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The smallest value of each slot; the round stands above its 49 low bits."""
-    slots = _first_round(features)
+def _fill(rows: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """The smallest value of each slot, 128 for each row; the round stands above its 49 low bits."""
+    features = np.concatenate(rows)
+    # Where the slots of each feature's row begin.
+    edges = np.arange(0, len(rows) * _SLOTS, _SLOTS).repeat([row.size for row in rows])
+    slots = np.full(len(rows) * _SLOTS, _EMPTY)
+    _throw_first(features, edges, slots)
     done = 1
     while done < _SLOTS:
         empty = slots == _EMPTY
         if not np.count_nonzero(empty):
             return slots
-        stop = min(_SLOTS, done + max(1, _THROWS // features.size))
-        _throw(features, done, stop, slots, empty)
+        lacking = empty.reshape(-1, _SLOTS).any(axis=1)
+        left = int(np.count_nonzero(lacking))
+        if left < lacking.size:
+            throwing = lacking.take(edges // _SLOTS)
+            features, edges = features[throwing], edges[throwing]
+        stop = min(_SLOTS, done + max(1, left * _THROWS // features.size))
+        _throw(features, edges, range(done, stop), slots, empty)
         done = stop
-    _throw_in_order(features, slots)
+    for row, own in zip(rows, slots.reshape(-1, _SLOTS), strict=True):
+        _throw_in_order(row, own)
     return slots
 
 
-def _first_round(features: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _throw_first(features: NDArray[np.uint64], edges: NDArray[np.int64], slots: NDArray[np.uint64]) -> None:
     """Ascending features are grouped by their top bits, the slot of the first round, smallest value first."""
-    slots = features.take(features.searchsorted(_EDGES), mode="clip")
-    slots ^= _EDGES
-    # Bits of another slot's number are left where none lies in the slot.
-    empty = slots > _BELOW_SLOT
-    slots >>= _SPARE_BITS
-    slots[empty] = _EMPTY
-    return slots
+    places = (features >> _SLOT_SHIFT).view(np.int64)
+    places += edges
+    first = starts_run(places).nonzero()[0]
+    slots[places.take(first)] = _values(features.take(first))
 
 
 def _throw(
-    features: NDArray[np.uint64], start: int, stop: int, slots: NDArray[np.uint64], empty: NDArray[np.bool_]
+    features: NDArray[np.uint64],
+    edges: NDArray[np.int64],
+    rounds: range,
+    slots: NDArray[np.uint64],
+    empty: NDArray[np.bool_],
 ) -> None:
     """Rounds at random; only throws into empty slots count, for values of earlier rounds are smaller."""
     # One dimension: numpy finds and takes elements three times as fast as in two.
-    mixed = fmix64((features + _STEPS[start:stop]).ravel())
-    places = (mixed >> _SLOT_SHIFT).view(np.int64)
+    mixed = fmix64((features + _STEPS[rounds.start : rounds.stop]).ravel())
+    places = ((mixed >> _SLOT_SHIFT).view(np.int64).reshape(len(rounds), -1) + edges).ravel()
     counted = empty.take(places).nonzero()[0]
     values = _values(mixed.take(counted))
-    values |= (counted // features.size + start << _VALUE_BITS).view(np.uint64)
+    values |= (counted // features.size + rounds.start << _VALUE_BITS).view(np.uint64)
     np.minimum.at(slots, places.take(counted), values)
 
 
 def _throw_in_order(features: NDArray[np.uint64], slots: NDArray[np.uint64]) -> None:
     """The last 128 rounds, each of which throws everything into one slot: only those of empty slots count."""
     places = (slots == _EMPTY).nonzero()[0]
-    values = _values(fmix64(features + _STEPS[places + _SLOTS])).min(axis=1)
-    slots[places] = values | (places + _SLOTS << _VALUE_BITS).view(np.uint64)
+    if places.size:
+        values = _values(fmix64(features + _STEPS[places + _SLOTS])).min(axis=1)
+        slots[places] = values | (places + _SLOTS << _VALUE_BITS).view(np.uint64)
 
 
 def _values(mixed: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -1,6 +1,7 @@
 """One form for texts that differ only in form."""
 
 import unicodedata
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from streams.runs import first_place
 
 _ASCII = bytes(ord(chr(byte).lower()) if chr(byte).isalnum() and byte < 0x80 else SPACE for byte in range(256))
 _RULES = TextRules()
+_LAST_ASCII = 0x7F
 _Unit = TypeVar("_Unit", np.uint8, np.uint16, np.uint32)
 
 
@@ -52,18 +54,41 @@ def normalize(text: str, rules: TextRules = _RULES) -> NormalForm:
         text: Any string.
         rules: The longest run of marks, and what share makes a text spaceless.
     """
-    if text.isascii():
-        ascii_form = _single_spaces(np.frombuffer(text.encode("ascii").translate(_ASCII), dtype=np.uint8))
-        return NormalForm(ascii_form, ascii_form.size, spaceless=False)
-    table = bmp_table()
+    return normal_forms((text,), rules)[0]
+
+
+def normal_forms(texts: Sequence[str], rules: TextRules = _RULES) -> list[NormalForm]:
+    """The same for several texts, which are worked on as one."""
+    ascii_forms = iter(_ascii_forms([text for text in texts if text.isascii()]))
+    other_forms = iter(_other_forms([text for text in texts if not text.isascii()], rules))
+    return [next(ascii_forms if text.isascii() else other_forms) for text in texts]
+
+
+def _ascii_forms(texts: Sequence[str]) -> Iterator[NormalForm]:
+    if not texts:
+        return
+    spaced = " ".join(["", *texts]).encode("ascii").translate(_ASCII)
+    for piece in _single_spaces(np.frombuffer(spaced, dtype=np.uint8), [len(text) + 1 for text in texts]):
+        yield NormalForm(piece, piece.size, spaceless=False)
+
+
+def _other_forms(texts: Sequence[str], rules: TextRules) -> Iterator[NormalForm]:
+    if not texts:
+        return
     # A pair of lone surrogates looks like a code point here: both ways give spaces, or the complex path.
-    units = table.units.take(np.frombuffer(text.encode("utf-16-le", "surrogatepass"), dtype="<u2"))
-    if np.any(units == COMPLEX):
-        return _complex_form(text, rules)
-    units = _single_spaces(units)
-    data = units.astype("<u2", copy=False).tobytes().decode("utf-16-le").encode()
-    spaceless = np.count_nonzero(table.spaceless.take(units))
-    return _form(data, units, int(spaceless), rules)
+    spaced = [f" {text}".encode("utf-16-le", "surrogatepass") for text in texts]
+    sizes = [len(each) // 2 for each in spaced]
+    units = bmp_table().units.take(np.frombuffer(b"".join(spaced), dtype="<u2"))
+    highest = np.maximum.reduceat(units, np.cumsum([0, *sizes[:-1]])).tolist()
+    for text, piece, unit in zip(texts, _single_spaces(units, sizes), highest, strict=True):
+        if unit == COMPLEX:
+            yield _complex_form(text, rules)
+        elif unit <= _LAST_ASCII:
+            yield NormalForm(piece.astype(np.uint8), piece.size, spaceless=False)
+        else:
+            data = piece.astype("<u2", copy=False).tobytes().decode("utf-16-le").encode()
+            spaceless = np.count_nonzero(bmp_table().spaceless.take(piece))
+            yield _form(data, piece, int(spaceless), rules)
 
 
 def _complex_form(text: str, rules: TextRules = _RULES) -> NormalForm:
@@ -71,9 +96,11 @@ def _complex_form(text: str, rules: TextRules = _RULES) -> NormalForm:
     table = fold_table()
     folded: NDArray[np.uint32] = table.take(_code_points(unicodedata.normalize("NFKC", _tamed(text, rules.mark_run))))
     kept = _marks_on_text(folded)
-    codes = _single_spaces(np.where(kept, folded & CODE_POINT, SPACE).astype("<u4"))
-    spaceless = np.count_nonzero(table.take(codes) & SPACELESS)
-    return _form(codes.tobytes().decode("utf-32-le").encode(), codes, int(spaceless), rules)
+    codes = np.full(folded.size + 1, SPACE, dtype="<u4")
+    codes[1:][kept] = folded[kept] & CODE_POINT
+    (piece,) = _single_spaces(codes, [codes.size])
+    spaceless = np.count_nonzero(table.take(piece) & SPACELESS)
+    return _form(piece.tobytes().decode("utf-32-le").encode(), piece, int(spaceless), rules)
 
 
 def _tamed(text: str, mark_run: int) -> str:
@@ -108,14 +135,18 @@ def _code_points(text: str) -> NDArray[np.uint32]:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
 
 
-def _single_spaces(codes: NDArray[_Unit]) -> NDArray[_Unit]:
-    """The same without spaces at the ends or after a space."""
+def _single_spaces(codes: NDArray[_Unit], sizes: Sequence[int]) -> Iterator[NDArray[_Unit]]:
+    """Pieces of these sizes, each of which begins with a space, without spaces at the ends or after a space."""
     letters = codes != SPACE
     kept = letters.copy()
-    # The last space of a run stays, hence none at the end.
+    # The last space of a run stays if letters follow: one before the first letters of each piece, none at its end.
     kept[:-1] |= letters[1:]
     single: NDArray[_Unit] = codes[kept]
-    return single[1:] if single.size and single[0] == SPACE else single
+    start = done = 0
+    for size in sizes:
+        left = int(np.count_nonzero(kept[start : start + size]))
+        yield single[done + 1 : done + left]
+        start, done = start + size, done + left
 
 
 def _form(data: bytes, codes: NDArray[np.uint16] | NDArray[np.uint32], spaceless: int, rules: TextRules) -> NormalForm:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.runs import first_place
+from streams.runs import Rows, first_place
 
 GAP_BITS = 13
 ESCAPE = (1 << GAP_BITS) - 1
@@ -13,14 +13,17 @@ Symbols = NDArray[np.uint32]
 Gaps = NDArray[np.int64]
 
 
-def pack_words(symbols: Symbols, gaps: Gaps) -> bytes:
-    """Little-endian u32 words, symbol << 13 | gap; a gap of 8,191 or more stands in a word of its own after that."""
-    fields = np.minimum(gaps, ESCAPE).astype(np.uint32)
+def pack_words(symbols: Symbols, gaps: Rows) -> list[bytes]:
+    """Of each row little-endian u32 words, symbol << 13 | gap; a gap of 8,191 or more stands in the word after that."""
+    fields = np.minimum(gaps.values, ESCAPE).astype(np.uint32)
     words: Symbols = symbols << np.uint32(GAP_BITS) | fields
-    escaped = np.flatnonzero(fields == ESCAPE)
+    starts, stops = gaps.starts, gaps.stops
+    escaped = (fields == ESCAPE).nonzero()[0]
     if escaped.size:
-        words = np.insert(words, escaped + 1, gaps[escaped].astype(np.uint32))
-    return words.astype("<u4", copy=False).tobytes()
+        words = np.insert(words, escaped + 1, gaps.values[escaped].astype(np.uint32))
+        starts, stops = ((each + escaped.searchsorted(each)).tolist() for each in (starts, stops))
+    packed = words.astype("<u4", copy=False).tobytes()
+    return [packed[4 * start : 4 * stop] for start, stop in zip(starts, stops, strict=True)]
 
 
 def unpack_words(packed: bytes) -> tuple[Symbols, Gaps]:

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 _MOST_POWER = 64
 _MOST_RUN = 2_048
+_MOST_SHARE = 4_096
 _MOST_KEPT = 65_535
+_MOST_RATE = 1 << 32
 
 # What an index keeps of a signature; estimates read no more, whoever came first.
 KEPT_SLOT_BITS = 4
@@ -133,7 +135,8 @@ def unsound(
     """The first number that signing cannot do, with what it can; an empty string if there is none."""
     checks = [
         ("word_bytes: 2 to 64", 2 <= text.word_bytes <= _MOST_POWER),
-        ("mark_run: at least 1", text.mark_run >= 1),
+        ("mark_run: 1 to 64", 1 <= text.mark_run <= _MOST_POWER),
+        ("spaceless_share: 0 to 4,096", 0 <= text.spaceless_share <= _MOST_SHARE),
         ("slots: 128", sketch.slots == 128),
         ("bits: 8, 16 or 32", sketch.bits in (8, 16, 32)),
         ("shingle_words: 1 to 64", 1 <= sketch.shingle_words <= _MOST_POWER),
@@ -149,7 +152,7 @@ def _ld_checks(rules: LdRules) -> list[tuple[str, bool]]:
     rates, lengths = rules.rates, rules.lengths
     return [
         ("rates: 1 to 8, none below the one before", 1 <= len(rates) <= 8 and list(rates) == sorted(rates)),
-        ("rates: powers of two from 2", all(rate >= 2 and rate & (rate - 1) == 0 for rate in rates)),
+        ("rates: powers of two, 2 to 2**32", all(map(_is_rate, rates))),
         (
             "lengths: ascending, one less than rates",
             len(lengths) + 1 == len(rates) and list(lengths) == sorted(lengths),
@@ -173,9 +176,13 @@ def _anchor_checks(rules: AnchorRules) -> list[tuple[str, bool]]:
 def _noise_checks(rules: NoiseRules) -> list[tuple[str, bool]]:
     return [
         ("noise window_bytes: 1 to 64", 1 <= rules.window_bytes <= _MOST_POWER),
-        ("noise rate: a power of two from 2", rules.rate >= 2 and rules.rate & (rules.rate - 1) == 0),
+        ("noise rate: a power of two, 2 to 2**32", _is_rate(rules.rate)),
         ("max_keys: 1 to 65,535", 1 <= rules.max_keys <= _MOST_KEPT),
     ]
+
+
+def _is_rate(rate: int) -> bool:
+    return 2 <= rate <= _MOST_RATE and rate & (rate - 1) == 0
 
 
 def _layout(rules: LdRules) -> tuple[int, int, int]:

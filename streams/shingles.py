@@ -1,40 +1,56 @@
-"""Feature hashes of a normal form."""
+"""Feature hashes of normal forms."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from itertools import accumulate
+from operator import sub
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streams.folding import SPACE
-from streams.hashing import HashKey, Rolling, constant, distinct, fmix64
+from streams.hashing import HashKey, Rolling, constant, distinct_rows, fmix64
 from streams.normalize import NormalForm
 from streams.rules import AnchorRules, SketchRules
+from streams.runs import Rows
 
 Hashes = NDArray[np.uint64]
 Places = NDArray[np.int64]
-NONE: Hashes = np.empty(0, dtype=np.uint64)
 # Without dimensions, as numpy would make them in each call.
+_LARGEST = constant((1 << 64) - 1)
 _SPACE, _ONE = np.array(SPACE, dtype=np.uint8), np.array(1, dtype=np.int64)
 
 
-@dataclass(frozen=True)
-class Features:
+class Joined(NamedTuple):
+    """Several normal forms with a space between them.
+
+    Attributes:
+        data: All bytes.
+        prefix: Prefix sums over them, one more than bytes.
+        starts: Of each form the place of its first byte.
+        stops: Of each form the place after its last byte.
+    """
+
+    data: NDArray[np.uint8]
+    prefix: Hashes
+    starts: list[int]
+    stops: list[int]
+
+
+class Features(NamedTuple):
     """What runs of words, or of bytes, are hashed from.
 
     Attributes:
-        bytes_prefix: Prefix sums over the bytes of the normal form, one more than bytes.
-        words_prefix: Prefix sums over the hashes of its words, one more than words.
-        firsts: Where code points start, of a spaceless text; else None.
+        joined: The bytes.
+        words_prefix: Prefix sums over the hashes of all words, one more than words.
+        first_words: Of each form the number of its first word; at last the number of all words.
+        firsts: Where code points start, of spaceless texts; else None.
     """
 
-    bytes_prefix: Hashes
+    joined: Joined
     words_prefix: Hashes
+    first_words: list[int]
     firsts: Places | None
-
-    @property
-    def words(self) -> int:
-        """How many words there are."""
-        return self.words_prefix.size - 1
 
 
 class FeatureHasher:
@@ -49,34 +65,61 @@ class FeatureHasher:
         self._anchor_salt = constant(key.anchor_salt)
         self._word_bytes = word_bytes
 
-    def features(self, form: NormalForm) -> Features:
-        """Prefix sums of a normal form with at least one byte."""
-        prefix = self.over_bytes.prefix(self._table.take(form.data))
-        words = fmix64(self.over_bytes.runs(prefix, *word_bounds(form.data, self._word_bytes)))
-        firsts = (form.data & 0xC0 != 0x80).nonzero()[0] if form.spaceless else None
-        return Features(prefix, self._over_words.prefix(words), firsts)
+    def joined(self, forms: Sequence[bytes | memoryview]) -> Joined:
+        """Normal forms, of which none but the only one may be empty."""
+        stops = list(accumulate(map(len, forms), lambda stop, size: stop + 1 + size))
+        data = np.frombuffer(b" ".join(forms), dtype=np.uint8)
+        starts = list(map(sub, stops, map(len, forms)))
+        return Joined(data, self.over_bytes.prefix(self._table.take(data)), starts, stops)
 
-    def shingles(self, features: Features, rules: SketchRules) -> Hashes:
-        """Distinct shingles, ascending: at least one, of all words if there is no longer run."""
-        hashes = self._byte_windows(features, rules.window_bytes)
-        if not hashes.size:
-            hashes = self._over_words.windows(features.words_prefix, min(rules.shingle_words, features.words))
-        return distinct(_salted(hashes, self._sketch_salt))
+    def features(self, forms: Sequence[NormalForm]) -> Features:
+        """Prefix sums of normal forms with at least one byte each, all of them spaceless or none."""
+        joined = self.joined([form.data.data for form in forms])
+        begins, ends = word_bounds(joined.data, self._word_bytes)
+        words = fmix64(self.over_bytes.runs(joined.prefix, begins, ends))
+        first_words = begins.searchsorted([*joined.starts, joined.data.size]).tolist()
+        firsts = (joined.data & 0xC0 != 0x80).nonzero()[0] if forms[0].spaceless else None
+        return Features(joined, self._over_words.prefix(words), first_words, firsts)
 
-    def anchor_windows(self, features: Features, rules: AnchorRules) -> Hashes:
-        """Anchor windows in order of the text; none if it is shorter than one."""
+    def shingles(self, features: Features, rules: SketchRules) -> list[Hashes]:
+        """Distinct shingles of each form, ascending: at least one, of all words if there is no longer run."""
+        rows = self._windows(features, rules.shingle_words, rules.window_bytes, self._sketch_salt).each()
+        for number, row in enumerate(rows):
+            if not row.size:
+                rows[number] = self._few_words(features, number, rules.shingle_words)
+        return distinct_rows(rows)
+
+    def anchor_windows(self, features: Features, rules: AnchorRules) -> Rows:
+        """Anchor windows in order of the text; none of a form that is shorter than one."""
+        return self._windows(features, rules.words, rules.window_bytes, self._anchor_salt)
+
+    def byte_windows(self, joined: Joined, width: int, salt: int) -> Rows:
+        """Mixed hashes of the windows from every byte on, in order; those that no form holds whole are the largest."""
+        hashes = self.over_bytes.mixed_windows(joined.prefix, width, salt)
+        for stop in joined.stops[:-1]:
+            hashes[max(0, stop - (width - 1)) : stop + 1] = _LARGEST
+        return Rows(hashes, joined.starts, joined.stops)
+
+    def _windows(self, features: Features, words: int, window_bytes: int, salt: Hashes) -> Rows:
         if features.firsts is None:
-            hashes = self._over_words.windows(features.words_prefix, rules.words)
+            hashes = self._over_words.windows(features.words_prefix, words)
+            starts = features.first_words[:-1]
+            stops = [stop - (words - 1) for stop in features.first_words[1:]]
         else:
-            hashes = self._byte_windows(features, rules.window_bytes)
-        return _salted(hashes, self._anchor_salt)
+            last = [stop - window_bytes for stop in features.joined.stops]
+            begins = features.firsts[: features.firsts.searchsorted(last[-1], side="right")]
+            hashes = self.over_bytes.runs(features.joined.prefix, begins, begins + window_bytes)
+            starts, stops = (
+                begins.searchsorted(features.joined.starts).tolist(),
+                begins.searchsorted(last, "right").tolist(),
+            )
+        return Rows(_salted(hashes, salt), starts, list(map(max, starts, stops)))
 
-    def _byte_windows(self, features: Features, width: int) -> Hashes:
-        if features.firsts is None:
-            return NONE
-        last = features.bytes_prefix.size - 1 - width
-        starts = features.firsts[: features.firsts.searchsorted(last, side="right")]
-        return self.over_bytes.runs(features.bytes_prefix, starts, starts + width)
+    def _few_words(self, features: Features, number: int, width: int) -> Hashes:
+        start, stop = features.first_words[number : number + 2]
+        width = min(width, stop - start)
+        places = np.arange(start, stop - width + 1)
+        return _salted(self._over_words.runs(features.words_prefix, places, places + width), self._sketch_salt)
 
 
 def word_bounds(data: NDArray[np.uint8], cut: int) -> tuple[Places, Places]:

@@ -6,7 +6,7 @@ import pytest
 
 from streams.content import Implementation, NumpySigning
 from streams.hashing import HashKey
-from streams.scheme import preset
+from streams.scheme import Scheme, preset
 from streams.signer import Signer
 
 NAMES = ("numpy", "native")
@@ -17,15 +17,20 @@ each_implementation = pytest.mark.parametrize("implementation", NAMES)
 
 def implementation_of(name: str, label: str = "standard", key: HashKey = PUBLIC) -> Implementation:
     """One of both; without the C twin the test is skipped, and fails where `CI` is set."""
+    return computing_of(name, preset(label, key), key)
+
+
+def computing_of(name: str, scheme: Scheme, key: HashKey = PUBLIC) -> Implementation:
+    """The same for any scheme."""
     if name == "numpy":
-        return NumpySigning(preset(label, key), key)
+        return NumpySigning(scheme, key)
     try:
         from streams.native import NativeSigning
     except ImportError:
         if os.environ.get("CI"):
             raise
         pytest.skip("the C twin is not built: pip install -e .")
-    return NativeSigning(preset(label, key), key)
+    return NativeSigning(scheme, key)
 
 
 def signer_of(name: str, label: str = "standard", key: HashKey = PUBLIC) -> Signer:

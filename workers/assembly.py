@@ -6,7 +6,7 @@ from streams.hashing import HashKey
 from streams.index import Index, IndexLimits
 from streams.matcher import Matcher
 from streams.scheme import Scheme, preset
-from streams.signer import Signer
+from streams.signer import NATIVE_FAULT, Signer
 from streams.thresholds import Thresholds
 from workers.redis_address import IndexAddress
 from workers.settings import Settings, SettingsError
@@ -52,6 +52,16 @@ def matcher(settings: Settings, index: Index, key: HashKey) -> Matcher:
 def signer(settings: Settings, key: HashKey) -> Signer:
     """The signer of the deployment's scheme."""
     return Signer(scheme(settings, key), key, settings.max_text_bytes)
+
+
+def native_fault() -> str:
+    """What is wrong with a C twin that is there but cannot serve, with the remedy; an empty string if nothing is."""
+    if not NATIVE_FAULT:
+        return ""
+    return (
+        f"numpy signs, several times as slowly: the compiled part cannot be used ({NATIVE_FAULT}): build it anew by "
+        "`pip install --force-reinstall --no-deps nearstream`, in a checkout by `pip install -e .`"
+    )
 
 
 def limits(settings: Settings) -> IndexLimits:

@@ -39,6 +39,9 @@ async def examine(settings: Settings, wait_seconds: float) -> AsyncIterator[Chec
 
 
 def _signer(implementation: str) -> Check:
+    fault = assembly.native_fault()
+    if fault:
+        return Check(Grade.WARN, "signer", fault)
     slower = "; several times faster where a C compiler is there at `pip install`" if implementation == "numpy" else ""
     return Check(Grade.OK, "signer", f"implementation {implementation}{slower}")
 

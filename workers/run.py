@@ -178,6 +178,9 @@ def _log_start(settings: Settings, role: str) -> None:
         assembly.scheme(settings, key).name,
         assembly.signer(settings, key).implementation,
     )
+    fault = assembly.native_fault()
+    if fault:
+        log.warning("%s", fault)
     if not settings.hash_key:
         log.warning("NEARSTREAM_HASH_KEY is not set: the public key serves, whoever knows it can aim collisions")
     exposed = in_the_clear(settings)

@@ -16,6 +16,7 @@ from schemas.signature import Origin, Signature
 from streams.hashing import HashKey
 from streams.ld import kept_symbols
 from streams.packing import pack_varints, pack_words
+from streams.runs import Rows
 from streams.scheme import preset
 from streams.signer import Signer
 from tests.contract.index_documents import START_MS, admission
@@ -78,7 +79,8 @@ def test_an_address_is_stored_once_where_it_is_the_lineage(page: str | None) -> 
 )
 def test_any_words_come_back(pairs: list[tuple[int, int]], rate: int) -> None:
     symbols, gaps = (np.array([pair[half] for pair in pairs], dtype=np.int64) for half in (0, 1))
-    signature = replace(_plain(), rate=rate, ld=pack_words(symbols.astype(np.uint32), gaps))
+    (words,) = pack_words(symbols.astype(np.uint32), Rows.between(gaps, [0, gaps.size]))
+    signature = replace(_plain(), rate=rate, ld=words)
     apart = replace(_plain(), rate=rate, ld=symbols.astype("<u2").tobytes(), gaps=pack_varints(gaps))
     for told in (signature, apart):
         kept = replace(told, ld=kept_symbols(told))

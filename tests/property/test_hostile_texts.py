@@ -21,7 +21,7 @@ from benchmarks.hostile import hostile_texts
 from schemas.codec import InvalidMessageError, decode_signature, encode_signature
 from schemas.document import Document
 from schemas.signature import Signature
-from streams import ld, minhash, normalize, shingles
+from streams import hashing, minhash, normalize, shingles
 from streams.hashing import HashKey
 from streams.ld import view
 from streams.minhash import resemblance
@@ -160,9 +160,9 @@ def test_features_that_all_throw_into_one_slot_take_as_many_rounds_as_others(mon
 
 @each_text
 def test_each_byte_is_hashed_a_few_times_at_most(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    features, windows = Counted(shingles.fmix64), Counted(ld.mix)
+    features, windows = Counted(shingles.fmix64), Counted(hashing.mix)
     monkeypatch.setattr(shingles, "fmix64", features)
-    monkeypatch.setattr(ld, "mix", windows)
+    monkeypatch.setattr(hashing, "mix", windows)
     size = signer_of("numpy").sign(document(TEXTS[name])).n_bytes
     assert windows.elements <= size
     # Words, shingles and anchor windows: at most one of each for two bytes, or three for a character of three bytes.

@@ -130,6 +130,17 @@ def test_the_twins_agree_on_generated_texts_of_all_scripts() -> None:
         assert native == numpy
 
 
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.one_of(signed_text, st.text(max_size=20), st.just("word " * 60)), max_size=12), st.sampled_from(LABELS)
+)
+def test_texts_signed_together_have_the_signatures_that_they_have_alone(texts: list[str], label: str) -> None:
+    for name in ("numpy", "native"):
+        computing = implementation_of(name, label)
+        alone = [computing.sign_many([text], 300)[0] for text in texts]
+        assert computing.sign_many(texts, 300) == alone
+
+
 def test_the_twins_agree_under_another_key() -> None:
     key = HashKey.from_secret(b"another secret of thirty-two bytes")
     document = Document(id="x", text="語 " * 50 + "word other " * 400, observed_at=SEEN)

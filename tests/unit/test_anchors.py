@@ -7,9 +7,10 @@ import pytest
 from numpy.typing import NDArray
 
 from streams.anchors import anchors, run_minima, sampled_windows
-from streams.hashing import HashKey, Rolling
+from streams.hashing import HashKey
 from streams.normalize import normalize
 from streams.rules import AnchorRules, NoiseRules
+from streams.runs import Rows
 from streams.shingles import FeatureHasher
 
 RULES = AnchorRules()
@@ -21,15 +22,19 @@ def values(size: int, seed: int = 1) -> NDArray[np.uint64]:
     return np.random.default_rng(seed).integers(0, 2**64, size, dtype=np.uint64)
 
 
+def row(windows: NDArray[np.uint64]) -> Rows:
+    return Rows.between(windows, [0, windows.size])
+
+
 def found(windows: NDArray[np.uint64], run: int = 32, most: int = 1 << 30, spaceless: bool = False) -> set[int]:
-    packed = anchors(windows, spaceless, AnchorRules(run=run, max_anchors=most))
+    (packed,) = anchors(row(windows), spaceless, AnchorRules(run=run, max_anchors=most))
     return set(np.frombuffer(packed, dtype="<u8").tolist())
 
 
 def anchors_of(text: str) -> set[int]:
     form = normalize(text)
-    windows = HASHER.anchor_windows(HASHER.features(form), RULES)
-    return set(np.frombuffer(anchors(windows, form.spaceless, RULES), dtype="<u8").tolist())
+    windows = HASHER.anchor_windows(HASHER.features([form]), RULES)
+    return set(np.frombuffer(anchors(windows, form.spaceless, RULES)[0], dtype="<u8").tolist())
 
 
 def words(size: int, seed: int) -> list[str]:
@@ -45,11 +50,11 @@ def test_anchors_are_the_minima_of_all_runs(run: int, size: int) -> None:
 
 
 def test_no_windows_have_no_anchors() -> None:
-    assert anchors(values(0), False, RULES) == b""
+    assert anchors(row(values(0)), False, RULES) == [b""]
 
 
 def test_anchors_are_ascending() -> None:
-    packed = np.frombuffer(anchors(values(5000), False, RULES), dtype="<u8")
+    packed = np.frombuffer(anchors(row(values(5000)), False, RULES)[0], dtype="<u8")
     assert np.array_equal(packed, np.unique(packed))
 
 
@@ -67,6 +72,16 @@ def test_there_are_never_more_than_512(size: int) -> None:
         run *= 2
     assert run > 32
     assert found(y, 32, 512) == found(y, run)
+
+
+@pytest.mark.parametrize("spaceless", [False, True])
+@pytest.mark.parametrize("rules", [AnchorRules(), AnchorRules(dense_below=400), AnchorRules(max_anchors=20)])
+def test_rows_of_any_size_have_the_anchors_that_they_have_alone(spaceless: bool, rules: AnchorRules) -> None:
+    sizes = [0, 500, 1, 31, 0, 32, 700, 64, 3_000, 5, 0]
+    bounds = np.cumsum([3, *(size + 7 for size in sizes)]).tolist()  # what lies between rows means nothing
+    windows = Rows(values(bounds[-1]), bounds[:-1], [start + size for start, size in zip(bounds, sizes, strict=False)])
+    alone = [anchors(row(each.copy()), spaceless, rules)[0] for each in windows.each()]
+    assert anchors(windows, spaceless, rules) == alone
 
 
 def test_spaceless_texts_have_twice_the_run() -> None:
@@ -100,15 +115,14 @@ def test_a_short_text_has_the_anchors_of_the_run_and_more() -> None:
     rules = AnchorRules(dense_below=400)
     for size, is_dense in ((16, True), (399, True), (400, False)):
         windows = values(size)
-        own = set(np.frombuffer(anchors(windows, False, rules), "<u8").tolist())
+        own = set(np.frombuffer(anchors(row(windows), False, rules)[0], "<u8").tolist())
         assert found(windows, 32) <= own
         assert own == found(windows, 16 if is_dense else 32)
 
 
 def sampled(data: bytes, rules: NoiseRules) -> list[int]:
-    key, over_bytes = HashKey.public(), Rolling(HashKey.public().base)
-    prefix = over_bytes.prefix(key.table.take(np.frombuffer(data, np.uint8)))
-    found = sampled_windows(prefix, key.anchor_salt, over_bytes, rules).tolist()
+    windows = HASHER.byte_windows(HASHER.joined([data]), rules.window_bytes, HashKey.public().anchor_salt)
+    found = sampled_windows(windows.values, rules).tolist()
     assert found == sorted(set(found))
     return found
 

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from schemas.signature import Signature
-from streams.hashing import HashKey, Rolling
-from streams.ld import LdSignature, LdView, compared_bits, kept_symbols, ld_signature, view
+from streams.hashing import HashKey
+from streams.ld import LdSignature, LdView, compared_bits, kept_symbols, ld_signatures, view
 from streams.rules import LdRules
 from streams.scheme import preset
+from streams.shingles import FeatureHasher
 
 KEY = HashKey.public()
-ROLLING = Rolling(KEY.base)
+HASHER = FeatureHasher(KEY, 64)
 STANDARD, COMPACT = LdRules(), preset("compact", KEY).ld
 assert COMPACT is not None
 UNBOUND = 1 << 30
@@ -24,8 +25,8 @@ def letters(size: int, seed: int = 1, alphabet: str = "etaoin shrdlu") -> bytes:
 
 
 def signed(data: bytes, rules: LdRules) -> Signature:
-    prefix = ROLLING.prefix(KEY.table.take(np.frombuffer(data, dtype=np.uint8)))
-    ld = ld_signature(prefix, KEY.ld_salt, ROLLING, rules)
+    windows = HASHER.byte_windows(HASHER.joined([data]), rules.window_bytes, KEY.ld_salt)
+    (ld,) = ld_signatures(windows, rules.first_rate(len(data)), rules)
     none = bytes(16)
     return Signature(
         "s", "c", "i", none, none, 0, len(data), len(data), 0, 0, False, b"", ld.rate, ld.ld, ld.gaps, b""

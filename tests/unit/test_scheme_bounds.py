@@ -11,9 +11,10 @@ from schemas.document import Document
 from streams.completion import EPOCH
 from streams.hashing import HashKey
 from streams.packing import pack_varints
-from streams.rules import AnchorRules, LdRules, SketchRules, TextRules
+from streams.rules import AnchorRules, LdRules, NoiseRules, SketchRules, TextRules
 from streams.scheme import Scheme, preset
 from streams.signer import Signer
+from tests.implementations import computing_of, each_implementation
 
 KEY = HashKey.public()
 STANDARD = preset("standard", KEY)
@@ -38,11 +39,26 @@ TEXT = " ".join(map(str, range(1000)))
         replace(STANDARD, anchors=AnchorRules(words=65)),
         replace(STANDARD, sketch=SketchRules(slots=256)),
         replace(STANDARD, text=TextRules(word_bytes=1)),
+        replace(STANDARD, text=TextRules(mark_run=65)),
+        replace(STANDARD, text=TextRules(spaceless_share=-1)),
+        replace(STANDARD, text=TextRules(spaceless_share=4097)),
+        replace(STANDARD, ld=LdRules(rates=(1 << 33,), lengths=())),
+        replace(STANDARD, noise=NoiseRules(rate=1 << 33)),
     ],
 )
 def test_a_scheme_that_cannot_be_signed_is_refused_whatever_computes(scheme: Scheme) -> None:
     with pytest.raises(ValueError, match="expected"):
         Signer(scheme, KEY)
+
+
+@pytest.mark.parametrize(
+    "text", [TextRules(mark_run=64), TextRules(spaceless_share=4096), TextRules(spaceless_share=0)]
+)
+@each_implementation
+def test_the_largest_numbers_that_are_allowed_can_be_signed(text: TextRules, implementation: str) -> None:
+    scheme = replace(STANDARD, text=text, ld=LdRules(rates=(1 << 32,), lengths=()))
+    signer = Signer(scheme, KEY, computing=computing_of(implementation, scheme))
+    assert signer.sign(Document(id="a", text=TEXT, observed_at=EPOCH)).words == 1000
 
 
 @pytest.mark.parametrize("gap", [1 << 26, 1 << 27, 1 << 41])

@@ -12,11 +12,13 @@ HASHER = FeatureHasher(HashKey.public(), 64)
 
 
 def shingles(text: str, rules: SketchRules | None = None) -> set[int]:
-    return set(HASHER.shingles(HASHER.features(normalize(text)), rules or SketchRules()).tolist())
+    (found,) = HASHER.shingles(HASHER.features([normalize(text)]), rules or SketchRules())
+    return set(found.tolist())
 
 
 def windows(text: str) -> list[int]:
-    return HASHER.anchor_windows(HASHER.features(normalize(text)), AnchorRules()).tolist()
+    (found,) = HASHER.anchor_windows(HASHER.features([normalize(text)]), AnchorRules()).each()
+    return found.tolist()
 
 
 def bounds(text: str) -> list[tuple[int, int]]:

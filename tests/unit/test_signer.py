@@ -1,20 +1,22 @@
 """From a complete document to its signature."""
 
 import tracemalloc
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from random import Random
 
 import msgspec
 import pytest
 
-from schemas.codec import decode_signature, encode_signature
+from schemas.codec import InvalidMessageError, decode_signature, encode_signature
+from schemas.dead_letter import Reason
 from schemas.document import Document
 from schemas.signature import Origin, Signature
 from streams.hashing import HashKey
 from streams.minhash import resemblance
 from streams.scheme import preset
-from streams.signer import Signer
-from tests.implementations import each_implementation, signer_of
+from streams.signer import BATCH_CHARACTERS, Signer, Unsigned
+from tests.implementations import each_implementation, implementation_of, signer_of
 
 KEY = HashKey.public()
 OTHER_KEY = HashKey.from_secret(b"another secret of thirty-two bytes")
@@ -154,6 +156,35 @@ def test_scratch_stays_below_100_bytes_a_byte(text: str) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak <= 100 * max(size, len(long.encode()))
+
+
+@each_implementation
+def test_of_several_documents_only_the_one_that_is_too_large_is_refused(implementation: str) -> None:
+    signer = Signer(preset("standard", KEY), KEY, 1_000, implementation_of(implementation))
+    texts = ["a b c", "v" * 1_001, "", "語" * 100, "\ufdfa" * 400, "last"]
+    found = list(signer.sign_many(Unsigned(document(text=text), None, ("charset_replaced",)) for text in texts))
+    assert [isinstance(each, InvalidMessageError) for each in found] == [False, True, False, False, True, False]
+    for text, each in zip(texts, found, strict=True):
+        if isinstance(each, Signature):
+            assert each == signer.sign(document(text=text), None, ("charset_replaced",))
+        else:
+            assert each.reason is Reason.TOO_LARGE
+
+
+def test_no_more_is_read_than_is_signed_together() -> None:
+    read = []
+
+    def documents() -> Iterator[Unsigned]:
+        for number, size in enumerate((BATCH_CHARACTERS // 2, BATCH_CHARACTERS // 2, 1, 2 * BATCH_CHARACTERS, 1)):
+            read.append(number)
+            yield Unsigned(document(id=str(number), text="v" * size))
+
+    signed = SIGNER.sign_many(documents())
+    seen = []
+    for each in signed:
+        assert isinstance(each, Signature)
+        seen.append((each.id, len(read)))
+    assert seen == [("0", 3), ("1", 3), ("2", 4), ("3", 5), ("4", 5)]
 
 
 def test_the_implementation_is_named() -> None:

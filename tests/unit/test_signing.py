@@ -3,6 +3,7 @@
 import asyncio
 import json
 import unicodedata
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from streams.completion import Bounds
 from streams.hashing import HashKey
 from streams.scheme import preset
 from streams.signer import Signer
+from tests.implementations import each_implementation, implementation_of
 from workers import turns
 from workers.letters import Letters
 from workers.signing import Signing
@@ -214,6 +216,21 @@ async def test_a_batch_of_large_texts_holds_the_loop_no_longer_than_one_of_them(
     await decided(*[record(value, offset=offset) for offset in range(8)])
     watching.cancel()
     assert longest < 4 * max(alone, turns.YIELD_SECONDS)
+
+
+@each_implementation
+async def test_a_text_that_grows_too_large_leaves_those_signed_beside_it_as_they_are(implementation: str) -> None:
+    worker = replace(signer(), signer=Signer(SCHEME, KEY, 3_000, implementation_of(implementation)))
+    records = [
+        record(document(str(number), text), offset=number)
+        for number, text in enumerate([TEXT, "\ufdfa" * 300, "", "é" * 20, "語 " * 40, TEXT[:40]])
+    ]
+    records[2:2] = [record(None, key=b"gone", offset=9), record(b"{broken", offset=10)]
+    alone = [sent for each in records for sent in await worker.decide([each])]
+    assert [header(sent.headers, "nearstream-dead-reason") for sent in alone] == [
+        *(None, b"too_large", None, b"not_json", None, None, None)
+    ]
+    assert await worker.decide(records) == alone
 
 
 async def test_a_text_that_grows_beyond_the_limit_when_normalised_is_too_large() -> None:
