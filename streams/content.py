@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streams.anchors import anchors, sampled_windows
-from streams.hashing import HashKey
+from streams.hashing import HashKey, distinct
 from streams.ld import LdSignature, ld_signatures
 from streams.minhash import NONE, sketch, sketches
 from streams.normalize import NormalForm, normal_forms
@@ -114,5 +114,5 @@ class Noise:
     def _with(self, signed: Signed, windows: NDArray[np.uint64]) -> Signed:
         digest, raw_digest, content = signed
         sampled = sampled_windows(windows, self._rules)
-        together = np.union1d(np.frombuffer(content[9], "<u8"), sampled).astype("<u8").tobytes()
-        return digest, raw_digest, (*content[:9], together)
+        together = distinct(np.concatenate((np.frombuffer(content[9], "<u8"), sampled)))
+        return digest, raw_digest, (*content[:9], together.astype("<u8", copy=False).tobytes())

@@ -80,7 +80,7 @@ class Signer:
             InvalidMessageError: `too_large`: one character may become 18 in the normal form.
         """
         (signed,) = self._computing.sign_many((_present(document.text, "text"),), self._max_bytes)
-        return self._signature(Unsigned(document, origin, degraded), signed)
+        return self._signature(signed, document, origin, degraded)
 
     def sign_many(self, unsigned: Iterable[Unsigned]) -> Iterator[Signature | InvalidMessageError]:
         """The same for several documents, in their order; of one that `sign` would refuse as too large the refusal.
@@ -95,12 +95,13 @@ class Signer:
             texts = [_present(one.document.text, "text") for one in batch]
             for one, signed in zip(batch, self._computing.sign_many(texts, self._max_bytes), strict=True):
                 try:
-                    yield self._signature(one, signed)
+                    yield self._signature(signed, *one)
                 except InvalidMessageError as error:
                     yield error
 
-    def _signature(self, unsigned: Unsigned, signed: Signed | None) -> Signature:
-        document = unsigned.document
+    def _signature(
+        self, signed: Signed | None, document: Document, origin: Origin | None, degraded: tuple[str, ...]
+    ) -> Signature:
         if signed is None:
             raise InvalidMessageError(
                 Reason.TOO_LARGE, f"$.text: a normal form of at most {self._max_bytes} bytes of UTF-8 expected"
@@ -114,7 +115,7 @@ class Signer:
         return Signature(
             self._scheme.name, document.collection, document_id, digest, raw_digest, observed_at_ms,
             n_bytes, characters, words, shingles, spaceless, sketch, rate, ld, gaps, anchors,
-            document.lineage, document.url, document.source, document.labels, unsigned.origin, unsigned.degraded,
+            document.lineage, document.url, document.source, document.labels, origin, degraded,
         )
         # fmt: on
 
