@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks import gates, hostile, signing, texts
+from benchmarks.ours import TOGETHER
 from benchmarks.peers import word_shingles
 from benchmarks.resemblance import share_a_band
 
@@ -24,7 +25,8 @@ def run(*arguments: str) -> tuple[int, dict[str, Any]]:
 
 
 def row(engine: str, us: float, **others: object) -> dict[str, Any]:
-    outputs, normaliser = ("all", "own") if engine in ("native", "numpy") else ("sketch", "usual")
+    outputs = {"native": "all", "numpy": TOGETHER}.get(engine, "sketch")
+    normaliser = "usual" if outputs == "sketch" else "own"
     error = {str(shingles): 0.02 for shingles in (20, 50, 200, 2_000)}
     fixed = {"size": "en-5", "outputs": outputs, "normaliser": normaliser, "shingles": "words"}
     return {"engine": engine, "us_per_doc": us, "mean_error": error, "band_recall": 1.0, **fixed, **others}
