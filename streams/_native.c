@@ -1,4 +1,4 @@
-/* The C twin of signing: the same bytes as the numpy modules, faster.
+/* The C twin of signing and comparing: the same bytes as the numpy modules, faster.
  *
  * Here texts and signatures cross to Python and back; _folding.h makes normal forms, _signing.h signatures. Other
  * threads run beside long texts; nothing of the process is touched but memory that a context keeps for its next text.
@@ -178,6 +178,9 @@ static PyObject *sign_with_form(PyObject *module, PyObject *const *arguments, Py
     return signed_text(arguments, count, 1);
 }
 
+#include "_meeting.h"
+#include "_ways.h"
+
 /* ---- pairs ---- */
 
 /* So many pairs, as the bytes hold them; no pairs at all if the bytes do not fit each other. */
@@ -247,6 +250,8 @@ static PyMethodDef functions[] = {
     {"unicode", unicode, METH_O, "What signing needs to know of Unicode."},
     {"pack_pairs", pack_pairs, METH_VARARGS, "LD symbols and gaps in few bits; None if they are no pairs."},
     {"unpack_pairs", unpack_pairs, METH_VARARGS, "What pack_pairs was given."},
+    {"meet", meet, METH_VARARGS, "What two LD signatures have in common."},
+    {"cheapest_way", cheapest_way, METH_VARARGS, "Cost of the cheapest way through two texts."},
     {"sign", (PyCFunction)(void (*)(void))sign, METH_FASTCALL,
      "Both digests, beside what a signature says about a normal form; None if that has too many bytes."},
     {"sign_with_form", (PyCFunction)(void (*)(void))sign_with_form, METH_FASTCALL,
@@ -257,7 +262,7 @@ static PyMethodDef functions[] = {
 static PyModuleDef_Slot slots[] = {{0, NULL}};
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "streams._native", "The C twin of signing.", 0, functions, slots, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "streams._native", "The C twin of signing and comparing.", 0, functions, slots, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit__native(void)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import hypot, sqrt
 
-from streams.alignment import Shared
+from streams.alignment import Alignment, Stretch
 from streams.intervals import weighted_shingles
 from streams.pairing import Pair
-from streams.stretches import Stretch, shingle_bytes, stretches
+from streams.stretches import shingle_bytes
 
 # Fewer symbols in another order are not worth an alignment of their own.
 _MOVED_SYMBOLS = 4
@@ -25,18 +25,13 @@ class Moved:
 NOT_MOVED = Moved((), 1.0)
 
 
-def moved(both: Pair, symbols: int, left: Shared) -> Moved:
-    """What is common in another order, if it is worth an alignment, which cannot follow many moves.
-
-    Args:
-        both: Two texts.
-        symbols: How many they have in common beside those in order.
-        left: Among which these are.
-    """
-    if symbols < max(_MOVED_SYMBOLS, _MOVED_SHARE * len(both.shorter_side.symbols)):
+def moved(alignment: Alignment) -> Moved:
+    """What is common in another order, if it is worth an alignment, which cannot follow many moves."""
+    symbols = alignment.common - alignment.matches
+    if not alignment.matches or symbols < max(_MOVED_SYMBOLS, _MOVED_SHARE * alignment.shorter.symbols):
         return NOT_MOVED
-    alignment = left.align()
-    return Moved(stretches(alignment, both.rate, both.grain), symbols / alignment.matches)
+    rest = alignment.rest()
+    return Moved(rest.stretches, symbols / rest.matches)
 
 
 def common_shingles(both: Pair, found: Sequence[Stretch], apart: Moved, alike: float) -> float:

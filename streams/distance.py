@@ -1,14 +1,20 @@
 """The edit distance of two texts, estimated from their aligned LD signatures."""
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain
 from math import exp, sqrt
 
 import numpy as np
 
-from streams.alignment import WINDOW_BYTES, Alignment
-from streams.stretches import Stretch
+from streams.alignment import Alignment, Stretch
+from streams.pair_loops import SHARES, WINDOW_BYTES
+
+try:
+    from streams._native import cheapest_way
+except ImportError:  # installed without a compiler
+    from streams.pair_loops import cheapest_way
 
 # Edits that unrelated English costs beyond the difference of lengths, over the shorter length, by
 # shorter / longer; measured on texts of 250 to 8,000 characters.
@@ -25,7 +31,6 @@ _HIDDEN_STRETCHES = 8
 _MOST_EXPONENT = 20.0
 
 _CHEAPEST = 0.70  # unrelated texts differ in this share of the longer one at least
-_LOOK_BACK = 32  # so many stretches in a row may be left out
 
 _SCATTERED_MATCHES = 8
 _SCATTERED_RATIO = 0.9
@@ -33,8 +38,8 @@ _SCATTERED_DRIFT = 0.10
 _SCATTERED_LARGEST = 0.40
 _SCATTERED_VARIANCE = 2.0
 
-_FINE_STEPS = 256
-_FINE = np.interp(np.arange(_FINE_STEPS + 1) / _FINE_STEPS, _RATIOS, _FOREIGN).tolist()
+_FINE = np.interp(np.arange(SHARES + 1) / SHARES, _RATIOS, _FOREIGN)
+_PACKED = _FINE.tobytes()
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ def edit_distance(alignment: Alignment, common: Sequence[Stretch], rate: int, *,
     """
     shorter, longer = alignment.shorter.n_bytes, alignment.longer.n_bytes
     least = longer - shorter
-    expected = least + _FINE[round(shorter / longer * _FINE_STEPS)] * shorter
+    expected = least + float(_FINE[round(shorter / longer * SHARES)]) * shorter
     if equal:
         return ByteDistance(0.0, least, expected, scattered=False)
     if not alignment.matches:
@@ -91,16 +96,16 @@ def _of_single_edits(alignment: Alignment) -> float | None:
     shorter = alignment.shorter
     if alignment.matches < _SCATTERED_MATCHES or shorter.n_bytes < _SCATTERED_RATIO * alignment.longer.n_bytes:
         return None
-    lost = alignment.steps.lost
+    lost = alignment.lost
     if lost.max() >= _SCATTERED_LARGEST * lost.sum():
         return None
-    gaps = alignment.steps.gaps[:, lost > 0]
+    gaps = alignment.gaps[:, lost > 0]
     grown, gaps = gaps[1] - gaps[0], gaps.max(axis=0)
     length = gaps.sum()
     if np.abs(grown).sum() > _SCATTERED_DRIFT * length:
         return None
     width = shorter.n_bytes / shorter.characters
-    survived = alignment.matches / len(shorter.symbols)
+    survived = alignment.matches / shorter.symbols
     edits = (1 - survived ** (width / (WINDOW_BYTES - 1 + width))) * shorter.characters
     own = edits / length * gaps
     beyond = (grown - grown.sum() / length * gaps) / width
@@ -116,29 +121,10 @@ def _of_blocks(common: Sequence[Stretch], shorter: int, longer: int, rate: int) 
     Between two of them the texts cost what unrelated ones of these lengths do. A short stretch whose texts have moved
     against each other is not worth its moves: it is left out (chaining with gap costs: Myers, Miller 1995).
     """
-    narrow, wide = _NARROW_RATES * rate, max(_NARROW_SHARE, 1 - _HIDDEN_WEIGHT * _hidden(common, shorter, rate))
-    least = _CHEAPEST * wide
-    # The start of the texts counts as a stretch that ends there, their end as one that starts there.
-    ends = [(0.0, 0.0, 0.0, 0.0)]
-    for start, other_start, end, other_end, _ in (*common, Stretch(shorter, longer, shorter, longer, 0.0)):
-        cheapest = float("inf")
-        # No way from here on costs less than what was lost before, and the least that the way from there costs.
-        rest = least * (start - narrow)
-        for before, other_before, reached, bound in islice(reversed(ends), _LOOK_BACK):
-            if bound + rest >= cheapest:
-                break
-            one, other = start - before, other_start - other_before
-            smaller, larger = (one, other) if one < other else (other, one)
-            if smaller <= 0:
-                # They overlap, or stand in another order: all these bytes are lost.
-                cost = reached + abs(larger) - smaller
-            else:
-                share = _FINE[int(smaller / larger * _FINE_STEPS)] * (_NARROW_SHARE if smaller < narrow else wide)
-                cost = reached + larger - smaller + share * smaller
-            if cost < cheapest:
-                cheapest = cost
-        ends.append((end, other_end, cheapest, min(ends[-1][3], cheapest - least * end)))
-    return ends[-1][2]
+    wide = max(_NARROW_SHARE, 1 - _HIDDEN_WEIGHT * _hidden(common, shorter, rate))
+    # The end of the texts counts as a stretch that starts there.
+    ways = array("d", chain(*common, (shorter, longer, shorter, longer, 0.0))).tobytes()
+    return cheapest_way(ways, _PACKED, (_NARROW_RATES * rate, _NARROW_SHARE), wide, _CHEAPEST * wide)
 
 
 def _hidden(common: Sequence[Stretch], shorter: int, rate: int) -> float:

@@ -4,14 +4,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from schemas.signature import Signature
-from streams.alignment import Alignment, Shared, shared, unaligned
-from streams.common_shingles import NOT_MOVED, common_shingles, moved
+from streams.alignment import align
+from streams.common_shingles import common_shingles, moved
 from streams.distance import edit_distance
 from streams.intervals import Share, containment_share, distance_band, resemblance_share
 from streams.minhash import resemblance
 from streams.pairing import Pair, characters, pair
 from streams.passages import CommonText, Passage, longest
-from streams.stretches import Layout, layout, stretches
+from streams.stretches import Layout, layout
 
 _KINSHIP_UNIT = 0.02  # about one standard deviation of the distance of unrelated texts
 
@@ -167,47 +167,36 @@ def estimate(a: Signature, b: Signature) -> Estimate:
         ValueError: Two schemes or two collections, or an empty normal form.
     """
     both = pair(a, b)
-    meeting = shared(both.shorter_side, both.longer_side)
-    if not both.may_be_related(meeting.at_most):
-        return _numbers(both, meeting.common(), unaligned(both.shorter_side, both.longer_side), meeting)
-    alignment = meeting.align()
-    left = meeting.without(alignment)
-    common = alignment.matches + left.common()
-    if not both.may_be_related(common):
-        return _numbers(both, common, unaligned(both.shorter_side, both.longer_side), meeting)
-    return _numbers(both, common, alignment, left)
-
-
-def _numbers(both: Pair, common: int, alignment: Alignment, left: Shared) -> Estimate:
+    alignment = align(both.shorter_side, both.longer_side, both.least_common)
     shorter, longer = both.shorter, both.longer
-    found = stretches(alignment, both.rate, both.grain)
-    lie = layout(found, both.lead)
-    apart = moved(both, common - alignment.matches, left) if alignment.matches else NOT_MOVED
-    distance = edit_distance(alignment, sorted((*found, *apart.stretches)), both.rate, equal=both.is_equal)
+    lie, apart = layout(alignment.stretches, both.lead), moved(alignment)
+    distance = edit_distance(
+        alignment, sorted((*alignment.stretches, *apart.stretches)), both.rate, equal=both.is_equal
+    )
     band = (0.0, 0.0) if both.is_equal else distance_band(distance, longer.n_bytes)
     value, low, high, expected = both.characters(distance.value, *band, distance.expected)
-    alike = float(resemblance(shorter, longer))
+    alike = resemblance(shorter, longer)
     return Estimate(
         shorter_digest=shorter.digest,
         longer_characters=max(shorter.characters, longer.characters),
         fewer_words=both.fewer_words,
         length_ratio=both.length_ratio,
         rate=both.rate,
-        symbols_shorter=len(both.shorter_side.symbols),
-        symbols_longer=len(both.longer_side.symbols),
-        common=common,
+        symbols_shorter=both.shorter_side.symbols,
+        symbols_longer=both.longer_side.symbols,
+        common=alignment.common,
         matches=alignment.matches,
         sketch_resemblance=alike,
         shingles_shorter=shorter.shingles,
         shingles_longer=longer.shingles,
-        common_shingles=common_shingles(both, found, apart, alike),
+        common_shingles=common_shingles(both, alignment.stretches, apart, alike),
         text_in_order=min(1.0, lie.common / shorter.n_bytes),
         spread_shorter=min(1.0, lie.spreads[0] / shorter.n_bytes),
         spread_longer=min(1.0, lie.spreads[1] / longer.n_bytes),
         segment_cover=min(1.0, lie.segment / shorter.n_bytes),
         segment_share=_ratio(lie.segment, lie.common),
         segment=_segment(lie, both),
-        common_text=CommonText(alignment, left),
+        common_text=CommonText(alignment),
         distance=value,
         low=low,
         high=high,

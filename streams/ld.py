@@ -133,12 +133,14 @@ def view(signature: Signature | LdSignature, rate: int, bits: int) -> LdView:
         symbols, gaps = unpack_words(signature.ld)
         positions = np.cumsum(gaps)
     if drop:
-        sampled = symbols >> np.uint32(stored - drop) == 0
-        symbols, positions = symbols[sampled], positions[sampled]
+        sampled = (symbols < np.uint32(1 << stored - drop)).nonzero()[0]
+        symbols, positions = symbols.take(sampled), positions.take(sampled)
     # The sampling bits are zero, so a plain shift leaves the bits after them.
     symbols = symbols >> np.uint32(stored - drop - bits)
     first = starts_run(symbols)
-    return LdView(symbols, positions) if first.all() else LdView(symbols[first], positions[first])
+    if np.count_nonzero(first) == first.size:
+        return LdView(symbols, positions)
+    return LdView(symbols[first], positions[first])
 
 
 def _packed(symbols: NDArray[np.uint32], positions: Rows, rate: int, rules: LdRules) -> list[tuple[bytes, bytes]]:

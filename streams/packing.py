@@ -8,6 +8,8 @@ from streams.runs import Rows, first_place
 GAP_BITS = 13
 ESCAPE = (1 << GAP_BITS) - 1
 _VARINT_BYTES = 6
+_LITTLE_ENDIAN = np.dtype("<u4")
+_FIELD = np.uint32(ESCAPE)
 
 Symbols = NDArray[np.uint32]
 Gaps = NDArray[np.int64]
@@ -34,10 +36,10 @@ def unpack_words(packed: bytes) -> tuple[Symbols, Gaps]:
     """
     if len(packed) % 4:
         raise ValueError("a multiple of 4 bytes expected")
-    words = np.frombuffer(packed, dtype="<u4").astype(np.uint32, copy=False)
-    fields = words & np.uint32(ESCAPE)
+    words = np.frombuffer(packed, _LITTLE_ENDIAN).astype(np.uint32, copy=False)
+    fields = words & _FIELD
     marked = fields == ESCAPE
-    if not marked.any():
+    if not np.count_nonzero(marked):
         return words >> np.uint32(GAP_BITS), fields.astype(np.int64)
     escapes = _escapes(marked)
     if escapes.size and escapes[-1] == words.size - 1:

@@ -1,7 +1,9 @@
 """Two signatures in an order of their own, seen at their common rate."""
 
+import struct
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import ceil
 
 import numpy as np
 
@@ -35,19 +37,14 @@ class Pair:
         """Bytes per LD symbol, on average, of the coarser signature; 0 without LD signatures."""
         return max(self.shorter.rate, self.longer.rate)
 
-    @property
-    def grain(self) -> int:
-        """Bytes by which positions may be off; 0 where they are kept to the byte."""
-        return self.rate // _GAP_STEPS if self.shorter.gaps or self.longer.gaps else 0
-
     @cached_property
     def lead(self) -> float:
         """Bytes of a shingle before its last word, or before its last character where no spaces part the words."""
-        both = self.shorter, self.longer
-        n_bytes = sum(text.n_bytes for text in both)
-        if any(text.spaceless for text in both):
-            return max(0.0, _SPACELESS_SHINGLE_BYTES - n_bytes / max(1, sum(text.characters for text in both)))
-        return (_SHINGLE_WORDS - 1) * n_bytes / max(1, sum(text.words for text in both))
+        shorter, longer = self.shorter, self.longer
+        n_bytes = shorter.n_bytes + longer.n_bytes
+        if shorter.spaceless or longer.spaceless:
+            return max(0.0, _SPACELESS_SHINGLE_BYTES - n_bytes / max(1, shorter.characters + longer.characters))
+        return (_SHINGLE_WORDS - 1) * n_bytes / max(1, shorter.words + longer.words)
 
     @property
     def is_equal(self) -> bool:
@@ -69,14 +66,14 @@ class Pair:
             return min(self.shorter.shingles, self.longer.shingles)
         return min(self.shorter.words, self.longer.words)
 
-    def may_be_related(self, common: int) -> bool:
-        """Whether any rule can find a relation with so many common symbols; if not, nothing more is worth its time."""
+    @property
+    def least_common(self) -> int:
+        """With fewer common symbols no rule can find a relation: nothing more is worth its time."""
         if self.is_equal or same_lineage(self.shorter, self.longer):
-            return True
-        if common < _GATE_SYMBOLS:
-            return False
-        fewer = min(len(self.shorter_side.symbols), len(self.longer_side.symbols))
-        return common >= _GATE_SHARE * fewer or self.shorter.n_bytes >= _GATE_RATIO * self.longer.n_bytes
+            return 0
+        if self.shorter.n_bytes >= _GATE_RATIO * self.longer.n_bytes:
+            return _GATE_SYMBOLS
+        return max(_GATE_SYMBOLS, ceil(_GATE_SHARE * min(self.shorter_side.symbols, self.longer_side.symbols)))
 
     def characters(self, *distances: float) -> list[float]:
         """Distances in characters: the difference of lengths is known, the rest is as wide as characters are here."""
@@ -120,7 +117,7 @@ def _side(signature: Signature, finer: int, coarser: int) -> Side:
     """Symbols at the coarser rate."""
     bits = compared_bits(signature, coarser.bit_length() - finer.bit_length())
     if not signature.ld or bits < 1:
-        return Side(np.zeros(0, np.uint32), np.zeros(0, np.int64), signature.n_bytes, signature.characters)
+        return Side(struct.pack("=qq", signature.n_bytes, 0), signature.n_bytes, signature.characters, coarser)
     stored = signature.rate, signature.ld, signature.gaps
     return _seen(stored, coarser, bits, signature.n_bytes, signature.characters)
 
@@ -129,8 +126,10 @@ def _side(signature: Signature, finer: int, coarser: int) -> Side:
 def _seen(stored: tuple[int, bytes, bytes], rate: int, bits: int, n_bytes: int, characters: int) -> Side:
     """The view of a signature: kept for a while, since an arriving one is compared with each of its candidates."""
     seen = view(LdSignature(*stored), rate, bits)
-    return Side(seen.symbols, seen.positions, n_bytes, characters)
+    windows = np.empty((2, len(seen.symbols) + 1), np.int64)
+    windows[0, :-1], windows[1, :-1], windows[:, -1] = seen.positions, seen.symbols, (n_bytes, 0)
+    return Side(windows.tobytes(), n_bytes, characters, rate, rate // _GAP_STEPS if stored[2] else 0)
 
 
 def _rank(side: Side, signature: Signature) -> tuple[int, int, bytes]:
-    return side.n_bytes, len(side.symbols), signature.digest
+    return side.n_bytes, side.symbols, signature.digest

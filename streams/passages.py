@@ -7,7 +7,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.alignment import WINDOW_BYTES, Alignment, Shared, Side
+from streams.alignment import Alignment, Side
+from streams.pair_loops import WINDOW_BYTES
 
 PASSAGES_MAX = 16
 _LOST_MAX = 2
@@ -36,11 +37,9 @@ class CommonText:
 
     Attributes:
         alignment: What both have in the same order.
-        left: What it leaves over.
     """
 
     alignment: Alignment
-    left: Shared
 
     @cached_property
     def in_order(self) -> tuple[Passage, ...]:
@@ -54,13 +53,13 @@ class CommonText:
         What the alignment leaves over is aligned again, up to four times; each time another set of passages is found
         in order.
         """
-        return tuple(_moved(self.left))
+        return tuple(_moved(self.alignment))
 
 
 def passages(alignment: Alignment) -> tuple[Passage, ...]:
     """Maximal runs of at least two matches, between which few symbols are lost and no text has moved far."""
-    between = alignment.steps
-    breaks = (between.lost > _LOST_MAX) | (between.drift > _DRIFT_MAX)
+    drift = np.abs(alignment.gaps[0] - alignment.gaps[1])
+    breaks = (alignment.lost > _LOST_MAX) | (drift > _DRIFT_MAX)
     breaks[[0, -1]] = True
     edges = np.flatnonzero(breaks)
     long = np.flatnonzero(edges[1:] - edges[:-1] >= _MATCHES_MIN)
@@ -98,16 +97,15 @@ def uncovered(
     return tuple(told), len(found) - len(told)
 
 
-def _moved(left: Shared) -> Iterator[Passage]:
+def _moved(alignment: Alignment) -> Iterator[Passage]:
     for _ in range(_MOVES):
-        if left.at_most < _MATCHES_MIN:
+        if alignment.common - alignment.matches < _MATCHES_MIN:
             return
-        alignment = left.align()
+        alignment = alignment.rest()
         found = passages(alignment)
         if not found:
             return
         yield from found
-        left = left.without(alignment)
 
 
 def _spans(side: Side, firsts: NDArray[np.int64], lasts: NDArray[np.int64]) -> list[tuple[int, int]]:

@@ -117,6 +117,24 @@ def consulted(rule: Rule) -> frozenset[str]:
     return _CONSULTED.get(rule, frozenset())
 
 
+# The numbers that a bound which can move is compared with.
+COMPARED = {
+    "mean_resemblance_min": ("mean_resemblance",),
+    "containment_min": ("shared_shorter",),
+    "order_free_min": ("shared",),
+    "version_min": ("shared", "shared_shorter"),
+    "order_gap": ("order_gap",),
+    "reordered_min": ("shared_shorter",),
+    "length_ratio_max": ("length_ratio",),
+    "length_ratio_min": ("length_ratio",),
+    "segment_cover_min": ("segment_cover",),
+    "small_ratio": ("length_ratio",),
+    "spread_min": ("spread",),
+    "segment_share_max": ("segment_share",),
+    "wide_spread": ("spread",),
+    "noise_ratio_max": ("distance_ratio",),
+    "noise_spread_min": ("spread_shorter",),
+}
 _ORDER = (*(rule for rule, _ in _CONDITIONS), SHARED_PASSAGE)
 _CONSULTED = {
     rule: frozenset(name for earlier in _ORDER[: place + 1] for name in earlier.bounds)

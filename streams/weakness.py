@@ -1,8 +1,10 @@
 """Why the numbers behind a verdict may be weak."""
 
+from functools import cache
+
 from schemas.signature import Signature
 from streams.estimate import Estimate
-from streams.relation import EQUAL_DIGEST, SCATTERED_NOISE, Rule, consulted, decide
+from streams.relation import COMPARED, EQUAL_DIGEST, SCATTERED_NOISE, Rule, consulted, decide
 from streams.thresholds import Thresholds, neighbours
 
 _SHINGLES_MIN = 40  # below, one word more or less moves every share by several percent
@@ -29,5 +31,20 @@ def weaknesses(
 
 
 def _is_near_threshold(numbers: Estimate, rule: Rule, bounds: Thresholds) -> bool:
-    """Whether another relation would come out if one bound were moved a little."""
-    return any(decide(numbers, moved).relation != rule.relation for moved in neighbours(bounds, consulted(rule)))
+    """Whether another relation would come out if one bound were moved a little, past a number."""
+    return any(
+        low <= getattr(numbers, name) <= high and decide(numbers, moved).relation != rule.relation
+        for name, low, high, moved in _moves(rule, bounds)
+    )
+
+
+@cache
+def _moves(rule: Rule, bounds: Thresholds) -> tuple[tuple[str, float, float, Thresholds], ...]:
+    """Each number that a bound is compared with, the ends between which this moves, the bounds with it moved."""
+    return tuple(
+        (number, *sorted((getattr(bounds, name), getattr(moved, name))), moved)
+        for moved in neighbours(bounds, consulted(rule))
+        for name in consulted(rule)
+        if getattr(moved, name) != getattr(bounds, name)
+        for number in COMPARED[name]
+    )

@@ -7,22 +7,23 @@ import numpy as np
 import pytest
 from rapidfuzz.distance import LCSseq
 
-from streams.alignment import Alignment, Side, shared, unaligned
+from streams.alignment import Side, Stretch, align
 from streams.distance import edit_distance
 from streams.intervals import weighted_shingles
-from streams.stretches import Stretch, layout, shingle_bytes, stretches
+from streams.stretches import layout, shingle_bytes
 
 
-def side(symbols: list[int], positions: list[int], n_bytes: int) -> Side:
-    return Side(np.array(symbols, np.uint32), np.array(positions, np.int64), n_bytes, n_bytes)
+def side(symbols: list[int], positions: list[int], n_bytes: int, rate: int = 8, grain: int = 0) -> Side:
+    windows = np.array(([*positions, n_bytes], [*symbols, 0]), np.int64)
+    return Side(windows.tobytes(), n_bytes, n_bytes, rate, grain)
 
 
-def align(one: Side, other: Side) -> Alignment:
-    return shared(one, other).align()
+def symbols_of(one: Side) -> list[int]:
+    return np.frombuffer(one.windows, np.int64).reshape(2, -1)[1, :-1].tolist()
 
 
-def found(one: Side, other: Side, rate: int = 8, grain: int = 0) -> list[Stretch]:
-    return stretches(align(one, other), rate, grain)
+def found(one: Side, other: Side) -> list[Stretch]:
+    return align(one, other).stretches
 
 
 def placed(*places: tuple[float, float, float]) -> list[Stretch]:
@@ -40,13 +41,14 @@ def test_symbols_that_are_left_out_before_aligning_lose_no_match(kinds: int) -> 
     for seed in range(5):
         one, other = drawn(seed, 120, kinds), drawn(seed + 50, 300, kinds)
         alignment = align(one, other)
-        assert alignment.matches == LCSseq.similarity(one.symbols.tolist(), other.symbols.tolist())
-        in_one, in_other = alignment.matched[:, 1:-1]
-        assert (one.symbols[in_one] == other.symbols[in_other]).all()
-        both = shared(one, other)
-        common = (Counter(one.symbols.tolist()) & Counter(other.symbols.tolist())).total()
-        assert both.common() == common
-        assert both.without(alignment).common() == common - alignment.matches
+        ours, theirs = symbols_of(one), symbols_of(other)
+        assert alignment.matches == LCSseq.similarity(ours, theirs)
+        assert all(ours[here] == theirs[there] for here, there in alignment.matched[:, 1:-1].T)
+        assert alignment.common == (Counter(ours) & Counter(theirs)).total()
+        rest = alignment.rest()
+        assert rest.common == alignment.common - alignment.matches
+        assert not {*rest.matched[0, 1:-1]} & {*alignment.matched[0, 1:-1]}
+        assert align(one, other, alignment.common + 1).matches == 0
 
 
 def test_a_stretch_grows_to_the_text_around_it_only_if_nothing_differs() -> None:
@@ -64,7 +66,7 @@ def test_a_lost_symbol_or_moved_text_ends_a_stretch() -> None:
     assert len(found(one, side([1, 2, 7, 3, 4], [0, 40, 60, 80, 120], 200))) == 2
     assert len(found(one, side([1, 2, 3, 4], [0, 40, 81, 121], 201))) == 2
     # Positions kept in units of two bytes may be off by as much.
-    assert len(found(one, side([1, 2, 3, 4], [0, 40, 82, 122], 202), grain=2)) == 1
+    assert len(found(one, side([1, 2, 3, 4], [0, 40, 82, 122], 202, grain=2))) == 1
 
 
 def test_neighbouring_stretches_meet_halfway() -> None:
@@ -78,7 +80,7 @@ def test_texts_without_a_match_have_no_stretch() -> None:
     assert nothing == []
     assert shingle_bytes(nothing, 20) == 0
     assert layout(nothing, 20).places is None
-    assert unaligned(side([1], [0], 50), side([2], [0], 50)).matches == 0
+    assert align(side([1], [0], 50), side([2], [0], 50)).matches == 0
 
 
 def test_spread_reaches_over_the_stretches_that_hold_the_outer_points() -> None:
@@ -113,7 +115,7 @@ def test_two_estimates_of_common_shingles_are_weighted_by_their_variance() -> No
 
 def cost(one: Side, other: Side) -> float:
     alignment = align(one, other)
-    return edit_distance(alignment, stretches(alignment, 8), 8, equal=False).value
+    return edit_distance(alignment, alignment.stretches, 8, equal=False).value
 
 
 def test_a_short_stretch_that_costs_more_moves_than_it_saves_is_left_out() -> None:

@@ -1,0 +1,88 @@
+"""The C twin of comparing gives the same bytes as numpy, and refuses what it cannot read."""
+
+import os
+import struct
+from random import Random
+from time import process_time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streams import pair_loops
+from streams.alignment import Side, align
+
+try:
+    from streams import _native
+except ImportError:
+    if os.environ.get("CI"):
+        raise
+    pytest.skip("there was no compiler", allow_module_level=True)
+
+SHARES = np.linspace(0.0, 0.77, 257).tobytes()
+
+
+def windows(symbols: list[int], gaps: list[int]) -> bytes:
+    """Symbols behind each other, the last window at the end of the text or before it."""
+    starts = np.cumsum(gaps[: len(symbols) + 1])
+    starts[-1] += 16
+    return np.array((starts, [*symbols, 0]), np.int64).tobytes()
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> tuple[bytes, bytes]:
+    """Two texts made of the same stretches of symbols, some of them missing, repeated, moved or edited."""
+    random = Random(draw(st.integers(0, 2**32)))
+    kinds = draw(st.sampled_from((2, 40, 1 << 19)))
+    parts = [[random.randrange(kinds) for _ in range(draw(st.integers(0, 150)))] for _ in range(3)]
+    both = []
+    for _ in range(2):
+        symbols = [symbol for part in draw(st.lists(st.sampled_from(parts), max_size=5)) for symbol in part]
+        edited = [symbol if random.random() > 0.05 else random.randrange(kinds) for symbol in symbols]
+        both.append(windows(edited, [random.choice((0, 3, 8, 8, 8, 40, 400)) for _ in range(len(edited) + 1)]))
+    return both[0], both[1]
+
+
+@given(texts(), st.sampled_from((0, 2, 16)), st.sampled_from((0, 5, 10_000)))
+@settings(max_examples=200, deadline=None)
+def test_both_find_the_same_matches_and_stretches(pair: tuple[bytes, bytes], grain: int, least: int) -> None:
+    reach = np.linspace(-8.0, -1.0, 100).tobytes()
+    found = _native.meet(*pair, reach, grain, least)
+    assert found == pair_loops.meet(*pair, reach, grain, least)
+    ends = [*struct.unpack(f"{len(found[2]) // 8}d", found[2]), *(5e4, 6e4, 5e4, 6e4, 0.0)]
+    ways = struct.pack(f"{len(ends)}d", *ends)
+    arguments = ways, SHARES, (32.0, 0.5), 0.8, 0.56
+    assert _native.cheapest_way(*arguments) == pair_loops.cheapest_way(*arguments)
+
+
+def test_what_is_no_text_is_refused() -> None:
+    text, reach = windows([1, 2], [0, 8, 8]), bytes(8)
+    for wrong in ((b"", text, reach), (text, text[:8], reach), (text, text, b""), (bytes(1 << 21), text, reach)):
+        with pytest.raises(ValueError, match="windows of two texts"):
+            _native.meet(*wrong, 0, 0)
+    with pytest.raises(ValueError, match="257 shares expected"):
+        _native.cheapest_way(b"", SHARES[8:], (32.0, 0.5), 0.8, 0.56)
+
+
+@given(st.binary(max_size=400), st.binary(max_size=400), st.binary(min_size=8, max_size=40), st.integers(0, 9))
+@settings(max_examples=200, deadline=None)
+def test_any_bytes_can_be_handed_over(one: bytes, other: bytes, reach: bytes, grain: int) -> None:
+    if min(len(one), len(other)) >= 16:
+        common, matched, stretches = _native.meet(one, other, reach, grain, 0)
+        assert len(matched) // 16 - 2 <= common
+        assert len(stretches) // 40 <= common
+    assert isinstance(_native.cheapest_way(one, SHARES, (32.0, 0.5), 0.8, 0.56), float)
+
+
+def test_texts_that_repeat_themselves_are_compared_in_no_more_time() -> None:
+    repeated = [7, 9] * 1024
+    texts = (repeated, [5, *[9, 7, 7] * 682, 6]), (list(range(2048)), [5, *range(0, 2048, 2), *range(1, 2048, 2)])
+    taken = []
+    for one, other in texts:
+        sides = [Side(windows(each, [8] * (len(each) + 1)), 16_400, 16_400, 8) for each in (one, other)]
+        began = process_time()
+        for _ in range(20):
+            align(*sides)
+        taken.append(process_time() - began)
+    assert taken[0] < 10 * taken[1]
