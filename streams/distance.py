@@ -37,6 +37,7 @@ _SCATTERED_RATIO = 0.9
 _SCATTERED_DRIFT = 0.10
 _SCATTERED_LARGEST = 0.40
 _SCATTERED_VARIANCE = 2.0
+_SCATTERED_RUN = 8.0
 
 _FINE = np.interp(np.arange(SHARES + 1) / SHARES, _RATIOS, _FOREIGN)
 _PACKED = _FINE.tobytes()
@@ -106,6 +107,9 @@ def _of_single_edits(alignment: Alignment) -> float | None:
         return None
     width = shorter.n_bytes / shorter.characters
     survived = alignment.matches / shorter.symbols
+    # Of windows that survive this often few are lost in a row: passages of other text take more.
+    if lost.sum() * survived > _SCATTERED_RUN * np.count_nonzero(lost):
+        return None
     edits = (1 - survived ** (width / (WINDOW_BYTES - 1 + width))) * shorter.characters
     own = edits / length * gaps
     beyond = (grown - grown.sum() / length * gaps) / width

@@ -215,6 +215,14 @@ def test_words_replaced_all_over_a_text_are_not_taken_for_single_characters(ever
     assert sum(errors) / len(errors) < most
 
 
+def test_passages_replaced_by_others_of_their_length_are_not_taken_for_single_characters() -> None:
+    text, others = plain(SPEECHES[1])[:20_000], plain(SPEECHES[8])
+    blocks = [text[start : start + 1_000] for start in range(0, 20_000, 1_000)]
+    edited = "".join(others[1_000 * place :][:1_000] if place % 4 == 0 else each for place, each in enumerate(blocks))
+    assert not of_texts(text, edited).scattered
+    assert error(text, edited) < 0.01
+
+
 def test_letters_left_out_all_over_a_text_are_counted_once() -> None:
     random, text = Random(5), " ".join(words(1, 2000))
     shorter = "".join(letter for letter in text if letter == " " or random.random() > 0.03)
