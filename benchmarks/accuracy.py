@@ -20,6 +20,7 @@ import numpy as np
 
 from benchmarks.corpus import RELATED, CorpusError, Pair, Text, check, document, read_pairs, read_texts, share, words
 from benchmarks.scoring import Figures, Judged, accuracy_by, confusion, distances, grouped, origin, scores
+from benchmarks.truth import speed
 from schemas.codec import InvalidMessageError, encode_signature
 from schemas.signature import Signature
 from streams.estimate import estimate
@@ -160,6 +161,7 @@ def report(pairs: Sequence[Pair], texts: Mapping[str, Text], key: HashKey) -> tu
         "place": place_errors(rows, texts),
         "coverage": coverage(rows),
         "share_errors": share_errors(rows),
+        "speed": speed(texts.values(), Signer(scheme, key)),
         **cost,
     }
 

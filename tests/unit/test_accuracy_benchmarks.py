@@ -165,6 +165,12 @@ def test_the_accuracy_command_prints_every_figure(capsys: pytest.CaptureFixture[
     shares = figures["share_errors"]
     assert shares["containment_of_shorter"] < shares["containment_of_shorter_by_symbols"]
     assert max(shares.values()) < 0.1
+    speed = figures["speed"]
+    assert speed["characters"] == 20_000
+    assert abs(speed["estimated"] - speed["distance"]) < 0.05 * speed["characters"]
+    ratio = speed["levenshtein_microseconds"] / speed["estimate_microseconds"]
+    assert speed["levenshtein / estimate"] == pytest.approx(ratio, rel=0.01)
+    assert ratio > 10
     assert figures["keys"]["n"] == 2
     assert figures["keys"]["all.accuracy"]["mean"] >= 0.85
     lines = [json.loads(line) for line in out.read_text().splitlines()]
