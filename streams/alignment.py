@@ -74,6 +74,7 @@ class Alignment:
         shorter: One text.
         longer: The other one.
         common: Symbols that both have, whatever their order.
+        matches: Those that match in order.
         matched: Shape (2, matches + 2), places of equal symbols in both; before them -1, after them the number of
             symbols: the ends of both texts.
         stretches: Maximal runs of matches between which no symbol is lost and no text moved, grown to their expected
@@ -83,13 +84,9 @@ class Alignment:
     shorter: Side
     longer: Side
     common: int
+    matches: int
     matched: NDArray[np.int64]
     stretches: list[Stretch]
-
-    @cached_property
-    def matches(self) -> int:
-        """How many symbols match in order."""
-        return len(self.matched[0]) - 2
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
@@ -123,7 +120,8 @@ def align(shorter: Side, longer: Side, least: int = 0) -> Alignment:
     reach, grain = _reach(min(shorter.rate, _COARSEST_RATE)), max(shorter.grain, longer.grain)
     common, matched, stretches = meet(shorter.windows, longer.windows, reach, grain, least)
     places = np.frombuffer(matched, np.int64).reshape(2, -1)
-    return Alignment(shorter, longer, common, places, list(map(Stretch._make, iter_unpack("5d", stretches))))
+    found = list(map(Stretch._make, iter_unpack("5d", stretches)))
+    return Alignment(shorter, longer, common, places.shape[1] - 2, places, found)
 
 
 @cache

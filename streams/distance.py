@@ -97,8 +97,11 @@ def _of_single_edits(alignment: Alignment) -> float | None:
     shorter = alignment.shorter
     if alignment.matches < _SCATTERED_MATCHES or shorter.n_bytes < _SCATTERED_RATIO * alignment.longer.n_bytes:
         return None
-    lost = alignment.lost
-    if lost.max() >= _SCATTERED_LARGEST * lost.sum():
+    lost, survived = alignment.lost, alignment.matches / shorter.symbols
+    all_lost = lost.sum()
+    # Of windows that survive this often few are lost in a row: passages of other text take more.
+    most = _SCATTERED_RUN * np.count_nonzero(lost) / survived
+    if all_lost > most or lost.max() >= _SCATTERED_LARGEST * all_lost:
         return None
     gaps = alignment.gaps[:, lost > 0]
     grown, gaps = gaps[1] - gaps[0], gaps.max(axis=0)
@@ -106,10 +109,6 @@ def _of_single_edits(alignment: Alignment) -> float | None:
     if np.abs(grown).sum() > _SCATTERED_DRIFT * length:
         return None
     width = shorter.n_bytes / shorter.characters
-    survived = alignment.matches / shorter.symbols
-    # Of windows that survive this often few are lost in a row: passages of other text take more.
-    if lost.sum() * survived > _SCATTERED_RUN * np.count_nonzero(lost):
-        return None
     edits = (1 - survived ** (width / (WINDOW_BYTES - 1 + width))) * shorter.characters
     own = edits / length * gaps
     beyond = (grown - grown.sum() / length * gaps) / width

@@ -2,7 +2,7 @@
 
 import struct
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import ceil
 
 import numpy as np
@@ -37,7 +37,7 @@ class Pair:
         """Bytes per LD symbol, on average, of the coarser signature; 0 without LD signatures."""
         return max(self.shorter.rate, self.longer.rate)
 
-    @cached_property
+    @property
     def lead(self) -> float:
         """Bytes of a shingle before its last word, or before its last character where no spaces part the words."""
         shorter, longer = self.shorter, self.longer
