@@ -1,6 +1,6 @@
 /* What two LD signatures have in common: the twin of pair_loops.py. Included by _native.c alone. */
 
-enum { CELLS = 1 << 13, LOW_BITS = CELLS - 1, TAKEN = 1 << 19, PER_STRETCH = 5 };
+enum { CELLS = 1 << 13, LOW_BITS = CELLS - 1, TAKEN = 1 << 19 };
 
 typedef int64_t i64;
 

@@ -25,7 +25,6 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
-
 enum { SPACE = 0x20, PADDING = 8, MOST_BYTES = 1 << 28, LONG_TEXT = 4096 };
 
 #include "_blake2b.h"
@@ -39,6 +38,7 @@ enum { SPACE = 0x20, PADDING = 8, MOST_BYTES = 1 << 28, LONG_TEXT = 4096 };
 #include "_signing.h"
 #include "_pairs.h"
 #include "_prepared.h"
+#include "_ways.h"
 
 typedef struct {
     Folding folding;
@@ -179,7 +179,6 @@ static PyObject *sign_with_form(PyObject *module, PyObject *const *arguments, Py
 }
 
 #include "_meeting.h"
-#include "_ways.h"
 
 /* ---- pairs ---- */
 
@@ -260,7 +259,6 @@ static PyMethodDef functions[] = {
 };
 
 static PyModuleDef_Slot slots[] = {{0, NULL}};
-
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "streams._native", "The C twin of signing and comparing.", 0, functions, slots, NULL, NULL, NULL,
 };

@@ -1,6 +1,6 @@
 /* The cheapest way through two texts: the twin of pair_loops.cheapest_way. Included by _native.c alone. */
 
-enum { LOOK_BACK = 32, SHARES = 256 };
+enum { PER_STRETCH = 5, LOOK_BACK = 32, SHARES = 256 };
 
 /* A way from the start of both texts to the end of a stretch; `bound`: of all so far, the least cost less its bytes. */
 typedef struct {

@@ -1,6 +1,7 @@
 """Sketch of a set of features: its minima, by which two sets are compared."""
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,6 @@ _THROWS = 8 * _SLOTS
 _LITTLE_ENDIAN = np.dtype("<u8")
 _CHANCE = 2.0**-KEPT_SLOT_BITS
 _KEPT_BYTES = _SLOTS * KEPT_SLOT_BITS // 8
-# Of two slots in a byte, those that agree, by what differs.
-_AGREEING = np.array([(differing < 16) + (differing % 16 == 0) for differing in range(256)], dtype=np.int64)
 NONE = np.empty(0, dtype=np.uint64)
 
 
@@ -62,8 +61,14 @@ def resemblance(a: Signature, b: Signature) -> float:
     """
     if a.spaceless != b.spaceless:
         return 0.0
-    one, other = (np.frombuffer(kept_sketch(each.sketch), dtype=np.uint8) for each in (a, b))
-    equal = int(_AGREEING[one ^ other].sum()) / _SLOTS
+    one, other = a.sketch, b.sketch
+    if len(one) != len(other):
+        one, other = kept_sketch(one), kept_sketch(other)
+    # The lowest bit of each slot tells whether any of its four does.
+    differing = int.from_bytes(one, "little") ^ int.from_bytes(other, "little")
+    differing |= differing >> 1
+    differing |= differing >> 2
+    equal = 1 - (differing & _lowest_bits(len(one))).bit_count() / _SLOTS
     return max(0.0, (equal - _CHANCE) / (1.0 - _CHANCE))
 
 
@@ -73,6 +78,12 @@ def kept_sketch(sketch: bytes) -> bytes:
         return sketch
     slots = np.frombuffer(sketch, dtype=np.uint8)[:: len(sketch) // _SLOTS] & 15
     return (slots[::2] | slots[1::2] << 4).tobytes()
+
+
+@cache
+def _lowest_bits(size: int) -> int:
+    """The lowest bit of each slot in a sketch of so many bytes."""
+    return ((1 << 8 * size) - 1) // ((1 << 8 * size // _SLOTS) - 1)
 
 
 def _fill(rows: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:

@@ -105,10 +105,10 @@ def test_shingles_start_where_enough_common_text_follows() -> None:
 
 
 def test_two_estimates_of_common_shingles_are_weighted_by_their_variance() -> None:
-    # J = .5 of 300 and 300 shingles: 200 common ones, sd 11.8.
+    # J = .5 of 300 and 300 shingles, from slots of 4 bits: 200 common ones, sd 12.5.
     assert weighted_shingles(180, 0.0, 0.5, (300, 300)) == 180
     assert weighted_shingles(180, 1e6, 0.5, (300, 300)) == pytest.approx(200)
-    assert weighted_shingles(180, 11.8, 0.5, (300, 300)) == pytest.approx(190, abs=0.5)
+    assert weighted_shingles(180, 12.5, 0.5, (300, 300)) == pytest.approx(190, abs=0.5)
     assert weighted_shingles(500, 0.0, 0.5, (300, 900)) == 300
     assert weighted_shingles(0, 0.0, 0.0, (0, 0)) == 0
 
