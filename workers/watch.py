@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from streams.index import IndexUnavailableError
 from workers.health import Health
 from workers.kafka_lag import LagReader
-from workers.kafka_tools import KafkaError, KafkaUnreachableError
+from workers.kafka_tools import KafkaUnreachableError
 from workers.settings import SettingsError
 
 INTERVAL_SECONDS = 10.0
@@ -46,8 +46,8 @@ async def _watch(health: Health, open_lag: OpenLag, ask_index: AskIndex) -> None
                     await asyncio.sleep(WHILE_AWAY_SECONDS if health.away else INTERVAL_SECONDS)
         except (KafkaUnreachableError, SettingsError) as error:
             health.find_away(str(error))
-        except KafkaError:
-            log.exception("the group's lag cannot be read")
+        except Exception:  # whatever it is, a thread that ended would leave the last answers standing for ever
+            log.exception("the group's lag, or whether the index answers, cannot be told")
         await asyncio.sleep(WHILE_AWAY_SECONDS)
 
 

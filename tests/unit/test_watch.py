@@ -57,3 +57,15 @@ async def test_a_broker_that_is_away_or_refuses_us_is_told(error: Exception) -> 
     health = Health()
     await noted(health, open_lag=refused)
     assert health.away == REASON
+
+
+async def test_an_error_that_nobody_foresaw_does_not_end_the_watch(caplog: pytest.LogCaptureFixture) -> None:
+    errors: list[Exception] = [ZeroDivisionError(), IndexUnavailableError(REASON)]
+
+    async def ask() -> None:
+        raise errors.pop(0)
+
+    health = Health()
+    await noted(health, ask_index=ask)
+    assert health.away == REASON
+    assert "ZeroDivisionError" in caplog.text
