@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import re
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -132,7 +133,7 @@ async def test_f31_input_that_is_nearly_all_bad_is_not_drained(
         with deployment.worker() as worker:
             await until(lambda: _holds(tmp_path), 60)
             letters = len(await deployment.letters())
-            assert 0 < letters <= most
+            assert letters <= most
             await asyncio.sleep(2)
             assert len(await deployment.letters()) == letters
             worker.send_signal(signal.SIGTERM)
@@ -140,7 +141,9 @@ async def test_f31_input_that_is_nearly_all_bad_is_not_drained(
 
 
 async def _holds(logs: Path) -> bool:
-    return await asyncio.to_thread(lambda: any(" hold, " in log.read_text() for log in logs.glob("*.log")))
+    """Whether a log says so, and why: the first batch alone may break a limit, then there is no letter to read."""
+    said = await asyncio.to_thread(lambda: "".join(log.read_text() for log in logs.glob("*.log")))
+    return bool(re.search(r" hold, .*not_json", said))
 
 
 async def test_f23_another_key_or_other_bands_are_refused_at_the_start(
