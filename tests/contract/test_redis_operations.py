@@ -65,9 +65,9 @@ async def test_while_an_index_is_rebuilt_nobody_else_uses_it(address: IndexAddre
     rebuild = await IndexRebuild.begin(address)
     worker = await RedisIndex.open(address, may_create=False)
     assert await worker.state() is IndexState.REBUILDING
-    with pytest.raises(IndexLostError, match="rebuilding"):
+    with pytest.raises(IndexLostError, match="being rebuilt"):
         await worker.admit([admission("a")])
-    with pytest.raises(IndexLostError, match="rebuilding"):
+    with pytest.raises(IndexLostError, match="being rebuilt"):
         await worker.look_up(admission("a").keys, 5)
     await rebuild.finish()
     await rebuild.finish()
