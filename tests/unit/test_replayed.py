@@ -89,6 +89,6 @@ def test_a_count_knows_the_first_the_last_and_the_newest_three() -> None:
     count = Count()
     for written_ms in (50, 10, 40, 20, 30):
         about = Record("t", 0, written_ms, 0, b"key", b"value", [])
-        count.add(about._replace(timestamp_ms=written_ms), about)
-    assert (count.letters, count.oldest_ms, count.newest_ms) == (5, 10, 50)
+        count.add(about._replace(timestamp_ms=written_ms), about, written_ms > 20)
+    assert (count.letters, count.oldest_ms, count.newest_ms, count.replayed) == (5, 10, 50, 3)
     assert [(about.offset, about.value) for _, about in count.newest] == [(50, None), (40, None), (30, None)]

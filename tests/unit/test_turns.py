@@ -18,16 +18,17 @@ from workers import turns
 
 LONGEST_SECONDS = 0.15
 TEXT_BYTES = Bounds().text_bytes
-COPIES = 10
+COPIES = 24
 TRIES = 3
 
 
 async def test_the_largest_texts_hold_the_loop_only_for_a_moment() -> None:
-    signed = await signer().decide(documents())
+    sent = documents()
+    signed = signatures(await signer().decide(sent))
     assert len(signed) == COPIES
-    assert len(await matching().decide(signatures(signed))) == COPIES * (COPIES - 1) / 2
-    assert await longest_turn(lambda: signer().decide(documents())) < LONGEST_SECONDS
-    assert await longest_turn(lambda: matching().decide(signatures(signed))) < LONGEST_SECONDS
+    assert len(await matching().decide(signed)) == COPIES * (COPIES - 1) / 2
+    assert await longest_turn(lambda: signer().decide(sent)) < LONGEST_SECONDS
+    assert await longest_turn(lambda: matching().decide(signed)) < LONGEST_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -50,9 +51,9 @@ async def test_the_largest_value_that_unpacks_is_no_exception() -> None:
 
 
 async def test_work_without_a_pause_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    signed = await signer().decide(documents())
+    signed = signatures(await signer().decide(documents()))
     monkeypatch.setattr(turns, "YIELD_SECONDS", 3600.0)
-    assert await longest_turn(lambda: matching().decide(signatures(signed))) > LONGEST_SECONDS
+    assert await longest_turn(lambda: matching().decide(signed)) > LONGEST_SECONDS
 
 
 async def longest_turn(work: Callable[[], Awaitable[object]]) -> float:
