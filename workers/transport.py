@@ -60,14 +60,20 @@ class BatchConsumer(aiokafka.Consumer):
                 continue
             fetch = asyncio.run_coroutine_threadsafe(self._fetch(partitions, most), self._thread.thread_loop)
             generation, records = await asyncio.wrap_future(fetch)
-            # What a rebalance overtook is read again, from the committed offset.
+            # What a rebalance overtook since is read again, from the committed offset.
             if records and self.flow_active and generation == self.app.consumer_generation_id:
                 return records
 
     async def _fetch(self, partitions: set[TP], most: int) -> tuple[int, list[Record]]:
         """In the consumer's thread: what is there, waited for if there is nothing; with the generation it is for."""
         thread = self._thread
-        found = await thread._fetch_records(thread._ensure_consumer(), partitions, FETCH_SECONDS, most)
+        client = thread._ensure_consumer()
+        found = await thread._fetch_records(client, partitions, FETCH_SECONDS, most)
+        if not self.flow_active:
+            # A fetch outlasts a rebalance, and Faust may have sought the committed offsets already.
+            for place, records in found.items():
+                client.seek(place, records[0].offset)
+            found = {}
         return self.app.consumer_generation_id, [as_record(record) for part in found.values() for record in part]
 
     async def _drain_messages(self, fetcher: Any) -> None:  # noqa: ANN401 - Faust's Fetcher
@@ -82,15 +88,19 @@ class BatchConsumer(aiokafka.Consumer):
         """Returns when no batch is in flight, at a crash at once; what was acknowledged is committed."""
         if not self.should_stop:
             await self.wait(self._idle.wait())
+        await self.maybe_wait_for_commit_to_finish()  # else it may come after the next, or after that of another owner
         await self.force_commit()
 
     async def force_commit(self, topics: object = None, start_new_transaction: bool = True) -> bool:
         """Whether what was acknowledged is committed; what the broker refuses, for a rebalance, is read again."""
-        offsets, self._next = self._next, {}
+        ours = self.assignment()
+        offsets = {place: offset for place, offset in self._next.items() if place in ours}
+        self._next.clear()
         return bool(offsets) and await self._commit(offsets)
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
-        """What was acknowledged in another generation is of no more use."""
+        """What was acknowledged in another generation is of no more use; nothing is taken until Faust has sought."""
+        self.stop_flow()  # Faust's does not if there were no partitions before
         self._next.clear()
         await super().on_partitions_assigned(assigned, generation_id)
 

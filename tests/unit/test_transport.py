@@ -1,7 +1,7 @@
 """Faust's consumer, asked for batches: what a rebalance, a stop, a crash make of them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,12 +35,18 @@ class Thread:
     asked: list[tuple[set[TP], int]] = field(default_factory=list)
     committed: list[dict[TP, int]] = field(default_factory=list)
     at_fetch: Any = None
+    at_commit: Callable[[], Awaitable[object]] = field(default_factory=lambda: nothing)
+    sought: list[tuple[TopicPartition, int]] = field(default_factory=list)
+    assigned: set[TP] = field(default_factory=lambda: {TP("in", 0), TP("in", 1), TP("other", 0)})
 
-    def _ensure_consumer(self) -> None:
-        return None
+    def _ensure_consumer(self) -> "Thread":
+        return self
+
+    def seek(self, place: TopicPartition, offset: int) -> None:
+        self.sought.append((place, offset))
 
     async def _fetch_records(
-        self, _: None, partitions: set[TP], seconds: float, most: int
+        self, _: object, partitions: set[TP], seconds: float, most: int
     ) -> dict[TopicPartition, list[ConsumerRecord[bytes, bytes]]]:
         self.asked.append((partitions, most))
         await asyncio.sleep(0)
@@ -55,11 +61,12 @@ class Thread:
         return parts
 
     async def commit(self, offsets: dict[TP, int]) -> bool:
+        await self.at_commit()
         self.committed.append(offsets)
         return True
 
     def assignment(self) -> set[TP]:
-        return {TP("in", 0), TP("in", 1), TP("other", 0)}
+        return self.assigned
 
 
 @pytest.fixture
@@ -147,6 +154,34 @@ async def test_what_a_rebalance_overtakes_is_not_given_out(consumer: BatchConsum
         assert [record.offset for record in await taken] == [5]
 
 
+async def test_a_fetch_that_outlasts_a_rebalance_passes_over_nothing(consumer: BatchConsumer) -> None:
+    """It reads what is newly assigned after Faust has sought the committed offsets; without one Faust does not."""
+
+    def overtaken() -> None:
+        consumer.stop_flow()
+        consumer.app.consumer_generation_id = GENERATION + 1
+        thread(consumer).at_fetch = None
+
+    thread(consumer).at_fetch = overtaken
+    thread(consumer).answers = [[fetched(0), fetched(1), fetched(5, 1)]]
+    async with taking(consumer) as taken:
+        await turns()
+        assert not taken.done()
+        assert thread(consumer).sought == [(TopicPartition("in", 0), 0), (TopicPartition("in", 1), 5)]
+
+
+async def test_nothing_is_taken_of_an_assignment_before_faust_has_sought(consumer: BatchConsumer) -> None:
+    """A worker without partitions is not held up when they are revoked."""
+    consumer._on_partitions_assigned = lambda *_: nothing()  # type: ignore[method-assign]
+    thread(consumer).answers = [[fetched(7)]]
+    await consumer.on_partitions_assigned({TP("in", 0)}, GENERATION)
+    async with taking(consumer) as taken:
+        await turns()
+        assert thread(consumer).asked == []
+        consumer.resume_flow()
+        assert [record.offset for record in await taken] == [7]
+
+
 async def test_what_was_fetched_for_another_generation_is_not_given_out(consumer: BatchConsumer) -> None:
     def overtaken() -> None:
         loop.call_soon(setattr, consumer.app, "consumer_generation_id", GENERATION + 1)
@@ -180,6 +215,32 @@ async def test_what_is_committed_is_not_committed_again(consumer: BatchConsumer)
         await consumer.commit()
         await consumer.commit()
     assert thread(consumer).committed == [{TP("in", 0): 8}, {TP("in", 0): 9}]
+
+
+async def test_what_is_no_longer_assigned_is_not_committed(consumer: BatchConsumer) -> None:
+    """A commit of nothing is an error to aiokafka, and would end the worker."""
+    thread(consumer).answers = [[fetched(7)]]
+    async with consumer.batch("in", 10) as records:
+        consumer.acknowledge(records)
+    thread(consumer).assigned = {TP("other", 0)}
+    assert not await consumer.commit()
+    assert thread(consumer).committed == []
+
+
+async def test_a_rebalance_waits_for_the_commit_under_way(consumer: BatchConsumer) -> None:
+    """It may have to be repeated, and then come after that of the next owner."""
+    thread(consumer).answers = [[fetched(7)]]
+    async with consumer.batch("in", 10) as records:
+        consumer.acknowledge(records)
+    answered = asyncio.Event()
+    thread(consumer).at_commit = answered.wait
+    committing = asyncio.ensure_future(consumer.commit())
+    waiting = asyncio.ensure_future(consumer.wait_empty())
+    await turns()
+    assert not waiting.done()
+    answered.set()
+    await asyncio.gather(committing, waiting)
+    assert thread(consumer).committed == [{TP("in", 0): 8}]
 
 
 async def test_a_batch_that_fails_commits_nothing_and_holds_up_no_stop(consumer: BatchConsumer) -> None:
