@@ -88,14 +88,14 @@ class BatchConsumer(aiokafka.Consumer):
         """Returns when no batch is in flight, at a crash at once; what was acknowledged is committed."""
         if not self.should_stop:
             await self.wait(self._idle.wait())
-        await self.maybe_wait_for_commit_to_finish()  # else it may come after the next, or after that of another owner
+            await self.wait(self.maybe_wait_for_commit_to_finish())  # else it may come after one of the next owner
         await self.force_commit()
 
     async def force_commit(self, topics: object = None, start_new_transaction: bool = True) -> bool:
         """Whether what was acknowledged is committed; what the broker refuses, for a rebalance, is read again."""
-        ours = self.assignment()
-        offsets = {place: offset for place, offset in self._next.items() if place in ours}
-        self._next.clear()
+        done, self._next = self._next, {}
+        ours = self.assignment() if done else ()
+        offsets = {place: offset for place, offset in done.items() if place in ours}
         return bool(offsets) and await self._commit(offsets)
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
