@@ -131,28 +131,29 @@ class Delivery:
             await asyncio.sleep(CHECK_SECONDS)
             ours = [partition for name, partition in self.health.assigned or () if name == topic]
             async with step.turn:
-                try:
-                    await self.patience.through("catch_up", partial(self._make_whole, step.recovery, ours))
-                except IndexBehindError as error:
-                    log.warning("the index loses writes while it is given what it lost: %s", error)
-
-    async def _make_whole(self, recovery: Recovery, partitions: Sequence[int]) -> None:
-        for lost in await recovery.lost(partitions):
-            await self._catch_up(recovery, lost)
+                # What was found is kept until it is made good: asked again amid that, the index tells less.
+                for lost in await self.patience.through("catch_up", partial(step.recovery.lost, ours)):
+                    await self._make_good(step.recovery, lost)
 
     async def _decided(self, step: Step, records: Sequence[Record]) -> Sequence[Outgoing]:
         """What follows from a batch, once the index has been given again what it lost before it."""
-        recovery, lost = step.recovery, None
         while True:
             try:
-                if recovery is not None and lost is not None:
-                    await self.patience.through("catch_up", partial(self._catch_up, recovery, lost))
                 return await self.patience.through(step.name, partial(step.decide, records))
             except IndexBehindError as error:
-                if recovery is None:
+                if step.recovery is None:
                     raise
                 end = min(record.offset for record in records if record.partition == error.partition)
                 lost = Lost(error.partition, error.checkpoint, end)
+            await self._make_good(step.recovery, lost)
+
+    async def _make_good(self, recovery: Recovery, lost: Lost) -> None:
+        """Catches up; begins anew, from further back if more was lost, when anything goes wrong meanwhile."""
+        while True:
+            try:
+                return await self.patience.through("catch_up", partial(self._catch_up, recovery, lost))
+            except IndexBehindError as error:
+                lost = lost._replace(checkpoint=min(lost.checkpoint, error.checkpoint))
 
     async def _catch_up(self, recovery: Recovery, lost: Lost) -> None:
         log.warning(

@@ -24,7 +24,8 @@ signature as `redis_record` packs it. A number given to no living record names n
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Self, TypeVar
 
 from streams.index import Admission, Admitted, Candidate, IndexLostError, IndexState, Report
@@ -95,13 +96,17 @@ class RedisIndex:
             IndexBehindError: The index lost its newest writes.
             IndexLostError: The index was emptied.
         """
+        return await self._found_again(partial(self._admit, batch, now_ms))
+
+    async def _found_again(self, ask: Callable[[], Awaitable[_Reply]]) -> _Reply:
+        """What is answered, by the index that was rebuilt in place of a lost one if need be."""
         try:
-            return await self._admit(batch, now_ms)
+            return await ask()
         except IndexLostError:
             layouts = await start(self.client, self.address, may_create=False)
             for part, layout in zip(self.parts, layouts, strict=True):
                 part.layout = layout
-        return await self._admit(batch, now_ms)
+        return await ask()
 
     async def _admit(self, batch: Sequence[Admission], now_ms: int | None) -> Sequence[Admitted]:
         if len(self.parts) == 1:
@@ -168,6 +173,20 @@ class RedisIndex:
             for partition, offset in first.items()
             if all(partition in other for other in others)
         }
+
+    async def trusted_checkpoints(self) -> dict[int, int]:
+        """The same, of an index that is ready; once a lost index was rebuilt, the next call finds it.
+
+        Raises:
+            IndexUnavailableError: The server does not answer.
+            IndexLostError: The index was emptied, or is being rebuilt.
+        """
+        return await self._found_again(self._trusted_checkpoints)
+
+    async def _trusted_checkpoints(self) -> dict[int, int]:
+        known = await self.checkpoints()
+        await _all(part.require_ready() for part in self.parts)  # asked last: what was told stood until then
+        return known
 
 
 async def _all(calls: Iterable[Awaitable[_Reply]]) -> list[_Reply]:

@@ -103,6 +103,15 @@ class Part:
             status, self._trouble or IndexState.READY
         )
 
+    async def require_ready(self) -> None:
+        """Returns if this part can be trusted now.
+
+        Raises:
+            IndexUnavailableError: The server does not answer.
+            IndexLostError: The index was emptied, or is being rebuilt.
+        """
+        await self._call(_WRITE_SECONDS, "state")
+
     async def facts(self) -> dict[bytes, bytes]:
         """What the part says of itself.
 

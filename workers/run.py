@@ -134,7 +134,7 @@ async def _prepare(settings: Settings, role: str, wait_seconds: float) -> tuple[
             settings.topic_prefix,
             letters,
             _signature_topic(settings),
-            index.checkpoints,
+            index.trusted_checkpoints,
         )
     return signing, matching
 

@@ -61,6 +61,27 @@ async def test_a_lost_index_is_rebuilt_and_answers_as_before(address: IndexAddre
         await each.close()
 
 
+async def test_checkpoints_of_an_index_that_is_lost_or_being_rebuilt_are_not_trusted(
+    address: IndexAddress, client: Redis
+) -> None:
+    index = await RedisIndex.open(address, may_create=True)
+    batch = in_order([admission("a"), admission("b")])
+    await index.admit(batch)
+    assert await index.trusted_checkpoints() == {0: 1}
+    await lose(client, address)
+    with pytest.raises(IndexLostError, match="run `nearstream rebuild`"):
+        await index.trusted_checkpoints()
+    rebuild = await IndexRebuild.begin(address)
+    await rebuild.index.admit(batch[:1])
+    with pytest.raises(IndexLostError, match="is being rebuilt"):
+        await index.trusted_checkpoints()
+    await rebuild.index.admit(batch[1:])
+    await rebuild.finish()
+    assert await index.trusted_checkpoints() == {0: 1}
+    await rebuild.close()
+    await index.close()
+
+
 async def test_while_an_index_is_rebuilt_nobody_else_uses_it(address: IndexAddress) -> None:
     rebuild = await IndexRebuild.begin(address)
     worker = await RedisIndex.open(address, may_create=False)

@@ -362,6 +362,36 @@ async def test_what_silent_partitions_lost_is_made_good_between_batches(monkeypa
     assert index.asked == [Lost(4, 8, 11)]
 
 
+@pytest.mark.parametrize(
+    ("failure", "sent"),
+    [
+        (IndexUnavailableError("away"), ["send 9", "send 9", "send 10"]),
+        (IndexLostError("emptied"), ["send 9", "send 9", "send 10"]),
+        (IndexBehindError(4, 5), ["send 9", "send 6", "send 7"]),
+        (IndexBehindError(4, 9), ["send 9", "send 9", "send 10"]),
+    ],
+)
+async def test_nothing_that_silent_partitions_lost_is_forgotten_when_catching_up_fails(
+    failure: Exception, sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half-way the index tells a later checkpoint, and what was admitted is not known any more."""
+    monkeypatch.setattr(delivery, "CHECK_SECONDS", 0.001)
+    bench = Bench(recovery=Index([failure], silent=[Lost(4, 8, 11)]))
+    keeping = asyncio.create_task(bench.keep_whole())
+    await until(lambda: bench.health.caught_up >= 3)
+    keeping.cancel()
+    assert bench.journal == sent
+
+
+async def test_events_of_silent_partitions_that_no_broker_took_are_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "CHECK_SECONDS", 0.001)
+    bench = Bench(outcomes=[KafkaTimeoutError("away")], recovery=Index(silent=[Lost(4, 8, 11)]))
+    keeping = asyncio.create_task(bench.keep_whole())
+    await until(lambda: bench.health.caught_up >= 2)
+    keeping.cancel()
+    assert bench.journal == ["send 9", "send 9", "send 10"]
+
+
 async def test_an_index_that_is_behind_is_a_bug_where_none_is_asked() -> None:
     async def behind(records: Sequence[Record]) -> list[Outgoing]:
         raise IndexBehindError(0, 5)
