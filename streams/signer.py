@@ -27,8 +27,8 @@ DEFAULT_IMPLEMENTATION = _Fastest.name
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 MAX_BYTES = 1024 * 1024
-# What numpy makes of so many lies in the cache of a core.
-BATCH_CHARACTERS = 65_536
+# Below 100,000 a text gains by company, from there on it loses: what numpy makes of more leaves the cache.
+BATCH_CHARACTERS = 196_608
 
 _Value = TypeVar("_Value")
 
@@ -85,7 +85,7 @@ class Signer:
     def sign_many(self, unsigned: Iterable[Unsigned]) -> Iterator[Signature | InvalidMessageError]:
         """The same for several documents, in their order; of one that `sign` would refuse as too large the refusal.
 
-        Works on 65,536 characters at a time, or on one longer text, and on no more until these are taken: short texts
+        Works on 196,608 characters at a time, or on one longer text, and on no more until these are taken: short texts
         are signed several times as fast together by numpy.
 
         Raises:
