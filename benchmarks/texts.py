@@ -16,7 +16,7 @@ ENGLISH: Final = {"en-1": 1_000, "en-5": 5_000, "en-13.5": 13_500, "en-27": 27_0
 SPACELESS: Final = {"cjk-5": 5_000, "cjk-13.5": 13_500}
 SIZES: Final = (*ENGLISH, *SPACELESS)
 
-_COUNTS: Final = {"en-1": 24, "en-5": 16, "en-13.5": 16, "en-27": 8, "en-100": 4, "cjk-5": 6, "cjk-13.5": 6}
+_COUNTS: Final = {"en-1": 96, "en-5": 48, "en-13.5": 16, "en-27": 8, "en-100": 4, "cjk-5": 6, "cjk-13.5": 6}
 _QUOTES: Final = (
     (re.compile(r'(?<![^\s(\[-])"'), "\u201c"),
     (re.compile('"'), "\u201d"),
