@@ -81,6 +81,9 @@ class BatchConsumer(aiokafka.Consumer):
         self._fetching.set()
         try:
             await fetcher.wait_until_stopped()
+        except asyncio.CancelledError:  # the end of a stop; Faust would take it for a crash in a rebalance
+            if not self.app.should_stop:
+                raise
         finally:
             self._fetching.clear()
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from aiokafka import ConsumerRecord, TopicPartition
+from faust.transport.consumer import Fetcher
 from faust.types.tuples import TP
 
 from schemas.record import Record
@@ -271,3 +272,17 @@ async def test_what_was_acknowledged_is_forgotten_by_the_next_generation(consume
     await consumer.on_partitions_assigned({TP("in", 0)}, GENERATION + 1)
     await consumer.commit()
     assert thread(consumer).committed == []
+
+
+async def test_a_stop_in_a_rebalance_is_no_crash(consumer: BatchConsumer) -> None:
+    """Faust's fetcher cancels what it runs, and crashes if it says so while a rebalance is under way."""
+    consumer._fetching.clear()
+    app, fetcher = consumer.app, Fetcher(consumer.app)
+    app.rebalancing = True
+    await fetcher.start()
+    await turns()
+    assert consumer._fetching.is_set()
+    app._stopped.set()  # type: ignore[attr-defined]
+    await fetcher.stop()
+    assert not fetcher.crashed
+    assert not consumer._fetching.is_set()
