@@ -48,7 +48,7 @@ def common_shingles(both: Pair, found: Sequence[Stretch], apart: Moved, alike: f
     """
     lead, shingles = both.lead, both.shorter.shingles
     if both.is_equal:
-        return shingles
+        return min(shingles, both.longer.shingles)  # others may lie about one of both
     each = shingles / max(1.0, both.shorter.n_bytes - lead)
     elsewhere = shingle_bytes(apart.stretches, lead)
     guessed = elsewhere * (apart.times - 1)

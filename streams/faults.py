@@ -1,4 +1,4 @@
-"""What is wrong with the byte fields of a signature that came from outside."""
+"""What is wrong with the inside of a signature that came from elsewhere."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +8,7 @@ from streams.packing import unpack_varints, unpack_words
 from streams.rules import AnchorRules, LdRules, NoiseRules, SketchRules
 
 _LARGEST_RATE = 1 << 30
+_LARGEST_FORM = 1 << 30  # bytes; far beyond every limit of texts
 
 
 def fault(
@@ -24,7 +25,7 @@ def fault(
     if len(signature.sketch) != size:
         return f"sketch: {size} bytes expected"
     most = (anchors.max_anchors if anchors else 0) + (noise.max_keys if noise else 0)
-    return _ld_fault(signature, ld) or _anchor_fault(signature.anchors, most)
+    return _ld_fault(signature, ld) or _anchor_fault(signature.anchors, most) or _size_fault(signature)
 
 
 def _ld_fault(signature: Signature, rules: LdRules | None) -> str:
@@ -69,4 +70,16 @@ def _anchor_fault(packed: bytes, most: int) -> str:
     values = np.frombuffer(packed, dtype="<u8")
     if not bool(np.all(values[1:] > values[:-1])):
         return "anchors: ascending values expected, each once"
+    return ""
+
+
+def _size_fault(signature: Signature) -> str:
+    n_bytes, characters = signature.n_bytes, signature.characters
+    words, shingles = signature.words, signature.shingles
+    if not any((n_bytes, characters, words, shingles)):
+        return ""
+    if not characters <= n_bytes <= min(4 * characters, _LARGEST_FORM):
+        return "n_bytes, characters: those of a text in UTF-8 expected"
+    if not (0 < words <= characters and 0 < shingles <= characters):
+        return "words, shingles: as many as characters at most, but some, expected"
     return ""

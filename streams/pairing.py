@@ -80,7 +80,7 @@ class Pair:
         shorter, longer = self.shorter, self.longer
         width = (shorter.characters + longer.characters) / (shorter.n_bytes + longer.n_bytes)
         known, least = abs(longer.characters - shorter.characters), longer.n_bytes - shorter.n_bytes
-        return [known + (distance - least) * width for distance in distances]
+        return [max(0.0, known + (distance - least) * width) for distance in distances]
 
 
 def pair(a: Signature, b: Signature) -> Pair:

@@ -162,6 +162,15 @@ def test_equal_normal_forms_have_distance_zero_however_short() -> None:
     assert numbers.kinship > 10
 
 
+def test_a_signature_that_lies_about_its_digest_gives_shares_and_distances_all_the_same() -> None:
+    honest, other = sign(words(0, 90), "a"), sign(words(1, 60), "b")
+    lying = replace_fields(other, digest=honest.digest, n_bytes=2 * other.characters)
+    for numbers in (estimate(honest, lying), estimate(lying, honest)):
+        assert numbers.distance >= 0
+        for share in (numbers.containment_shorter, numbers.containment_longer):
+            assert 0 <= share.low <= share.value <= 1
+
+
 def test_texts_without_common_symbols_have_the_distance_of_unrelated_texts() -> None:
     numbers = of_texts(" ".join(words(1, 400)), " ".join(words(2, 800)))
     assert numbers.distance == numbers.expected == numbers.high

@@ -168,6 +168,8 @@ async def test_b61_a_signature_with_too_few_fields_is_a_dead_letter() -> None:
         {"anchors": b"\0" * 16},
         {"n_bytes": -1},
         {"n_bytes": 0},
+        {"characters": 0},
+        {"words": 0},
         {"collection": "NEWS"},
         {"id": "a\nb"},
         {"labels": {"Lang": "x"}},

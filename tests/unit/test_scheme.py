@@ -236,6 +236,15 @@ FAULTS: dict[str, tuple[Scheme, dict[str, Any]]] = {
     "an LD signature": (BANDS_ONLY, {"ld": b"1234"}),
     "a rate": (BANDS_ONLY, {"rate": 8}),
     "anchors": (BANDS_ONLY, {"anchors": b"12345678"}),
+    "no characters": (STANDARD, {"characters": 0}),
+    "more characters than bytes": (STANDARD, {"characters": 10**5}),
+    "more bytes than characters take": (STANDARD, {"characters": 100}),
+    "more bytes than any text has": (BANDS_ONLY, {"n_bytes": 1 << 63, "characters": 1 << 62}),
+    "no words": (STANDARD, {"words": 0}),
+    "more words than characters": (STANDARD, {"words": 10**5}),
+    "no shingles": (STANDARD, {"shingles": 0}),
+    "more shingles than characters": (STANDARD, {"shingles": 10**5}),
+    "words without bytes": (BANDS_ONLY, {"n_bytes": 0}),
 }
 
 
