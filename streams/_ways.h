@@ -17,8 +17,9 @@ static PyObject *cheapest_way(PyObject *Py_UNUSED(module), PyObject *arguments)
         return NULL;
     if (shares_size != (SHARES + 1) * (Py_ssize_t)sizeof(double))
         return PyErr_Format(PyExc_ValueError, "%d shares expected", SHARES + 1);
-    const double *end = each + (size_t)size / sizeof(double) / PER_STRETCH * PER_STRETCH;
-    Way *ways = calloc((size_t)(end - each) + 1, sizeof(Way)), *way = ways;
+    size_t stretches = (size_t)size / sizeof(double) / PER_STRETCH;
+    const double *end = each + stretches * PER_STRETCH;
+    Way *ways = calloc(stretches + 1, sizeof(Way)), *way = ways;
     if (!ways)
         return PyErr_NoMemory();
     for (; each < end; each += PER_STRETCH, way++) {
@@ -26,7 +27,7 @@ static PyObject *cheapest_way(PyObject *Py_UNUSED(module), PyObject *arguments)
         for (const Way *from = way; from >= ways && from > way - LOOK_BACK && from->bound + rest < cheapest; from--) {
             double one = each[0] - from->end[0], other = each[1] - from->end[1];
             double smaller = one < other ? one : other, larger = one < other ? other : one, share = 0;
-            if (smaller > 0 && larger >= smaller)
+            if (smaller > 0 && larger >= smaller && larger < __builtin_inf())
                 share = shares[(int)(smaller / larger * SHARES)] * (smaller < narrow ? narrow_share : wide_share);
             double cost = from->cost + (larger < 0 ? -larger : larger) - smaller + share * smaller;
             cheapest = cost < cheapest ? cost : cheapest;

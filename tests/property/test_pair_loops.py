@@ -1,5 +1,6 @@
 """The C twin of comparing gives the same bytes as numpy, and refuses what it cannot read."""
 
+import math
 import os
 import struct
 from random import Random
@@ -7,7 +8,7 @@ from time import process_time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from streams import pair_loops
@@ -73,6 +74,14 @@ def test_any_bytes_can_be_handed_over(one: bytes, other: bytes, reach: bytes, gr
         assert len(matched) // 16 - 2 <= common
         assert len(stretches) // 40 <= common
     assert isinstance(_native.cheapest_way(one, SHARES, (32.0, 0.5), 0.8, 0.56), float)
+
+
+@given(st.lists(st.floats(), max_size=40))
+@example([*(0.0, 0.0, -math.inf, -math.inf, 0.0), *(5.0, 5.0, 9.0, 9.0, 0.0)])
+@settings(max_examples=200, deadline=None)
+def test_stretches_of_any_numbers_can_be_handed_over(numbers: list[float]) -> None:
+    ways = struct.pack(f"{len(numbers)}d", *numbers)
+    assert isinstance(_native.cheapest_way(ways, SHARES, (32.0, 0.5), 0.8, 0.56), float)
 
 
 def test_texts_that_repeat_themselves_are_compared_in_no_more_time() -> None:
