@@ -21,7 +21,7 @@ from workers import assembly
 from workers.embedded import Embedded, embedded
 from workers.settings import Settings
 from workers.show import escaped
-from workers.sources import read
+from workers.sources import beginning, read
 
 _BAR = 64
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -167,7 +167,7 @@ def _record(path: str) -> Record:
     if path.endswith(".json"):
         file = Path(path)
         changed_at_ms = os.stat(file).st_mtime_ns // 1_000_000
-        return Record("input", 0, 0, changed_at_ms, os.fsencode(path), file.read_bytes(), [])
+        return Record("input", 0, 0, changed_at_ms, os.fsencode(path), beginning(file), [])
     items = [item for _, item in zip(range(2), read([path]), strict=False)]
     if len(items) != 1:
         raise InvalidMessageError(Reason.INVALID_MESSAGE, "one document in the file expected")

@@ -55,6 +55,12 @@ def count_lines(paths: Iterable[str]) -> int:
     return total
 
 
+def beginning(file: Path) -> bytes:
+    """A file, or of one that is larger than any document enough to be refused as too large."""
+    with file.open("rb") as stream:
+        return stream.read(LINE_MAX_BYTES)
+
+
 def _is_json_lines(path: str) -> bool:
     """By its name, or for being a pipe: whoever pipes documents pipes more than one."""
     return path.endswith(_JSON_LINES) or Path(path).is_fifo()
@@ -85,7 +91,7 @@ def _values(path: str) -> Iterator[tuple[str, bytes, Headers]]:
             ("nearstream-id", os.fsencode(path)),
             ("nearstream-observed-at", observed_at.isoformat().encode()),
         ]
-        yield path, file.read_bytes(), headers
+        yield path, beginning(file), headers
 
 
 def _lines(name: str, stream: BinaryIO) -> Iterator[tuple[str, bytes, Headers]]:

@@ -15,6 +15,7 @@ from workers.demo import EXAMPLES
 from workers.settings import load, table
 
 ROOT = Path(__file__).parent.parent.parent
+README = (ROOT / "README.md").read_text()
 
 
 def _run(*arguments: str, given: bytes = b"", **variables: str) -> subprocess.CompletedProcess[bytes]:
@@ -43,6 +44,13 @@ def test_the_demo_tells_every_relation_then_agrees_with_history() -> None:
     for relation in ("exact_duplicate", "near_duplicate", "containment", "version", "rearranged", "overlap", "removed"):
         assert re.search(f"^{relation} ", told, re.MULTILINE)
     assert re.search(r"unrelated +49 +49 +0 +0", told)
+
+
+def test_the_readme_shows_lines_of_the_demo() -> None:
+    shown = re.findall(r"^((?:near_duplicate|containment|version) .*)\.\.\.\]$", README, re.MULTILINE)
+    told = _run("demo").stdout.decode()
+    assert len(shown) == 3
+    assert [line for line in shown if line not in told] == []
 
 
 def test_scan_reads_standard_input_and_writes_json_lines() -> None:

@@ -1,6 +1,7 @@
 """Two files compared, as a person and as a program reads it."""
 
 import json
+import re
 from pathlib import Path
 from random import Random
 
@@ -12,6 +13,7 @@ from workers.cli import main
 from workers.compare import is_crossed, picture
 from workers.demo import EXAMPLES
 
+PAGE = (Path(__file__).parents[2] / "docs/relations.md").read_text()
 KNOWN = {
     "exact_duplicate": ("pep-0286-mirror", "pep-0286@2021-02"),
     "near_duplicate": ("pep-0379@2025-02", "pep-0379@2009-03"),
@@ -67,6 +69,19 @@ def test_every_relation_is_told_with_its_evidence_and_exit_code(
     assert ("crossed" in text) != told["in_order"]
 
 
+def test_the_page_on_relations_shows_what_is_printed(
+    documents: dict[str, dict[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (shown,) = re.findall(r"^```\n(relation .*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    paths = []
+    for name in re.findall(r"^(?:newer|older)  +(\S+),", shown, re.MULTILINE):
+        paths.append(tmp_path / f"{name}.json")
+        paths[-1].write_text(json.dumps(documents[name]))
+    main(["compare", *map(str, paths)])
+    for printed, line in zip(capsys.readouterr().out.splitlines(), shown.splitlines(), strict=True):
+        assert printed.startswith(line.removesuffix("..."))
+
+
 def test_the_order_of_the_files_does_not_matter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, day, text in (("a", 1, words(1, 300)), ("b", 2, words(1, 300) + " " + words(2, 200))):
         row = {"id": name, "text": text, "observed_at": f"2026-01-0{day}T00:00:00Z"}
@@ -106,6 +121,16 @@ def test_what_cannot_be_compared_is_unreadable(tmp_path: Path, capsys: pytest.Ca
         assert told.err.startswith("nearstream: ")
         assert name in told.err or name == "elsewhere.json"
     assert main(["compare", str(good), str(tmp_path / "absent.txt")]) == 65
+
+
+@pytest.mark.parametrize("name", ["endless.txt", "endless.json"])
+def test_no_more_of_a_file_is_read_than_could_be_a_document(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).symlink_to("/dev/zero")
+    (tmp_path / "good.txt").write_text(words(1, 50))
+    assert main(["compare", str(tmp_path / "good.txt"), str(tmp_path / name)]) == 65
+    assert "too_large" in capsys.readouterr().err
 
 
 def test_a_picture_shows_each_passage_where_it_stands_in_both() -> None:
