@@ -11,7 +11,7 @@ from streams.native_tables import unicode_tables
 from streams.rules import AnchorRules, LdRules
 from streams.scheme import Scheme
 
-_NEEDED = ("context", "pack_pairs", "sign", "sign_with_form", "unicode", "unpack_pairs")
+_NEEDED = ("cheapest_way", "context", "meet", "pack_pairs", "sign", "sign_with_form", "unicode", "unpack_pairs")
 if not all(hasattr(_native, name) for name in _NEEDED):
     raise ImportError("streams._native was built from other sources")
 

@@ -9,16 +9,17 @@ from random import Random
 from time import monotonic
 
 from schemas.document import Document
-from streams import _native
+from streams import _native, pair_loops
 from streams.native import packed_context
 from streams.native_tables import unicode_tables
-from streams.scheme import preset
+from streams.pairing import pair
+from streams.scheme import LABELS, preset
 from streams.signer import Signer
 from tests.implementations import PUBLIC, signer_of
 from tests.property.test_signing import MARKS, RANGES
 
-LABELS = ("standard", "compact", "bands-only")
 SEEN = datetime(2026, 3, 2, tzinfo=UTC)
+REACH = bytes(8 * 400)
 _TABLE = 256  # numbers of a context that are hashes: any will do
 
 
@@ -46,6 +47,18 @@ def compare(random: Random) -> None:
     document = Document(id="x", text=text, observed_at=SEEN)
     numpy, native = (signer.sign(document) for signer in signers(label))
     assert native == numpy, f"{label}: the twins differ on {text!r}"
+
+
+def meet(random: Random) -> None:
+    """Raises AssertionError where the twins find other things in common between a text and a copy in pieces."""
+    text, signer = any_text(random), signers(random.choice(LABELS))[1]
+    places = [random.randint(0, len(text)) for _ in range(6)]
+    copy = text[slice(*places[:2])] + any_text(random) + text[slice(*places[2:4])] + text[slice(*places[4:])]
+    both = [signer.sign(Document(id="x", text=each, observed_at=SEEN)) for each in (text, copy)]
+    if all(each.n_bytes for each in both):
+        sides = pair(*both)
+        arguments = sides.shorter_side.windows, sides.longer_side.windows, REACH, sides.longer_side.grain, 0
+        assert _native.meet(*arguments) == pair_loops.meet(*arguments), f"the twins differ on {text!r} and {copy!r}"
 
 
 def abuse(random: Random) -> None:
@@ -79,6 +92,7 @@ def main() -> None:
     while monotonic() < end:
         random = Random(seed)
         compare(random)
+        meet(random)
         abuse(random)
         seed += 1
     sys.stdout.write(f"{seed - chosen.seed} texts: the twins agree\n")

@@ -25,6 +25,11 @@ print(DEFAULT_IMPLEMENTATION, NATIVE_FAULT)
     ("name", "content", "told"),
     [
         ("_native.py", "def sign() -> None: ...", "numpy streams._native was built from other sources"),
+        (
+            "_native.py",
+            "context = pack_pairs = sign = sign_with_form = unicode = unpack_pairs = None",  # before it compared
+            "numpy streams._native was built from other sources",
+        ),
         ("_native.abi3.so", "no library", "numpy "),
         ("other.py", "", "numpy"),
     ],
