@@ -10,7 +10,7 @@ from workers.redis_address import IndexAddress
 from workers.redis_calls import Client, ask, call, connected
 from workers.settings import SettingsError
 
-ACTIVE, BUILDING, RETIRED = "active", "building", "retired"
+ACTIVE, BUILDING, RETIRED, DROPPED = "active", "building", "retired", "dropped"
 _PAGE = 1_000
 
 
@@ -24,7 +24,7 @@ class SchemeFacts:
 
     Attributes:
         name: The scheme.
-        state: `active`, `building` or `retired`.
+        state: `active`, `building`, `retired`, or `dropped` while its index is deleted.
         key_fingerprint: Of the deployment's key that its index is filled with.
         created_ms: When it was first used here, milliseconds since 1970.
     """
@@ -45,7 +45,7 @@ async def claim_scheme(client: Client, address: IndexAddress, *, may_create: boo
     """Finds, or writes, that this namespace holds our scheme under our key.
 
     Raises:
-        SettingsError: It holds another scheme or key, or ours is retired and may not stand beside.
+        SettingsError: It holds another scheme or key, or ours is being dropped, or retired and may not stand beside.
         IndexLostError: It holds none, and none may be created.
     """
     held = await _claims(client, address)
@@ -69,6 +69,11 @@ async def claim_scheme(client: Client, address: IndexAddress, *, may_create: boo
     if ours.key != address.key_fingerprint:
         wanted = address.key_fingerprint
         raise SettingsError(f"NEARSTREAM_HASH_KEY: {address.namespace} was filled with key {ours.key}, not {wanted}")
+    if ours.state == DROPPED:  # what is left of it would mix with a new index
+        raise SettingsError(
+            f"NEARSTREAM_SCHEME: {address.scheme} is being dropped from {address.namespace}: if that was cut off, run"
+            f" `nearstream index drop {address.scheme}` again"
+        )
     if ours.state == RETIRED and not address.beside:
         raise SettingsError(
             f"NEARSTREAM_SCHEME: {address.scheme} is retired in {address.namespace}: `nearstream index list` tells"
@@ -106,7 +111,8 @@ async def switch_scheme(address: IndexAddress) -> tuple[SchemeFacts, ...]:
 async def drop_scheme(address: IndexAddress) -> int:
     """Deletes the index of the address's scheme, forgets the scheme; how many keys that was.
 
-    Its own facts go first, so that its workers find it lost; what was cut off is done by the next call.
+    Its own facts go first, so that its workers find it lost. What was cut off is done by the next call; until then
+    nothing is built there.
 
     Raises:
         SettingsError: The namespace does not hold this scheme.
@@ -117,7 +123,7 @@ async def drop_scheme(address: IndexAddress) -> int:
         raw, claim = (await _claims_with(client, address))[address.scheme]
         if claim.state == ACTIVE:
             raise SchemeRefusedError(f"{address.scheme} is active: switch to another scheme first")
-        await _change(client, address, [address.scheme, raw, _encoded(claim, RETIRED)])
+        await _change(client, address, [address.scheme, raw, _encoded(claim, DROPPED)])
         tags = address.every_tag
         deleted = await _delete(client, f"{tags}m") + await _delete(client, f"{tags}*")
         await ask(client, "HDEL", _name(address), address.scheme)

@@ -311,6 +311,29 @@ async def test_a_dropped_scheme_leaves_nothing(address: IndexAddress, client: Re
     await beside.close()
 
 
+async def test_nothing_is_built_on_what_is_left_of_a_scheme(address: IndexAddress, client: Redis) -> None:
+    active = await RedisIndex.open(address, may_create=True)
+    other = replace(address, scheme="test-2", beside=True)
+    beside = await RedisIndex.open(other, may_create=True)
+    await beside.admit([admission("a")])
+    await beside.close()
+    name = f"test-{address.namespace}"
+    await client.execute_command("ACL", "SETUSER", name, "on", ">pw", "~*", "+@all", "-unlink")
+    with pytest.raises(SettingsError, match="no permissions"):
+        await drop_scheme(replace(other, url=address.url.replace("//", f"//{name}:pw@")))
+    await client.execute_command("ACL", "DELUSER", name)
+    assert states(await schemes(address)) == {"test-1": "active", "test-2": "dropped"}
+    with pytest.raises(SettingsError, match="run `nearstream index drop test-2` again"):
+        await IndexRebuild.begin(other)
+    with pytest.raises(SettingsError, match="is being dropped"):
+        await RedisIndex.open(other, may_create=True)
+    await drop_scheme(other)
+    rebuild = await IndexRebuild.begin(other)
+    assert (await rebuild.index.admit([admission("a")]))[0].status is Status.NEW
+    await rebuild.close()
+    await active.close()
+
+
 def states(facts: tuple[SchemeFacts, ...]) -> dict[str, str]:
     return {each.name: each.state for each in facts}
 
