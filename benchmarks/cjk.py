@@ -28,6 +28,7 @@ from benchmarks.cjk_texts import (
     without_breaks,
 )
 from benchmarks.corpus import share
+from benchmarks.measure import positive
 from schemas.events import Retraction, kind_of
 from streams.matcher import Matcher
 from streams.memory_index import MemoryIndex
@@ -187,8 +188,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; prints tables, or one JSON object."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cjk", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--pairs", type=int, default=20, metavar="N", help="of each language, length and kind of edit")
-    parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, metavar="N", help="characters of a piece")
+    parser.add_argument(
+        "--pairs", type=positive, default=20, metavar="N", help="of each language, length and kind of edit"
+    )
+    parser.add_argument(
+        "--lengths", type=positive, nargs="+", default=LENGTHS, metavar="N", help="characters of a piece"
+    )
     options = parser.parse_args(arguments)
     found = measure(options.pairs, options.lengths)
     if options.json:

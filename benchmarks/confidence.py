@@ -19,6 +19,7 @@ from pathlib import Path
 
 from benchmarks.corpus import RELATED, CorpusError, Relation, Text, read_texts, share
 from benchmarks.labels import Measured, label
+from benchmarks.measure import positive
 from benchmarks.scoring import Figures
 from schemas.codec import InvalidMessageError, decode_event
 from schemas.events import Containment, ExactDuplicate, NearDuplicate, Overlap, Rearranged, Retraction, Version, kind_of
@@ -85,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--corpus", type=Path, required=True, help="holds docs.jsonl.gz")
     parser.add_argument("--events", type=Path, nargs="+", required=True, help="of runs of benchmarks.retrieval")
-    parser.add_argument("--most", type=int, default=1_000, metavar="N", help="events of each kind and run")
+    parser.add_argument("--most", type=positive, default=1_000, metavar="N", help="events of each kind and run")
     options = parser.parse_args(arguments)
     try:
         texts, runs = read_texts(options.corpus), [_events(path) for path in options.events]

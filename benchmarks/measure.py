@@ -40,10 +40,22 @@ class Timing:
     n: int
 
 
+def positive(text: str) -> int:
+    """A number from 1 on, as an option is given.
+
+    Raises:
+        ValueError: It is none.
+    """
+    number = int(text)
+    if number < 1:
+        raise ValueError(f"1 or more expected, not {number}")
+    return number
+
+
 def effort_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `Effort`."""
-    parser.add_argument("--repeats", type=int, default=9, help="repetitions of which the best counts")
-    parser.add_argument("--shortest-ms", type=int, default=20, help="how long a repetition lasts at least")
+    parser.add_argument("--repeats", type=positive, default=9, help="repetitions of which the best counts")
+    parser.add_argument("--shortest-ms", type=positive, default=20, help="how long a repetition lasts at least")
 
 
 def pin() -> int:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy import sign
 from benchmarks.corpus import CorpusError, check, read_pairs, read_texts, share
+from benchmarks.measure import positive
 from benchmarks.scoring import Figures
 from schemas.events import ChangeEvent
 from streams.describe import describe
@@ -95,7 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; 0 when measured, 2 when an input is unreadable."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--corpus", type=Path, required=True, help="holds docs.jsonl.gz and pairs.jsonl.gz")
-    parser.add_argument("--pairs", type=int, default=500, metavar="N", help="near-duplicates, versions, containments")
+    parser.add_argument(
+        "--pairs", type=positive, default=500, metavar="N", help="near-duplicates, versions, containments"
+    )
     options = parser.parse_args(arguments)
     try:
         figures = measure(options.corpus, options.pairs)

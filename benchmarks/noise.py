@@ -21,6 +21,7 @@ from statistics import mean, median
 from rapidfuzz.distance import Levenshtein
 
 from benchmarks.corpus import CorpusError, Text, document, read_texts, share
+from benchmarks.measure import positive
 from benchmarks.retrieval import BEGIN
 from benchmarks.scoring import Figures
 from benchmarks.strata import FAMILIES, LONG_CHARACTERS
@@ -135,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--corpus", type=Path, required=True, help="holds docs.jsonl.gz")
     parser.add_argument("--scheme", choices=LABELS, default="noise")
-    parser.add_argument("--copies", type=int, default=60, metavar="N", help="documents of each size and share")
+    parser.add_argument("--copies", type=positive, default=60, metavar="N", help="documents of each size and share")
     options = parser.parse_args(arguments)
     try:
         texts = [each for each in read_texts(options.corpus).values() if len(each.text) <= LONG_CHARACTERS]

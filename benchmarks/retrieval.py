@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.corpus import CorpusError, Pair, Text, document, read_pairs, read_texts, share, shingles
+from benchmarks.measure import positive
 from benchmarks.recording import Both, Recording, fates, longest_common_run
 from benchmarks.scoring import Figures
 from benchmarks.strata import LONG_CHARACTERS, strata
@@ -153,10 +154,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--events", type=Path, help="write the events, one JSON line each")
     parser.add_argument("--scheme", choices=LABELS, default=DEFAULT_LABEL)
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="order of arrival (default 1)")
-    parser.add_argument("--bucket-cap", type=int, default=100, metavar="N", help="entries of an anchor bucket")
-    parser.add_argument("--candidates", type=int, default=60, metavar="N", help="earlier documents answered for one")
+    parser.add_argument("--bucket-cap", type=positive, default=100, metavar="N", help="entries of an anchor bucket")
     parser.add_argument(
-        "--max-characters", type=int, default=LONG_CHARACTERS, metavar="N", help="leave out longer texts (100000)"
+        "--candidates", type=positive, default=60, metavar="N", help="earlier documents answered for one"
+    )
+    parser.add_argument(
+        "--max-characters", type=positive, default=LONG_CHARACTERS, metavar="N", help="leave out longer texts (100000)"
     )
     parser.add_argument("--why", action="store_true", help="also tell where related pairs were lost")
     options = parser.parse_args(arguments)

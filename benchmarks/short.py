@@ -20,6 +20,7 @@ from rapidfuzz.distance import Levenshtein
 from benchmarks.accuracy import sign
 from benchmarks.corpus import DUPLICATES, RELATED, CorpusError, Pair, Text, check, read_pairs, read_texts, share, words
 from benchmarks.labels import Measured, label
+from benchmarks.measure import positive
 from benchmarks.scoring import Figures
 from schemas.signature import Signature
 from streams.estimate import estimate
@@ -91,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; 0 when measured, 2 when an input is unreadable."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--corpus", type=Path, required=True, help="holds docs.jsonl.gz and pairs.jsonl.gz")
-    parser.add_argument("--words", type=int, nargs="+", default=WORDS, metavar="N", help="words of a text")
+    parser.add_argument("--words", type=positive, nargs="+", default=WORDS, metavar="N", help="words of a text")
     parser.add_argument("--scheme", choices=LABELS, default=DEFAULT_LABEL)
     options = parser.parse_args(arguments)
     try:

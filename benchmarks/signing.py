@@ -10,7 +10,7 @@ from importlib import metadata
 from typing import Any
 
 from benchmarks import gates
-from benchmarks.measure import Effort, cpu, effort_options
+from benchmarks.measure import Effort, cpu, effort_options, positive
 from benchmarks.race import ENGINES, HOSTILE, race
 from benchmarks.texts import ROOT, SIZES, digest
 
@@ -72,7 +72,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
     parser.add_argument("--sizes", nargs="+", choices=(*SIZES, HOSTILE), default=[*SIZES, HOSTILE])
     effort_options(parser)
-    parser.add_argument("--trials", type=int, default=3_000, help="pairs for each number of shingles")
+    parser.add_argument("--trials", type=positive, default=3_000, help="pairs for each number of shingles")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 

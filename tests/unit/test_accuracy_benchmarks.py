@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from rapidfuzz.distance import Indel, Levenshtein
 
-from benchmarks import accuracy, noise, retrieval
+from benchmarks import accuracy, new_spans, noise, retrieval, short
 from benchmarks.corpus import RELATIONS, CorpusError, Pair, check, read_pairs, read_texts, shingles, words
 from benchmarks.recording import longest_common_run
 from benchmarks.scoring import Judged, metrics, scores
@@ -256,3 +256,15 @@ def test_an_unreadable_corpus_is_refused(
 def test_a_pair_of_absent_documents_is_refused() -> None:
     with pytest.raises(CorpusError, match="no document"):
         check(pairs(), {})
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "option"),
+    [(short, "--words"), (new_spans, "--pairs"), (retrieval, "--bucket-cap"), (noise, "--copies")],
+    ids=["short", "new_spans", "retrieval", "noise"],
+)
+def test_a_number_of_nothing_is_refused(benchmark: ModuleType, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        benchmark.main(["--corpus", str(PAIRS), option, "0"])
+    assert ended.value.code == 2
+    assert f"{option}: invalid positive value" in capsys.readouterr().err
