@@ -101,6 +101,15 @@ class BatchConsumer(aiokafka.Consumer):
         offsets = {place: offset for place, offset in done.items() if place in ours}
         return bool(offsets) and await self._commit(offsets)
 
+    async def on_partitions_revoked(self, revoked: set[TP]) -> None:
+        """The batch in flight is waited for in a stop too."""
+        if self.app.should_stop:
+            await self.wait_empty()
+        await super().on_partitions_revoked(revoked)
+
+    def close(self) -> None:
+        """Nothing: a stop that meets a rebalance would close the client from a wrong thread, before the last commit."""
+
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         """What was acknowledged in another generation is of no more use; nothing is taken until Faust has sought."""
         self.stop_flow()  # Faust's does not if there were no partitions before

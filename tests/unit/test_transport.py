@@ -264,6 +264,19 @@ async def test_a_crash_waits_for_no_batch(consumer: BatchConsumer) -> None:
     assert thread(consumer).committed == []
 
 
+async def test_a_rebalance_in_a_stop_lets_the_batch_in_flight_be_committed(consumer: BatchConsumer) -> None:
+    """Faust would close the client at once; a commit without it never ends."""
+    thread(consumer).answers = [[fetched(7)]]
+    consumer.app._stopped.set()  # type: ignore[attr-defined]
+    async with consumer.batch("in", 10) as records:
+        revoking = asyncio.ensure_future(consumer.on_partitions_revoked({TP("in", 0), TP("in", 1)}))
+        await turns()
+        assert not revoking.done()
+        consumer.acknowledge(records)
+    await revoking
+    assert thread(consumer).committed == [{TP("in", 0): 8}]
+
+
 async def test_what_was_acknowledged_is_forgotten_by_the_next_generation(consumer: BatchConsumer) -> None:
     thread(consumer).answers = [[fetched(7)]]
     async with consumer.batch("in", 10) as records:
