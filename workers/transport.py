@@ -1,6 +1,7 @@
 """Faust's transport, with a consumer that a loop takes batches from, and an idempotent producer."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,6 +14,24 @@ from schemas.record import Record
 from workers.kafka_records import as_record
 
 FETCH_SECONDS = 1.0
+LEAVE_SECONDS = 10.0
+
+log = logging.getLogger(__name__)
+
+
+class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
+    """Faust's thread of the consumer, which leaves a group within a time.
+
+    A join under way ends only when the others are as far, for which a broker waits up to a minute.
+    """
+
+    async def on_thread_stop(self) -> None:
+        """Called in a stop, when all is committed."""
+        try:
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await super().on_thread_stop()
+        except TimeoutError:
+            log.warning("the group is left without a word, after %g s: a rebalance does not end", LEAVE_SECONDS)
 
 
 class BatchConsumer(aiokafka.Consumer):
@@ -30,6 +49,9 @@ class BatchConsumer(aiokafka.Consumer):
         self._idle.set()
         self._in_flight = 0
         self._next: dict[TP, int] = {}
+
+    def _new_consumer_thread(self) -> ConsumerThread:
+        return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
     @asynccontextmanager
     async def batch(self, topic: str, most: int) -> AsyncIterator[list[Record]]:

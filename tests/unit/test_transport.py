@@ -13,6 +13,7 @@ from faust.transport.consumer import Fetcher
 from faust.types.tuples import TP
 
 from schemas.record import Record
+from workers import transport
 from workers.app import create_app
 from workers.health import Health
 from workers.settings import Settings
@@ -299,3 +300,19 @@ async def test_a_stop_in_a_rebalance_is_no_crash(consumer: BatchConsumer) -> Non
     await fetcher.stop()
     assert not fetcher.crashed
     assert not consumer._fetching.is_set()
+
+
+async def test_a_group_that_cannot_be_left_is_left_without_a_word(
+    consumer: BatchConsumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that waits for others to join; the thread ends all the same."""
+
+    class Joining:
+        stop = asyncio.Event().wait
+
+    monkeypatch.setattr(transport, "LEAVE_SECONDS", 0.01)
+    leaving = consumer._new_consumer_thread()
+    leaving._consumer = Joining()
+    async with asyncio.timeout(5):
+        await leaving.on_thread_stop()
+    leaving.thread_loop.close()
