@@ -64,6 +64,7 @@ def endless() -> None:
     """The first batch never ends."""
 
     async def sleeping(_: Matching, __: Sequence[Record]) -> list[Outgoing]:
+        sys.stderr.write("batch without end\n")
         await asyncio.Event().wait()
         raise AssertionError
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.fault.conftest import Stage
 from tests.fault.entry import CRASHED
-from tests.fault.runner import DRAIN_SECONDS, QUIET_SECONDS, Worker, in_flight, joined, logged
+from tests.fault.runner import DRAIN_SECONDS, QUIET_SECONDS, Run, Worker, in_flight, joined, logged
 from tests.integration.deployment import stop, until
 from workers.exits import Exit
 from workers.guard import LOOP_SECONDS, PROGRESS_SECONDS
@@ -142,6 +142,25 @@ async def test_f26_a_stop_during_a_rebalance_ends_in_time(stage: Stage, pause: f
 
 
 @pytest.mark.long
+async def test_f26_a_stop_ends_by_itself_though_another_holds_up_the_rebalance(stage: Stage) -> None:
+    """The broker answers a join when all have joined, or after a minute."""
+    async with stage("F26", workers=1, most=400) as run:
+        (leaving,) = run.workers
+        stuck = run.start("endless")
+        await until(run.all_joined, 60)
+        await run.deployment.send(run.documents[run.first :])
+        await until(lambda: logged(run, "batch without end"), 60)
+        before = _revocations(run)
+        run.start()
+        await until(lambda: _more_revoked(run, before), 60)
+        leaving.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(leaving.wait, run.deployment.settings.stop_seconds + 5) == 0
+        stuck.kill()
+        report = await run.finish()
+        assert report.verdict == "ok"
+
+
+@pytest.mark.long
 async def test_f32_a_blocked_event_loop_shows_and_ends_the_worker(stage: Stage) -> None:
     async with stage("F32", workers=0, most=200) as run:
         (port,) = free_ports(1)
@@ -184,3 +203,12 @@ def _answers(port: int) -> bool:
             return connection.recv(64).startswith(b"HTTP/1.0 ")
     except OSError:
         return False
+
+
+def _revocations(run: Run) -> int:
+    return sum(log.count(" revoked: ") for log in run.logs())
+
+
+async def _more_revoked(run: Run, before: int) -> bool:
+    """A worker revokes when it joins for the first time, too."""
+    return await asyncio.to_thread(_revocations, run) >= before + 2
