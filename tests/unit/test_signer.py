@@ -15,7 +15,7 @@ from schemas.signature import Origin, Signature
 from streams.hashing import HashKey
 from streams.minhash import resemblance
 from streams.scheme import preset
-from streams.signer import BATCH_CHARACTERS, Signer, Unsigned
+from streams.signer import BATCH_BYTES, Signer, Unsigned
 from tests.implementations import each_implementation, implementation_of, signer_of
 
 KEY = HashKey.public()
@@ -171,13 +171,14 @@ def test_of_several_documents_only_the_one_that_is_too_large_is_refused(implemen
             assert each.reason is Reason.TOO_LARGE
 
 
-def test_no_more_is_read_than_is_signed_together() -> None:
+@pytest.mark.parametrize(("character", "n_bytes"), [("v", 1), ("語", 3)])
+def test_no_more_is_read_than_is_signed_together(character: str, n_bytes: int) -> None:
     read = []
 
     def documents() -> Iterator[Unsigned]:
-        for number, size in enumerate((BATCH_CHARACTERS // 2, BATCH_CHARACTERS // 2, 1, 2 * BATCH_CHARACTERS, 1)):
+        for number, size in enumerate((BATCH_BYTES // 2, BATCH_BYTES // 2, 1, 2 * BATCH_BYTES, 1)):
             read.append(number)
-            yield Unsigned(document(id=str(number), text="v" * size))
+            yield Unsigned(document(id=str(number), text=character * -(-size // n_bytes)))
 
     signed = SIGNER.sign_many(documents())
     seen = []
