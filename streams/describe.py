@@ -37,10 +37,10 @@ _DECIMALS = 4
 CONFIDENCE = {
     "exact_duplicate": 1.0,
     "near_duplicate": 0.99,
-    "version": 0.86,
+    "version": 0.84,
     "containment": 0.93,
     "overlap": 0.90,
-    "rearranged": 0.87,
+    "rearranged": 0.86,
 }
 LINEAGE_CONFIDENCE = 0.99
 
