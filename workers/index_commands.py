@@ -48,7 +48,7 @@ def stats(settings: Settings, options: argparse.Namespace) -> Exit:
     address = _beside(_address(settings))
 
     async def read() -> None:
-        index = await until_answered(partial(RedisIndex.open, address, may_create=False), options.timeout)
+        index = await until_answered(partial(RedisIndex.open_to_read, address), options.timeout)
         try:
             parts = await index_facts(index)
         finally:
@@ -148,7 +148,7 @@ async def _named(address: IndexAddress, scheme: str, wait_seconds: float) -> Ind
 async def _filling(address: IndexAddress) -> str:
     """The state of a scheme's index, or why it cannot be told."""
     try:
-        index = await RedisIndex.open(address, may_create=False)
+        index = await RedisIndex.open_to_read(address)
     except IndexLostError:
         return IndexState.LOST
     except SettingsError as error:

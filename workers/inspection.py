@@ -60,7 +60,7 @@ async def inspect(settings: Settings, document_key: str, wait_seconds: float, *,
     key = assembly.hash_key(settings)
     scheme = assembly.scheme(settings, key)
     address = replace(assembly.index_address(settings, key), beside=True)
-    index = await until_answered(partial(RedisIndex.open, address, may_create=False), wait_seconds)
+    index = await until_answered(partial(RedisIndex.open_to_read, address), wait_seconds)
     try:
         facts = await inspect_document(index, document_key)
         record = await _record(settings, document_key, facts, wait_seconds, quiet=quiet)

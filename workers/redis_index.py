@@ -34,7 +34,7 @@ from workers.redis_address import IndexAddress, Layout
 from workers.redis_calls import Client, connect
 from workers.redis_part import Part
 from workers.redis_split import candidate_of_part, named_by_part, part_and_number, shares
-from workers.redis_start import start
+from workers.redis_start import look, start
 
 _WORST_FIRST = (
     IndexState.LOST,
@@ -69,9 +69,26 @@ class RedisIndex:
             IndexLostError: There is no index, though there was one.
             IndexUnavailableError: The server does not answer.
         """
+        return await cls._opened(address, partial(start, may_create=may_create))
+
+    @classmethod
+    async def open_to_read(cls, address: IndexAddress) -> Self:
+        """The index at this address for who admits nothing; a server that refuses writes serves too.
+
+        Raises:
+            SettingsError: Scheme or key do not fit.
+            IndexLostError: There is no index.
+            IndexUnavailableError: The server does not answer.
+        """
+        return await cls._opened(address, look)
+
+    @classmethod
+    async def _opened(
+        cls, address: IndexAddress, find: Callable[[Client, IndexAddress], Awaitable[list[Layout]]]
+    ) -> Self:
         client = connect(address.connection)
         try:
-            layouts = await start(client, address, may_create=may_create)
+            layouts = await find(client, address)
         except BaseException:
             await client.aclose()
             raise

@@ -6,7 +6,7 @@ import os
 
 from streams.index import ANCHOR_HEADS, IndexLimits, IndexLostError
 from workers.redis_address import IndexAddress, Layout
-from workers.redis_calls import Client, call, errors_mapped, server_facts
+from workers.redis_calls import Client, ask, call, errors_mapped, server_facts
 from workers.redis_schemes import claim_scheme
 from workers.settings import SettingsError
 
@@ -14,6 +14,7 @@ _log = logging.getLogger(__name__)
 
 _DEADLINE_SECONDS = 5
 _FORMAT = b"4"
+_FACTS = ("epoch", "format", "parts", "chunks_x", "chunks_l", "chunks_b", "chunks_a", "chunks_i")  # as index_calls.lua
 _CHUNK_FIELDS = 96  # what a chunk is planned for; the server packs it tightly up to 512
 _BANDS, _ANCHORS = 25, 40  # keys of a usual document
 _LARGEST_BUCKET = 4_096
@@ -31,6 +32,20 @@ async def start(client: Client, address: IndexAddress, *, may_create: bool) -> l
         async with asyncio.timeout(_DEADLINE_SECONDS):
             await check(client, address, may_create=may_create)
             return [await _open(client, address, index, may_create=may_create) for index in range(address.parts)]
+
+
+async def look(client: Client, address: IndexAddress) -> list[Layout]:
+    """The same for who only reads: nothing is written or tried, so that a full server is looked into too.
+
+    Raises:
+        SettingsError: Scheme or key do not fit, or another release made the index.
+        IndexLostError: There is no index.
+        IndexUnavailableError: An outage.
+    """
+    with errors_mapped():
+        async with asyncio.timeout(_DEADLINE_SECONDS):
+            await claim_scheme(client, address, may_create=False)
+            return [await _found(client, address, index) for index in range(address.parts)]
 
 
 async def check(client: Client, address: IndexAddress, *, may_create: bool) -> None:
@@ -111,5 +126,16 @@ async def _open(client: Client, address: IndexAddress, index: int, *, may_create
     counts = chunk_counts(address.limits, address.parts)
     facts = await call(client, "open", address.key_of(index), int(may_create), os.urandom(8), *counts)
     if not facts:
-        raise IndexLostError(f"{address.namespace} holds no index of {address.scheme}: run `nearstream rebuild`")
+        raise _no_index(address)
     return layout_of(facts, address)
+
+
+async def _found(client: Client, address: IndexAddress, index: int) -> Layout:
+    facts = await ask(client, "HMGET", address.key_of(index), *_FACTS)
+    if facts[0] is None:
+        raise _no_index(address)
+    return layout_of(facts, address)
+
+
+def _no_index(address: IndexAddress) -> IndexLostError:
+    return IndexLostError(f"{address.namespace} holds no index of {address.scheme}: run `nearstream rebuild`")

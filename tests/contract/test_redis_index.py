@@ -46,6 +46,7 @@ from workers.local_server import LocalServer, running
 from workers.redis_address import IndexAddress
 from workers.redis_index import RedisIndex
 from workers.redis_reply import pack_admissions
+from workers.redis_stats import index_facts
 from workers.settings import SettingsError
 
 FUSE = """
@@ -382,6 +383,15 @@ async def test_a_full_server_refuses_writes_but_answers(own_server: LocalServer,
             await index.admit([at_offset(admission("b", bands=[1]), 1)])
         assert await index.state() is IndexState.READ_ONLY
         assert ids(await index.look_up(admission("x", bands=[1]).keys, 5)) == ["a"]
+        with pytest.raises(IndexUnavailableError, match="refuses writes"):
+            await RedisIndex.open(own_address, may_create=False)
+        reader = await RedisIndex.open_to_read(own_address)
+        (facts,) = await index_facts(reader)
+        assert (facts.documents, facts.checkpoints) == (1, {0: 0})
+        assert ids(await reader.look_up(admission("x", bands=[1]).keys, 5)) == ["a"]
+        await reader.close()
+        with pytest.raises(IndexLostError, match="holds no index"):
+            await RedisIndex.open_to_read(replace(own_address, namespace="nobody"))
     finally:
         await server.config_set("maxmemory", "0")
         await server.aclose()
