@@ -12,7 +12,7 @@ from schemas.events import Event, Retraction
 from schemas.record import Outgoing
 from schemas.topics import DOCUMENTS, SIGNATURES
 from tests.integration.deployment import LINES, Deployment, deployed, ids, until
-from workers import kafka_offsets
+from workers import assembly, kafka_offsets
 from workers.local_redis import command_line, find_program, redis_answers, redis_server
 from workers.local_server import LocalServer, free_ports, running
 
@@ -128,14 +128,15 @@ async def _behind(deployment: Deployment, folder: Path) -> int:
     topic = deployment.topic(SIGNATURES)
     ends = await kafka_offsets.end_offsets(deployment.settings, topic, 10.0)
     committed = await kafka_offsets.committed(deployment.settings, topic, ends)
+    address = assembly.index_address(deployment.settings, assembly.hash_key(deployment.settings))
     (port,) = free_ports(1)
     command = command_line(find_program(), port, folder)
     reader = LocalServer("Redis", f"127.0.0.1:{port}", command, folder / "reader.log", redis_answers)
 
     async def checkpoints() -> dict[int, int]:
         client = Redis(port=port)
-        (key,) = await client.keys(f"{{{deployment.settings.namespace}:*}}m")
-        found = {int(name[1:]): int(value) for name, value in (await client.hgetall(key)).items() if name[:1] == b"o"}
+        facts = await client.hgetall(address.key)
+        found = {int(name[1:]): int(value) for name, value in facts.items() if name[:1] == b"o"}
         await client.aclose()
         return found
 
