@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -28,6 +28,7 @@ from workers.settings import Settings, SettingsError
 
 SEND_MAX_BYTES = 4_718_592
 RETRY_SECONDS = 0.5
+STOP_SECONDS = 1.0
 _REFUSALS = (
     ClusterAuthorizationFailedError,
     GroupAuthorizationFailedError,
@@ -120,7 +121,10 @@ async def consumer(
         await asyncio.sleep(0)  # a task of aiokafka that never had a turn would cancel whoever stops the client
         yield client
     finally:
-        await client.stop()
+        # aiokafka's fetcher may miss that it is cancelled if partitions were assigned just now; it is told again.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS):
+                await client.stop()
 
 
 async def describe(client: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[str, list[int]]:

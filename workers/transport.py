@@ -22,7 +22,8 @@ log = logging.getLogger(__name__)
 class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
     """Faust's thread of the consumer, which leaves a group within a time.
 
-    A join under way ends only when the others are as far, for which a broker waits up to a minute.
+    A join under way ends only when the others are as far, for which a broker waits up to a minute; and aiokafka's
+    fetcher may miss that it is cancelled just after a rebalance.
     """
 
     async def on_thread_stop(self) -> None:
