@@ -11,6 +11,7 @@ from functools import partial
 import msgspec
 
 from schemas.document import document_key
+from schemas.topics import SIGNATURES
 from streams.index import IndexLostError, IndexState
 from workers import assembly, index_view
 from workers.exits import Exit
@@ -107,6 +108,10 @@ def _rebuild(settings: Settings, options: argparse.Namespace, address: IndexAddr
     except RebuildRefusedError as error:
         return _refused(error)
     print(f"admitted {rebuilt.admitted}, removed {rebuilt.removed}, skipped {rebuilt.skipped}")
+    if rebuilt.skipped and not rebuilt.admitted:
+        topic = settings.topic_prefix + SIGNATURES.name
+        sys.stderr.write(f"nearstream: {topic} holds no signature of {address.scheme}: an empty index was made\n")
+        return Exit.NO
     return Exit.OK
 
 

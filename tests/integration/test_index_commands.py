@@ -134,6 +134,17 @@ async def test_a_second_scheme_is_built_beside_switched_to_and_back(kafka: str, 
         await _drop(old, new)
 
 
+async def test_what_finds_no_signature_of_its_scheme_says_so(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        with deployment.worker():
+            await deployment.send([_document(deployment, "a", STANDARD)])
+            await deployment.drained()
+        other = replace(deployment, environment=deployment.environment | {"NEARSTREAM_SCHEME": "compact"})
+        built = other.run("index", "build")
+        assert (built.returncode, built.stdout) == (1, b"admitted 0, removed 0, skipped 1\n")
+        assert f"{deployment.topic(SIGNATURES)} holds no signature of compact-".encode() in built.stderr
+
+
 async def _build_in_two_goes(new: Deployment, documents: int) -> None:
     """A build is held off by another one, interrupted, taken up."""
     held = await IndexRebuild.begin(_address(new))
