@@ -73,6 +73,7 @@ async def test_f38_crashes_around_sending_only_restate(stage: Stage) -> None:
     """One worker dies between admission and sending, one between sending and acknowledging."""
     async with stage("F38", workers=1) as run:
         victims = [run.start("crash:send:1"), run.start("crash:ack:1")]
+        await until(run.all_joined, 60)
         async with run.load():
             for victim in victims:
                 await until(lambda: _ended(victim), 60)  # noqa: B023 - awaited in its round
