@@ -10,7 +10,7 @@ from schemas.dead_letter import DeadLetter, Reason, Stage
 from schemas.document import document_key
 from schemas.events import Event, Retraction, kind_of
 from schemas.record import Outgoing, Record, traceparent
-from schemas.signature import Signature
+from schemas.signature import YEAR_9999_MS, Signature
 from schemas.topics import EVENT_TOPICS, topic_of
 from streams.completion import Bounds
 from streams.index import Position
@@ -22,7 +22,6 @@ from workers.recovery import Lost
 from workers.turns import giving_turns
 
 CATCH_UP_BATCH = 32
-LATEST_MS = 253_402_300_799_999  # the last time that has a four-digit year
 _NOT_ADMITTED = -1
 
 
@@ -128,7 +127,7 @@ class Matching:
         key = _key(record)
         position = Position(record.partition, record.offset, previous)
         if record.value is None:
-            if not 0 <= record.timestamp_ms <= LATEST_MS:
+            if not 0 <= record.timestamp_ms <= YEAR_9999_MS:
                 raise InvalidMessageError(Reason.INVALID_SIGNATURE, "a removal with a time from 1970 to 9999 expected")
             return Arrival(key, None, position, record.timestamp_ms)
         signature = decode_signature(record.value)

@@ -16,7 +16,7 @@ from workers.checks import Grade, memory, persistence
 from workers.health import Health
 from workers.kafka_headers import tolerate_foreign_header_names
 from workers.kafka_lag import lag_reader
-from workers.kafka_tools import KafkaError, retriable
+from workers.kafka_tools import told
 from workers.letters import Letters
 from workers.matching import Matching, SignatureTopic
 from workers.metrics import WorkerMetrics
@@ -29,7 +29,6 @@ from workers.tls import in_the_clear
 from workers.watch import start_watch
 
 ROLES = ("sign", "match", "all")
-RETRY_SECONDS = 0.5
 WATCH_SECONDS = 5.0
 
 log = logging.getLogger("nearstream.worker")
@@ -96,17 +95,9 @@ async def prepared(settings: Settings, role: str, wait_seconds: float) -> tuple[
     """What each agent of this role decides with; made again if a broker that had answered goes away meanwhile.
 
     Raises:
-        KafkaError: It did so still after `wait_seconds`, or no waiting cures it.
+        KafkaUnreachableError: It did so still after `wait_seconds`, or no waiting cures it.
     """
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + wait_seconds
-    while True:
-        try:
-            return await _prepare(settings, role, wait_seconds)
-        except KafkaError as error:
-            if not retriable(error) or loop.time() + RETRY_SECONDS >= deadline:
-                raise
-        await asyncio.sleep(RETRY_SECONDS)
+    return await told(partial(_prepare, settings, role, wait_seconds), wait_seconds, "the worker cannot get ready")
 
 
 async def _prepare(settings: Settings, role: str, wait_seconds: float) -> tuple[Signing | None, Matching | None]:

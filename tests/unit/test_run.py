@@ -4,6 +4,7 @@ import pytest
 from aiokafka.errors import KafkaError, NodeNotReadyError, RequestTimedOutError, UnsupportedVersionError
 
 from workers import kafka_rights, kafka_topics
+from workers.kafka_tools import KafkaUnreachableError
 from workers.run import prepared
 from workers.settings import load
 
@@ -32,12 +33,12 @@ async def test_a_broker_that_goes_away_while_a_worker_starts_is_waited_for(monke
 
 async def test_a_broker_that_stays_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     broker(monkeypatch, *[NodeNotReadyError()] * 9)
-    with pytest.raises(NodeNotReadyError):
+    with pytest.raises(KafkaUnreachableError, match="cannot get ready: NodeNotReadyError"):
         await prepared(load({}), "sign", 1.0)
 
 
 async def test_what_no_waiting_cures_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     to_come = broker(monkeypatch, UnsupportedVersionError(), NodeNotReadyError())
-    with pytest.raises(UnsupportedVersionError):
+    with pytest.raises(KafkaUnreachableError, match=r"cannot get ready: .*UnsupportedVersionError"):
         await prepared(load({}), "sign", 10.0)
     assert len(to_come) == 1
