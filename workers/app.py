@@ -21,7 +21,7 @@ from workers.delivery import Delivery, Step
 from workers.guard import Guard, rules, start_guard
 from workers.health import Health
 from workers.kafka_security import tls_context, uses_sasl
-from workers.kafka_tools import SEND_MAX_BYTES, refused
+from workers.kafka_tools import SEND_MAX_BYTES, SESSION_SECONDS, refused
 from workers.limits import Limits
 from workers.matching import Matching
 from workers.outages import Patience
@@ -162,8 +162,8 @@ def _conf(settings: Settings) -> dict[str, Any]:
         "broker_commit_interval": 0.5,
         "stream_wait_empty": True,
         "consumer_max_fetch_size": SEND_MAX_BYTES,
-        "broker_session_timeout": 10.0,
-        "broker_heartbeat_interval": 3.0,
+        "broker_session_timeout": SESSION_SECONDS,
+        "broker_heartbeat_interval": SESSION_SECONDS / 3,
         "broker_rebalance_timeout": 60.0,
         "broker_request_timeout": 40.0,  # must not be below the session timeout
         "producer_request_timeout": 40.0,

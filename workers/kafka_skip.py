@@ -12,7 +12,7 @@ from schemas.topics import DEAD_LETTERS, DOCUMENTS, SIGNATURES
 from streams.index import Position
 from workers import assembly, kafka_offsets
 from workers.kafka_records import record_at, sender
-from workers.kafka_tools import admin, consumer
+from workers.kafka_tools import SESSION_SECONDS, admin, consumer
 from workers.letters import Letters
 from workers.redis_index import RedisIndex
 from workers.settings import Settings
@@ -94,7 +94,8 @@ async def _first_open(
     members = await kafka_offsets.members(asking, settings.group)
     if members:
         raise NotSkippedError(
-            f"group {settings.group} has {members} members: stop its workers; one that crashed is a member for 10 s"
+            f"group {settings.group} has {members} members: stop its workers; "
+            f"one that crashed is a member for {SESSION_SECONDS:g} s"
         )
     known = await kafka_offsets.committed_offsets(asking, settings.group, [place])
     begins: dict[TopicPartition, int] = await reading.beginning_offsets([place])

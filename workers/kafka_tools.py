@@ -28,6 +28,8 @@ from workers.settings import Settings, SettingsError
 
 SEND_MAX_BYTES = 4_718_592
 RETRY_SECONDS = 0.5
+# A crashed worker is a member so long, twice so long if it crashed while it joined: 6 s is the least a broker takes.
+SESSION_SECONDS = 6.0
 STOP_SECONDS = 1.0
 _REFUSALS = (
     ClusterAuthorizationFailedError,
