@@ -21,6 +21,7 @@ from workers.delivery import Delivery
 from workers.matching import Matching
 
 CRASHED = 9
+STALL = "loop busy for"
 _TICK_SECONDS = 0.05
 _STALL_SECONDS = 0.2
 
@@ -104,7 +105,7 @@ def watch_loop() -> None:
         def tick(before: float) -> None:
             seconds = time.thread_time() - before
             if seconds > _STALL_SECONDS:
-                sys.stderr.write(f"loop busy for {1000 * seconds:.0f} ms\n")
+                sys.stderr.write(f"{STALL} {1000 * seconds:.0f} ms\n")
             loop.call_later(_TICK_SECONDS, tick, time.thread_time())
 
         loop.call_soon(tick, time.thread_time())

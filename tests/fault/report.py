@@ -28,7 +28,6 @@ class Report:
         drain_seconds: From the end of the load until all was acknowledged.
         peak_memory_mb: Of one worker.
         memory_mb_per_minute: Its steepest growth, in a soak.
-        longest_stall_ms: The longest that an event loop was busy with one thing, if over 200.
         exits: Exit codes of the workers.
         wrong: Counts that have to be 0, by name.
     """
@@ -46,7 +45,6 @@ class Report:
     drain_seconds: float = 0.0
     peak_memory_mb: int = 0
     memory_mb_per_minute: float | None = None
-    longest_stall_ms: int = 0
     exits: list[int] = field(default_factory=list)
     wrong: dict[str, int] = field(default_factory=dict)
     verdict: str = "not finished"
@@ -63,6 +61,7 @@ class Report:
             "hasty commits": verify.hasty_commits(samples, found, told),
             "named after removal": verify.named_after_removal(found),
             "unbounded": verify.unbounded(samples),
+            "stalls": verify.stalls(logs),
             "unclean lines": verify.unclean_lines(logs, injected),
             "full buckets": told.overflows,
         }
@@ -71,7 +70,6 @@ class Report:
         self.restated = verify.restated(found)
         self.restated_share = self.restated / max(1, len(found.signed) + len(found.told) - self.restated)
         self.peak_memory_mb = max((size for each in samples for size in each.memory.values()), default=0) >> 20
-        self.longest_stall_ms = verify.longest_stall_ms(logs)
         counts = ", ".join(f"{count} {name}" for name, count in self.wrong.items() if count)
         self.verdict = counts or "ok"
 

@@ -27,6 +27,7 @@ CAUGHT_BY = {
     "swallow": {"unanswered", "missing"},
     "look_up_first": {"missing"},
     "clock_in_id": {"missing", "surplus"},
+    "hold_loop": {"stalls"},
 }
 
 

@@ -10,13 +10,14 @@ from typing import Any
 
 from mode.supervisors import OneForOneSupervisor
 
-from schemas.record import Outgoing
+from schemas.record import Outgoing, Record
 from schemas.topics import SIGNATURES
 from streams import describe
 from streams.index import Admission, Admitted
 from tests.fault.entry import replace_part, run
 from workers import app
 from workers.delivery import Delivery, Step
+from workers.matching import Matching
 from workers.redis_index import RedisIndex
 
 INJECTED = "injected"
@@ -101,8 +102,21 @@ def clock_in_id() -> None:
     replace_part(describe, "event_id", lambda *fields: event_id(*fields[:-1], f"{fields[-1]}{time.time_ns()}"))
 
 
+def hold_loop() -> None:
+    """Works for half a second without giving the event loop a turn."""
+    decide = Matching.decide
+
+    async def holding(self: Matching, records: Sequence[Record]) -> list[Outgoing]:
+        until = time.thread_time() + 0.5
+        while time.thread_time() < until:
+            pass
+        return await decide(self, records)
+
+    replace_part(Matching, "decide", holding)
+
+
 WRONG: dict[str, Callable[[], None]] = {
-    part.__name__: part for part in (async_for, take_events, ack_first, swallow, look_up_first, clock_in_id)
+    part.__name__: part for part in (async_for, take_events, ack_first, swallow, look_up_first, clock_in_id, hold_loop)
 }
 
 
