@@ -1,16 +1,21 @@
-"""The page of faults, bad input or attacks with the test that holds each: `python -m tests.reliability` writes it."""
+"""The page of faults, bad input or attacks with the test that holds each: `python -m tests.reliability` writes it.
+
+`python -m tests.reliability build/faults.json` puts the results of fault runs in, in place of earlier ones of theirs.
+"""
 
 import ast
+import json
 import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "reliability.md"
 LATER = "stage 2"
+RESULTS = "## Results of the last runs\n"
 
 FAULTS = {
     "F01": "a worker is killed at random, again and again",
@@ -175,14 +180,19 @@ def _sets(marks: Sequence[str]) -> Iterator[str]:
         yield "long"
 
 
-def page() -> str:
-    """The whole page."""
-    return "\n".join(_lines()) + "\n"
+def page(results: Sequence[Mapping[str, Any]] = ()) -> str:
+    """The whole page, with these results of fault runs beside what stands in it."""
+    return "\n".join(_lines(results)) + "\n"
 
 
-def _lines() -> Iterator[str]:
-    head, _, _ = PAGE.read_text().partition("## Faults\n")
-    yield head.rstrip("\n")
+def _lines(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    head, title, rest = PAGE.read_text().partition(RESULTS)
+    known = {row.split(" | ")[1]: row for row in rest.partition("\n## ")[0].splitlines() if row.startswith("| F")}
+    rows = known | {row.split(" | ")[1]: row for row in map(_row, results) if row.startswith("| F")}
+    yield head + title.rstrip("\n")
+    yield from ("", "| id | test | documents | lost | extra | restated | recovery s | memory MB | outcome |")
+    yield "|---|---|---|---|---|---|---|---|---|"
+    yield from sorted(rows.values())
     held = holding_tests()
     for title, known in (("Faults", FAULTS), ("Bad input", BAD_INPUT), ("Security", SECURITY)):
         yield from ("", f"## {title}", "", "| id | what | set | held by |", "|---|---|---|---|")
@@ -190,6 +200,25 @@ def _lines() -> Iterator[str]:
             tests = held.get(one, [])
             sets = ", ".join(sorted(frozenset[str]().union(*(test.sets for test in tests))))
             yield f"| {one} | {what} | {sets} | {'; '.join(map(_told, tests)) or _open(what)} |"
+
+
+def _row(result: Mapping[str, Any]) -> str:
+    """One fault run; a test that compares no events has an outcome only."""
+    one, _, name = result["test"].removeprefix("test_").partition("_")
+    name = name.replace("_", " ").replace("[", ", ").rstrip("]")
+    run = result["report"]
+    outcome = result["outcome"].replace("passed", "ok")
+    if run is None:
+        figures = [""] * 6
+    else:
+        recovery = run["recovery_seconds"]
+        seconds = "" if recovery is None else f"{recovery:.1f}"
+        counts = [f"{run[each]:,}" for each in ("documents", "lost", "extra")]
+        figures = [*counts, f"{run['restated_share']:.1%}", seconds, str(run["peak_memory_mb"])]
+        outcome += "" if run["verdict"] == "ok" else f": {run['verdict']}"
+        for measured, unit in (("throughput_share", "of the throughput"), ("memory_mb_per_minute", "MB a minute")):
+            outcome += "" if run[measured] is None else f"; {run[measured]:.2f} {unit}"
+    return f"| {one.upper()} | {name} | {' | '.join(figures)} | {outcome} |"
 
 
 def _told(test: Held) -> str:
@@ -201,5 +230,4 @@ def _open(what: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
-    sys.exit()
+    PAGE.write_text(page([each for path in sys.argv[1:] for each in json.loads(Path(path).read_text())]))

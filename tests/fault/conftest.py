@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,12 +53,21 @@ def stage(kafka: str, tmp_path: Path, documents: list[Sent], request: pytest.Fix
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """One line for each run; all of it in build/faults.json."""
-    tests = (each for told in terminalreporter.stats.values() for each in told if getattr(each, "when", "") == "call")
-    reports = [Report(**value) for each in tests for name, value in each.user_properties if name == _FAULT]
+    """One line for each run; the outcomes of all tests of faults in build/faults.json."""
+    told = (each for stats in terminalreporter.stats.values() for each in stats if isinstance(each, pytest.TestReport))
+    ours = [each for each in told if each.nodeid.startswith("tests/fault/") and (each.when == "call" or each.skipped)]
+    results = [_result(each) for each in ours]
+    reports = [Report(**each["report"]) for each in results if each["report"]]
     if reports:
         terminalreporter.section("faults")
         for line in (HEADER, *(each.line for each in reports)):
             terminalreporter.line(line)
         _RESULTS.parent.mkdir(exist_ok=True)
-        _RESULTS.write_text(json.dumps([asdict(each) for each in reports], indent=1) + "\n")
+        _RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def _result(test: pytest.TestReport) -> dict[str, Any]:
+    """What became of a test; `report` is None if it had no run."""
+    why = f" ({test.longrepr[2]})" if isinstance(test.longrepr, tuple) else ""
+    report = next((value for name, value in test.user_properties if name == _FAULT), None)
+    return {"test": test.nodeid.rpartition("::")[2], "outcome": test.outcome + why, "report": report}
