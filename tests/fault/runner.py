@@ -152,8 +152,8 @@ class Run:
             raise TimeoutError(f"not drained within {DRAIN_SECONDS:g} s, lag {lag}\n{logs}") from None
 
     async def stop(self) -> list[int]:
-        """Exit codes of all workers, those that ran ended in order."""
-        return [await asyncio.to_thread(stop, worker) for worker in self.workers]
+        """Exit codes of all workers; those that ran are told to end at the same moment."""
+        return await asyncio.gather(*(asyncio.to_thread(stop, worker) for worker in self.workers))
 
     async def finish(self) -> Report:
         """Drains, removes documents and sends copies of them, stops the workers, compares."""
