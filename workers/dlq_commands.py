@@ -33,7 +33,7 @@ def since(text: str) -> int:
         argparse.ArgumentTypeError: It is neither.
     """
     if age := _AGE.fullmatch(text):
-        return round(1000 * (time.time() - int(age[1]) * _SECONDS[age[2]]))
+        return max(round(1000 * (time.time() - int(age[1]) * _SECONDS[age[2]])), 1)
     try:
         told = datetime.fromisoformat(text)
         if told.tzinfo is not None:

@@ -29,6 +29,7 @@ EXHAUSTED = f"sent again {MAX_REPLAYS} times already"
 ELSEWHERE = "from no topic that documents or signatures are read from"
 GONE = "its topic holds the original no longer"
 TOO_LARGE = "larger than its topic takes"
+NOTHING = "has neither key nor value, which cannot be sent"
 NOTED_EVERY = 100
 _KEEP_MS = 1000 * (DEAD_LETTERS.retention_seconds or 0)
 
@@ -175,6 +176,8 @@ class _Run:
         original = letter.original if letter.is_whole else await self._held(place, letter)
         if original is None:
             return GONE
+        if original.key is None and original.value is None:
+            return NOTHING
         sent = sent_again(letter, original)
         if size_of(sent.key, sent.value, sent.headers) > self.limits[place]:
             return TOO_LARGE

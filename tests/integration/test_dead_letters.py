@@ -16,6 +16,7 @@ from schemas.dead_letter import REASON_HEADER, REPLAYS_HEADER, DeadLetter, Paylo
 from schemas.record import Headers, Outgoing, Record, header
 from schemas.topics import DEAD_LETTERS, DOCUMENTS
 from tests.integration.deployment import Deployment, deployed, until
+from tests.integration.foreign_headers import send_batch
 from workers import kafka_tools
 from workers.kafka_replay import NOTED_EVERY
 
@@ -117,6 +118,20 @@ async def test_an_original_that_is_gone_is_told_and_counted(kafka: str, redis_ur
         done = deployment.run("dlq", "replay")
         assert done.stderr.splitlines()[-1] == b"sent 1, skipped 2: 2 its topic holds the original no longer"
         assert f"not sent: {place.topic} {place.partition} offset 1: its topic".encode() in done.stderr
+
+
+async def test_a_record_of_nothing_does_not_stop_the_replay_of_others(
+    kafka: str, redis_url: str, tmp_path: Path
+) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        nothing = Record(deployment.topic(DOCUMENTS), 0, 0, round(1000 * time.time()), None, None, [])
+        await send_batch(kafka, [nothing])  # aiokafka's own way refuses it
+        await _write_letters(deployment, [nothing], Reason.INVALID_ID)
+        await _refused(deployment, [Outgoing("", b"key", b"{", [])])
+        assert b"would be sent 1, skipped 1: 1 has neither" in deployment.run("dlq", "replay", "--dry-run").stderr
+        done = deployment.run("dlq", "replay")
+        assert done.stderr.endswith(b"sent 1, skipped 1: 1 has neither key nor value, which cannot be sent\n")
+        assert _sent(deployment) == (0, 2)
 
 
 async def test_a_record_is_sent_again_three_times_at_most(kafka: str, redis_url: str, tmp_path: Path) -> None:

@@ -67,6 +67,10 @@ def test_since_takes_an_age(age: str, seconds: int) -> None:
     assert abs(since(age) - 1000 * (time.time() - seconds)) < 5000
 
 
+def test_since_before_1970_is_since_the_first_letter() -> None:
+    assert since("99999d") == since("1900-01-01T00:00Z") == 1
+
+
 def test_since_takes_a_time_with_its_zone() -> None:
     assert since("2026-03-02T08:15:00Z") == since("2026-03-02T10:15+02:00") == 1_772_439_300_000
 
