@@ -51,6 +51,7 @@ _OUTAGES = (
 )
 _SOURCES = ("index.lua", "index_calls.lua")
 _OUTAGE_WORDS = ("BUSY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN")
+_NO_DATABASE_WORDS = ("DB index", "SELECT is not allowed")
 _READ_ONLY_WORDS = ("MISCONF", "READONLY", "OOM", "NOREPLICAS")
 
 
@@ -215,7 +216,7 @@ def _of_server(error: Exception) -> Exception | None:
     if isinstance(error.__context__, ssl.SSLCertVerificationError):
         reason = error.__context__.verify_message
         return SettingsError(f"NEARSTREAM_REDIS_CA_PATH: the server's certificate is not accepted: {reason}")
-    if isinstance(error, _REFUSED):
+    if isinstance(error, _REFUSED) or (isinstance(error, ResponseError) and text.startswith(_NO_DATABASE_WORDS)):
         return SettingsError(f"NEARSTREAM_REDIS: the server refuses us: {text}")
     if isinstance(error, _READ_ONLY) or (isinstance(error, ResponseError) and text.startswith(_READ_ONLY_WORDS)):
         return IndexReadOnlyError(f"Redis refuses writes: {text}")

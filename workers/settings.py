@@ -184,9 +184,12 @@ def _validate_kafka_security(settings: Settings) -> None:
 
 
 def _validate_redis_security(settings: Settings) -> None:
-    # redis-py would take them as orders not to check certificates or host names.
-    if any(name.startswith("ssl_") for name in parse_qs(urlsplit(settings.redis).query)):
-        raise SettingsError("NEARSTREAM_REDIS: no option ssl_ expected; NEARSTREAM_REDIS_CA_PATH says what is trusted")
+    # redis-py would take others as orders, not to check certificates among them.
+    if parse_qs(urlsplit(settings.redis).query, keep_blank_values=True).keys() - {"username", "password"}:
+        raise SettingsError(
+            "NEARSTREAM_REDIS: no options but username and password expected; "
+            "NEARSTREAM_REDIS_CA_PATH says what is trusted"
+        )
     if not settings.redis.startswith("rediss://"):
         _refuse(settings, ("redis_ca_path",), "expected with rediss:// in NEARSTREAM_REDIS")
 

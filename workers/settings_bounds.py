@@ -27,7 +27,10 @@ PATTERNS = {
     "kafka_security": ("PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL", "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL"),
     "kafka_sasl_mechanism": ("PLAIN|SCRAM-SHA-256|SCRAM-SHA-512", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
     "kafka_compression": ("|gzip|snappy|lz4|zstd", "gzip, snappy, lz4, zstd or nothing"),
-    "redis": (rf"rediss?://(\S*@)?[^\s/@:?]+(:{_PORT})?(/\d{{0,4}})?(\?\S*)?", "redis://host:port/db"),
+    "redis": (
+        rf"rediss?://([^\s/?#\[\]]*@)?[^\s/@:?#\[\]]+(:{_PORT})?(/\d{{0,4}})?(\?[^\s#]*)?",
+        "redis://host:port/db, or redis://name:password@host:port/db with / ? # [ ] as %2F %3F %23 %5B %5D",
+    ),
     "redis_cluster": ("yes|no", "yes or no"),
     "group": (r"[A-Za-z0-9._-]{1,200}", "letters, digits, dots, dashes"),
     "group_instance": (r"[A-Za-z0-9._-]{0,200}", "letters, digits, dots, dashes"),

@@ -1,9 +1,13 @@
 """What a client of the index does when its task is to end."""
 
 import asyncio
+from urllib.parse import urlsplit
+
+import pytest
 
 from workers.redis_address import Connection
 from workers.redis_calls import ask, connected
+from workers.settings import SettingsError
 
 TURNS = 40
 
@@ -22,3 +26,10 @@ async def test_a_call_is_cancelled_at_whatever_moment_that_comes(redis_url: str)
                 swallowed += [] if task.cancelled() else [turns]
         assert swallowed == []
         assert await ask(client, "ECHO", b"again") == b"again"
+
+
+async def test_a_database_that_the_server_does_not_have_is_a_wrong_setting(redis_url: str) -> None:
+    url = urlsplit(redis_url)._replace(path="/9999").geturl()
+    with pytest.raises(SettingsError, match="the server refuses us: DB index is out of range"):
+        async with connected(Connection(url, None, False)) as client:
+            await ask(client, "EXISTS", b"key")

@@ -143,9 +143,12 @@ def test_certificates_for_redis_need_its_tls() -> None:
     assert refusal(redis_ca_path="/ca.pem") == "NEARSTREAM_REDIS_CA_PATH: expected with rediss:// in NEARSTREAM_REDIS"
 
 
-@pytest.mark.parametrize("option", ["ssl_cert_reqs=none", "db=1&ssl_check_hostname=false", "ssl%5Fca_certs=/x"])
-def test_no_option_of_the_redis_address_stops_the_check_of_certificates(option: str) -> None:
-    assert refusal(redis=f"rediss://h:6379/0?{option}").startswith("NEARSTREAM_REDIS: no option ssl_ expected")
+@pytest.mark.parametrize(
+    "option",
+    ["ssl_cert_reqs=none", "username=a&ssl_check_hostname=false", "ssl%5Fca_certs=/x", "decode_responses=1", "a="],
+)
+def test_no_option_of_the_redis_address_stops_the_check_of_certificates_or_alters_replies(option: str) -> None:
+    assert refusal(redis=f"rediss://h:6379/0?{option}").startswith("NEARSTREAM_REDIS: no options but username")
 
 
 @pytest.mark.parametrize(
