@@ -124,20 +124,9 @@ class Matching:
         return outgoing
 
     def _arrival(self, record: Record, previous: int) -> Arrival:
-        key = _key(record)
+        key, signature = signed(record, self.scheme, self.bounds)
         position = Position(record.partition, record.offset, previous)
-        if record.value is None:
-            if not 0 <= record.timestamp_ms <= YEAR_9999_MS:
-                raise InvalidMessageError(Reason.INVALID_SIGNATURE, "a removal with a time from 1970 to 9999 expected")
-            return Arrival(key, None, position, record.timestamp_ms)
-        signature = decode_signature(record.value)
-        self.scheme.check(signature)
-        if signature.document_key != key:
-            raise InvalidMessageError(Reason.INVALID_SIGNATURE, "the document key as record key expected")
-        if not signature.n_bytes:
-            raise InvalidMessageError(Reason.INVALID_SIGNATURE, "a signature of a text that is not empty expected")
-        _check_time(signature, record, self.bounds)
-        return Arrival(key, signature, position)
+        return Arrival(key, signature, position, record.timestamp_ms if signature is None else None)
 
     def _outgoing(self, event: Event, trace: bytes | None) -> list[Outgoing]:
         """The event for its topic; a retraction for every event topic."""
@@ -148,6 +137,27 @@ class Matching:
         headers = event_headers(event, datetime.now(UTC), trace)
         value = encode_event(event)
         return [Outgoing(self.prefix + topic.name, key.encode(), value, headers) for topic in topics]
+
+
+def signed(record: Record, scheme: Scheme, bounds: Bounds) -> tuple[str, Signature | None]:
+    """Document key and signature of a record of `signatures`; None: a removal.
+
+    Raises:
+        InvalidMessageError: No `sign` worker of this deployment has written it.
+    """
+    key = _key(record)
+    if record.value is None:
+        if not 0 <= record.timestamp_ms <= YEAR_9999_MS:
+            raise InvalidMessageError(Reason.INVALID_SIGNATURE, "a removal with a time from 1970 to 9999 expected")
+        return key, None
+    signature = decode_signature(record.value)
+    scheme.check(signature)
+    if signature.document_key != key:
+        raise InvalidMessageError(Reason.INVALID_SIGNATURE, "the document key as record key expected")
+    if not signature.n_bytes:
+        raise InvalidMessageError(Reason.INVALID_SIGNATURE, "a signature of a text that is not empty expected")
+    _check_time(signature, record, bounds)
+    return key, signature
 
 
 def _key(record: Record) -> str:

@@ -6,13 +6,15 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass
 
-from schemas.codec import InvalidMessageError, decode_signature
+from schemas.codec import InvalidMessageError
 from schemas.record import Record
 from schemas.topics import SIGNATURES
+from streams.completion import Bounds
 from streams.hashing import HashKey
 from streams.index import Admission, IndexLostError, IndexUnavailableError, Position
 from streams.scheme import Keys, Scheme
 from workers import assembly, kafka_offsets, kafka_records
+from workers.matching import signed
 from workers.redis_address import IndexAddress
 from workers.redis_rebuild import LEASE_SECONDS, IndexRebuild, RebuildRefusedError
 from workers.settings import Settings
@@ -38,6 +40,7 @@ class _Run:
     rebuild: IndexRebuild
     scheme: Scheme
     key: HashKey
+    bounds: Bounds
     rebuilt: Rebuilt
     progress: Progress
 
@@ -59,15 +62,11 @@ class _Run:
     def _admission(self, record: Record, previous: int) -> Admission | None:
         position = Position(record.partition, record.offset, previous)
         try:
-            key = (record.key or b"").decode("utf-8")
-            if record.value is None:
-                return Admission(key, None, _NO_KEYS, position)
-            signature = decode_signature(record.value)
-            self.scheme.check(signature)
-        except (InvalidMessageError, UnicodeDecodeError):
+            key, signature = signed(record, self.scheme, self.bounds)
+        except InvalidMessageError:
             return None
-        if signature.document_key != key or not signature.n_bytes:
-            return None
+        if signature is None:
+            return Admission(key, None, _NO_KEYS, position)
         return Admission(key, self.scheme.kept(signature), self.scheme.keys(signature, self.key), position)
 
 
@@ -93,7 +92,8 @@ async def rebuild(settings: Settings, address: IndexAddress, wait_seconds: float
         previous = await begun.index.checkpoints()
         starts = {partition: previous.get(partition, -1) + 1 for partition in ends}
         total = sum(max(end - starts[partition], 0) for partition, end in ends.items())
-        run = _Run(begun, assembly.scheme(settings, key), key, Rebuilt(), Progress("rebuilt", total, quiet))
+        scheme, progress = assembly.scheme(settings, key), Progress("rebuilt", total, quiet)
+        run = _Run(begun, scheme, key, assembly.bounds(settings), Rebuilt(), progress)
         renewing = asyncio.create_task(_renew(begun))
         try:
             await _fill(run, settings, starts, ends, previous)
