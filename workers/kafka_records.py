@@ -16,6 +16,8 @@ from workers.settings import Settings
 IN_FLIGHT = 1000
 SEND_SECONDS = 60.0
 SILENCE_SECONDS = 5.0
+NOTHING_SECONDS = 60.0
+_POLL_SECONDS = 1.0
 
 SendAll = Callable[[Iterable[Outgoing]], Awaitable[None]]
 
@@ -63,15 +65,23 @@ async def record_at(client: AIOKafkaConsumer, place: TopicPartition, offset: int
 
 
 async def between(client: AIOKafkaConsumer, place: TopicPartition, start: int, end: int) -> AsyncGenerator[Record]:
-    """Records of a partition from `start` up to, but without, `end`; what is not held is left out."""
+    """Records of a partition from `start` up to, but without, `end`; what is not held is left out.
+
+    Raises:
+        KafkaUnreachableError: The broker gave nothing for `NOTHING_SECONDS`.
+    """
     begins, ends = await client.beginning_offsets([place]), await client.end_offsets([place])
     end = min(end, ends[place])
     client.assign([place])
     client.seek(place, max(start, begins[place]))
-    while await client.position(place) < end:
-        for record in (await client.getmany(place, timeout_ms=1000)).get(place, []):
+    silent = 0.0
+    while (at := await client.position(place)) < end:
+        for record in (await client.getmany(place, timeout_ms=int(1000 * _POLL_SECONDS))).get(place, []):
             if record.offset < end:
                 yield as_record(record)
+        silent = silent + _POLL_SECONDS if await client.position(place) == at else 0.0
+        if silent >= NOTHING_SECONDS:
+            raise KafkaUnreachableError(f"Kafka gave nothing of {place.topic} {place.partition} for {silent:g} s")
 
 
 async def follow(

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -123,10 +123,13 @@ async def consumer(
         await asyncio.sleep(0)  # a task of aiokafka that never had a turn would cancel whoever stops the client
         yield client
     finally:
-        # aiokafka's fetcher may miss that it is cancelled if partitions were assigned just now; it is told again.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(STOP_SECONDS):
-                await client.stop()
+        # In a task of its own, as aiokafka hands on the cancellation of a fetch as if it were ours.
+        stopping = asyncio.ensure_future(client.stop())
+        await asyncio.wait([stopping], timeout=STOP_SECONDS)
+        # Its fetcher may miss that it is cancelled if partitions were assigned just now; it is told again.
+        stopping.cancel()
+        await asyncio.wait([stopping], timeout=STOP_SECONDS)
+        await client._client.close()  # which such a stop leaves open
 
 
 async def describe(client: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[str, list[int]]:

@@ -101,7 +101,10 @@ async def _claim(client: Client, address: IndexAddress, lease: bytes, lease_ms: 
         key = address.key_of(index)
         reply = await call(client, "rebuild", key, lease, lease_ms, "", "begin", os.urandom(8), *counts)
         if reply[0] == b"HELD":
-            raise RebuildRefusedError(f"another rebuild of {address.namespace} is under way")
+            raise RebuildRefusedError(
+                f"another rebuild of {address.namespace} is under way, or was cut off less than "
+                f"{lease_ms / 1000:g} s ago"
+            )
         if reply[0] == b"FILLED":
             # Parts are finished one after the other: some may be ready when a rebuild is taken up.
             filled += 1
