@@ -63,7 +63,7 @@ async def skip(settings: Settings, target: Target, wait_seconds: float) -> None:
             _check_order(start, offset)
             await send_all([_letter(settings, record)])
             if index is not None:
-                await _tell(index, place.partition, offset)
+                await index.pass_over([Position(place.partition, offset, -1)])  # all before it have an outcome
             await kafka_offsets.commit(asking, settings.group, place, offset + 1)
     finally:
         if index is not None:
@@ -122,11 +122,3 @@ def _letter(settings: Settings, record: Record) -> Outgoing:
         assembly.payload(settings),
     )
     return letters.write(DeadLetter(record, Stage.SKIP, Reason.SKIPPED_BY_OPERATOR, DETAIL))
-
-
-async def _tell(index: RedisIndex, partition: int, offset: int) -> None:
-    """Lets the index count all offsets up to this one as admitted."""
-    for part in index.parts:
-        known = (await part.checkpoints()).get(partition, -1)
-        if known < offset:
-            await part.admit([Position(partition, offset, known)])

@@ -38,12 +38,12 @@ class SignatureTopic:
     read_range: Callable[[int, int, int], AsyncGenerator[Record]]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Matching:
     """Matches signatures, and is a `Recovery`.
 
     `prefix` goes before each event topic's name; `checkpoints` tells the last offset of each partition that the index
-    knows.
+    knows; `pass_over` lets it know further ones, where no document stands.
     """
 
     matcher: Matcher
@@ -53,12 +53,13 @@ class Matching:
     letters: Letters
     topic: SignatureTopic
     checkpoints: Callable[[], Awaitable[dict[int, int]]]
+    pass_over: Callable[[Sequence[Position]], Awaitable[None]]
     _pause: Pause = field(default_factory=giving_turns)
     _admitted: dict[int, int] = field(default_factory=dict)  # partition to the last offset admitted
 
     def forget_positions(self) -> None:
         """Called when partitions are revoked: another worker may admit from them meanwhile."""
-        self._admitted.clear()
+        self._admitted = {}  # who is amid something ends it with the old ones
 
     async def decide(self, records: Sequence[Record]) -> list[Outgoing]:
         """The events of each record, or its dead letter.
@@ -68,60 +69,75 @@ class Matching:
             IndexBehindError: The index lost its newest writes: `catch_up`, then decide again.
             IndexLostError: The index was emptied.
         """
-        await self._find_positions({record.partition for record in records})
-        return await self._match(records)
+        admitted = await self._positions({record.partition for record in records})
+        return await self._match(records, admitted)
 
     async def lost(self, partitions: Collection[int]) -> list[Lost]:
         """As `Recovery.lost`: what was admitted, or else acknowledged, and is behind the index's checkpoint."""
-        await self._find_positions(set(partitions))
-        admitted = dict(self._admitted)  # a rebalance may clear it meanwhile
+        admitted = await self._positions(set(partitions))
         known = await self.checkpoints()
-        ours = [part for part in partitions if part in admitted]
-        found = [Lost(part, known.get(part, _NOT_ADMITTED), admitted[part] + 1) for part in ours]
+        found = [Lost(part, known.get(part, _NOT_ADMITTED), admitted[part] + 1) for part in partitions]
         return [lost for lost in found if lost.checkpoint + 1 < lost.end]
 
     async def catch_up(self, lost: Lost) -> AsyncIterator[list[Outgoing]]:
         """As `Recovery.catch_up`."""
-        self._admitted[lost.partition] = lost.checkpoint
+        admitted = self._admitted
+        admitted[lost.partition] = lost.checkpoint
         batch: list[Record] = []
         async with aclosing(self.topic.read_range(lost.partition, lost.checkpoint + 1, lost.end)) as missing:
             async for record in missing:
                 batch.append(record)
                 if len(batch) == CATCH_UP_BATCH:
-                    yield await self._caught_up(batch)
+                    yield await self._caught_up(batch, admitted)
                     batch = []
         if batch:
-            yield await self._caught_up(batch)
+            yield await self._caught_up(batch, admitted)
 
-    async def _caught_up(self, batch: Sequence[Record]) -> list[Outgoing]:
-        outgoing = await self._match(batch)
+    async def _caught_up(self, batch: Sequence[Record], admitted: dict[int, int]) -> list[Outgoing]:
+        outgoing = await self._match(batch, admitted)
         GAP_RECORDS.inc(len(batch))
         return outgoing
 
-    async def _find_positions(self, partitions: set[int]) -> None:
-        unknown = partitions - self._admitted.keys()
+    async def _positions(self, partitions: set[int]) -> dict[int, int]:
+        """Last offset admitted, of these partitions at least; who admits notes it there."""
+        admitted = self._admitted
+        unknown = partitions - admitted.keys()
         if unknown:
             committed = await self.topic.committed(unknown)
-            self._admitted.update({part: max(committed.get(part, -1), 0) - 1 for part in unknown})
+            admitted.update({part: max(committed.get(part, -1), 0) - 1 for part in unknown})
+        return admitted
 
-    async def _match(self, records: Sequence[Record]) -> list[Outgoing]:
+    async def _match(self, records: Sequence[Record], admitted: dict[int, int]) -> list[Outgoing]:
         outgoing: list[Outgoing] = []
-        admitted = dict(self._admitted)
+        reached = dict(admitted)
         arrivals: list[tuple[Record, Arrival]] = []
         for record in records:
             try:
-                arrival = self._arrival(record, admitted.get(record.partition, _NOT_ADMITTED))
+                arrival = self._arrival(record, reached.get(record.partition, _NOT_ADMITTED))
             except InvalidMessageError as error:
                 outgoing.append(self.letters.write(DeadLetter(record, Stage.MATCH, error.reason, error.detail)))
                 continue
-            admitted[record.partition] = record.offset
+            reached[record.partition] = record.offset
             arrivals.append((record, arrival))
         told = await self.matcher.match_all([arrival for _, arrival in arrivals], self._pause)
-        self._admitted.update(admitted)
+        admitted.update(reached)
+        await self._pass_letters(records, admitted)
         for (record, _), events in zip(arrivals, told, strict=True):
             for event in events:
                 outgoing += self._outgoing(event, traceparent(record.headers))
         return outgoing
+
+    async def _pass_letters(self, records: Sequence[Record], admitted: dict[int, int]) -> None:
+        """Letters behind the last document are acknowledged with it: else the index would seem to have lost them."""
+        ends = {record.partition: record.offset for record in records}
+        letters = [
+            Position(part, end, admitted.get(part, _NOT_ADMITTED))
+            for part, end in ends.items()
+            if admitted.get(part, _NOT_ADMITTED) < end
+        ]
+        if letters:
+            await self.pass_over(letters)
+            admitted.update({letter.partition: letter.offset for letter in letters})
 
     def _arrival(self, record: Record, previous: int) -> Arrival:
         key, signature = signed(record, self.scheme, self.bounds)

@@ -124,6 +124,10 @@ async def _fill(
                 batch = []
     if batch:
         await run.admit(batch, previous, max(now_ms, batch[-1].timestamp_ms))
+    # What was skipped at the end is no loss either.
+    await run.rebuild.index.pass_over(
+        [Position(part, end - 1, previous.get(part, -1)) for part, end in ends.items() if end]
+    )
 
 
 async def _matched(settings: Settings, wait_seconds: float) -> dict[int, int]:

@@ -28,7 +28,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Self, TypeVar
 
-from streams.index import Admission, Admitted, Candidate, IndexLostError, IndexState, Report
+from streams.index import Admission, Admitted, Candidate, IndexLostError, IndexState, Position, Report
 from streams.scheme import Keys
 from workers.redis_address import IndexAddress, Layout
 from workers.redis_calls import Client, connect
@@ -136,6 +136,14 @@ class RedisIndex:
             for place, answer in zip(share.places, reply, strict=True)
         }
         return [answers[place] for place in range(len(batch))]
+
+    async def pass_over(self, positions: Sequence[Position]) -> None:
+        """Moves checkpoints to where no document stands, behind what was admitted.
+
+        Raises:
+            As `admit`.
+        """
+        await self._found_again(lambda: _all(part.admit(positions) for part in self.parts))
 
     async def report(self, pairs: Sequence[Report]) -> Sequence[bool]:
         """Notes events before they leave; False: a document was removed or expired meanwhile.

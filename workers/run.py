@@ -126,6 +126,7 @@ async def _prepare(settings: Settings, role: str, wait_seconds: float) -> tuple[
             letters,
             _signature_topic(settings),
             index.trusted_checkpoints,
+            index.pass_over,
         )
     return signing, matching
 

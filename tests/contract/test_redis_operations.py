@@ -16,6 +16,7 @@ from streams.index import (
     IndexLimits,
     IndexLostError,
     IndexState,
+    Position,
     Report,
     Status,
 )
@@ -79,6 +80,18 @@ async def test_checkpoints_of_an_index_that_is_lost_or_being_rebuilt_are_not_tru
     await rebuild.finish()
     assert await index.trusted_checkpoints() == {0: 1}
     await rebuild.close()
+    await index.close()
+
+
+async def test_what_holds_no_document_is_passed_over_by_all_parts_and_hides_no_loss(address: IndexAddress) -> None:
+    index = await RedisIndex.open(replace(address, parts=3), may_create=True)
+    await index.admit(in_order([admission("a"), admission("b")]))
+    await index.pass_over([Position(0, 4, 1)])
+    await index.pass_over([Position(0, 3, 1)])
+    assert await index.checkpoints() == {0: 4}
+    with pytest.raises(IndexBehindError):
+        await index.pass_over([Position(0, 9, 5)])
+    assert await index.checkpoints() == {0: 4}
     await index.close()
 
 

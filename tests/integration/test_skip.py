@@ -8,7 +8,7 @@ import pytest
 from aiokafka.partitioner import murmur2
 
 from schemas.dead_letter import REASON_HEADER, Reason
-from schemas.record import Record, header
+from schemas.record import Outgoing, Record, header
 from schemas.topics import DOCUMENTS, SIGNATURES
 from tests.integration.deployment import DOCUMENT_PARTITIONS, TEXTS, Deployment, deployed, until
 from workers import kafka_offsets, kafka_tools
@@ -40,6 +40,23 @@ async def test_skip_passes_over_one_record_and_loses_no_other(
         past = deployment.run("dlq", "skip", *words)
         assert (past.returncode, past.stdout) == (1, b"")
         assert b"the group is past offset" in past.stderr
+
+
+async def test_skip_passes_over_a_record_behind_a_dead_letter(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    first, junk, bug = _on_one_partition(["first", "junk", "bug"])
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        with deployment.worker():
+            await deployment.send([deployment.document(first, TEXTS[0])])
+            await deployment.drained()
+        await deployment.send([Outgoing(deployment.topic(SIGNATURES), f"default/{junk}".encode(), b"junk", [])])
+        bad = await _stopped_by_a_bug(deployment, "match", SIGNATURES.name, [bug])
+        done = deployment.run("dlq", "skip", bad.topic, str(bad.partition), str(bad.offset))
+        assert done.returncode == 0, done.stderr
+        with deployment.worker():
+            await deployment.send([deployment.document(first, TEXTS[1])])
+            await deployment.drained()
+        assert len(await deployment.letters()) == 2
+        assert not await deployment.logged("the index lost")
 
 
 async def test_skip_is_refused_while_workers_run_and_where_no_record_is(

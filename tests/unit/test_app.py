@@ -33,7 +33,7 @@ async def nothing(*_: object) -> dict[int, int]:
 def app(folder: Path, roles: str) -> Any:  # noqa: ANN401 - Faust's App without its many type variables
     signing = Signing(Signer(SCHEME, KEY), Bounds(), "p.nearstream.signatures.v1", LETTERS)
     topic: Any = SignatureTopic(nothing, nothing)  # type: ignore[arg-type]
-    matching = Matching(Matcher(MemoryIndex(), SCHEME, KEY), SCHEME, Bounds(), "p.", LETTERS, topic, nothing)
+    matching = Matching(Matcher(MemoryIndex(), SCHEME, KEY), SCHEME, Bounds(), "p.", LETTERS, topic, nothing, nothing)
     return create_app(
         load({"NEARSTREAM_TOPIC_PREFIX": "p."}),
         str(folder),

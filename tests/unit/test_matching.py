@@ -1,6 +1,6 @@
 """What matching makes of each record of `signatures`."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -26,7 +26,7 @@ from schemas.signature import Origin, Signature
 from schemas.topics import EVENT_TOPICS
 from streams.completion import Bounds, milliseconds
 from streams.hashing import HashKey
-from streams.index import IndexBehindError
+from streams.index import IndexBehindError, Position
 from streams.matcher import Matcher
 from streams.memory_index import MemoryIndex
 from streams.scheme import preset
@@ -82,6 +82,7 @@ class Topic:
     known: dict[int, int] = field(default_factory=dict)
     asked: list[set[int]] = field(default_factory=list)
     reads: list[tuple[int, int, int]] = field(default_factory=list)
+    passed: list[Position] = field(default_factory=list)
 
     async def committed(self, partitions: Iterable[int]) -> dict[int, int]:
         self.asked.append(set(partitions))
@@ -89,6 +90,9 @@ class Topic:
 
     async def checkpoints(self) -> dict[int, int]:
         return self.known
+
+    async def pass_over(self, positions: Sequence[Position]) -> None:
+        self.passed += positions
 
     async def read_range(self, partition: int, start: int, end: int) -> AsyncIterator[Record]:
         self.reads.append((partition, start, end))
@@ -113,6 +117,7 @@ def matching(topic: Topic | None = None, index: MemoryIndex | None = None) -> Ma
         Letters("p.nearstream.dead-letters.v1", "nearstream/0 match", Payload.FULL),
         SignatureTopic(topic.committed, topic.read_range),
         topic.checkpoints,
+        topic.pass_over,
     )
 
 
@@ -354,7 +359,6 @@ async def test_the_committed_offset_is_asked_once_until_partitions_are_revoked()
     records = family(3)
     for one in records[:2]:
         await job.decide([one])
-    assert topic.asked == [{0}]
     job.forget_positions()
     await job.decide(records[2:])
     assert topic.asked == [{0}, {0}]
@@ -462,3 +466,54 @@ async def test_partitions_that_leave_meanwhile_are_left_alone() -> None:
         return {0: 0}
 
     assert await replace(job, checkpoints=leaving).lost([0]) == [Lost(0, 0, 4)]
+
+
+async def test_letters_behind_the_last_document_are_no_loss() -> None:
+    """They are acknowledged like it; the next owner of the partition must not find the index behind them."""
+    good, junk = family(2), [record(b"garbage", offset, b"news/x") for offset in (2, 4)]
+    topic = Topic()
+    job = matching(topic)
+    await job.decide([good[0], good[1], junk[0]])
+    assert topic.passed == [Position(0, 2, 1)]
+    await job.decide([junk[1]])
+    assert topic.passed[1:] == [Position(0, 4, 2)]
+    await job.decide([junk[1]])  # again, as after a failed delivery
+    assert len(topic.passed) == 2
+
+
+async def test_letters_before_a_document_need_no_call_of_their_own() -> None:
+    topic = Topic()
+    await matching(topic).decide([record(b"garbage", 0, b"news/x"), record(signed("d", prose(1)), 1)])
+    assert topic.passed == []
+
+
+async def test_positions_that_were_asked_for_before_a_rebalance_do_not_outlast_it() -> None:
+    """What was acknowledged meanwhile would not be missed if the index lost it."""
+    records = family(6)
+    topic = Topic(records)
+    job = matching(topic)
+    await job.decide(records[:2])
+    job.forget_positions()
+
+    async def overtaken(partitions: Iterable[int]) -> dict[int, int]:
+        job.forget_positions()
+        return dict.fromkeys(partitions, 2)
+
+    job.topic = SignatureTopic(overtaken, topic.read_range)
+    await job.lost([0])
+    job.topic = SignatureTopic(topic.committed, topic.read_range)
+    topic.committed_offset = 5
+    with pytest.raises(IndexBehindError):
+        await job.decide(records[5:])
+
+
+async def test_a_gap_that_a_rebalance_overtakes_is_caught_up_without_another_gap() -> None:
+    records = [record(signed(f"d{number}", prose(number, 60), number), number) for number in range(2 * CATCH_UP_BATCH)]
+    index = Emptied()
+    job = matching(Topic(records), index)
+    parts = job.catch_up(Lost(0, -1, len(records)))
+    await anext(parts)
+    job.forget_positions()
+    index.empty()
+    with pytest.raises(IndexBehindError):
+        await anext(parts)
