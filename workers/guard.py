@@ -8,7 +8,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from workers.exits import Exit
@@ -29,12 +29,12 @@ class Rule:
     Attributes:
         trouble: What is wrong when it does.
         seconds: How long it may.
-        state: What is watched; None: the rule is suspended.
+        states: What is watched, each by itself; none: the rule is suspended.
     """
 
     trouble: str
     seconds: float
-    state: Callable[[], object]
+    states: Callable[[], Iterable[Hashable]]
 
 
 def rules(
@@ -42,14 +42,17 @@ def rules(
 ) -> list[Rule]:
     """The rules for one worker."""
 
-    def while_at_work(state: object) -> object:
-        return None if health.in_outage or health.held or stopping() else state
+    def while_at_work(states: Iterable[Hashable]) -> Iterable[Hashable]:
+        return () if health.in_outage or health.held or stopping() else states
+
+    def turning() -> Iterable[Hashable]:
+        return () if stopping() or health.ticked is None else (health.ticked,)
 
     return [
-        Rule("the event loop is blocked", LOOP_SECONDS, lambda: None if stopping() else health.ticked),
-        Rule("a rebalance does not end", REBALANCE_SECONDS, lambda: while_at_work(rebalancing() or None)),
+        Rule("the event loop is blocked", LOOP_SECONDS, turning),
+        Rule("a rebalance does not end", REBALANCE_SECONDS, lambda: while_at_work(("rebalancing",) * rebalancing())),
         Rule("nothing is acknowledged though there is work", PROGRESS_SECONDS, lambda: while_at_work(_waiting(health))),
-        Rule("it does not stop", stop_seconds, lambda: stopping() or None),
+        Rule("it does not stop", stop_seconds, lambda: ("stopping",) * stopping()),
     ]
 
 
@@ -58,16 +61,14 @@ class Guard:
     """Notes since when each state is what it is."""
 
     rules: Sequence[Rule]
-    _seen: dict[str, tuple[object, float]] = field(default_factory=dict)
+    _since: dict[str, dict[Hashable, float]] = field(default_factory=dict)
 
     def broken(self, now: float) -> Rule | None:
-        """The first rule whose state stood still for too long, at `now` monotonic seconds."""
+        """The first rule of which a state stood still for too long, at `now` monotonic seconds."""
         for rule in self.rules:
-            state = rule.state()
-            before, since = self._seen.get(rule.trouble, (None, now))
-            if state is None or state != before:
-                self._seen[rule.trouble] = state, now
-            elif now - since > rule.seconds:
+            before = self._since.get(rule.trouble, {})
+            since = self._since[rule.trouble] = {state: before.get(state, now) for state in rule.states()}
+            if any(now - began > rule.seconds for began in since.values()):
                 return rule
         return None
 
@@ -97,9 +98,8 @@ def _watch(guard: Guard, health: Health, stopping: Callable[[], bool]) -> None:
             os._exit(Exit.NO)
 
 
-def _waiting(health: Health) -> object:
-    """How far this worker is if one of its partitions has records to be read; else None."""
+def _waiting(health: Health) -> Iterable[Hashable]:
+    """How far this worker is in each topic that has records for it: one agent's work hides no other that stands."""
     ours = [lag for lag in health.lags if (lag.topic, lag.partition) in (health.assigned or ())]
-    if not any(lag.records for lag in ours):
-        return None
-    return frozenset((lag.topic, lag.partition, lag.committed) for lag in ours), health.caught_up
+    for topic in {lag.topic for lag in ours if lag.records}:
+        yield frozenset((topic, lag.partition, lag.committed) for lag in ours if lag.topic == topic), health.caught_up

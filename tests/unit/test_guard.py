@@ -61,6 +61,21 @@ def test_progress_starts_the_time_anew() -> None:
         assert worker.guard.broken(committed * PROGRESS_SECONDS) is None
 
 
+def test_an_agent_that_stands_is_found_while_another_works() -> None:
+    worker = Worker()
+    worker.health.ticked, worker.health.assigned = None, frozenset({("documents", 0), ("signatures", 0)})
+
+    def broken(seconds: float) -> bool:
+        worker.health.lags = (
+            PartitionLag("documents", 0, int(seconds), 0, 1000, 5.0),
+            PartitionLag("signatures", 0, 7, 0, 1000, 5.0),
+        )
+        return worker.guard.broken(seconds) is not None
+
+    assert not any(broken(seconds) for seconds in range(0, int(PROGRESS_SECONDS) + 1, 10))
+    assert broken(PROGRESS_SECONDS + 10)
+
+
 def test_the_partitions_of_others_are_theirs() -> None:
     worker = Worker()
     worker.health.ticked = None
