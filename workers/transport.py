@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -33,6 +33,11 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
                 await super().on_thread_stop()
         except TimeoutError:
             log.warning("the group is left without a word, after %g s: a rebalance does not end", LEAVE_SECONDS)
+
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        """Nothing for who was put out: a group without members takes offsets from anybody, older ones too."""
+        is_member = self._ensure_consumer()._coordinator.generation >= 0
+        return is_member and await super()._commit(offsets)
 
 
 class BatchConsumer(aiokafka.Consumer):

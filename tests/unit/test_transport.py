@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -316,3 +317,24 @@ async def test_a_group_that_cannot_be_left_is_left_without_a_word(
     async with asyncio.timeout(5):
         await leaving.on_thread_stop()
     leaving.thread_loop.close()
+
+
+@pytest.mark.parametrize("generation", [GENERATION, -1])
+async def test_who_was_put_out_of_the_group_commits_nothing(consumer: BatchConsumer, generation: int) -> None:
+    """Another may have gone further, and left: then the group would go back."""
+    committed = []
+
+    class Client:
+        _coordinator = SimpleNamespace(generation=generation)
+
+        def assignment(self) -> set[TopicPartition]:
+            return {TopicPartition("in", 0)}
+
+        async def commit(self, offsets: object) -> None:
+            committed.append(offsets)
+
+    committing = consumer._new_consumer_thread()
+    committing._consumer = Client()
+    assert await committing._commit({TP("in", 0): 8}) is (generation == GENERATION)
+    assert len(committed) == (generation == GENERATION)
+    committing.thread_loop.close()
