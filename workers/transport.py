@@ -96,13 +96,17 @@ class BatchConsumer(aiokafka.Consumer):
         """In the consumer's thread: what is there, waited for if there is nothing; with the generation it is for."""
         thread = self._thread
         client = thread._ensure_consumer()
+        client._coordinator.check_errors()  # nobody else asks, and until then it joins no rebalance
         found = await thread._fetch_records(client, partitions, FETCH_SECONDS, most)
         if not self.flow_active:
-            # A fetch outlasts a rebalance, and Faust may have sought the committed offsets already.
+            # A fetch outlasts a rebalance, and reads what is newly assigned.
             for place, records in found.items():
                 client.seek(place, records[0].offset)
             found = {}
         return self.app.consumer_generation_id, [as_record(record) for part in found.values() for record in part]
+
+    async def perform_seek(self) -> None:
+        """Nothing: aiokafka begins each assignment where the group is, however late a broker tells it."""
 
     async def _drain_messages(self, fetcher: Any) -> None:  # noqa: ANN401 - Faust's Fetcher
         """What Faust runs from the end of the first rebalance to the stop."""
@@ -130,7 +134,8 @@ class BatchConsumer(aiokafka.Consumer):
         return bool(offsets) and await self._commit(offsets)
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
-        """The batch in flight is waited for in a stop too."""
+        """The batch in flight is waited for in a stop too; nothing is taken until Faust has the next assignment."""
+        self.stop_flow()  # Faust does not if there are no partitions
         if self.app.should_stop:
             await self.wait_empty()
         await super().on_partitions_revoked(revoked)
@@ -139,8 +144,7 @@ class BatchConsumer(aiokafka.Consumer):
         """Nothing: a stop that meets a rebalance would close the client from a wrong thread, before the last commit."""
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
-        """What was acknowledged in another generation is of no more use; nothing is taken until Faust has sought."""
-        self.stop_flow()  # Faust's does not if there were no partitions before
+        """What was acknowledged in another generation is of no more use."""
         self._next.clear()
         await super().on_partitions_assigned(assigned, generation_id)
 

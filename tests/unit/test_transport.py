@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from aiokafka import ConsumerRecord, TopicPartition
+from aiokafka.errors import KafkaError
 from faust.transport.consumer import Fetcher
 from faust.types.tuples import TP
 
@@ -40,7 +41,16 @@ class Thread:
     at_fetch: Any = None
     at_commit: Callable[[], Awaitable[object]] = field(default_factory=lambda: nothing)
     sought: list[tuple[TopicPartition, int]] = field(default_factory=list)
+    unheard: list[Exception] = field(default_factory=list)
     assigned: set[TP] = field(default_factory=lambda: {TP("in", 0), TP("in", 1), TP("other", 0)})
+
+    @property
+    def _coordinator(self) -> "Thread":
+        return self
+
+    def check_errors(self) -> None:
+        if self.unheard:
+            raise self.unheard.pop()
 
     def _ensure_consumer(self) -> "Thread":
         return self
@@ -158,7 +168,7 @@ async def test_what_a_rebalance_overtakes_is_not_given_out(consumer: BatchConsum
 
 
 async def test_a_fetch_that_outlasts_a_rebalance_passes_over_nothing(consumer: BatchConsumer) -> None:
-    """It reads what is newly assigned after Faust has sought the committed offsets; without one Faust does not."""
+    """It reads what is newly assigned before anybody may take it."""
 
     def overtaken() -> None:
         consumer.stop_flow()
@@ -173,10 +183,12 @@ async def test_a_fetch_that_outlasts_a_rebalance_passes_over_nothing(consumer: B
         assert thread(consumer).sought == [(TopicPartition("in", 0), 0), (TopicPartition("in", 1), 5)]
 
 
-async def test_nothing_is_taken_of_an_assignment_before_faust_has_sought(consumer: BatchConsumer) -> None:
-    """A worker without partitions is not held up when they are revoked."""
-    consumer._on_partitions_assigned = lambda *_: nothing()  # type: ignore[method-assign]
+async def test_nothing_is_taken_between_two_assignments_by_who_had_no_partitions(consumer: BatchConsumer) -> None:
+    """Faust does not hold it up."""
+    consumer._on_partitions_revoked = consumer._on_partitions_assigned = lambda *_: nothing()  # type: ignore[method-assign]
     thread(consumer).answers = [[fetched(7)]]
+    await consumer.on_partitions_revoked(set())
+    assert not consumer.flow_active
     await consumer.on_partitions_assigned({TP("in", 0)}, GENERATION)
     async with taking(consumer) as taken:
         await turns()
@@ -338,3 +350,19 @@ async def test_who_was_put_out_of_the_group_commits_nothing(consumer: BatchConsu
     assert await committing._commit({TP("in", 0): 8}) is (generation == GENERATION)
     assert len(committed) == (generation == GENERATION)
     committing.thread_loop.close()
+
+
+async def test_an_assignment_waits_for_no_answer_of_a_broker(consumer: BatchConsumer) -> None:
+    """Faust would ask for each committed offset, and crash if that took 40 s."""
+    await consumer.perform_seek()
+    assert thread(consumer).sought == []
+
+
+async def test_an_error_of_the_group_is_heard(consumer: BatchConsumer) -> None:
+    """Until it is, aiokafka joins no rebalance; the worker would read on what is another's by then."""
+    thread(consumer).answers = [[fetched(7)], [fetched(8)]]
+    async with consumer.batch("in", 10):
+        thread(consumer).unheard = [KafkaError("error 15 on OffsetFetch")]
+    with pytest.raises(KafkaError, match="error 15"):
+        async with consumer.batch("in", 10):
+            pass
