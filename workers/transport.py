@@ -43,9 +43,9 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
 class BatchConsumer(aiokafka.Consumer):
     """Faust's consumer, asked for batches instead of handing on record by record.
 
-    Faust still joins and leaves the group, seeks, commits twice a second. But its way of a record to an agent takes
-    three tasks and a dozen objects; its books of what is acknowledged pass over gaps, and a rebalance drops them. Here
-    they are one number a partition: the offset that comes next.
+    Faust still joins and leaves the group, commits twice a second. But its way of a record to an agent takes three
+    tasks and a dozen objects; its books of what is acknowledged pass over gaps, and a rebalance drops them. Here they
+    are one number a partition: the offset that comes next.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - as Faust's
