@@ -87,8 +87,11 @@ HEADER = "fault  lost extra  restated recovery s  drain s memory MB  verdict"
 
 
 def keep(folder: Path, found: Read, samples: Sequence[Sample], marks: Sequence[tuple[float, str]]) -> None:
-    """What a search for a cause begins with: offsets around each injection, all that was told."""
-    offsets = [{"at": each.at, "committed": _plain(each.committed), "ends": _plain(each.ends)} for each in samples]
+    """What a search for a cause begins with: offsets around each injection, memory, all that was told."""
+    offsets = [
+        {"at": each.at, "committed": _plain(each.committed), "ends": _plain(each.ends), "memory": each.memory}
+        for each in samples
+    ]
     (folder / "offsets.json").write_text(json.dumps({"marks": marks, "samples": offsets}))
     told = [(key, record.topic, record.partition, record.offset, record.timestamp_ms) for key, record in found.told]
     signed = [(place, record.partition, record.offset) for place, record in found.signed]
