@@ -35,7 +35,8 @@ MEBIBYTE = 1024 * 1024
 async def test_f15_bad_records_hold_nobody_up(stage: Stage, seed: int) -> None:
     draw = random.Random(seed)
     async with stage("F15") as run:
-        run.documents = run.documents[: run.first] + _mixed(run, run.documents[run.first :], BAD, draw)
+        healthy, others = run.documents[: run.first], run.documents[run.first :]
+        run.documents = healthy + _mixed(run, others, BAD, draw)
         warm = len(run.observer.samples)
         async with run.load():
             pass
@@ -44,8 +45,8 @@ async def test_f15_bad_records_hold_nobody_up(stage: Stage, seed: int) -> None:
         usual = [bad for bad in BAD if len(bad[1] or b"") <= LARGEST_DOCUMENT_BYTES]  # what a record costs is its bytes
         plain, mixed = [], []
         for turn in range(1, 25, 8):  # they take turns, as rates change with time
-            plain.append(await _seconds_a_record(run, _turned(run, range(turn, turn + 4))))
-            others = _turned(run, range(turn + 4, turn + 8))
+            plain.append(await _seconds_a_record(run, _turned(healthy, range(turn, turn + 4))))
+            others = _turned(healthy, range(turn + 4, turn + 8))
             mixed.append(await _seconds_a_record(run, _mixed(run, others, usual, draw)))
         report = await run.finish()
         report.throughput_share = sum(plain) / sum(mixed)
@@ -63,16 +64,16 @@ def _mixed(run: Run, documents: Sequence[Outgoing], kinds: Sequence[BadRecord], 
     return mixed
 
 
-def _turned(run: Run, turns: Iterable[int]) -> list[Outgoing]:
-    """The same documents each time, but for their letters, so that they cost the same and meet none of the others."""
+def _turned(documents: Sequence[Outgoing], turns: Iterable[int]) -> list[Outgoing]:
+    """Documents, the same each time, but for their letters, so that they cost the same and meet none of the others."""
     found = []
     for turn in turns:
         turned = str.maketrans(ascii_lowercase, ascii_lowercase[turn:] + ascii_lowercase[:turn])
-        for sent in run.documents[: run.first]:
-            fields = json.loads(sent.value or b"") if sent.key else {}
+        for sent in documents:
+            fields = json.loads(sent.value or b"")
             if fields.get("id"):
                 fields |= {"id": f"{turn}-{fields['id']}", "text": fields["text"].translate(turned)}
-                found.append(Outgoing(run.topic, fields["id"].encode(), json.dumps(fields).encode(), []))
+                found.append(Outgoing(sent.topic, fields["id"].encode(), json.dumps(fields).encode(), []))
     return found
 
 

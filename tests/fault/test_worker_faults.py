@@ -97,7 +97,11 @@ async def test_f01_twenty_kills_lose_nothing(stage: Stage, seed: int) -> None:
 async def test_f14_a_rebalance_storm_does_not_stop_the_work(stage: Stage) -> None:
     """For a minute a worker joins or leaves every two seconds; all documents wait from its beginning."""
     async with stage("F14") as run:
+        await run.stop()
         await run.deployment.send(run.documents[run.first :])
+        for _ in range(3):
+            run.start()
+        await until(run.all_joined, DRAIN_SECONDS)
         began, before = time.monotonic(), run.acknowledged()
         guests: list[Worker] = []
         while time.monotonic() - began < 60 and run.waiting():
