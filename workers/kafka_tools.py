@@ -1,7 +1,7 @@
 """Clients of Kafka that are connected, errors of Kafka sorted."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -123,13 +123,20 @@ async def consumer(
         await asyncio.sleep(0)  # a task of aiokafka that never had a turn would cancel whoever stops the client
         yield client
     finally:
-        # In a task of its own, as aiokafka hands on the cancellation of a fetch as if it were ours.
-        stopping = asyncio.ensure_future(client.stop())
-        await asyncio.wait([stopping], timeout=STOP_SECONDS)
-        # Its fetcher may miss that it is cancelled if partitions were assigned just now; it is told again.
-        stopping.cancel()
-        await asyncio.wait([stopping], timeout=STOP_SECONDS)
-        await client._client.close()  # which such a stop leaves open
+        await _ended(client.stop())
+        await _ended(client._client.close())  # which a stop that was cut off leaves open
+
+
+async def _ended(stopping: Coroutine[Any, Any, None]) -> None:
+    """Returns when a client has stopped, or cannot.
+
+    In a task of its own, as aiokafka hands on the cancellation of a fetch as if it were ours. Its tasks may miss that
+    they are cancelled, if partitions were assigned just now or an answer comes at that moment; they are told again.
+    """
+    task = asyncio.ensure_future(stopping)
+    for _ in range(2):
+        await asyncio.wait([task], timeout=STOP_SECONDS)
+        task.cancel()
 
 
 async def describe(client: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[str, list[int]]:
