@@ -49,7 +49,7 @@ class Refusals:
             return f"{in_a_row} dead letters in a row (limit {self.limits.max_consecutive})"
         count, share = len(self._last), sum(self._last) / max(len(self._last), 1)
         if count >= JUDGED_FROM and 0 < self.limits.max_ratio < share:
-            return f"{share:.0%} of the last {count} records are dead letters (limit {self.limits.max_ratio:.0%})"
+            return f"{share:.1%} of the last {count} records are dead letters (limit {self.limits.max_ratio:.0%})"
         return ""
 
 

@@ -82,11 +82,12 @@ async def open_index(settings: Settings, key: HashKey, wait_seconds: float) -> R
 
 async def _require_same_topic(settings: Settings, checkpoints: Mapping[int, int], wait_seconds: float) -> None:
     """Refuses an index that has seen more of the topic than there is: every record would be taken for a repeat."""
-    ends = await kafka_offsets.end_offsets(settings, settings.topic_prefix + SIGNATURES.name, wait_seconds)
+    topic = settings.topic_prefix + SIGNATURES.name
+    ends = await kafka_offsets.end_offsets(settings, topic, wait_seconds)
     for partition, offset in checkpoints.items():
         if offset >= ends.get(partition, 0):
             raise SettingsError(
-                f"topic {SIGNATURES.name} partition {partition} ends at {ends.get(partition, 0)}, the index knows "
+                f"topic {topic} partition {partition} ends at {ends.get(partition, 0)}, the index knows "
                 f"offset {offset}: the topic was made anew; set NEARSTREAM_NAMESPACE to a new name"
             )
 

@@ -39,7 +39,7 @@ def test_the_share_is_judged_when_enough_was_seen() -> None:
     refusals = Refusals(Limits(0, 0.2))
     early = [True, False] * (JUDGED_FROM // 2)
     assert not refusals.beyond_limit(*_batch(early[:-1]))
-    assert "50% of the last 200 records" in refusals.beyond_limit(*_batch(early[-1:], 199))
+    assert "50.0% of the last 200 records" in refusals.beyond_limit(*_batch(early[-1:], 199))
 
 
 def test_old_records_leave_the_share() -> None:
