@@ -32,7 +32,7 @@ ENTRY = "tests.fault.entry"
 COMMIT_SECONDS = 0.5
 _FIRST_SHARE = 0.3
 _REMOVED = 10
-_PORTIONS = 20
+_PORTION_SECONDS = 0.5
 
 Worker = subprocess.Popen[bytes]
 
@@ -176,10 +176,9 @@ class Run:
         return self.report
 
     async def _send_evenly(self, documents: Sequence[Outgoing]) -> None:
-        size = max(1, len(documents) // _PORTIONS)
-        pause = 2 * size / self.report.steady_per_second
+        size = max(1, round(self.report.steady_per_second / 2 * _PORTION_SECONDS))
         for start in range(0, len(documents), size):
-            due = time.monotonic() + pause
+            due = time.monotonic() + _PORTION_SECONDS
             await self._send(documents[start : start + size])
             await asyncio.sleep(max(0.0, due - time.monotonic()))
 
