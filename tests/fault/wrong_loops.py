@@ -10,14 +10,13 @@ from typing import Any
 
 from mode.supervisors import OneForOneSupervisor
 
-from schemas.record import Outgoing, Record
+from schemas.record import Outgoing
 from schemas.topics import SIGNATURES
 from streams import describe
 from streams.index import Admission, Admitted
-from tests.fault.entry import replace_part, run
+from tests.fault.entry import busy, replace_part, run
 from workers import app
 from workers.delivery import Delivery, Step
-from workers.matching import Matching
 from workers.redis_index import RedisIndex
 
 INJECTED = "injected"
@@ -104,15 +103,7 @@ def clock_in_id() -> None:
 
 def hold_loop() -> None:
     """Works for half a second without giving the event loop a turn."""
-    decide = Matching.decide
-
-    async def holding(self: Matching, records: Sequence[Record]) -> list[Outgoing]:
-        until = time.thread_time() + 0.5
-        while time.thread_time() < until:
-            pass
-        return await decide(self, records)
-
-    replace_part(Matching, "decide", holding)
+    busy("0.5")
 
 
 WRONG: dict[str, Callable[[], None]] = {
