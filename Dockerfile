@@ -1,9 +1,9 @@
 # One image for every role: `nearstream worker`, `nearstream topics create`, `nearstream doctor`, ...
-# A digest in place of the tag pins the base: `docker buildx imagetools inspect python:3.12-slim` tells it.
+# To pin the base image, replace its tag by the digest that `docker buildx imagetools inspect python:3.12-slim` prints.
 
 FROM python:3.12-slim AS build
 WORKDIR /source
-# For signing in C; the image itself holds no compiler. Any version will do.
+# The compiler builds the part that signs faster in C. Any version will do, and the final image has none.
 # hadolint ignore=DL3008
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends gcc libc6-dev \
@@ -17,7 +17,7 @@ FROM python:3.12-slim
 RUN pip uninstall --yes --root-user-action ignore pip \
  && useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin nearstream
 COPY --from=build /opt/nearstream /opt/nearstream
-# TMPDIR is the one place that is written to: with a read-only root, mount a tmpfs there.
+# A worker writes to TMPDIR only. With a read-only root file system, mount a tmpfs there.
 ENV PATH=/opt/nearstream/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \

@@ -1,76 +1,89 @@
-# Everything from a bare clone: `make demo` wants Python 3.11 or newer with venv; `make test` also wants Java 17 with
-# Maven for a real Kafka (or NEARSTREAM_KAFKA pointing to one). A Redis comes from PATH or from a package.
+# Everything from a bare clone. `make demo` needs Python 3.11 or newer with venv. `make test` also needs Java 17 with
+# Maven for a real Kafka (or NEARSTREAM_KAFKA with the address of one). Redis comes from PATH or from a package.
 
 PYTHON ?= python3
 BIN := .venv/bin
 STACK ?= build/stack
-SIGNER := $(wildcard streams/*.[ch])
+SIGNER := $(wildcard streams/native/*.[ch] streams/native/*/*.h)
 SPACE := $() $()
+QUICK := $(addprefix tests/,benchmarks contract golden integration project property unit)
+WRITABLE = test -w . || { echo "cannot write $(CURDIR): copy the checkout to a folder of yours" >&2; exit 1; }
 
 .PHONY: demo test faults soak fuzz check format stack stack-stop bench clean help
 
-help: ## what there is
+help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-demo: .venv/installed ## real documents through the main job, in this process; known against seen relations
+demo: .venv/installed ## match the example documents in one process and check the relations found
 	@$(BIN)/nearstream demo
 
-test: .venv/installed-test ## every test, on a real Kafka and a real Redis that are started and stopped here
-	@$(BIN)/pytest
+test: .venv/installed-test ## run every test on a real Kafka and Redis that are started here, JOBS=1 for one at a time
+	@$(BIN)/pytest -n $(or $(JOBS),4) --dist worksteal $(QUICK)
+	@$(BIN)/pytest tests/fault
 
-faults: .venv/installed-test ## every fault against a single process; FAULTS="f04 f12" DOCUMENTS=20000 SEED=7 choose
+faults: .venv/installed-test ## run every fault and compare with a single process: FAULTS="f04 f12" DOCUMENTS=20000 SEED=7
 	@DOCUMENTS=$(or $(DOCUMENTS),20000) $(BIN)/pytest tests/fault -q -o timeout=1800 -m "not soak" \
 		$(if $(FAULTS),-k "$(subst $(SPACE), or ,$(strip $(FAULTS)))")
 
-soak: .venv/installed-test ## an hour of random faults; SOAK_SECONDS=600 for ten minutes
+soak: .venv/installed-test ## run random faults for an hour: SOAK_SECONDS=600 for ten minutes
 	@$(BIN)/pytest tests/fault -q -m soak
 
-fuzz: .venv/installed-test ## ten minutes of random texts through both ways of signing; FUZZ_SECONDS=60 for one
+fuzz: .venv/installed-test ## compare both signers on random texts for ten minutes: FUZZ_SECONDS=60 for one
 	@$(BIN)/python -m tests.fuzz_native --seconds $(or $(FUZZ_SECONDS),600)
 
-check: .venv/installed-dev ## linters, types, import contracts, dependencies
+check: .venv/installed-dev ## run linters, type checker, import contracts, dependency check
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/pytest -q --durations=0 tests/project/test_language.py
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/deptry .
 
-bench: .venv/installed-bench ## races against other libraries and the sources; JSON in build/, 1 if a gate is missed
+bench: .venv/installed-bench ## compare the speed with other libraries, write JSON to build/, fail if a gate is missed
 	@mkdir -p build
-	@$(BIN)/python -m benchmarks.signing > build/bench-signing.json; signing=$$?; \
-		$(BIN)/python -m benchmarks.ld > build/bench-ld.json && exit $$signing
+	@$(BIN)/python -m benchmarks.speed.signing > build/bench-signing.json; signing=$$?; \
+		$(BIN)/python -m benchmarks.speed.ld > build/bench-ld.json && exit $$signing
 
-format: .venv/installed-dev ## let ruff mend what it can
+format: .venv/installed-dev ## let ruff fix and format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-stack: .venv/installed-test ## a local Kafka and Redis in the background: eval "$(make -s stack)"
-	@$(BIN)/python -m workers.local_stack start --folder $(STACK)
+stack: .venv/installed-test ## start a local Kafka and Redis in the background: eval "$(make -s stack)"
+	@$(BIN)/python -m tests.devstack start --folder $(STACK)
 
-stack-stop: .venv/installed-test ## stop them; their data stay in build/stack
-	@$(BIN)/python -m workers.local_stack stop --folder $(STACK)
+stack-stop: .venv/installed-test ## stop them, the data stay in build/stack
+	@$(BIN)/python -m tests.devstack stop --folder $(STACK)
 
-clean: ## remove what was built here; a running stack is stopped first
-	@if [ -x $(BIN)/python ] && [ -d $(STACK) ]; then $(BIN)/python -m workers.local_stack stop --folder $(STACK); fi
-	@rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+clean: ## stop the stack and remove what was built
+	@if [ -x $(BIN)/python ] && [ -d $(STACK) ]; then $(BIN)/python -m tests.devstack stop --folder $(STACK); fi
+	@rm -rf .venv build dist src/*.egg-info streams/native/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 .venv/installed: pyproject.toml $(SIGNER) | .venv/bin/python
+	@$(WRITABLE)
+	@echo "installing . into .venv" >&2
 	@$(BIN)/pip install --quiet --editable .
 	@touch $@
 
 .venv/installed-test: pyproject.toml $(SIGNER) | .venv/bin/python
+	@$(WRITABLE)
+	@echo "installing .[test] into .venv" >&2
 	@$(BIN)/pip install --quiet --editable '.[test]'
 	@touch $@ .venv/installed
 
 .venv/installed-dev: pyproject.toml $(SIGNER) | .venv/bin/python
+	@$(WRITABLE)
+	@echo "installing .[dev] into .venv" >&2
 	@$(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $@ .venv/installed .venv/installed-test
 
 .venv/installed-bench: pyproject.toml $(SIGNER) | .venv/bin/python
+	@$(WRITABLE)
+	@echo "installing .[bench] into .venv" >&2
 	@$(BIN)/pip install --quiet --editable '.[bench]'
 	@touch $@ .venv/installed
 
 .venv/bin/python:
+	@$(WRITABLE)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer expected, this is " + sys.version.split()[0] + ": make PYTHON=python3.12 ...")'
 	@echo "making .venv; a minute, once" >&2
 	@$(PYTHON) -m venv .venv

@@ -1,4 +1,4 @@
-"""Tables in Markdown from the JSON of several runs: `python -m benchmarks.tables FILE...`."""
+"""Print Markdown tables from the JSON of runs: `python -m benchmarks.tables FILE...`."""
 
 import argparse
 import json
@@ -14,9 +14,12 @@ _VERDICTS = {True: "ok", False: "missed", None: "not measured"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints one table for each kind of result; where runs differ, the smallest and the largest value."""
+    """Print one table for each kind of result.
+
+    Where runs differ, a cell has the smallest and the largest value.
+    """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tables", description=__doc__)
-    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("files", nargs="+", type=Path, help="JSON output of benchmarks.speed.signing or .ld")
     files = parser.parse_args(arguments).files
     runs: list[Run] = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     signing = [run for run in runs if "hostile" in run]

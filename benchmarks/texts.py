@@ -1,4 +1,4 @@
-"""The texts that are raced, by size, made from what the repository holds."""
+"""Texts for races by size, made from files of the repository."""
 
 import json
 import re
@@ -28,10 +28,11 @@ _QUOTES: Final = (
 
 
 def texts(size: str) -> list[str]:
-    """The texts of one of `SIZES`, always the same.
+    """Return the texts of one of `SIZES`, which never change.
 
-    English ones have that many characters; every second one has the quotes, dashes and dots of a word processor. Those
-    without spaces have at most that many bytes of UTF-8: a third or less of them Japanese, the others Chinese.
+    English texts have exactly that many characters. Every second one has the quotes, dashes and dots of a word
+    processor. Texts without spaces have at most that many bytes of UTF-8. At most a third of them are Japanese, the
+    others Chinese.
     """
     if size in ENGLISH:
         cuts = [_english(ENGLISH[size], index, _COUNTS[size]) for index in range(_COUNTS[size])]
@@ -40,25 +41,34 @@ def texts(size: str) -> list[str]:
 
 
 def english(characters: int) -> str:
-    """So many characters of all example documents, joined, at most 2 million."""
+    """Return the first characters of all example documents, joined.
+
+    All of them together have about 1.7 million characters, which is the most that is returned.
+    """
     return "\n\n".join(text for _, text in _documents())[:characters]
 
 
 def speeches() -> list[str]:
-    """Texts of 60,000 characters, none of which has to do with another, each of two or three whole speeches or more."""
+    """Return unrelated texts of 60,000 characters.
+
+    Each spans two or three whole speeches or more.
+    """
     joined = "\n\n".join(text for kind, text in _documents() if kind == "speech")
     return [joined[start : start + 60_000] for start in range(0, len(joined) - 60_000, 60_000)]
 
 
 def typographic(text: str) -> str:
-    """The text as a word processor sets it: curly quotes, long dashes, an ellipsis as one character."""
+    """Replace quotes, dashes and dots by those of a word processor.
+
+    These are curly quotes, long dashes, and an ellipsis of one character.
+    """
     for pattern, character in _QUOTES:
         text = pattern.sub(character, text)
     return text
 
 
 def digest(sizes: list[str]) -> str:
-    """16 hex digits that name the texts of these sizes."""
+    """Return 16 hex digits that identify the texts of these sizes."""
     hashed = blake2b(digest_size=8)
     for size in sizes:
         for text in texts(size):
@@ -67,7 +77,10 @@ def digest(sizes: list[str]) -> str:
 
 
 def _english(characters: int, index: int, count: int) -> str:
-    """Joined documents from the first third of one of them on: no heading of an example starts each text."""
+    """Join documents, starting after the first third of one of them.
+
+    So no text starts with the heading of an example.
+    """
     documents = [text for _, text in _documents()]
     start = index * len(documents) // count
     text = documents[start][len(documents[start]) // 3 :]
@@ -79,7 +92,10 @@ def _english(characters: int, index: int, count: int) -> str:
 
 @cache
 def _documents() -> list[tuple[str, str]]:
-    """Kind and text of the examples that were not made from one another, in order of their ids."""
+    """Return kind and text of the original examples, sorted by id.
+
+    Original examples were not made from other examples.
+    """
     entries = [json.loads(line) for line in _EXAMPLES.read_text(encoding="utf-8").splitlines()]
     entries = [entry for entry in entries if entry["labels"]["kind"] in ("revision", "speech")]
     return [(entry["labels"]["kind"], entry["text"]) for entry in sorted(entries, key=lambda entry: str(entry["id"]))]

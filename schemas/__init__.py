@@ -1,1 +1,1 @@
-"""Everything that crosses a process boundary."""
+"""Messages and records: everything that crosses a process boundary."""

@@ -1,20 +1,24 @@
-"""Bytes to messages and back, with the headers of events."""
+"""Conversion between messages and bytes, and the headers of events."""
 
+import re
 from datetime import UTC, datetime
 from typing import TypeVar
 
 import msgspec
 
-from schemas.dead_letter import Reason
-from schemas.document import Document
-from schemas.events import Event, Retraction, kind_of
-from schemas.record import Headers
-from schemas.signature import Signature
+from nearstream.schemas.dead_letter import Reason
+from nearstream.schemas.document import Document
+from nearstream.schemas.events import Event, kind_of, subject_of
+from nearstream.schemas.record import Headers, header
+from nearstream.schemas.signature import Origin, Signature
 
 SIGNATURE_MAX_BYTES = 128 * 1024
+ORIGIN_HEADER = "nearstream-origin"
+_ORIGIN = re.compile(r"\A([A-Za-z0-9._-]{1,249})/([0-9]{1,5})/([0-9]{1,15})")
+# What the patterns in `document.py` allow, by the path in the error of msgspec.
 _EXPECTED = {
-    "`$.id`": "1 to 512 characters, none a control character",
-    "`$.lineage`": "one character or more, none a control character",
+    "`$.id`": "1 to 512 characters without control characters",
+    "`$.lineage`": "at least one character, no control characters",
     "`key` in `$.labels`": "1 to 31 lower-case letters, digits, dashes",
 }
 _UTF8_BOM = b"\xef\xbb\xbf"
@@ -22,15 +26,15 @@ _REASON_OF_PATH = {"id": Reason.INVALID_ID, "observed_at": Reason.INVALID_TIME}
 
 
 class InvalidMessageError(Exception):
-    """Data that no retry can make readable.
+    """Data that cannot be read, which no retry changes.
 
     Attributes:
-        reason: The kind of fault.
-        detail: Path and expectation, never a value of the payload.
+        reason: What is wrong, as dead letters name it.
+        detail: The path of the field with what was expected. It never holds a value of the payload.
     """
 
     def __init__(self, reason: Reason, detail: str) -> None:
-        """Holds the reason with its detail."""
+        """Compose the message from the reason and its detail."""
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
@@ -46,7 +50,7 @@ _SIGNATURE = msgspec.msgpack.Decoder(Signature)
 
 
 def decode_document(value: bytes) -> Document:
-    """The document of a JSON record.
+    """Decode a document from JSON, with or without a byte order mark.
 
     Raises:
         InvalidMessageError: `not_json`, `invalid_id`, `invalid_time` or `invalid_message`.
@@ -55,22 +59,24 @@ def decode_document(value: bytes) -> Document:
 
 
 def decode_event(value: bytes) -> Event:
-    """The relation event or retraction of a JSON record.
+    """Decode a verdict, a relation event or a retraction from JSON.
 
     Raises:
-        InvalidMessageError: It is none, or of an unknown type.
+        InvalidMessageError: `not_json`, or `invalid_message` if a field is invalid or the type is unknown.
     """
     return _decode_json(_EVENT, value)
 
 
 def decode_signature(value: bytes) -> Signature:
-    """The signature of a msgpack record; its byte fields are not looked into.
+    """Decode a signature from msgpack, without checking its byte fields.
+
+    Their content depends on the scheme, see `Scheme.check`.
 
     Raises:
-        InvalidMessageError: `invalid_signature`.
+        InvalidMessageError: `invalid_signature`, also if there are more than `SIGNATURE_MAX_BYTES`.
     """
     if len(value) > SIGNATURE_MAX_BYTES:
-        raise InvalidMessageError(Reason.INVALID_SIGNATURE, f"at most {SIGNATURE_MAX_BYTES} bytes expected")
+        raise InvalidMessageError(Reason.INVALID_SIGNATURE, f"expected at most {SIGNATURE_MAX_BYTES} bytes")
     try:
         return _SIGNATURE.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -78,34 +84,55 @@ def decode_signature(value: bytes) -> Signature:
 
 
 def reason_of(field: str) -> Reason:
-    """Why a document is refused whose field of this name is wrong."""
+    """Return the reason for refusing a document with this invalid field."""
     return _REASON_OF_PATH.get(field, Reason.INVALID_MESSAGE)
 
 
 def encode_document(document: Document) -> bytes:
-    """JSON, defaults left out."""
+    """Encode a document as JSON, leaving out the defaults."""
     return _JSON.encode(document)
 
 
 def encode_event(event: Event) -> bytes:
-    """JSON with `type` first; the same event always gives the same bytes."""
+    """Encode an event as JSON with `type` first.
+
+    Equal events give equal bytes.
+    """
     return _JSON.encode(event)
 
 
 def encode_signature(signature: Signature) -> bytes:
-    """A msgpack array."""
+    """Encode a signature as a msgpack array."""
     return _MSGPACK.encode(signature)
 
 
+def origin_header(origin: Origin) -> tuple[str, bytes]:
+    """Return the header by which a removal on `signatures` names its record on `documents`."""
+    return ORIGIN_HEADER, f"{origin.topic}/{origin.position}".encode()
+
+
+def origin_of(headers: Headers) -> Origin | None:
+    """Return the origin that a removal names, None if it names none or cannot be read."""
+    match = _ORIGIN.fullmatch((header(headers, ORIGIN_HEADER) or b"").decode("utf-8", "replace"))
+    return Origin(match[1], int(match[2]), int(match[3])) if match else None
+
+
 def event_headers(event: Event, sent_at: datetime, traceparent: bytes | None = None) -> Headers:
-    """CloudEvents 1.0 attributes in Kafka binary mode; only `ce_time` differs between two statements."""
-    subject = event.document_id if isinstance(event, Retraction) else event.newer.id
+    """Return the Kafka headers of an event: CloudEvents 1.0 in binary mode.
+
+    When an event is sent again, only `ce_time` differs.
+
+    Args:
+        event: The event to send.
+        sent_at: The time of sending, with time zone.
+        traceparent: The W3C trace of the record that caused the event.
+    """
     pairs: Headers = [
         ("ce_specversion", b"1.0"),
         ("ce_id", event.event_id.encode()),
         ("ce_source", f"/nearstream/{event.collection}".encode()),
         ("ce_type", f"nearstream.{kind_of(event)}.v1".encode()),
-        ("ce_subject", subject.encode()),
+        ("ce_subject", subject_of(event).encode()),
         ("ce_time", sent_at.astimezone(UTC).isoformat().replace("+00:00", "Z").encode()),
         ("ce_scheme", event.scheme.encode()),
         ("content-type", b"application/json"),
@@ -126,15 +153,21 @@ def _decode_json(decoder: msgspec.json.Decoder[_Message], value: bytes) -> _Mess
 
 
 def _reason(message: str) -> Reason:
-    """The reason by the field that msgspec names at the end: "... - at `$.field...`"."""
+    """Return the reason for the field that an error of msgspec names.
+
+    Its message ends like this: "... - at `$.field...`".
+    """
     _, _, path = message.rpartition(" - at `$.")
     return reason_of(path.removesuffix("`"))
 
 
 def _detail(error: Exception) -> str:
-    """Path and expectation; msgspec tells a pattern as it stands, which few people read."""
+    """Return the path with what was expected.
+
+    A pattern is described in words, because msgspec quotes it as it is.
+    """
     if isinstance(error, UnicodeDecodeError):
-        return "UTF-8 expected"  # its own text quotes a byte of the payload
+        return "expected UTF-8"  # the text of the error quotes a byte of the payload
     message, at, path = str(error).rpartition(" - at ")
     if " matching regex " in message:
         message = f"Expected {_EXPECTED.get(path, 'lower-case letters, digits, dashes')}"

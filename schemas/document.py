@@ -1,16 +1,18 @@
-"""What a producer sends: one observed text."""
+"""The document: one text, as a producer sends it."""
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import msgspec
 
-# `$` alone also matches before a final newline, hence the look-ahead.
+# The look-ahead refuses a final newline, before which `$` alone matches too.
 NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,62}(?!\n)$"
 LABEL_NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,30}(?!\n)$"
 ID_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f]{1,512}(?!\n)$"
 LINEAGE_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f]+(?!\n)$"
 DEFAULT_COLLECTION = "default"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 Id = Annotated[str, msgspec.Meta(pattern=ID_PATTERN)]
 Name = Annotated[str, msgspec.Meta(pattern=NAME_PATTERN)]
@@ -25,21 +27,21 @@ Url = Annotated[str, msgspec.Meta(max_length=4096)]
 class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One text as its producer observed it.
 
-    Exactly one of `text`, `html` and `raw` holds the content. Whatever else is left out
-    is completed from the record that carried the document (`streams.completion`).
+    Exactly one of `text`, `html` and `raw` holds the content. Other missing fields are filled in from the record that
+    carried the document (`nearstream.streams.ingest.defaults`).
 
     Attributes:
-        id: 1-512 characters, none of them a control character; unique in its collection.
+        id: Unique in its collection. 1 to 512 characters without control characters.
         text: The content as plain text.
         html: The content as HTML.
-        raw: The content as bytes of `content_type` (base64 in JSON).
+        raw: The content as bytes of type `content_type` (base64 in JSON).
         content_type: Media type of `raw`, at most 128 characters.
-        url: Where it was observed, at most 4,096 characters.
-        lineage: What successive states of one thing share; default: the canonical form of `url`.
-        collection: The tenant; documents of two collections never meet.
-        observed_at: When it was observed, with time zone; default: the record's timestamp.
+        url: Where the text was observed, at most 4,096 characters.
+        lineage: What successive states of one thing share. The default is the canonical form of `url`.
+        collection: The tenant. Documents of two collections are never compared.
+        observed_at: When the text was observed, with time zone. The default is the record's timestamp.
         source: The kind of producer, such as `crawler` or `mail`.
-        labels: At most 8 names with values of at most 128 characters, carried into events.
+        labels: At most 8 names with values of at most 128 characters, which events repeat.
     """
 
     id: Id | None = None
@@ -56,5 +58,26 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def document_key(collection: str, document_id: str) -> str:
-    """Identity of a document across collections: `<collection>/<id>`; no collection holds a slash."""
+    """Return the identity of a document across collections, `<collection>/<id>`.
+
+    It is unambiguous, because the name of a collection contains no slash.
+    """
     return f"{collection}/{document_id}"
+
+
+def to_milliseconds(time: datetime) -> int:
+    """Return whole milliseconds since 1970, rounded down.
+
+    Raises:
+        TypeError: `time` has no time zone.
+    """
+    return (time - EPOCH) // _MILLISECOND
+
+
+def from_milliseconds(milliseconds: int) -> datetime:
+    """Return the time at this number of milliseconds since 1970, in UTC.
+
+    Raises:
+        OverflowError: The time lies outside the years 1 to 9999.
+    """
+    return EPOCH + milliseconds * _MILLISECOND

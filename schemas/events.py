@@ -1,109 +1,35 @@
-"""What is said downstream, one event per pair and relation."""
+"""Events: verdicts about documents, relations of pairs, and removals."""
 
 from datetime import datetime
-from hashlib import blake2b
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from nearstream.schemas.evidence import DocumentRef, Evidence, Relation
+from nearstream.schemas.verdict import DocumentVerdict
 
-class DocumentRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A document as an event names it; what is unknown is left out."""
-
-    id: str
-    version: str
-    observed_at: datetime
-    characters: int
-    url: str | None = None
-    lineage: str | None = None
-    source: str | None = None
-    labels: dict[str, str] = {}
-    topic: str | None = None
-    partition: int | None = None
-    offset: int | None = None
-
-
-class SharedKeys(msgspec.Struct, frozen=True):
-    """Why two documents met: the index keys that they share, and how many each has."""
-
-    bands: int
-    bands_of: int
-    anchors: int
-    anchors_newer: int
-    anchors_older: int
-
-
-class Interval(msgspec.Struct, frozen=True):
-    """A share in [0, 1] with the ends of its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-class CommonSymbols(msgspec.Struct, frozen=True):
-    """Share of the shorter document's LD symbols found in the other, with the counts behind it.
-
-    `rate` is the coarser one of both signatures, at which the symbols were compared.
-    """
-
-    rate: int
-    in_order: float
-    order_free: float
-    symbols: int
-    symbols_newer: int
-    symbols_older: int
-
-
-class ContainmentShares(msgspec.Struct, frozen=True):
-    """Common 5-word shingles over those of the document that is inside, both ways."""
-
-    newer_in_older: float
-    older_in_newer: float
-
-
-class Distance(msgspec.Struct, frozen=True):
-    """Estimated edit distance in characters with the ends of its 90 % band."""
-
-    value: int
-    low: int
-    high: int
-
-
-class Span(msgspec.Struct, frozen=True):
-    """One matching passage, `[start, end)` in characters of both normal forms."""
-
-    newer: tuple[int, int]
-    older: tuple[int, int]
-
-
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """The numbers behind an event; a scheme without an LD signature leaves out all from `overlap` on."""
-
-    keys: SharedKeys
-    resemblance: Interval
-    overlap: CommonSymbols | UnsetType = UNSET
-    containment: ContainmentShares | UnsetType = UNSET
-    distance: Distance | UnsetType = UNSET
-    distance_ratio: float | UnsetType = UNSET
-    spans: tuple[Span, ...] | UnsetType = UNSET
-    spans_omitted: int | UnsetType = UNSET
+# The `type` of each relation event. Append only: the shared index stores a relation as its position in this tuple.
+RELATIONS: tuple[str, ...] = get_args(Relation)
 
 
 class RelationEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """What every relation event says.
+    """The fields of every relation event.
 
     Attributes:
-        event_id: 32 hex, see `event_id()`; the same pair and relation always get the same.
-        newer: The larger by (observed_at, id, version), whichever arrived first.
-        older: The other one.
-        same_lineage: Both are states of one thing.
+        event_id: 32 hex characters from `event_id()`, always equal for a pair and relation.
+        collection: The tenant of both documents.
+        scheme: Name of the scheme of both signatures.
+        newer: The document that is larger by (observed_at, id, position, version), whichever arrived first.
+        older: The other document.
+        same_lineage: Whether both are states of one thing.
         rule: The rule that decided.
-        thresholds: All bounds of the rule's condition, name to value.
-        confidence: Share of events of this kind found right on labelled documents.
-        low_confidence: Why the numbers are weak, if they are.
-        degraded: What of input or environment was not whole.
+        thresholds: All thresholds in the condition of the rule, name to value.
+        confidence: Proportion of events of this type that were right on labelled documents.
+        evidence: The numbers on which the event is based.
+        low_confidence: Reasons to trust the numbers less, if there are any.
+        degraded: What was incomplete in the input or the environment.
+        family: Id of the family of the document whose arrival caused the event, usually the newer one.
     """
 
     event_id: str
@@ -118,21 +44,24 @@ class RelationEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type")
     evidence: Evidence
     low_confidence: tuple[str, ...]
     degraded: tuple[str, ...]
+    family: str | UnsetType = UNSET
 
 
 class ExactDuplicate(RelationEvent, frozen=True, kw_only=True, tag="exact_duplicate"):
-    """Both have the same normal form."""
+    """Both documents have equal normal forms."""
 
 
 class ChangeEvent(RelationEvent, frozen=True, kw_only=True):
-    """A relation event that also says what the newer document changed; without an LD signature it cannot.
+    """A relation event that also describes what the newer document changed.
+
+    A scheme without an LD signature leaves out these fields.
 
     Attributes:
-        added: Estimated characters that the newer has and the older has not.
-        removed: The other way round.
-        new_spans: The longest stretches of the newer, `[start, end)` in characters of its normal form, in which no
-            passage of the older was found; new text lies inside them. None if `added` is 0.
-        new_spans_omitted: How many more there are.
+        added: Estimated characters of the newer document that the older does not have.
+        removed: Estimated characters of the older document that the newer does not have.
+        new_spans: The longest parts of the newer document, `[start, end)` in characters of its normal form, in which
+            no passage of the older was found. New text is inside them. Empty if `added` is 0.
+        new_spans_omitted: How many more such parts there are.
     """
 
     added: int | UnsetType = UNSET
@@ -142,30 +71,45 @@ class ChangeEvent(RelationEvent, frozen=True, kw_only=True):
 
 
 class NearDuplicate(ChangeEvent, frozen=True, kw_only=True, tag="near_duplicate"):
-    """Same content in the same order, with small edits."""
+    """Both have the same content in the same order, with small edits."""
 
 
 class Containment(ChangeEvent, frozen=True, kw_only=True, tag="containment"):
-    """One lies inside the other; `place` is its span in characters of the outer normal form."""
+    """One document is inside the other.
+
+    Attributes:
+        inner: The document that is inside the other.
+        place: Its span, `[start, end)` in characters of the outer normal form.
+    """
 
     inner: Literal["newer", "older"]
     place: tuple[int, int]
 
 
 class Version(ChangeEvent, frozen=True, kw_only=True, tag="version"):
-    """Two states of one thing."""
+    """Both documents are states of one thing."""
 
 
 class Rearranged(RelationEvent, frozen=True, kw_only=True, tag="rearranged"):
-    """Same content in another order."""
+    """Both have the same content in another order."""
 
 
 class Overlap(RelationEvent, frozen=True, kw_only=True, tag="overlap"):
-    """A shared passage; neither lies inside the other."""
+    """Both documents share a passage, and neither is inside the other."""
 
 
 class Retraction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="retraction"):
-    """Every event that names this document with `observed_at` up to `removed_at` is void."""
+    """The removal of a document, which voids events about its earlier states: see `is_void`.
+
+    Attributes:
+        event_id: 32 hex characters from `event_id()`.
+        collection: The tenant of the document.
+        scheme: Name of the scheme of its signature.
+        document_id: The document's id.
+        removed_at: Timestamp of the removal.
+        reason: Why it was removed.
+        topic, partition, offset: The removal's record, left out if it came from no topic.
+    """
 
     event_id: str
     collection: str
@@ -173,25 +117,43 @@ class Retraction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", ta
     document_id: str
     removed_at: datetime
     reason: str = "tombstone"
+    topic: str | UnsetType = UNSET
+    partition: int | UnsetType = UNSET
+    offset: int | UnsetType = UNSET
 
 
-Event = ExactDuplicate | NearDuplicate | Containment | Version | Rearranged | Overlap | Retraction
+PairEvent = ExactDuplicate | NearDuplicate | Containment | Version | Rearranged | Overlap
+Event = DocumentVerdict | PairEvent | Retraction
 
 
-def event_id(kind: str, older_key: str, older_version: str, newer_key: str, newer_version: str, scheme: str) -> str:
-    """Deterministic id of an event, 32 hex characters.
+def is_void(event: PairEvent | DocumentVerdict, retraction: Retraction) -> bool:
+    """Return whether an event is about a state of the removed document from before its removal.
 
-    blake2b-16 over the six fields, each behind its length in bytes (u32, big-endian), since ids may
-    hold any separator. A retraction passes its document key, "", "", removed_at in milliseconds.
+    A relation event is about both documents, a verdict only about its own. Positions on `documents` decide. Without a
+    common partition to compare, the time of observation does.
     """
-    state = blake2b(digest_size=16, person=b"nearstream.event")
-    for field in (kind, older_key, older_version, newer_key, newer_version, scheme):
-        data = field.encode("utf-8")
-        state.update(len(data).to_bytes(4, "big"))
-        state.update(data)
-    return state.hexdigest()
+    about = (event,) if isinstance(event, DocumentVerdict) else (event.newer, event.older)
+    named = [ref for ref in about if ref.id == retraction.document_id]
+    return event.collection == retraction.collection and any(_is_before(ref, retraction) for ref in named)
 
 
-def kind_of(event: Event) -> str:
-    """The event's `type` as it stands on the wire, such as `near_duplicate`."""
+def _is_before(ref: DocumentRef, removal: Retraction) -> bool:
+    same_partition = (ref.topic, ref.partition) == (removal.topic, removal.partition)
+    if same_partition and ref.offset is not None and removal.offset is not UNSET:
+        return ref.offset < removal.offset
+    return ref.observed_at <= removal.removed_at
+
+
+def kind_of(event: Event | RelationEvent) -> str:
+    """Return the `type` of an event in JSON, such as `near_duplicate`."""
     return str(type(event).__struct_config__.tag)
+
+
+def subject_of(event: Event | RelationEvent) -> str:
+    """Return the id of the document that an event is about, which also makes its record key.
+
+    It is that of a verdict or a retraction, and the newer one of a pair.
+    """
+    if isinstance(event, Retraction):
+        return event.document_id
+    return event.id if isinstance(event, DocumentVerdict) else event.newer.id

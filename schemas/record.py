@@ -1,4 +1,4 @@
-"""A Kafka record as plain values, on its way in or out."""
+"""Kafka records as plain values, consumed and to be produced."""
 
 from typing import NamedTuple
 
@@ -6,8 +6,11 @@ Headers = list[tuple[str, bytes | None]]
 TRACEPARENT_MAX_BYTES = 128
 
 
-class Record(NamedTuple):
-    """A record as it was consumed; headers are the pairs as sent, repeats and nulls kept."""
+class ConsumerRecord(NamedTuple):
+    """A record as it was consumed.
+
+    `headers` holds the pairs as they were sent, with repeated names and null values.
+    """
 
     topic: str
     partition: int
@@ -18,8 +21,11 @@ class Record(NamedTuple):
     headers: Headers
 
 
-class Outgoing(NamedTuple):
-    """A record to be sent; without `timestamp_ms` it carries the time of sending."""
+class ProducerRecord(NamedTuple):
+    """A record to send.
+
+    If `timestamp_ms` is None, the record gets the time of sending.
+    """
 
     topic: str
     key: bytes | None
@@ -29,7 +35,13 @@ class Outgoing(NamedTuple):
 
 
 def header(headers: Headers, name: str) -> bytes | None:
-    """Value of the last header of this name, or None; of repeated headers the last one wins."""
+    """Return the value of a header.
+
+    If a name is repeated, the last header counts.
+
+    Returns:
+        None if there is no such header, or its value is null.
+    """
     for key, value in reversed(headers):
         if key == name:
             return value
@@ -37,9 +49,10 @@ def header(headers: Headers, name: str) -> bytes | None:
 
 
 def traceparent(headers: Headers) -> bytes | None:
-    """The W3C trace that a record belongs to; None if it has none, or what no trace can be.
+    """Return the W3C trace context of a record, if it has one.
 
-    A trace has 55 bytes; whatever else stands there must not grow a record beyond its topic's limit.
+    A trace context has 55 bytes. A value above `TRACEPARENT_MAX_BYTES` is ignored, because copying it could make a
+    record larger than its topic allows.
     """
     value = header(headers, "traceparent")
     return value if value and len(value) <= TRACEPARENT_MAX_BYTES else None

@@ -1,10 +1,10 @@
-"""What is kept of a document when its text is gone."""
+"""The signature: what is kept of a document instead of its text."""
 
 from typing import Annotated
 
 import msgspec
 
-from schemas.document import Id, Labels, Name, Url, document_key
+from nearstream.schemas.document import Id, Labels, Name, Url, document_key
 
 YEAR_9999_MS = 253_402_300_799_999
 
@@ -15,42 +15,48 @@ TopicName = Annotated[str, msgspec.Meta(max_length=249)]
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """The record of `documents` that a signature was made from."""
+    """The record of `documents` from which a signature was made."""
 
     topic: TopicName
     partition: Count
     offset: Count
 
+    @property
+    def position(self) -> str:
+        """The partition and offset, `<partition>/<offset>`."""
+        return f"{self.partition}/{self.offset}"
+
 
 class Signature(msgspec.Struct, frozen=True, array_like=True):
-    """All that is left of a text; on the wire a msgpack array, so the order of the fields is the contract.
+    """All that is kept of a text.
 
-    New fields go to the end, with a default. The inside of the byte fields belongs to the scheme:
-    `streams.scheme` checks it.
+    On the wire it is a msgpack array, so the order of the fields is part of the contract. Add new fields at the end,
+    with a default. The scheme defines the content of the byte fields and checks it
+    (`nearstream.streams.signing.scheme`).
 
     Attributes:
-        scheme: Name of the scheme that shaped it.
+        scheme: Name of the scheme under which the signature was made.
         collection: The tenant.
         id: The document's id.
-        digest: 16 bytes, keyed blake2b of the normal form; its first 8 bytes in hex are the version.
-        raw_digest: 16 bytes, the same of the text as it came.
+        digest: 16 bytes, keyed blake2b of the normal form. Its first 8 bytes in hex are the version.
+        raw_digest: 16 bytes, keyed blake2b of the original text in UTF-8.
         observed_at_ms: Milliseconds since 1970.
         n_bytes: Bytes of the normal form in UTF-8.
         characters: Code points of the normal form.
         words: Words of the normal form.
         shingles: Distinct shingles.
-        spaceless: Written in a script without spaces between words.
+        spaceless: Whether the text is in a script without spaces between words.
         sketch: Slots of the sketch, little-endian (`standard`: 128 of 4 bytes).
-        rate: Bytes per LD symbol, on average; a power of two.
+        rate: Average bytes of the normal form per LD symbol, a power of two. 0 without an LD signature.
         ld: LD symbols with their gaps, little-endian u32 (`compact`: u16 symbols).
-        gaps: Gaps of the LD symbols where `ld` does not hold them (`compact`).
+        gaps: Gaps of the LD symbols if `ld` does not hold them (`compact`).
         anchors: Winnowed fingerprints, 8 bytes each, ascending.
         lineage: What successive states of one thing share.
         url: Where the document was observed.
         source: The kind of producer.
         labels: The producer's labels.
-        origin: The record that it was made from; None when it did not come from a topic.
-        degraded: What was not whole at signing, such as `charset_replaced`.
+        origin: The record that held the document. None if it did not come from a topic.
+        degraded: What was incomplete at signing, such as `charset_replaced`.
     """
 
     scheme: Annotated[str, msgspec.Meta(max_length=128)]
@@ -78,10 +84,22 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def version(self) -> str:
-        """First 8 bytes of the digest, in hex: a function of the normal form alone."""
+        """The first 8 bytes of the digest, in hex.
+
+        They depend on the normal form alone.
+        """
         return self.digest[:8].hex()
 
     @property
+    def order(self) -> tuple[int, str, int, int, str]:
+        """The sort key of newer and older: time, id, partition and offset on `documents`, version.
+
+        Without a record on `documents`, a state comes before those that have one.
+        """
+        partition, offset = (self.origin.partition, self.origin.offset) if self.origin else (-1, 0)
+        return self.observed_at_ms, self.id, partition, offset, self.version
+
+    @property
     def document_key(self) -> str:
-        """`<collection>/<id>`."""
+        """The identity across collections, `<collection>/<id>`."""
         return document_key(self.collection, self.id)

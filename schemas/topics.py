@@ -1,14 +1,28 @@
-"""The table of topics: name, value, key, clean-up, retention, partitions, size limit."""
+"""The topics: name, values, key, cleanup, retention, partitions, size limit."""
 
 from dataclasses import dataclass
 
 _DAY = 86_400
 _MIB = 1024 * 1024
+_HOUR_MS = 3_600_000
+
+BY_SENDER, BY_BROKER = "CreateTime", "LogAppendTime"
 
 
 @dataclass(frozen=True)
 class Topic:
-    """One row of the table; `retention_seconds` None: the index window and 7 days more."""
+    """A topic with its settings.
+
+    Attributes:
+        name: Name without the configured prefix.
+        values: What its records hold.
+        key: What their keys are.
+        cleanup: Kafka's `cleanup.policy`.
+        retention_seconds: How long records are kept. None: 7 days longer than documents are kept in the index.
+        partitions: Number of partitions when the topic is created.
+        max_message_bytes: Largest batch of records that the broker accepts, in bytes.
+        dated_by: Kafka's `message.timestamp.type`: who dates the records, their sender or the broker.
+    """
 
     name: str
     values: tuple[str, ...]
@@ -17,9 +31,14 @@ class Topic:
     retention_seconds: int | None
     partitions: int
     max_message_bytes: int = _MIB
+    dated_by: str = BY_BROKER
 
     def config(self, index_retention_seconds: int) -> dict[str, str]:
-        """The topic's settings on the broker; an index retention of 0 keeps signatures for ever."""
+        """Return the settings of the topic on the broker.
+
+        Args:
+            index_retention_seconds: How long the index keeps documents. 0: for ever, so that signatures are kept too.
+        """
         retention_ms = -1
         if self.retention_seconds is not None:
             retention_ms = 1000 * self.retention_seconds
@@ -29,32 +48,45 @@ class Topic:
             "cleanup.policy": self.cleanup,
             "retention.ms": str(retention_ms),
             "max.message.bytes": str(self.max_message_bytes),
+            "message.timestamp.type": self.dated_by,
         }
         if "compact" in self.cleanup:
-            # A rebuild that takes days must still see removals.
+            # A rebuild of the index must still read removals, even if it takes days.
             config["delete.retention.ms"] = str(1000 * 7 * _DAY)
         if self is DOCUMENTS:
-            # A record dated in the year 9999 would give its document that time.
-            config["message.timestamp.after.max.ms"] = str(3_600_000)
+            # A document without a time gets that of its record. Let the broker refuse a record dated in the year 9999.
+            config["message.timestamp.after.max.ms"] = str(_HOUR_MS)
+        if self is SIGNATURES:
+            # A signature has the time of its document. Accept it also from a broker whose clock is behind.
+            config["message.timestamp.after.max.ms"] = str(2 * _HOUR_MS)
         return config
 
 
-def _of_events(name: str, *values: str) -> Topic:
-    return Topic(name, (*values, "Retraction"), "document key of the newer", "delete", 30 * _DAY, partitions=6)
+def _of_events(name: str, *values: str, key: str = "document key of the newer") -> Topic:
+    return Topic(name, (*values, "Retraction"), key, "delete", 30 * _DAY, partitions=6)
 
 
 DOCUMENTS = Topic(
     "nearstream.documents.v1",
     ("Document", "raw bytes", "null (removal)"),
-    "lineage, else id, or null",
+    "id, else lineage, or null",
     "delete",
     7 * _DAY,
     6,
     4 * _MIB,
+    BY_SENDER,
 )
 SIGNATURES = Topic(
-    "nearstream.signatures.v1", ("Signature", "null (removal)"), "document key", "compact,delete", None, 6, 128 * 1024
+    "nearstream.signatures.v1",
+    ("Signature", "null (removal)"),
+    "document key",
+    "compact,delete",
+    None,
+    6,
+    128 * 1024,
+    BY_SENDER,
 )
+VERDICTS = _of_events("nearstream.verdicts.v1", "DocumentVerdict", key="document key")
 NEAR_DUPLICATES = _of_events("nearstream.near-duplicates.v1", "ExactDuplicate", "NearDuplicate")
 CONTAINMENTS = _of_events("nearstream.containments.v1", "Containment")
 VERSIONS = _of_events("nearstream.versions.v1", "Version")
@@ -69,19 +101,26 @@ DEAD_LETTERS = Topic(
     4 * _MIB + 128 * 1024,
 )
 
-EVENT_TOPICS = (NEAR_DUPLICATES, CONTAINMENTS, VERSIONS, OVERLAPS)
+RELATION_TOPICS = (NEAR_DUPLICATES, CONTAINMENTS, VERSIONS, OVERLAPS)
+EVENT_TOPICS = (VERDICTS, *RELATION_TOPICS)
 ALL = (DOCUMENTS, SIGNATURES, *EVENT_TOPICS, DEAD_LETTERS)
 
 _BY_KIND = {
-    "exact_duplicate": NEAR_DUPLICATES,
-    "near_duplicate": NEAR_DUPLICATES,
-    "containment": CONTAINMENTS,
-    "version": VERSIONS,
-    "rearranged": OVERLAPS,
-    "overlap": OVERLAPS,
+    "verdict": (VERDICTS,),
+    "exact_duplicate": (NEAR_DUPLICATES,),
+    "near_duplicate": (NEAR_DUPLICATES,),
+    "containment": (CONTAINMENTS,),
+    "version": (VERSIONS,),
+    "rearranged": (OVERLAPS,),
+    "overlap": (OVERLAPS,),
+    "retraction": EVENT_TOPICS,
 }
 
 
-def topic_of(kind: str) -> Topic:
-    """The topic that carries relation events of this kind; KeyError if it is no relation."""
+def topics_of(kind: str) -> tuple[Topic, ...]:
+    """Return the topics to which events of one kind are sent.
+
+    Raises:
+        KeyError: There are no events of this kind.
+    """
     return _BY_KIND[kind]

@@ -1,89 +1,86 @@
-"""Signatures become events, through an index."""
+"""Matcher: signatures become verdicts and events, through an index."""
 
-from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from schemas.events import Event, SharedKeys
-from schemas.signature import Signature
-from streams.describe import Related, describe, retraction
-from streams.estimate import estimate
-from streams.hashing import HashKey
-from streams.index import Admission, Admitted, Candidate, Index, Position, Report, Status
-from streams.relate import Verdict, relate
-from streams.scheme import Keys, Scheme
-from streams.thresholds import DEFAULT_THRESHOLDS, Thresholds
-from streams.weakness import MANY_SIBLINGS
+from msgspec.structs import replace as with_fields
 
-SENT_BY_DEFAULT = frozenset({"exact_duplicate", "near_duplicate", "containment", "version", "rearranged"})
+from nearstream.schemas.events import RELATIONS, PairEvent, Retraction
+from nearstream.schemas.evidence import SharedKeys
+from nearstream.schemas.signature import Origin, Signature
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.case import Case, degraded, incomplete
+from nearstream.streams.counterpart import Compared, document_verdict, own_family
+from nearstream.streams.estimates.estimate import estimate
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.index.contract import Admission, Admitted, Index, Position, Status
+from nearstream.streams.index.family import Decision, Family
+from nearstream.streams.relations.describe import Related, describe, document_ref, retraction
+from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Thresholds
+from nearstream.streams.relations.verdict import relate
+from nearstream.streams.settling import Pause, Settling
+from nearstream.streams.signing.scheme import Keys, Scheme
 
-# Below this common share two of three overlaps are boilerplate.
-_OVERLAP_SENT_FROM = 0.20
+SENT_BY_DEFAULT = frozenset(RELATIONS) - {"overlap"}
+
 _NO_KEYS = Keys(b"", None, (), ())
-
-Pause = Callable[[], Awaitable[None]]
+_WITHOUT_VERDICT = (Status.STALE, Status.OVERTAKEN, Status.REMOVED)
 
 
 async def _no_pause() -> None:
-    """Works on."""
+    """Continue at once."""
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """One document for the matcher; without a signature its removal.
+    """A document for the matcher, or the removal of one.
 
     Attributes:
         document_key: `<collection>/<id>`.
-        signature: The whole signature.
-        position: Where its record stands; None in embedded use.
-        removed_at_ms: Of a removal: milliseconds since 1970.
+        signature: The whole signature, None for a removal.
+        position: Partition and offset of its record, None in embedded use.
+        removed_at_ms: Time of a removal in milliseconds since 1970.
+        removal: Record of a removal on `documents`, None if it came from no topic.
 
     Raises:
-        ValueError: A removal without its time, or the key of another document.
+        ValueError: A removal has no time, or the signature belongs to another document.
     """
 
     document_key: str
     signature: Signature | None
     position: Position | None = None
     removed_at_ms: int | None = None
+    removal: Origin | None = None
 
     def __post_init__(self) -> None:
-        """Refuses what would be admitted under a wrong name, or retracted without a time."""
+        """Refuse a signature of another document, and a removal without a time."""
         if self.signature is None and self.removed_at_ms is None:
-            raise ValueError("removed_at_ms expected with a removal")
+            raise ValueError(f"removed_at_ms expected with the removal of {self.document_key!r}")
         if self.signature is not None and self.signature.document_key != self.document_key:
-            raise ValueError("document_key of the signature expected")
-
-
-@dataclass
-class MatchCounts:
-    """What a matcher did since its start.
-
-    Attributes:
-        statuses: Admissions by status.
-        candidates: Earlier documents by `looked_up`, then `verified` (related) or `rejected`.
-        suppressed: Relations found, but not to be sent.
-        full_buckets: Buckets of admitted documents that were full.
-    """
-
-    statuses: Counter[str] = field(default_factory=Counter)
-    candidates: Counter[str] = field(default_factory=Counter)
-    suppressed: Counter[str] = field(default_factory=Counter)
-    full_buckets: int = 0
+            raise ValueError(f"document_key of the signature expected, not {self.document_key!r}")
 
 
 @dataclass(frozen=True)
-class _Finding:
-    """An event with the report that has to precede it."""
+class Matched:
+    """What the matcher did with one arrival.
 
-    event: Event
-    report: Report | None = None
+    Attributes:
+        verdict: What the document is to those before it. None for a removal, and for a document that its removal has
+            overtaken.
+        events: Its relation events, or the retraction of a removal.
+        admitted: The answer of the index.
+    """
+
+    verdict: DocumentVerdict | None
+    events: tuple[PairEvent | Retraction, ...]
+    admitted: Admitted
 
 
 class Matcher:
-    """Tells how arriving documents relate to earlier ones.
+    """Finds how arriving documents relate to earlier ones.
 
-    `counts` accumulates for metrics; no decision depends on it.
+    Attributes:
+        counts: What was done since the start, for metrics. No decision depends on it.
     """
 
     def __init__(
@@ -94,146 +91,164 @@ class Matcher:
         thresholds: Thresholds = DEFAULT_THRESHOLDS,
         relations: frozenset[str] = SENT_BY_DEFAULT,
     ) -> None:
-        """Takes the index to be asked, what its keys are made with, the bounds, and which relations to send."""
-        self.counts = MatchCounts()
+        """Create a matcher.
+
+        Args:
+            index: The index that holds the earlier documents.
+            scheme: The scheme of all signatures.
+            key: The key of the scheme, with which index keys are made.
+            thresholds: Thresholds of the rules.
+            relations: Names of the relations to be sent.
+        """
         self._index = index
+        self._settling = Settling(index, thresholds, relations)
+        self.counts = self._settling.counts
         self._scheme = scheme
         self._key = key
         self._thresholds = thresholds
-        self._relations = relations
 
-    async def match(self, signature: Signature) -> list[Event]:
-        """Admits one document; the events about it with earlier ones.
+    async def match(self, signature: Signature) -> Matched:
+        """Admit one document and return its verdict, with its events.
 
         Raises:
             ValueError: The normal form is empty, or the signature belongs to another scheme.
-            IndexUnavailableError: Wait, then match the same signature again.
+            IndexUnavailableError: The index cannot answer now. Wait, then match the signature again.
         """
-        return (await self.match_all([Arrival(signature.document_key, signature)]))[0]
+        (matched,) = await self.match_all([Arrival(signature.document_key, signature)])
+        return matched
 
-    async def match_all(self, arrivals: Sequence[Arrival], pause: Pause = _no_pause) -> list[list[Event]]:
-        """Admits documents in order; the events of each, reported to the index before they come back.
+    async def match_all(self, arrivals: Sequence[Arrival], pause: Pause = _no_pause) -> list[Matched]:
+        """Admit documents in order and return the result of each.
+
+        The index has recorded all decisions before this returns.
 
         Args:
             arrivals: The documents.
-            pause: Awaited after each comparison, as there may be thousands, of milliseconds each.
+            pause: Awaited after each comparison and each document, because there may be thousands of comparisons, and
+                to make one or describe it takes milliseconds.
 
         Raises:
             ValueError: A normal form is empty, or a signature belongs to another scheme.
-            IndexUnavailableError: Wait, then match the same arrivals again.
-            IndexBehindError: The index lost its newest writes.
-            IndexLostError: The index was emptied.
+            IndexUnavailableError: The index cannot answer now. Wait, then match these arrivals again.
+            IndexBehindError: The index has lost its newest writes of a partition.
+            IndexLostError: The index was emptied or replaced.
         """
         admissions = [self._admission(arrival) for arrival in arrivals]
+        await pause()
         answers = await self._index.admit(admissions)
-        findings = [
-            self._removed(arrival, answer) if arrival.signature is None else await self._found(admission, answer, pause)
-            for arrival, admission, answer in zip(arrivals, admissions, answers, strict=True)
-        ]
-        reports = [finding.report for each in findings for finding in each if finding.report]
-        allowed = iter(await self._index.report(reports) if reports else ())
-        return [[finding.event for finding in each if not finding.report or next(allowed)] for each in findings]
+        await pause()
+        cases = [self._case(admission, answer) for admission, answer in zip(admissions, answers, strict=True)]
+        undecided = [case for case in cases if case is not None and case.answer.decision is None]
+        for case in undecided:
+            await self._settling.compare_all(case, case.candidates(), pause)
+        fresh = {case.answer.number: case for case in reversed(undecided) if case.answer.status is not Status.UNCHANGED}
+        await self._settling.settle(list(reversed(fresh.values())), pause)
+        await pause()
+        results = []
+        for arrival, answer, known in zip(arrivals, answers, cases, strict=True):
+            if known is None:
+                results.append(self._removal(arrival, answer))
+                continue
+            results.append(await self._matched(known, fresh.get(answer.number), pause))
+            await pause()
+        return results
 
     def compare(self, one: Signature, other: Signature) -> Related:
-        """How two documents relate, whether or not the index would bring them together.
+        """Relate two documents, whether or not the index would find the pair.
 
         Raises:
             ValueError: A normal form is empty, a signature belongs to another scheme, or the collections differ.
         """
-        newer, older = sorted((one, other), key=_order, reverse=True)
+        newer, older = (one, other) if one.order >= other.order else (other, one)
         numbers = estimate(newer, older)
-        keys, before = self._scheme.keys(newer, self._key), self._scheme.keys(older, self._key)
+        newer_keys, older_keys = self._scheme.keys(newer, self._key), self._scheme.keys(older, self._key)
         shared = SharedKeys(
-            len(set(keys.bands) & set(before.bands)),
-            len(keys.bands),
-            len(set(keys.anchors) & set(before.anchors)),
-            len(keys.anchors),
-            len(before.anchors),
+            len(set(newer_keys.bands) & set(older_keys.bands)),
+            len(newer_keys.bands),
+            len(set(newer_keys.anchors) & set(older_keys.anchors)),
+            len(newer_keys.anchors),
+            len(older_keys.anchors),
         )
         verdict = relate(newer, older, numbers, self._thresholds)
-        return Related(newer, older, shared, numbers, verdict, _degraded(newer, older))
+        return Related(newer, older, shared, numbers, verdict, degraded(newer, older))
 
     def _admission(self, arrival: Arrival) -> Admission:
         signature = arrival.signature
         if signature is None:
-            return Admission(arrival.document_key, None, _NO_KEYS, arrival.position)
+            return Admission(arrival.document_key, None, _NO_KEYS, arrival.position, arrival.removal)
         keys = self._scheme.keys(signature, self._key)
         return Admission(arrival.document_key, self._scheme.kept(signature), keys, arrival.position)
 
-    def _removed(self, arrival: Arrival, answer: Admitted) -> list[_Finding]:
+    def _case(self, admission: Admission, answer: Admitted) -> Case | None:
+        """Count an answer, and return the case of a document that gets a verdict."""
         self.counts.statuses[answer.status] += 1
-        if not answer.found or arrival.removed_at_ms is None:
-            return []
-        return [_Finding(retraction(arrival.document_key, arrival.removed_at_ms, self._scheme.name))]
-
-    async def _found(self, admission: Admission, answer: Admitted, pause: Pause) -> list[_Finding]:
-        self.counts.statuses[answer.status] += 1
-        self.counts.full_buckets += answer.full_buckets
-        if admission.signature is None or answer.status in (Status.STALE, Status.UNCHANGED):
-            return []
-        # A verdict must not depend on who came first, so the arriving signature is the kept one too.
-        found = []
-        for candidate in _neighbours(admission.signature, answer):
-            found.append(self._related(admission.signature, admission.keys, answer, candidate))
-            await pause()
-        return [finding for finding in found if finding]
-
-    def _related(self, arriving: Signature, keys: Keys, answer: Admitted, candidate: Candidate) -> _Finding | None:
-        earlier = candidate.signature
-        arrives_newer = _order(arriving) > _order(earlier)
-        newer, older = (arriving, earlier) if arrives_newer else (earlier, arriving)
-        numbers = estimate(newer, older)
-        verdict = relate(newer, older, numbers, self._thresholds)
-        if not self._is_sent(verdict, numbers.order_free):
+        if admission.signature is None or answer.status in _WITHOUT_VERDICT:
             return None
-        if candidate.in_full_bucket:
-            verdict = replace(verdict, low_confidence=(*verdict.low_confidence, MANY_SIBLINGS))
-        anchors = (len(keys.anchors), candidate.anchor_count)
-        shared = SharedKeys(
-            candidate.bands, len(keys.bands), candidate.anchors, *(anchors if arrives_newer else anchors[::-1])
+        self.counts.full_buckets += answer.full_buckets
+        self.counts.cut += answer.cut
+        # Both signatures are compared as an index keeps them, so that the order of arrival changes no verdict.
+        return Case(admission.signature, admission, answer)
+
+    def _removal(self, arrival: Arrival, answer: Admitted) -> Matched:
+        """Return the retraction of a removed document, if the index had it."""
+        if arrival.signature is not None or not answer.found or arrival.removed_at_ms is None:
+            return Matched(None, (), answer)
+        event = retraction(arrival.document_key, arrival.removed_at_ms, self._scheme.name, arrival.removal)
+        return Matched(None, (event,), answer)
+
+    async def _matched(self, case: Case, settled: Case | None, pause: Pause) -> Matched:
+        """Return the verdict and the events of a document after the index has recorded them.
+
+        `settled` is the case of the same state in this batch, if it had no decision.
+        """
+        decision, answer = case.answer.decision, case.answer
+        if answer.status is Status.UNCHANGED and answer.previous is not None:
+            family = decision.family if decision else own_family(answer.number, answer.previous.signature)
+            if settled is not None and settled.settled is not None and settled.settled.family is not None:
+                family = settled.settled.family
+            same = document_verdict(case.arriving, "unchanged", None, family)
+            return Matched(with_fields(same, of=document_ref(answer.previous.signature)), (), answer)
+        if decision is not None:
+            return await self._restated(case, decision, pause)
+        case.settled, case.compared = (settled.settled, settled.compared) if settled else (None, case.compared)
+        if case.settled is None:
+            return await self._said(pause, case, own_family(answer.number, case.arriving), [])
+        if case.settled.family is None:
+            return Matched(None, (), answer)  # it was removed or has expired meanwhile
+        sent = [compared for compared, is_sent in zip(case.compared, case.settled.sent, strict=True) if is_sent]
+        return await self._said(pause, case, case.settled.family, sent)
+
+    async def _restated(self, case: Case, decision: Decision, pause: Pause) -> Matched:
+        """Return what was decided before, with the numbers of the same comparisons."""
+        case.answer = replace(case.answer, full_buckets=int(decision.degraded[0]), cut=decision.degraded[1])
+        sent = []
+        for place, pair in enumerate(decision.pairs):
+            compared = self._settling.compare(case, pair.candidate) if pair.candidate is not None else None
+            await pause()
+            if compared is not None and pair.sending:
+                sent.append(compared)
+            if compared is not None and place == 0:
+                case.compared = [compared]
+        kind = decision.pairs[0].relation if decision.pairs else "unique"
+        return await self._said(
+            pause, case, decision.family, sent, kind, sum(bool(pair.sending) for pair in decision.pairs)
         )
-        event = describe(Related(newer, older, shared, numbers, verdict, _degraded(newer, older, answer)))
-        numbers_of = (answer.number, candidate.number) if arrives_newer else (candidate.number, answer.number)
-        return _Finding(event, Report(*numbers_of, verdict.relation, event.event_id))
 
-    def _is_sent(self, verdict: Verdict, order_free: float) -> bool:
-        self.counts.candidates["looked_up"] += 1
-        if verdict.relation == "unrelated":
-            self.counts.candidates["rejected"] += 1
-            return False
-        self.counts.candidates["verified"] += 1
-        weak = verdict.relation == "overlap" and order_free < _OVERLAP_SENT_FROM
-        if weak or verdict.relation not in self._relations:
-            self.counts.suppressed[verdict.relation] += 1
-            return False
-        return True
-
-
-def _neighbours(arriving: Signature, answer: Admitted) -> list[Candidate]:
-    """The earlier documents to compare with, each state once.
-
-    A store may shorten keys, so that by chance two collections share a bucket.
-    """
-    previous = answer.previous
-    if previous is not None and previous.signature.digest == arriving.digest:
-        return []  # the replay of an unchanged document
-    named = answer.candidates if previous is None else (previous, *answer.candidates)
-    found = [each for each in named if each.signature.collection == arriving.collection]
-    own = (arriving.id, arriving.version)
-    states = {(each.signature.id, each.signature.version): each for each in reversed(found)}
-    return [each for state, each in reversed(states.items()) if state != own]
-
-
-def _order(signature: Signature) -> tuple[int, str, str]:
-    return signature.observed_at_ms, signature.id, signature.version
-
-
-def _degraded(newer: Signature, older: Signature, answer: Admitted | None = None) -> tuple[str, ...]:
-    reasons = {*newer.degraded, *older.degraded}
-    if answer is None:
-        return tuple(sorted(reasons))
-    if answer.full_buckets:
-        reasons.add("bucket_overflow")
-    if answer.cut:
-        reasons.add("candidates_capped")
-    return tuple(sorted(reasons))
+    async def _said(
+        self,
+        pause: Pause,
+        case: Case,
+        family: Family,
+        sent: Sequence[Compared],
+        kind: str = "",
+        events: int | None = None,
+    ) -> Matched:
+        best = case.compared[0].pair if case.compared else None
+        kind = kind or (best.verdict.relation if best else "unique")
+        lacking = best.degraded if best else degraded(case.arriving, case.arriving, incomplete(case.answer))
+        verdict = document_verdict(case.arriving, kind, best, family, lacking)
+        told = []
+        for compared in sent:
+            told.append(describe(compared.pair, family.family_id))
+            await pause()
+        return Matched(with_fields(verdict, events=len(told) if events is None else events), tuple(told), case.answer)

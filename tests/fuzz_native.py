@@ -1,4 +1,4 @@
-"""Long random trial of the C twin, by hand: python -m tests.fuzz_native --seconds 600."""
+"""Fuzz the C twin for a long time, started by hand: python -m tests.fuzz_native --seconds 600."""
 
 import argparse
 import sys
@@ -8,29 +8,30 @@ from functools import cache
 from random import Random
 from time import monotonic
 
-from schemas.document import Document
-from streams import _native, pair_loops
-from streams.native import packed_context
-from streams.native_tables import unicode_tables
-from streams.pairing import pair
-from streams.scheme import LABELS, preset
-from streams.signer import Signer
-from tests.implementations import PUBLIC, signer_of
-from tests.property.test_signing import MARKS, RANGES
+from nearstream.schemas.document import Document
+from nearstream.streams.estimates import alignment_numpy
+from nearstream.streams.estimates.pair import pair
+from nearstream.streams.native import native
+from nearstream.streams.signing.native_backend import packed_context
+from nearstream.streams.signing.native_unicode import unicode_tables
+from nearstream.streams.signing.scheme import LABELS, preset
+from nearstream.streams.signing.signer import Signer
+from tests.support.implementations import PUBLIC, signer_of
+from tests.support.texts import MARKS, RANGES
 
 SEEN = datetime(2026, 3, 2, tzinfo=UTC)
 REACH = bytes(8 * 400)
-_TABLE = 256  # numbers of a context that are hashes: any will do
+_TABLE = 256  # the first numbers of a context are hashes, for which any value is valid
 
 
 @cache
 def signers(label: str) -> tuple[Signer, Signer]:
-    """The reference with its twin."""
+    """Return a signer in numpy and its twin in C."""
     return signer_of("numpy", label), signer_of("native", label)
 
 
 def any_text(random: Random) -> str:
-    """A text of a few scripts with repetition, long words, runs of marks."""
+    """Return a random text of a few scripts with repetition, long words and runs of marks."""
     ranges = random.sample(RANGES, random.randint(1, 3))
     size = int(10 ** random.uniform(0, 4.5))
     alphabet = [chr(random.randint(*random.choice(ranges))) for _ in range(random.choice([1, 2, 5, 40, 1000]))]
@@ -42,7 +43,11 @@ def any_text(random: Random) -> str:
 
 
 def compare(random: Random) -> None:
-    """Raises AssertionError where the twins differ."""
+    """Sign a random text with both twins.
+
+    Raises:
+        AssertionError: The signatures differ.
+    """
     text, label = any_text(random), random.choice(LABELS)
     document = Document(id="x", text=text, observed_at=SEEN)
     numpy, native = (signer.sign(document) for signer in signers(label))
@@ -50,7 +55,11 @@ def compare(random: Random) -> None:
 
 
 def meet(random: Random) -> None:
-    """Raises AssertionError where the twins find other things in common between a text and a copy in pieces."""
+    """Compare a random text and a copy in pieces with both twins.
+
+    Raises:
+        AssertionError: The twins find different common parts.
+    """
     text, signer = any_text(random), signers(random.choice(LABELS))[1]
     places = [random.randint(0, len(text)) for _ in range(6)]
     copy = text[slice(*places[:2])] + any_text(random) + text[slice(*places[2:4])] + text[slice(*places[4:])]
@@ -58,11 +67,13 @@ def meet(random: Random) -> None:
     if all(each.n_bytes for each in both):
         sides = pair(*both)
         arguments = sides.shorter_side.windows, sides.longer_side.windows, REACH, sides.longer_side.grain, 0
-        assert _native.meet(*arguments) == pair_loops.meet(*arguments), f"the twins differ on {text!r} and {copy!r}"
+        assert native.align_symbols(*arguments) == alignment_numpy.align_symbols(*arguments), (
+            f"the twins differ on {text!r} and {copy!r}"
+        )
 
 
 def abuse(random: Random) -> None:
-    """Hands over bytes that nobody should."""
+    """Call the C functions with bytes that are not valid."""
     data = random.randbytes(int(10 ** random.uniform(0, 4)))
     context = bytearray(packed_context(preset(random.choice(LABELS), PUBLIC), PUBLIC))
     for _ in range(random.randint(0, 3)):
@@ -72,18 +83,18 @@ def abuse(random: Random) -> None:
     if random.random() < 0.1:
         context[: 8 * _TABLE] = bytes(8 * _TABLE)
     with suppress(ValueError):
-        prepared = _native.context(bytes(context))
+        prepared = native.context(bytes(context))
         for piece in (
             data,
             data.decode("utf-8", "replace").encode(),
             any_text(random).encode("utf-8", "surrogatepass")[1:],
         ):
             with suppress(ValueError):
-                _native.sign(prepared, unicode_tables(), piece, 1 << 24)
+                native.sign(prepared, unicode_tables(), piece, 1 << 24)
 
 
 def main() -> None:
-    """Runs until the time is over; a crash, or a difference, ends it."""
+    """Run until the time is over, or until a crash or a difference."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,22 +1,25 @@
-"""The command `nearstream`, from its first moment on."""
+"""The entry point of the command `nearstream`."""
 
 import os
 import signal
 import sys
 
-from workers.exits import Exit
+from nearstream.workers.config.exit_codes import Exit
 
 
 def main() -> int:
-    """Runs one command; its exit code (`exits.Exit`)."""
-    # While it loads there is nothing to leave in order, only a traceback to spare the user.
+    """Run one command and return its exit code (see `exit_codes.Exit`)."""
+    # Until the imports below are done there is nothing to clean up, so Ctrl-C exits at once without a traceback.
     signal.signal(signal.SIGINT, lambda *_: os._exit(Exit.INTERRUPTED))
-    # Closed by the caller (`>&-`): nobody listens, yet no socket may take its number.
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - open until the end
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 - the same
-    from workers import cli
+    if sys.argv[1:2] == ["worker"]:  # which serves until it is asked to stop, so that is no failure
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: os._exit(Exit.OK))
+    # If the caller closed a stream (`>&-`), open it again: otherwise a socket could get its file number.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - open until the process ends
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 - open until the process ends
+    from nearstream.workers.cli import main
 
-    return cli.main()
+    return main.main()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Indexes of both forms, each in a namespace of its own."""
+"""Fixtures for both kinds of index, each in its own namespace."""
 
 import secrets
 from collections.abc import AsyncIterator, Iterator
@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 from redis import Redis
 
-from streams.index import IndexLimits
-from streams.memory_index import MemoryIndex
-from tests.contract.index_documents import FINGERPRINT, SCHEME, AnyIndex, Make
-from workers.redis_address import IndexAddress
-from workers.redis_index import RedisIndex
+from nearstream.streams.index.contract import IndexLimits
+from nearstream.streams.index.memory import MemoryIndex
+from nearstream.workers.redis_index.address import IndexAddress
+from nearstream.workers.redis_index.index import RedisIndex
+from tests.support.index_documents import FINGERPRINT, SCHEME, AnyIndex, Make
 
 
 @pytest.fixture
 def address(redis_url: str) -> Iterator[IndexAddress]:
-    """Where nothing stands yet; whatever the test puts there is deleted after it."""
+    """Return the address of an unused namespace, which is deleted after the test."""
     namespace = f"test-{secrets.token_hex(6)}"
     yield IndexAddress(redis_url, namespace, SCHEME, FINGERPRINT, IndexLimits(bucket_cap=50, documents=6_400))
     with Redis.from_url(redis_url) as client:
@@ -33,14 +33,17 @@ async def redis_index(address: IndexAddress) -> AsyncIterator[RedisIndex]:
 
 @pytest.fixture(params=["memory", "redis"])
 async def make(request: pytest.FixtureRequest) -> AsyncIterator[Make]:
-    """Makes an empty index of each form in turn, with these limits."""
+    """Return a function that makes an empty index with the given limits.
+
+    The test runs once with indexes in memory and once in Redis.
+    """
     opened: list[RedisIndex] = []
     place: IndexAddress | None = request.getfixturevalue("address") if request.param == "redis" else None
 
     async def make_index(limits: IndexLimits) -> AnyIndex:
         if place is None:
             return MemoryIndex(limits)
-        own = replace(place, limits=limits, part=len(opened))
+        own = replace(place, limits=limits, shard=len(opened))
         opened.append(await RedisIndex.open(own, may_create=True))
         return opened[-1]
 

@@ -1,12 +1,12 @@
-"""How long an index keeps what: retention, last seen, room after removals, late states."""
+"""Lifetimes in an index: retention, last sighting, room after removals, late states."""
 
 from dataclasses import replace
 from random import Random
 
 import pytest
 
-from streams.index import BEST, Admitted, IndexLimits, Report, Status
-from tests.contract.index_documents import (
+from nearstream.streams.index.contract import BEST, Admitted, IndexLimits, Status
+from tests.support.index_documents import (
     START_MS,
     AnyIndex,
     Make,
@@ -14,13 +14,16 @@ from tests.contract.index_documents import (
     at_offset,
     ids,
     in_order,
+    pair,
     removal,
+    settlement,
     traffic,
     with_repeats,
 )
 
 BRIEF = IndexLimits(candidates=200, retention_seconds=256, documents=6_400)
-EVENT = "ab" * 16
+# Every document enters all its buckets, so that a test can fill them.
+ALL_PAIRS = IndexLimits(documents=6_400, events_per_family=0)
 
 
 async def only(index: AnyIndex, one: object, second: int = 0) -> Admitted:
@@ -29,7 +32,7 @@ async def only(index: AnyIndex, one: object, second: int = 0) -> Admitted:
 
 
 async def found(index: AnyIndex, name: str, second: int, band: object = 1) -> list[str]:
-    """Whom an admission of this name meets at that second."""
+    """Return the ids of the candidates of an admission at this second."""
     return ids((await only(index, admission(name, bands=[band]), second)).candidates)
 
 
@@ -56,26 +59,18 @@ async def test_a_replay_names_the_state_of_then_of_a_document_seen_again(make: M
     await only(index, again, 200)
     assert ids((await only(index, c, 201)).candidates) == ["b", "a"]
     assert await only(index, b, 202) == replace(then, status=Status.REPLAYED)
-    assert (await only(index, again, 202)).status is Status.STALE
+    assert (await only(index, again, 202)).status is Status.UNCHANGED
     assert (await only(index, a, 202)).status is Status.REPLAYED
 
 
-async def test_what_was_reported_goes_with_a_document_seen_again(make: Make) -> None:
-    index = await make(BRIEF)
-    a = admission("a", bands=[1])
-    first = await only(index, a)
-    second = await only(index, admission("b", bands=[1]), 1)
-    assert await index.report([Report(second.number, first.number, "overlap", EVENT)]) == [True]
-    await only(index, a, 200)
-    assert (await only(index, removal("a"), 400)).retracted == (EVENT,)
-    assert await found(index, "c", 401) == []
-
-
 async def report_on_a(index: AnyIndex, second: int) -> None:
-    """Admits `a`, then lets `b` report it at that second."""
-    first = await only(index, admission("a", bands=[1]))
-    other = await only(index, admission("b", bands=[1]), second)
-    assert await index.report([Report(other.number, first.number, "near_duplicate", EVENT)]) == [True]
+    """Admit `a`, then admit `b` at this second and send an event about the pair."""
+    await only(index, admission("a", bands=[1]))
+    other = admission("b", bands=[1])
+    answer = await only(index, other, second)
+    told = settlement(other, answer, related=[pair(answer.candidates[0], "overlap")])
+    (settled,) = await index.settle([told], START_MS + 1_000 * second)
+    assert settled.sent == (True,)
 
 
 async def test_a_confirmed_hit_keeps_the_older_document(make: Make) -> None:
@@ -105,7 +100,7 @@ async def test_a_kept_document_can_be_updated_and_removed(make: Make) -> None:
     assert update.previous is not None
     assert await found(index, "c", 301) == ["b", "a"]
     gone = await only(index, removal("a"), 302)
-    assert (gone.found, gone.retracted) == (True, (EVENT,))
+    assert gone.found
     assert await found(index, "d", 303) == ["b", "c"]
 
 
@@ -127,7 +122,7 @@ async def test_answers_of_then_name_kept_documents_after_their_time(make: Make) 
 
 @pytest.mark.parametrize("kind", ["bands", "anchors"])
 async def test_a_removed_document_makes_room_where_it_is_met(make: Make, kind: str) -> None:
-    index = await make(IndexLimits(bucket_cap=16, candidates=200, documents=6_400))
+    index = await make(replace(ALL_PAIRS, bucket_cap=16, candidates=200))
 
     async def add(name: str) -> list[str]:
         one = admission(name, bands=["b"]) if kind == "bands" else admission(name, anchors=["b"])
@@ -139,7 +134,7 @@ async def test_a_removed_document_makes_room_where_it_is_met(make: Make, kind: s
     await index.admit([removal(str(step)) for step in range(heads)], START_MS)
     newest = [str(step) for step in range(30 - cap + heads, 30)]
     assert await add("x") == newest
-    # What x met without a record is gone, so nothing is displaced for the next ones.
+    # `x` dropped the entries that had no record any more, so the next ones displace nothing.
     assert await add("y") == [*newest, "x"][-cap + heads :]
     for step in range(heads - 2):
         await add(f"z{step}")
@@ -155,7 +150,7 @@ async def test_late_states_stand_at_their_place(index: AnyIndex) -> None:
     assert seen == [40] * 4
     assert await index.admit(batch) == [replace(each, status=Status.REPLAYED) for each in answers]
     removed = await only(index, removal("a"))
-    assert (removed.found, removed.complete) == (True, True)
+    assert removed.found
     assert [each.status for each in await index.admit(batch)] == [Status.STALE] * 5
 
 
@@ -167,18 +162,18 @@ async def test_states_of_one_time_leave_a_full_lineage_bucket_by_id(index: AnyIn
 
 
 async def test_small_documents_rank_by_how_much_of_them_is_shared(make: Make) -> None:
-    index = await make(IndexLimits(candidates=2, documents=6_400))
+    index = await make(replace(ALL_PAIRS, candidates=2))
     await only(index, admission("large1", anchors=range(40)))
     await only(index, admission("large2", anchors=range(41)))
     await only(index, admission("small", anchors=[1, 2, 3, 4, 5, 6]))
     await only(index, admission("smaller", anchors=[1, 2]))
-    # Of 5 shared anchors each, those of the small one are a larger part of it.
+    # The large ones and the small one share 5 anchors each, which are a larger part of the small one.
     answer = await only(index, admission("x", anchors=[2, 3, 4, 5, 6, *(f"x{step}" for step in range(40))]))
     assert (ids(answer.candidates), answer.cut) == (["small", "smaller"], True)
 
 
 async def test_rare_keys_count_more_than_many_common_ones(make: Make) -> None:
-    index = await make(IndexLimits(candidates=1, documents=6_400))
+    index = await make(replace(ALL_PAIRS, candidates=1))
     await index.admit([admission(f"crowd{step}", anchors=range(9)) for step in range(20)])
     await only(index, admission("source", anchors=["rare", "other", *range(20, 27)]))
     answer = await only(index, admission("x", anchors=["rare", *range(4), *(f"x{step}" for step in range(40))]))
@@ -186,34 +181,34 @@ async def test_rare_keys_count_more_than_many_common_ones(make: Make) -> None:
 
 
 async def test_beyond_the_best_those_that_share_little_are_left_out(make: Make) -> None:
-    index = await make(IndexLimits(candidates=30, documents=6_400))
+    index = await make(replace(ALL_PAIRS, candidates=30))
     long = [admission(f"long{step}", anchors=["all", *(f"{step} {own}" for own in range(60))]) for step in range(20)]
     await index.admit([*long, admission("short", anchors=["all", "own"])])
     batch = in_order([admission("x", anchors=["all", *(f"x{step}" for step in range(60))])])
     (answer,) = await index.admit(batch)
     assert ids(answer.candidates) == [*(f"long{step}" for step in range(BEST - 1)), "short"]
     assert not answer.cut
-    # Fewer have that key now; still the answer is that of then.
+    # Fewer documents have that key now, but a replay returns the original answer.
     await index.admit([removal(f"long{step}") for step in range(9, 20)])
     await index.admit([admission(f"y{step}", anchors=["all", step]) for step in range(3)])
     assert await index.admit(batch) == [replace(answer, status=Status.REPLAYED)]
 
 
 async def test_what_is_not_among_twice_the_limit_by_weight_is_not_ranked(make: Make) -> None:
-    index = await make(IndexLimits(candidates=1, documents=6_400))
+    index = await make(replace(ALL_PAIRS, candidates=1))
     for step in range(2):
         await only(index, admission(f"large{step}", anchors=range(40)))
     await only(index, admission("small", anchors=[1]))
     answer = await only(index, admission("x", anchors=[*range(6), *(f"x{step}" for step in range(90))]))
     assert (ids(answer.candidates), answer.cut) == (["large0"], True)
-    # As the second best by weight it is.
+    # Now it is the second best by weight, so it is ranked.
     await index.admit([removal("large1"), removal("x")], START_MS)
     answer = await only(index, admission("y", anchors=[*range(6), *(f"y{step}" for step in range(90))]))
     assert ids(answer.candidates) == ["small"]
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_replays_name_nothing_that_was_not_named_then_while_time_passes(make: Make, seed: int) -> None:
+async def test_replays_name_nothing_that_came_later_while_time_passes(make: Make, seed: int) -> None:
     random = Random(seed)
     index = await make(IndexLimits(bucket_cap=14, candidates=8, retention_seconds=4, documents=6_400))
     batch = with_repeats(traffic(random, 500, 40), random)
@@ -223,14 +218,15 @@ async def test_replays_name_nothing_that_was_not_named_then_while_time_passes(ma
         part = batch[len(answers) : len(answers) + random.randrange(1, 30)]
         now_ms += random.randrange(150)
         answers += await index.admit(part, now_ms)
-        reports = [
-            Report(each.number, older.number, "overlap", f"{random.randrange(10**6):032x}")
-            for each in answers[-len(part) :]
-            for older in each.candidates[:2]
+        told = [
+            settlement(one, answer, related=[pair(older, "overlap") for older in answer.candidates[:2]])
+            for one, answer in zip(part, answers[-len(part) :], strict=True)
+            if answer.status in {Status.NEW, Status.UPDATED} and random.random() < 0.7
         ]
-        await index.report(reports)
+        await index.settle(told, now_ms)
         for offset in random.sample(range(len(answers)), min(10, len(answers))):
             then, (again,) = answers[offset], await index.admit([batch[offset]], now_ms)
             if again.status is Status.REPLAYED:
                 assert again.number == then.number
-                assert {each.number for each in again.candidates} <= {each.number for each in then.candidates}
+                earlier = [each for each in again.candidates if each.number < then.number]
+                assert list(again.candidates) == ([] if again.decision else earlier)

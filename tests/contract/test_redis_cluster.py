@@ -1,55 +1,23 @@
-"""An index whose parts lie on several nodes."""
+"""An index whose shards are on several nodes of a Redis Cluster."""
 
 import asyncio
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import pytest
 from redis import Redis
 
-from streams.index import IndexLimits, IndexState, IndexUnavailableError, Report, Status
-from tests.contract.index_documents import FINGERPRINT, SCHEME, START_MS, admission, ids, in_order, traffic
-from tests.contract.test_redis_operations import spread
-from workers.local_redis import command_line, find_program, redis_answers
-from workers.local_server import LocalServer, free_ports, running
-from workers.redis_address import IndexAddress
-from workers.redis_index import RedisIndex
-from workers.redis_rebuild import IndexRebuild
-from workers.redis_schemes import schemes, switch_scheme
-from workers.redis_stats import index_facts
-
-SLOTS = 16_384
-NODES = 3
-
-
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[LocalServer]]:
-    """Three nodes that share the slots evenly."""
-    ports = free_ports(2 * NODES)
-    with ExitStack() as stack:
-        servers = [
-            stack.enter_context(running(_node(tmp_path_factory.mktemp("node"), port, bus)))
-            for port, bus in zip(ports[:NODES], ports[NODES:], strict=True)
-        ]
-        clients = [stack.enter_context(Redis(port=port)) for port in ports[:NODES]]
-        for at, client in enumerate(clients):
-            first, last = at * SLOTS // NODES, (at + 1) * SLOTS // NODES - 1
-            client.execute_command("CLUSTER ADDSLOTSRANGE", first, last)
-            clients[0].execute_command("CLUSTER MEET", "127.0.0.1", ports[at], ports[NODES + at])
-        deadline = time.monotonic() + 30
-        while not all(client.cluster("info")["cluster_state"] == "ok" for client in clients):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        yield servers
-
-
-def _node(folder: Path, port: int, bus: int) -> LocalServer:
-    command = [*command_line(find_program(), port, folder), "--cluster-enabled", "yes", "--cluster-port", str(bus)]
-    return LocalServer("Redis", f"127.0.0.1:{port}", command, folder / "server.log", redis_answers)
+from nearstream.streams.index.contract import IndexLimits, IndexState, IndexUnavailableError, Status
+from nearstream.workers.redis_index.address import IndexAddress
+from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.rebuild import IndexRebuild
+from nearstream.workers.redis_index.schemes import schemes, switch_scheme
+from nearstream.workers.redis_index.stats import index_facts
+from tests.devstack.server import LocalServer
+from tests.support.cluster import NODES
+from tests.support.index_documents import FINGERPRINT, SCHEME, START_MS, admission, ids, in_order, traffic
+from tests.support.settlements import decide
+from tests.support.shards import spread
 
 
 @pytest.fixture
@@ -57,25 +25,20 @@ def address(nodes: list[LocalServer], request: pytest.FixtureRequest) -> IndexAd
     name = "".join(each if each.isalnum() else "-" for each in request.node.name)[-32:].lower()
     url = f"redis://{nodes[0].address}"
     limits = IndexLimits(documents=6_400)
-    return IndexAddress(url, name, SCHEME, FINGERPRINT, limits, parts=6, cluster=True)
+    return IndexAddress(url, name, SCHEME, FINGERPRINT, limits, shards=6, cluster=True)
 
 
 async def test_parts_on_three_nodes_answer_as_parts_on_one_server(address: IndexAddress, redis_url: str) -> None:
     cluster = await RedisIndex.open(address, may_create=True)
     alone = await RedisIndex.open(replace(address, url=redis_url, cluster=False), may_create=True)
     batch = spread(traffic(Random(7), 300, 50), 11)
-    owners = {cluster.client.get_node_from_key(part.key.decode()) for part in cluster.parts}  # type: ignore[union-attr]
+    owners = {cluster.client.get_node_from_key(part.key.decode()) for part in cluster.shards}  # type: ignore[union-attr]
     assert len(owners) == NODES
     for start in range(0, 300, 32):
         part = batch[start : start + 32]
         answers = await cluster.admit(part, START_MS)
         assert answers == await alone.admit(part, START_MS)
-        found = [
-            Report(each.number, other.number, "overlap", f"{start:032x}")
-            for each in answers
-            for other in each.candidates
-        ]
-        assert await cluster.report(found) == await alone.report(found)
+        await decide(Random(start), part, answers, (cluster, alone), START_MS)
     for one in batch[:30]:
         assert await cluster.look_up(one.keys, 9, START_MS) == await alone.look_up(one.keys, 9, START_MS)
     assert await cluster.checkpoints() == await alone.checkpoints() == {0: 299}

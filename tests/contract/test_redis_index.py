@@ -1,4 +1,4 @@
-"""What only an index on a server can get wrong."""
+"""Behaviour that only an index on a server has."""
 
 import asyncio
 import multiprocessing
@@ -13,8 +13,7 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from streams import index as contract
-from streams.index import (
+from nearstream.streams.index.contract import (
     Admission,
     Admitted,
     IndexBehindError,
@@ -22,12 +21,20 @@ from streams.index import (
     IndexLostError,
     IndexState,
     IndexUnavailableError,
-    Position,
-    Report,
     Status,
 )
-from streams.memory_index import MemoryIndex
-from tests.contract.index_documents import (
+from nearstream.streams.index.memory import MemoryIndex
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.redis_index import client as redis_client
+from nearstream.workers.redis_index.address import IndexAddress
+from nearstream.workers.redis_index.families import families
+from nearstream.workers.redis_index.function_library import LUA_CONSTANTS
+from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.protocol import pack_admissions
+from nearstream.workers.redis_index.stats import index_facts
+from tests.devstack.redis import redis_server
+from tests.devstack.server import LocalServer, running
+from tests.support.index_documents import (
     SCHEME,
     START_MS,
     admission,
@@ -37,17 +44,11 @@ from tests.contract.index_documents import (
     in_order,
     pairs,
     removal,
+    settlement,
     traffic,
     with_repeats,
 )
-from workers import redis_calls
-from workers.local_redis import redis_server
-from workers.local_server import LocalServer, running
-from workers.redis_address import IndexAddress
-from workers.redis_index import RedisIndex
-from workers.redis_reply import pack_admissions
-from workers.redis_stats import index_facts
-from workers.settings import SettingsError
+from tests.support.settlements import decide
 
 FUSE = """
 local fuse = 0
@@ -69,7 +70,7 @@ async def client(address: IndexAddress) -> AsyncIterator[Redis]:
 
 @pytest.fixture(scope="module")
 def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
-    """A server that a test may freeze, fill or reconfigure."""
+    """Start a server for these tests alone, which may freeze, fill or reconfigure it."""
     with running(redis_server(tmp_path_factory.mktemp("redis"))) as server:
         yield server
 
@@ -83,37 +84,13 @@ def own_address(own_server: LocalServer, request: pytest.FixtureRequest) -> Inde
 async def test_an_index_of_another_format_is_refused(address: IndexAddress, client: Redis) -> None:
     index = await RedisIndex.open(address, may_create=True)
     await index.close()
-    await client.hset(address.key, "format", "3")
-    with pytest.raises(SettingsError, match="holds an index of format 3, this release keeps 4"):
+    await client.hset(address.key, "format", "4")
+    with pytest.raises(SettingsError, match="holds an index of format 4, this release keeps 5"):
         await RedisIndex.open(address, may_create=True)
 
 
-async def test_however_long_an_outage_takes_replays_of_the_last_records_are_exact(
-    redis_index: RedisIndex, client: Redis
-) -> None:
-    """Answers that buckets cannot tell again go an hour after so many records that none of them can come again."""
-    tag, records = redis_index.address.key[:-1], 64 * 256
-    first = in_order([admission(f"a{each}", bands=range(3), anchors=range(5)) for each in range(40)])
-    told = await redis_index.admit(first)
-    await _let_an_hour_pass(client, tag)
-    assert await redis_index.admit(first) == [replace(answer, status=Status.REPLAYED) for answer in told]
-    for offset, is_exact in ((records - 1, True), (records, False)):
-        await redis_index.admit([replace(admission(f"b{offset}"), position=Position(0, offset, 39))])
-        await _let_an_hour_pass(client, tag)
-        again = await redis_index.admit(first)
-        assert (again == [replace(answer, status=Status.REPLAYED) for answer in told]) == is_exact
-        assert [answer.number for answer in again] == [answer.number for answer in told]
-
-
-async def _let_an_hour_pass(client: Redis, tag: bytes) -> None:
-    """Removes the answers that will be gone by then."""
-    async for key in client.scan_iter():
-        if key[: len(tag) + 1] == tag + b"o" and await client.pttl(key) <= 3_600_000:
-            await client.delete(key)
-
-
 async def test_fields_of_buckets_take_three_bytes(redis_index: RedisIndex, client: Redis) -> None:
-    """The server keeps what it reads as a number below 2^23 as one."""
+    """The server stores a field that looks like a number below 2^23 in three bytes."""
     await redis_index.admit([admission("a", bands=range(60), anchors=range(60), lineage="l")])
     tag = redis_index.address.key[:-1]
     chunks = [key async for key in client.scan_iter() if key[:-5] == tag and key[-5:-4] in b"xlba"]
@@ -122,53 +99,53 @@ async def test_fields_of_buckets_take_three_bytes(redis_index: RedisIndex, clien
     assert all(10**6 <= int(field) < 2**23 for field in fields)
 
 
-async def test_memory_and_redis_answer_alike(address: IndexAddress) -> None:
-    for seed in range(4):
-        random = Random(seed)
-        limits = IndexLimits(
-            bucket_cap=random.choice([12, 14, 50]),
-            candidates=random.choice([3, 20]),
-            retention_seconds=random.choice([0, 3]),
-            documents=640,
-        )
-        memory = MemoryIndex(limits)
-        redis = await RedisIndex.open(replace(address, limits=limits, part=seed), may_create=True)
-        batch = with_repeats(traffic(random, 500, 50), random)
-        done, now_ms = 0, START_MS
-        while done < len(batch):
-            part = batch[done : done + random.randrange(1, 40)]
-            done += len(part)
-            part += [batch[random.randrange(done)] for _ in range(4)]
-            now_ms += random.randrange(200)
-            answers = await memory.admit(part, now_ms)
-            assert await redis.admit(part, now_ms) == answers
-            found = [
-                Report(answer.number, older.number, "overlap", f"{random.randrange(10**6):032x}")
-                for answer in answers
-                for older in answer.candidates[:2]
-            ]
-            assert await redis.report(found) == await memory.report(found)
-            assert await redis.look_up(part[0].keys, 9, now_ms) == await memory.look_up(part[0].keys, 9, now_ms)
-        await redis.close()
+@pytest.mark.parametrize("seed", range(6))
+async def test_memory_and_redis_answer_alike(address: IndexAddress, seed: int) -> None:
+    random = Random(seed)
+    limits = IndexLimits(
+        bucket_cap=random.choice([12, 14, 50]),
+        candidates=random.choice([3, 20]),
+        retention_seconds=random.choice([0, 3_600]),
+        documents=640,
+        events_per_family=random.choice([0, 1, 1, 2]),
+    )
+    memory = MemoryIndex(limits)
+    redis = await RedisIndex.open(replace(address, limits=limits), may_create=True)
+    batch = with_repeats(traffic(random, 400, 50), random)
+    done, now_ms = 0, START_MS
+    while done < len(batch):
+        part = batch[done : done + random.randrange(1, 40)]
+        done += len(part)
+        part += [batch[random.randrange(done)] for _ in range(4)]
+        now_ms += random.randrange(240_000)
+        answers = await memory.admit(part, now_ms)
+        assert await redis.admit(part, now_ms) == answers
+        await decide(random, part, answers, (memory, redis), now_ms)
+        assert await redis.look_up(part[0].keys, 9, now_ms) == await memory.look_up(part[0].keys, 9, now_ms)
+    ours = {each.number: replace(each, representative=0) async for each in families(redis, now_ms)}
+    theirs = {each.number: replace(each, representative=0) for each in await memory.families()}
+    assert ours == theirs or limits.retention_seconds
+    await redis.close()
 
 
 async def test_a_call_stops_at_its_work_bound_and_goes_on(redis_index: RedisIndex, client: Redis) -> None:
     batch = [admission(str(one), anchors=[f"{one} {slot}" for slot in range(300)]) for one in range(12)]
     packed = pack_admissions(batch, redis_index.layout)
-    head = (redis_index.layout.epoch, 50, 20, 0, "")
-    reply = await redis_calls.call(client, "admit", redis_index.address.key, *head, *packed)
+    head = (redis_index.layout.epoch, 50, 20, 0, 1, "")
+    reply = await redis_client.call(client, "admit", redis_index.address.key, *head, *packed)
     assert len(reply[1]) == 4
     assert [answer.number for answer in await redis_index.admit(batch)] == list(range(1, 13))
 
 
 async def test_hot_buckets_stop_a_call_too(address: IndexAddress, client: Redis) -> None:
     index = await RedisIndex.open(
-        replace(address, limits=replace(address.limits, bucket_cap=300, candidates=60)), may_create=True
+        replace(address, limits=replace(address.limits, bucket_cap=300, candidates=60, events_per_family=0)),
+        may_create=True,
     )
     batch = [admission(str(one), anchors=range(20)) for one in range(400)]
     await index.admit(batch[:300])
-    head = (index.layout.epoch, 300, 60, 0, "")
-    reply = await redis_calls.call(client, "admit", address.key, *head, *pack_admissions(batch[300:332], index.layout))
+    head = (index.layout.epoch, 300, 60, 0, 0, "")
+    reply = await redis_client.call(client, "admit", address.key, *head, *pack_admissions(batch[300:332], index.layout))
     assert 1 <= len(reply[1]) < 5
     answers = await index.admit(batch[300:])
     assert [len(answer.candidates) for answer in answers if answer.status == "new"] == [60] * (100 - len(reply[1]))
@@ -183,7 +160,7 @@ async def test_an_emptied_server_is_lost_and_stays_so(address: IndexAddress, cli
     with pytest.raises(IndexLostError):
         await index.admit([at_offset(admission("b"), 1)])
     with pytest.raises(IndexLostError):
-        await index.report([Report(2, 1, "overlap", "00" * 16)])
+        await index.settle([settlement(admission("a"), Admitted(Status.NEW, 1))])
     with pytest.raises(IndexLostError):
         await index.look_up(admission("a").keys, 5)
     assert await index.state() is IndexState.LOST
@@ -274,13 +251,13 @@ async def test_memory_follows_the_retention(address: IndexAddress, client: Redis
 async def test_f39_a_failure_at_any_command_loses_no_pair(
     address: IndexAddress, client: Redis, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    suffix, source = redis_calls.function_library()
+    suffix, source = redis_client.function_library()
     suffix = f"{suffix}f"
     first, _, rest = (
-        source.replace("redis.call(", "fused(").replace(redis_calls.function_library()[0], suffix).partition("\n")
+        source.replace("redis.call(", "fused(").replace(redis_client.function_library()[0], suffix).partition("\n")
     )
     source = f"{first}\n{FUSE}{rest}\nredis.register_function('set_fuse_{suffix}', set_fuse)\n"
-    monkeypatch.setattr(redis_calls, "function_library", lambda: (suffix, source))
+    monkeypatch.setattr(redis_client, "function_library", lambda: (suffix, source))
     index, memory = await RedisIndex.open(address, may_create=True), MemoryIndex(address.limits)
     random = Random(seed)
     batch = [replace_bands(one, random) for one in traffic(random, 500, 120)]
@@ -309,9 +286,10 @@ async def test_f39_a_failure_at_any_command_loses_no_pair(
 
 
 def living(known: set[frozenset[str]], batch: Sequence[Admission], answers: Sequence[Admitted]) -> set[frozenset[str]]:
-    """The pairs found so far that name no removed document.
+    """Return the pairs found so far that name no removed document.
 
-    Without direction: a document that a cut-off call had removed is admitted again with a later number.
+    Pairs have no direction, because a document that an interrupted call had removed gets a later number when it is
+    admitted again.
     """
     for one, answer in zip(batch, answers, strict=True):
         if one.signature is None:
@@ -323,7 +301,10 @@ def living(known: set[frozenset[str]], batch: Sequence[Admission], answers: Sequ
 
 
 def replace_bands(one: Admission, random: Random) -> Admission:
-    """The same without templates, so that no bucket fills: places of numbers cut off are not given back."""
+    """Return the admission with random bands, so that no bucket becomes full.
+
+    Entries whose numbers were given out by an interrupted call stay in their buckets.
+    """
     if one.signature is None:
         return one
     bands = [random.randrange(900) for _ in range(3)]
@@ -334,9 +315,9 @@ def replace_bands(one: Admission, random: Random) -> Admission:
 async def test_two_releases_run_side_by_side(
     redis_index: RedisIndex, address: IndexAddress, client: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    suffix, source = redis_calls.function_library()
+    suffix, source = redis_client.function_library()
     await redis_index.admit([admission("a", bands=[1])])
-    monkeypatch.setattr(redis_calls, "function_library", lambda: ("newer000", source.replace(suffix, "newer000")))
+    monkeypatch.setattr(redis_client, "function_library", lambda: ("newer000", source.replace(suffix, "newer000")))
     newer = await RedisIndex.open(address, may_create=False)
     await newer.admit([admission("b", bands=[1])])
     monkeypatch.undo()
@@ -347,7 +328,7 @@ async def test_two_releases_run_side_by_side(
 
 
 async def test_unloaded_functions_are_loaded_again(redis_index: RedisIndex, client: Redis) -> None:
-    await client.execute_command("FUNCTION DELETE", f"nearstream_{redis_calls.function_library()[0]}")
+    await client.execute_command("FUNCTION DELETE", f"nearstream_{redis_client.function_library()[0]}")
     assert await redis_index.state() is IndexState.READY
 
 
@@ -430,7 +411,7 @@ async def test_a_silent_server_is_an_outage_within_the_deadline(
         begin = loop.time()
         with pytest.raises(IndexUnavailableError):
             await index.look_up(admission("a").keys, 5)
-        # No hidden retry: one deadline, not several.
+        # The client does not retry, so only one deadline passes.
         assert loop.time() - begin < 0.3
     finally:
         own_server.resume()
@@ -450,7 +431,7 @@ async def test_the_documented_rights_suffice(own_server: LocalServer, own_addres
     index = await RedisIndex.open(address, may_create=True)
     batch = traffic(Random(6), 300, 40)
     assert await index.admit(batch) == await MemoryIndex(address.limits).admit(batch, START_MS)
-    await index.report([Report(2, 1, "overlap", "00" * 16)])
+    await index.settle([settlement(batch[0], Admitted(Status.NEW, 1))])
     await index.look_up(batch[0].keys, 5)
     await index.close()
     await server.execute_command("ACL", "SETUSER", "worker", "-hmget", "-append")
@@ -464,12 +445,21 @@ async def test_the_documented_rights_suffice(own_server: LocalServer, own_addres
 
 
 RIGHTS = """~{nearstream:* ~{nearstream}* +fcall +fcall_ro +ping +info +hello +client|setname +time
-+hget +hset +hsetnx +hmget +hdel +hgetall +hexists +hlen +set +getrange +append +pexpire +rpush +lindex +lpop +del
-+zadd +zscore +zcard +zremrangebyscore +zremrangebyrank +object|encoding +function|load"""
++hget +hset +hsetnx +hmget +hdel +hgetall +hexists +hlen +set +getrange +setrange +append +pexpire +rpush +lindex
++lpop +del +zadd +zscore +zcard +zremrangebyscore +zremrangebyrank +object|encoding +function|load"""
 
 
-def test_the_numbers_of_the_contract_are_those_of_the_server() -> None:
-    source = (Path(redis_calls.__file__).parent / "index.lua").read_text()
-    for names in ("HEADS, BAND_CAP, ANCHOR_HEADS, LINEAGE_CAP", "REPORTS_CAP, WALK, READS, MARKS"):
-        numbers = ", ".join(str(getattr(contract, name)) for name in names.split(", "))
-        assert f"local {names} = {numbers}\n" in source
+def test_every_constant_of_the_server_is_declared_once_and_used() -> None:
+    folder = Path(redis_client.__file__).parent / "lua"
+    source = "".join((folder / name).read_text() for name in ("states.lua", "families.lua", "functions.lua"))
+    code = re.sub(r"--[^\n]*|'[^'\n]*'", "", source)
+    constant = r"\b[A-Z][A-Z0-9_]+\b"
+    own = [
+        name
+        for line in re.findall(r"^local ([A-Z][^=\n]*)=", code, re.MULTILINE)
+        for name in re.findall(constant, line)
+    ]
+    used = re.findall(constant, re.sub(r"^local [A-Z][^=\n]*=", "", code, flags=re.MULTILINE))
+    declared = [*own, *LUA_CONSTANTS]
+    assert sorted(declared) == sorted(set(declared))
+    assert set(used) == set(declared)

@@ -1,37 +1,44 @@
-"""What operators do with an index on a server: rebuild, look into it, switch schemes, spread it over parts."""
+"""Operations on an index in Redis: rebuild, inspect, switch schemes, spread over shards."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from hashlib import blake2b
 from random import Random
 
 import pytest
 from redis.asyncio import Redis
 
-from schemas.document import document_key
-from streams.index import (
-    Admission,
+from nearstream.streams.index.contract import (
     IndexBehindError,
     IndexLimits,
     IndexLostError,
     IndexState,
     Position,
-    Report,
     Status,
 )
-from streams.memory_index import MemoryIndex
-from tests.contract.index_documents import START_MS, admission, at_offset, ids, in_order, pairs, removal, traffic
-from workers.redis_address import IndexAddress
-from workers.redis_index import RedisIndex
-from workers.redis_inspect import inspect_document
-from workers.redis_rebuild import IndexRebuild, RebuildRefusedError
-from workers.redis_schemes import SchemeFacts, SchemeRefusedError, drop_scheme, schemes, switch_scheme
-from workers.redis_split import part_of
-from workers.redis_stats import CROWDED, index_facts, mean_fields
-from workers.settings import SettingsError
-
-EVENT = "cd" * 16
+from nearstream.streams.index.memory import MemoryIndex
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.redis_index.address import IndexAddress
+from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.inspect import inspect_document
+from nearstream.workers.redis_index.rebuild import IndexRebuild, RebuildRefusedError
+from nearstream.workers.redis_index.schemes import SchemeFacts, SchemeRefusedError, drop_scheme, schemes, switch_scheme
+from nearstream.workers.redis_index.sharding import shard_of
+from nearstream.workers.redis_index.stats import CROWDED, index_facts, mean_fields
+from tests.support.index_documents import (
+    START_MS,
+    admission,
+    at_offset,
+    ids,
+    in_order,
+    pair,
+    pairs,
+    removal,
+    settlement,
+    traffic,
+)
+from tests.support.settlements import overlaps
+from tests.support.shards import spread
 
 
 @pytest.fixture
@@ -84,7 +91,7 @@ async def test_checkpoints_of_an_index_that_is_lost_or_being_rebuilt_are_not_tru
 
 
 async def test_what_holds_no_document_is_passed_over_by_all_parts_and_hides_no_loss(address: IndexAddress) -> None:
-    index = await RedisIndex.open(replace(address, parts=3), may_create=True)
+    index = await RedisIndex.open(replace(address, shards=3), may_create=True)
     await index.admit(in_order([admission("a"), admission("b")]))
     await index.pass_over([Position(0, 4, 1)])
     await index.pass_over([Position(0, 3, 1)])
@@ -152,17 +159,6 @@ async def test_an_index_that_holds_documents_is_not_rebuilt(address: IndexAddres
     await empty.close()
 
 
-async def test_removals_of_rebuilt_documents_are_not_complete(address: IndexAddress) -> None:
-    rebuild = await IndexRebuild.begin(address)
-    await rebuild.index.admit([admission("a"), admission("b")], START_MS)
-    await rebuild.finish()
-    index = rebuild.index
-    await index.admit([admission("c")], START_MS)
-    old, new = await index.admit([removal("a"), removal("c")], START_MS)
-    assert (old.found, old.complete, new.found, new.complete) == (True, False, True, True)
-    await rebuild.close()
-
-
 async def test_a_rebuild_takes_the_time_of_records(address: IndexAddress) -> None:
     place = replace(address, limits=IndexLimits(retention_seconds=256, documents=6_400))
     rebuild = await IndexRebuild.begin(place)
@@ -175,14 +171,28 @@ async def test_a_rebuild_takes_the_time_of_records(address: IndexAddress) -> Non
 async def test_a_document_is_shown_with_its_states(redis_index: RedisIndex) -> None:
     batch = in_order([admission("a", bands=[1], text=f"v{at}", at=at) for at in (10, 40, 30, 20)])
     answers = await redis_index.admit(batch, START_MS)
-    (other,) = await redis_index.admit([at_offset(admission("b", bands=[1]), 4)], START_MS)
-    await redis_index.report([Report(other.number, answers[1].number, "near_duplicate", EVENT)])
+    other = at_offset(admission("b", bands=[1]), 4)
+    (told,) = await redis_index.admit([other], START_MS)
+    assert [each.number for each in told.candidates] == [answers[1].number]
+    joins = told.candidates[0]
+    await redis_index.settle([settlement(other, told, joins, [pair(joins)])], START_MS)
     shown = await inspect_document(redis_index, "default/a")
     assert shown is not None
     assert [each.signature.observed_at_ms - START_MS for each in shown.states] == [40, 30, 20, 10]
     assert [each.position for each in shown.states] == [(0, 1), (0, 2), (0, 3), (0, 0)]
     assert [each.superseded_by for each in shown.states] == [0, 3, 4, 2]
-    assert [each.reports for each in shown.states] == [1, 0, 0, 0]
+    assert [each.reports for each in shown.states] == [0, 0, 0, 0]
+    assert shown.states[1].family is None
+    copy = await inspect_document(redis_index, "default/b", now_ms=START_MS)
+    assert copy is not None
+    assert copy.states[0].reports == 1
+    place = copy.states[0].family
+    assert place is not None
+    assert place.facts is not None
+    assert (place.number, place.ordinal, place.facts.size, place.facts.joined) == (2, 2, 2, (1, 1, 1))
+    founder = await inspect_document(redis_index, "default/a", now_ms=START_MS)
+    assert founder is not None
+    assert founder.states[0].family == replace(place, ordinal=1)
     assert all(each.record_bytes > 50 and not each.spared for each in shown.states)
     assert shown.states[0].signature == batch[1].signature
     assert shown.buckets == ()
@@ -190,11 +200,14 @@ async def test_a_document_is_shown_with_its_states(redis_index: RedisIndex) -> N
 
 
 async def test_a_document_is_shown_with_its_end(address: IndexAddress) -> None:
-    """Marks are a 256th of the retention apart, here a second; what a report spares late counts from there."""
+    """Expiry marks are a 256th of the retention apart, which is a second here.
+
+    A late report extends the life of a document from the time of the report.
+    """
     limits = IndexLimits(retention_seconds=256, documents=6_400)
     index = await RedisIndex.open(replace(address, limits=limits), may_create=True)
     for second in (0, 100, 200):
-        (one,) = await index.admit([admission(str(second))], START_MS + 1_000 * second)
+        (one,) = await index.admit([admission(str(second), bands=["all"])], START_MS + 1_000 * second)
     shown = {name: await inspect_document(index, f"default/{name}", now_ms=START_MS) for name in ("0", "100", "200")}
     ends = {name: each and each.states[0].expires_at_ms for name, each in shown.items()}
     assert ends == {name: START_MS + 1_000 * (int(name) + 257) for name in shown}
@@ -204,16 +217,19 @@ async def test_a_document_is_shown_with_its_end(address: IndexAddress) -> None:
         late = await inspect_document(index, "default/100", now_ms=now_ms)
         assert late is not None
         assert late.states[0].expired is expired
-        found = await index.look_up(admission("100").keys, 5, now_ms)
+        found = await index.look_up(admission("100", text="text of 100 ['all'] ()").keys, 5, now_ms)
         assert [each.signature.id for each in found] == ([] if expired else ["100"])
-    await index.report([Report(one.number, 1, "near_duplicate", EVENT)])
+    first = next(each for each in one.candidates if each.signature.id == "0")
+    await index.settle([settlement(admission("200"), one, related=[pair(first)])], START_MS + 200_000)
     spared = await inspect_document(index, "default/0", now_ms=START_MS + 300_000)
     assert spared is not None
     assert (spared.states[0].spared, spared.states[0].expires_at_ms) == (True, START_MS + 456_000)
     await index.close()
 
 
-async def test_a_document_is_shown_with_its_buckets(redis_index: RedisIndex) -> None:
+async def test_a_document_is_shown_with_its_buckets(address: IndexAddress) -> None:
+    all_pairs = replace(address, limits=replace(address.limits, events_per_family=0))
+    redis_index = await RedisIndex.open(all_pairs, may_create=True)
     await redis_index.admit([admission(str(one), bands=["hot"], anchors=["hot"], lineage="l") for one in range(60)])
     one = admission("x", bands=["hot", "cold"], anchors=["hot"], lineage="l")
     await redis_index.admit([one])
@@ -226,6 +242,7 @@ async def test_a_document_is_shown_with_its_buckets(redis_index: RedisIndex) -> 
         ("band", 1, 12, 0),
         ("anchor", 50, 50, 11),
     ]
+    await redis_index.close()
 
 
 async def test_facts_tell_how_full_an_index_is(address: IndexAddress) -> None:
@@ -246,13 +263,13 @@ async def test_facts_tell_how_full_an_index_is(address: IndexAddress) -> None:
     assert [(each.kind, each.overflows) for each in facts.hottest] == [("band", 188), ("anchor", 150)]
     assert facts.memory_bytes is not None
     used = {name for name, size in facts.memory_bytes.items() if size}
-    assert used == {"digests", "bands", "anchors", "spills", "registry", "records", "outbox", "removals", "rest"}
+    assert used == {"digests", "bands", "anchors", "spills", "registry", "records", "removals", "rest"}
     await redis_index.close()
 
 
 async def test_an_index_with_more_documents_than_expected_is_found_crowded(address: IndexAddress) -> None:
     limits = replace(address.limits, documents=96)
-    index = await RedisIndex.open(replace(address, limits=limits, parts=2), may_create=True)
+    index = await RedisIndex.open(replace(address, limits=limits, shards=2), may_create=True)
     await index.admit([admission(str(one)) for one in range(CROWDED)])
     assert await mean_fields(index) == CROWDED
     await index.admit([admission("one more")])
@@ -307,7 +324,7 @@ async def test_schemes_are_switched_and_switched_back(address: IndexAddress) -> 
 
 async def test_a_dropped_scheme_leaves_nothing(address: IndexAddress, client: Redis) -> None:
     active = await RedisIndex.open(address, may_create=True)
-    other = replace(address, scheme="test-2", beside=True, parts=3)
+    other = replace(address, scheme="test-2", beside=True, shards=3)
     beside = await RedisIndex.open(other, may_create=True)
     await active.admit([admission("a", bands=[1])])
     await beside.admit(spread([admission(str(one), bands=["hot"], anchors=["hot"]) for one in range(60)], 7))
@@ -361,32 +378,11 @@ async def test_of_two_that_switch_at_once_each_leaves_one_active(address: IndexA
         await each.close()
 
 
-def spread(batch: list[Admission], collections: int) -> list[Admission]:
-    """The batch with each document in one of so many collections, its keys salted with it."""
-    return [_moved(one, f"c{sum(one.document_key.encode()) % collections}") for one in batch]
-
-
-def _moved(one: Admission, collection: str) -> Admission:
-    name = document_key(collection, one.document_key.partition("/")[2])
-
-    def salted(key: bytes) -> bytes:
-        return blake2b(key, digest_size=8, key=collection.encode()).digest()
-
-    keys = replace(
-        one.keys,
-        digest=salted(one.keys.digest),
-        lineage=one.keys.lineage and salted(one.keys.lineage),
-        bands=tuple(map(salted, one.keys.bands)),
-        anchors=tuple(map(salted, one.keys.anchors)),
-    )
-    return replace(one, document_key=name, keys=keys)
-
-
 async def test_collections_spread_over_parts_answer_as_one_index(address: IndexAddress) -> None:
-    index = await RedisIndex.open(replace(address, parts=3), may_create=True)
+    index = await RedisIndex.open(replace(address, shards=3), may_create=True)
     memory = MemoryIndex(address.limits)
     batch = spread(traffic(Random(4), 400, 60), 7)
-    assert {part_of(one.document_key, 3) for one in batch} == {0, 1, 2}
+    assert {shard_of(one.document_key, 3) for one in batch} == {0, 1, 2}
     for start in range(0, 400, 23):
         part = batch[start : start + 23]
         ours, theirs = await index.admit(part, START_MS), await memory.admit(part, START_MS)
@@ -394,15 +390,12 @@ async def test_collections_spread_over_parts_answer_as_one_index(address: IndexA
         assert [pairs([one], [each]) for one, each in zip(part, ours, strict=True)] == [
             pairs([one], [each]) for one, each in zip(part, theirs, strict=True)
         ]
-        found = [
-            [Report(each.number, other.number, "overlap", EVENT) for each in answers for other in each.candidates]
-            for answers in (ours, theirs)
-        ]
-        assert await index.report(found[0]) == await memory.report(found[1])
+        await index.settle(overlaps(part, ours), START_MS)
+        await memory.settle(overlaps(part, theirs), START_MS)
         numbers = [each.number for each in ours if each.status is Status.NEW]
         assert len(set(numbers)) == len(numbers)
         again = await index.admit(part, START_MS)
-        assert {each.status for each in again} <= {Status.REPLAYED, Status.STALE, Status.REMOVED}
+        assert {each.status for each in again} <= {Status.REPLAYED, Status.UNCHANGED, Status.STALE, Status.REMOVED}
     seen = [ids(await each.look_up(batch[1].keys, 9, START_MS)) for each in (index, memory)]
     assert seen[0] == seen[1]
     assert await index.checkpoints() == {0: 399}
@@ -413,7 +406,7 @@ async def test_collections_spread_over_parts_answer_as_one_index(address: IndexA
 
 
 async def test_a_part_that_fell_behind_is_told(address: IndexAddress, client: Redis) -> None:
-    place = replace(address, parts=3)
+    place = replace(address, shards=3)
     index = await RedisIndex.open(place, may_create=True)
     batch = spread(in_order([admission(str(one)) for one in range(30)]), 7)
     await index.admit(batch[:10])
@@ -429,19 +422,19 @@ async def test_a_part_that_fell_behind_is_told(address: IndexAddress, client: Re
 
 
 async def test_another_number_of_parts_is_refused(address: IndexAddress) -> None:
-    index = await RedisIndex.open(replace(address, parts=3), may_create=True)
+    index = await RedisIndex.open(replace(address, shards=3), may_create=True)
     await index.close()
-    with pytest.raises(SettingsError, match="3 parts, not 2"):
-        await RedisIndex.open(replace(address, parts=2), may_create=False)
+    with pytest.raises(SettingsError, match="3 shards, not 2"):
+        await RedisIndex.open(replace(address, shards=2), may_create=False)
 
 
 async def test_a_rebuild_of_several_parts_is_taken_up_amid_its_end(address: IndexAddress) -> None:
-    place = replace(address, parts=2)
+    place = replace(address, shards=2)
     batch = spread(in_order([admission(str(one)) for one in range(30)]), 7)
     rebuild = await IndexRebuild.begin(place, lease_seconds=0.01)
     await rebuild.index.admit(batch, START_MS)
-    whole = rebuild.index.parts
-    rebuild.index.parts = whole[:1]
+    whole = rebuild.index.shards
+    rebuild.index.shards = whole[:1]
     await rebuild.finish()
     assert await (await RedisIndex.open(place, may_create=False)).state() is IndexState.REBUILDING
     await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""A record gives back the signature that was put in."""
+"""A record in the index restores the signature from which it was made."""
 
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -10,23 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from schemas.codec import encode_signature
-from schemas.document import Document
-from schemas.signature import Origin, Signature
-from streams.hashing import HashKey
-from streams.ld import kept_symbols
-from streams.packing import pack_varints, pack_words
-from streams.runs import Rows
-from streams.scheme import preset
-from streams.signer import Signer
-from tests.contract.index_documents import START_MS, admission
-from workers import redis_pairs
-from workers.redis_record import pack_signature, unpack_signature
-
-try:
-    from streams import _native
-except ImportError:
-    _native = None  # type: ignore[assignment]
+from nearstream.schemas.codec import encode_signature
+from nearstream.schemas.document import Document
+from nearstream.schemas.signature import Origin, Signature
+from nearstream.streams.fingerprints import ld_compact
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.fingerprints.ld import kept_symbols
+from nearstream.streams.fingerprints.ld_encoding import pack_varints, pack_words
+from nearstream.streams.fingerprints.ragged import RaggedRows
+from nearstream.streams.native import native
+from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.signer import Signer
+from nearstream.workers.redis_index.record import pack_signature, unpack_signature
+from tests.support.index_documents import START_MS, admission
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = HashKey.from_secret(b"test")
@@ -79,7 +75,7 @@ def test_an_address_is_stored_once_where_it_is_the_lineage(page: str | None) -> 
 )
 def test_any_words_come_back(pairs: list[tuple[int, int]], rate: int) -> None:
     symbols, gaps = (np.array([pair[half] for pair in pairs], dtype=np.int64) for half in (0, 1))
-    (words,) = pack_words(symbols.astype(np.uint32), Rows.between(gaps, [0, gaps.size]))
+    (words,) = pack_words(symbols.astype(np.uint32), RaggedRows.between(gaps, [0, gaps.size]))
     signature = replace(_plain(), rate=rate, ld=words)
     apart = replace(_plain(), rate=rate, ld=symbols.astype("<u2").tobytes(), gaps=pack_varints(gaps))
     for told in (signature, apart):
@@ -89,7 +85,10 @@ def test_any_words_come_back(pairs: list[tuple[int, int]], rate: int) -> None:
 
 
 def words_and_widths() -> st.SearchStrategy[tuple[bytes, bytes, int, int, int]]:
-    """What `pack_pairs` is given: words with their gaps, or both apart, often no pairs at all or more than is kept."""
+    """Return a strategy for the arguments of `pack_pairs`.
+
+    Symbols and gaps are together in words or apart. Often there are no valid pairs, or more than the index keeps.
+    """
     symbols = st.builds(int.__lshift__, st.integers(0, 511), st.integers(0, 10)) | st.integers(0, 2**19 - 1)
     words = st.lists(st.tuples(symbols, st.integers(0, 40) | st.integers(0, 2**13 - 1)), max_size=40).map(
         lambda pairs: np.array([a << 13 | b for a, b in pairs], dtype="<u4").tobytes()
@@ -104,28 +103,28 @@ def words_and_widths() -> st.SearchStrategy[tuple[bytes, bytes, int, int, int]]:
     )
 
 
-@pytest.mark.skipif(_native is None, reason="there was no compiler")
+@pytest.mark.skipif(native is None, reason="there was no compiler")
 @given(words_and_widths())
 def test_pairs_are_packed_in_c_as_with_numpy(given_pairs: tuple[bytes, bytes, int, int, int]) -> None:
     ld, gaps, *widths = given_pairs
-    packed = _native.pack_pairs(ld, gaps, *widths)
-    assert packed == redis_pairs.pack_pairs(ld, gaps, *widths)
+    packed = native.pack_pairs(ld, gaps, *widths)
+    assert packed == ld_compact.pack_pairs(ld, gaps, *widths)
     if packed is not None:
-        for unpack in (_native.unpack_pairs, redis_pairs.unpack_pairs):
+        for unpack in (native.unpack_pairs, ld_compact.unpack_pairs):
             assert unpack(packed, *widths) == (ld, gaps)
 
 
-@pytest.mark.skipif(_native is None, reason="there was no compiler")
+@pytest.mark.skipif(native is None, reason="there was no compiler")
 @given(st.binary(max_size=60), st.sampled_from([(19, 15, 0), (19, 15, 2), (19, 9, 5), (16, 13, 2), (16, 16, 5)]))
 def test_bytes_that_are_no_packed_pairs_are_read_or_refused(data: bytes, widths: tuple[int, int, int]) -> None:
     with suppress(ValueError):
-        _native.unpack_pairs(data, *widths)
+        native.unpack_pairs(data, *widths)
 
 
-@pytest.mark.skipif(_native is None, reason="there was no compiler")
+@pytest.mark.skipif(native is None, reason="there was no compiler")
 @pytest.mark.parametrize("widths", [(19, 15, 6), (19, 20, 2), (16, 17, 2), (16, 8, 2), (0, 0, 2), (32, 15, 2)])
 def test_widths_that_do_not_fit_are_refused(widths: tuple[int, int, int]) -> None:
-    for refuse, pairs in ((_native.pack_pairs, (b"\0\0\0\0", b"")), (_native.unpack_pairs, (b"\0\0\0\0",))):
+    for refuse, pairs in ((native.pack_pairs, (b"\0\0\0\0", b"")), (native.unpack_pairs, (b"\0\0\0\0",))):
         with pytest.raises(ValueError, match="symbols of 19 or 16 bits"):
             refuse(*pairs, *widths)
 

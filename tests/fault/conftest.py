@@ -1,4 +1,4 @@
-"""What fault runs share: the documents, the chosen size, the table at the end."""
+"""Fixtures of the fault tests, and the table of their results at the end."""
 
 import json
 import os
@@ -27,13 +27,16 @@ def seed() -> int:
 
 @pytest.fixture(scope="session")
 def documents(seed: int) -> list[Sent]:
-    """The documents of every run of this session."""
+    """Return the documents that every run uses."""
     return corpus(int(os.environ.get("DOCUMENTS", "2000")), seed)
 
 
 @pytest.fixture
 def stage(kafka: str, tmp_path: Path, documents: list[Sent], request: pytest.FixtureRequest) -> Stage:
-    """Runs with three workers that have done the first 30 % of the documents."""
+    """Return a function that starts a run with three workers.
+
+    They have processed the first 30 % of the documents.
+    """
 
     @asynccontextmanager
     async def staged(
@@ -46,14 +49,14 @@ def stage(kafka: str, tmp_path: Path, documents: list[Sent], request: pytest.Fix
                 if workers:
                     await fault_run.warm_up()
                 yield fault_run
-            finally:  # with the report of the test, which also comes from another process
+            finally:  # this property reaches the terminal summary even if the test runs in another process
                 request.node.user_properties.append((_FAULT, asdict(fault_run.report)))
 
     return staged
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """One line for each run; the outcomes of all tests of faults in build/faults.json."""
+    """Print one line per run and write the outcomes of all fault tests to build/faults.json."""
     told = (each for stats in terminalreporter.stats.values() for each in stats if isinstance(each, pytest.TestReport))
     ours = [each for each in told if each.nodeid.startswith("tests/fault/") and (each.when == "call" or each.skipped)]
     results = [_result(each) for each in ours]
@@ -67,7 +70,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def _result(test: pytest.TestReport) -> dict[str, Any]:
-    """What became of a test; `report` is None if it had no run."""
+    """Return the outcome of a test.
+
+    `report` is None if the test had no run.
+    """
     why = f" ({test.longrepr[2]})" if isinstance(test.longrepr, tuple) else ""
     report = next((value for name, value in test.user_properties if name == _FAULT), None)
     return {"test": test.nodeid.rpartition("::")[2], "outcome": test.outcome + why, "report": report}

@@ -1,4 +1,4 @@
-"""Seeded documents whose relations are planted, none taken from elsewhere."""
+"""Generated documents with planted relations, reproducible by their seed."""
 
 import json
 import math
@@ -15,7 +15,11 @@ MARK = "zqx"
 _SHORTEST_BYTES, _LONGEST_BYTES = 200, 100_000
 _WORD_BYTES = 8
 _FIRST = datetime(2024, 1, 1, tzinfo=UTC)
-_SECONDS = 30_000_000  # within which documents are observed
+_SECONDS = 30_000_000  # the documents are observed within this time
+_STORM = 100  # most documents in one storm
+_STORM_WORDS = 400
+# What happens to the founder after half of its storm: nothing, it is removed, edited a little, or gets another text.
+_FATES = ("stays", "removed", "edited", "replaced")
 
 
 class Sent(NamedTuple):
@@ -27,7 +31,7 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True)
 class _Base:
-    """A document that others are made from."""
+    """A document from which others are made."""
 
     name: str
     words: list[str]
@@ -35,14 +39,15 @@ class _Base:
 
 
 def corpus(documents: int, seed: int) -> list[Sent]:
-    """That many documents in random order, the same for the same seed.
+    """Return this many documents in random order, reproducible by the seed.
 
-    60 % unrelated, 10 % exact copies, 10 % with 1 to 10 % of the words edited, 5 % passages, 5 % versions (some under
-    one id), 2 % unchanged recrawls, 3 % rearranged, 3 % overlapping, 2 % short or empty. A document that is stated
-    again under its own id has no other relatives: which of its states those would meet is a matter of order.
+    54 % unrelated, 10 % exact copies, 10 % with 1 to 10 % of the words edited, 5 % passages, 5 % versions (some under
+    one id), 2 % unchanged recrawls, 3 % rearranged, 3 % overlapping, 2 % short or empty, 6 % in storms of copies. Apart
+    from the founders of storms, a document that is sent again under its own id has no other relatives, because the
+    order would decide which of its states they match.
     """
     made = _Made(seed)
-    bases = [made.base(f"doc-{seed}-{number}") for number in range(max(10, documents * 60 // 100))]
+    bases = [made.base(f"doc-{seed}-{number}") for number in range(max(10, documents * 54 // 100))]
     tenth = len(bases) // 10
     updated, recrawled, others = bases[:tenth], bases[tenth : 2 * tenth], bases[2 * tenth :]
     shares: list[tuple[int, list[_Base], Callable[[_Base], None]]] = [
@@ -61,11 +66,20 @@ def corpus(documents: int, seed: int) -> list[Sent]:
         for _ in range(documents * percent // 100):
             make(next(turns))
     made.draw.shuffle(made.sent)
+    in_storms = documents * 6 // 100
+    size = min(_STORM, max(4, in_storms // len(_FATES)))
+    for number in range(in_storms // size):
+        made.mix_in(made.storm(f"storm-{seed}-{number}", size, _FATES[number % len(_FATES)]))
     return made.sent
 
 
+def storm(documents: int, seed: int) -> list[Sent]:
+    """Return one family of this many documents, in order: the founder, then exact and nearly exact copies of it."""
+    return _Made(seed).storm(f"storm-{seed}", documents, "stays")
+
+
 class _Made:
-    """The documents made so far, with the ways to make more."""
+    """The documents made so far, with methods that add more."""
 
     def __init__(self, seed: int) -> None:
         self.draw = draw = random.Random(seed)
@@ -91,7 +105,8 @@ class _Made:
         self._add(base, base.words[start : start + length])
 
     def version(self, base: _Base) -> None:
-        self._add(base, self._edited(base.words, 0.2), url=f"https://site.example/{base.name}")
+        url = f"https://site.example/{base.name}"
+        self._add(base, self._edited(base.words, 0.2), id=next(self._names), url=url)
 
     def update(self, base: _Base) -> None:
         self._add(base, self._edited(base.words, 0.1), id=base.name, observed_at=_time(_SECONDS))
@@ -112,12 +127,41 @@ class _Made:
     def short(self, base: _Base) -> None:
         self._add(base, [*self._words(self.draw.randrange(4)), "\n"])
 
+    def storm(self, name: str, size: int, fate: str) -> list[Sent]:
+        """Return a document and its copies in order, of which every other one differs in one word."""
+        before, self.sent = self.sent, []
+        base = _Base(name, self._words(_STORM_WORDS), "default")
+        self._add(base, base.words, id=name)
+        for number in range(1, size):
+            if number == size // 2:
+                self._meet(base, fate)
+            words = self._edited(base.words, 1 / _STORM_WORDS) if number % 2 else base.words
+            self._add(base, words, id=f"{name}-{number}")
+        made, self.sent = self.sent, before
+        return made
+
+    def _meet(self, base: _Base, fate: str) -> None:
+        if fate == "removed":
+            self.sent.append(Sent(base.name.encode(), None))
+        elif fate != "stays":
+            words = self._edited(base.words, 1 / _STORM_WORDS if fate == "edited" else 0.7)
+            self._add(base, words, id=base.name, observed_at=_time(_SECONDS))
+
+    def mix_in(self, sent: list[Sent]) -> None:
+        """Spread records over all others in their own order."""
+        places = set(self.draw.sample(range(len(self.sent) + len(sent)), len(sent)))
+        own, others = iter(sent), iter(self.sent)
+        self.sent = [next(own if place in places else others) for place in range(len(self.sent) + len(sent))]
+
     def _add(self, base: _Base, words: list[str], **fields: str) -> None:
-        """One of ten leaves its time to its record; some leave their id to the key, some have none at all."""
-        key: bytes | None = (fields.get("url") or fields.get("id") or next(self._names)).encode()
+        """Add a document with these words and fields.
+
+        One of ten takes its time from its record. Some take their id from the record key, and some have no id at all.
+        """
+        key: bytes | None = (fields.get("id") or next(self._names)).encode()
         if self.draw.random() < 0.9:
             fields.setdefault("observed_at", _time(self.draw.randrange(_SECONDS)))
-        if not fields.keys() & {"id", "url"} and self.draw.random() < 0.1:
+        if "id" not in fields and self.draw.random() < 0.1:
             key = None
         text = {"text": " ".join(words), "collection": base.collection}
         self.sent.append(Sent(key, json.dumps(text | fields).encode()))

@@ -1,4 +1,4 @@
-"""Small disks that can be full."""
+"""Small disks that a test can fill."""
 
 import os
 import subprocess
@@ -14,9 +14,9 @@ _UNMOUNT = ["umount", "--lazy"]
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[None]:
-    """A disk of a few MiB at this folder.
+    """Mount a disk of a few MiB at this folder.
 
-    It needs the right to mount; without it the test is skipped with what the system says.
+    Without the permission to mount, the test is skipped with the system's message.
     """
     folder.mkdir(parents=True)
     mounted = subprocess.run(
@@ -35,7 +35,7 @@ def small_disk(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def filled(folder: Path) -> Iterator[None]:
-    """Nothing is left on this disk until the block ends."""
+    """Fill this disk until the end of the block."""
     ballast = folder / "ballast"
     free = os.statvfs(folder)
     try:

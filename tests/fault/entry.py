@@ -1,6 +1,6 @@
 """A real worker with parts replaced: `python -m tests.fault.entry [PART[:ARGUMENT...]...] ROLE`.
 
-The product has no hook for tests: what is replaced is named by the room that it stands in. Whatever is asked for, the
+The product has no hook for tests, so a part is replaced in the module or class that defines it. In every worker the
 event loop is watched too, and SIGUSR1 prints the stacks of all threads.
 """
 
@@ -11,14 +11,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta, tzinfo
 
-from schemas.record import Outgoing, Record
-from schemas.topics import SIGNATURES
-from workers import kafka_rights, kafka_topics, matching
-from workers.cli import main
-from workers.delivery import Delivery
-from workers.matching import Matching
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.topics import SIGNATURES
+from nearstream.workers.cli.main import main
+from nearstream.workers.kafka import acls
+from nearstream.workers.kafka import topics as kafka_topics
+from nearstream.workers.pipeline.delivery import Delivery
+from nearstream.workers.pipeline.match import Matching
 
 CRASHED = 9
 STALL = "loop busy for"
@@ -27,16 +27,16 @@ _STALL_SECONDS = 0.2
 
 
 def replace_part(room: object, name: str, part: object) -> None:
-    """Fails where there is no such part any more."""
+    """Replace an attribute of a module or class, which must exist."""
     assert hasattr(room, name), f"{room} has no {name}"
     setattr(room, name, part)
 
 
 def crash(step: str, batch: str) -> None:
-    """Ends at once before that step, `send` or `ack`, of that batch of events."""
+    """Exit at once before a step, `send` or `ack`, of a batch of events."""
     send_all, batches = Delivery._send_all, 0
 
-    async def crashing(self: Delivery, outgoing: Sequence[Outgoing]) -> None:
+    async def crashing(self: Delivery, outgoing: Sequence[ProducerRecord]) -> None:
         nonlocal batches
         batches += bool(outgoing) and not outgoing[0].topic.endswith(SIGNATURES.name)
         if batches == int(batch) and step == "send":
@@ -48,11 +48,25 @@ def crash(step: str, batch: str) -> None:
     replace_part(Delivery, "_send_all", crashing)
 
 
+def freeze(key: str) -> None:
+    """Let the worker stop itself by SIGSTOP before it first sends a record with this key."""
+    send_all, frozen = Delivery._send_all, False
+
+    async def freezing(self: Delivery, outgoing: Sequence[ProducerRecord]) -> None:
+        nonlocal frozen
+        if not frozen and any(sent.key == key.encode() for sent in outgoing):
+            frozen = True
+            os.kill(os.getpid(), signal.SIGSTOP)
+        await send_all(self, outgoing)
+
+    replace_part(Delivery, "_send_all", freezing)
+
+
 def busy(seconds: str) -> None:
-    """The event loop is blocked in each batch, for seconds of its own processor time."""
+    """Block the event loop in each batch for these seconds of its processor time."""
     decide = Matching.decide
 
-    async def blocking(self: Matching, records: Sequence[Record]) -> list[Outgoing]:
+    async def blocking(self: Matching, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         until = time.thread_time() + float(seconds)
         while time.thread_time() < until:
             pass
@@ -62,9 +76,9 @@ def busy(seconds: str) -> None:
 
 
 def endless() -> None:
-    """The first batch never ends."""
+    """Let the first batch never end."""
 
-    async def sleeping(_: Matching, __: Sequence[Record]) -> list[Outgoing]:
+    async def sleeping(_: Matching, __: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         sys.stderr.write("batch without end\n")
         await asyncio.Event().wait()
         raise AssertionError
@@ -72,31 +86,21 @@ def endless() -> None:
     replace_part(Matching, "decide", sleeping)
 
 
-def clock(seconds: str) -> None:
-    """The time of day is off by so much; the monotonic clock is right."""
-    now, off = time.time, timedelta(seconds=float(seconds))
-
-    class Shifted(datetime):
-        @classmethod
-        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
-            return datetime.now(tz) + off
-
-    replace_part(time, "time", lambda: now() + off.total_seconds())
-    replace_part(matching, "datetime", Shifted)
-
-
 def unchecked_broker() -> None:
-    """For a broker that tells neither its topics' settings nor our rights."""
+    """Skip the checks of topic settings and permissions, which a mock broker does not report."""
 
     async def unchecked(*_: object) -> list[str]:
         return []
 
     replace_part(kafka_topics, "require", unchecked)
-    replace_part(kafka_rights, "require", unchecked)
+    replace_part(acls, "require", unchecked)
 
 
 def watch_loop() -> None:
-    """One line for each step in which the loop kept the processor too long; the machine may be busy besides."""
+    """Log each step in which the event loop used the processor for too long.
+
+    It measures processor time, since other processes may keep the machine busy.
+    """
     make = asyncio.new_event_loop
 
     def watched() -> asyncio.AbstractEventLoop:
@@ -115,12 +119,15 @@ def watch_loop() -> None:
 
 
 PARTS: dict[str, Callable[..., None]] = {
-    part.__name__: part for part in (crash, busy, endless, clock, unchecked_broker)
+    part.__name__: part for part in (crash, freeze, busy, endless, unchecked_broker)
 }
 
 
 def run(parts: Sequence[str], known: dict[str, Callable[..., None]]) -> int:
-    """The exit code of a worker in the role that stands last, after the parts."""
+    """Run a worker with these parts replaced and return its exit code.
+
+    The last argument is the worker's role.
+    """
     *named, role = parts
     faulthandler.register(signal.SIGUSR1)
     watch_loop()

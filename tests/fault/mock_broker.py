@@ -1,6 +1,7 @@
-"""A broker that answers with chosen errors: the mock cluster inside librdkafka, which the confluent-kafka wheel brings.
+"""A broker that answers with chosen errors.
 
-It is no Kafka: no topics are made by clients, none described, no latency is like a broker's. It serves for error codes.
+It is the mock cluster inside librdkafka, which is part of the confluent-kafka wheel. It only serves to test error
+codes: clients cannot create or describe topics, and its latency is not that of a real broker.
 """
 
 import ctypes
@@ -26,7 +27,7 @@ class Request(IntEnum):
 
 @dataclass(frozen=True)
 class MockBroker:
-    """One broker.
+    """A mock broker.
 
     Attributes:
         address: `host:port`.
@@ -37,27 +38,33 @@ class MockBroker:
     _cluster: int
 
     def create(self, topic: str, partitions: int) -> None:
-        """Makes a topic."""
+        """Create a topic."""
         failed = self._library.rd_kafka_mock_topic_create(self._cluster, topic.encode(), partitions, 1)
         assert failed == 0, failed
 
     def refuse(self, topic: str, error: int) -> None:
-        """Everything that is asked about this topic gets this error code; 0: no longer."""
+        """Answer every request about this topic with this error code.
+
+        The code 0 ends this.
+        """
         self._library.rd_kafka_mock_topic_set_error(self._cluster, topic.encode(), error)
 
     def answer(self, request: Request, errors: Sequence[int]) -> None:
-        """The next requests of this kind get these error codes, one each; 0: none."""
+        """Answer the next requests of this kind with these error codes, one each.
+
+        The code 0 is a normal answer.
+        """
         codes = (ctypes.c_int * len(errors))(*errors)
         self._library.rd_kafka_mock_push_request_errors_array(self._cluster, request, len(errors), codes)
 
     def answer_well(self, request: Request) -> None:
-        """Forgets the errors that are left."""
+        """Discard the errors that are still to come."""
         self._library.rd_kafka_mock_clear_request_errors(self._cluster, request)
 
 
 @contextmanager
 def mock_broker() -> Iterator[MockBroker]:
-    """A mock cluster of one broker, ready at once."""
+    """Run a mock cluster of one broker, which is ready at once."""
     library = _library()
     text = ctypes.create_string_buffer(_ERROR_BYTES)
     client = library.rd_kafka_new(_PRODUCER, None, text, _ERROR_BYTES)
@@ -71,7 +78,7 @@ def mock_broker() -> Iterator[MockBroker]:
 
 
 def _library() -> Any:  # noqa: ANN401 - ctypes has no types for it
-    """The library that the wheel's module has loaded."""
+    """Return the library that the wheel's module has loaded."""
     wheel = pytest.importorskip("confluent_kafka", reason="the mock cluster comes with the confluent-kafka wheel")
     folder = Path(wheel.__file__).parents[1] / "confluent_kafka.libs"
     library = ctypes.CDLL(str(next(folder.glob("librdkafka*"))))

@@ -1,4 +1,4 @@
-"""What broker and workers look like from outside, five times a second."""
+"""Observe the broker and the workers from outside, five times a second."""
 
 import asyncio
 import time
@@ -10,10 +10,10 @@ from pathlib import Path
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-from schemas.topics import ALL, DOCUMENTS, SIGNATURES
-from workers import kafka_tools
-from workers.kafka_tools import KafkaError, KafkaUnreachableError
-from workers.settings import Settings
+from nearstream.schemas.topics import ALL, DOCUMENTS, SIGNATURES
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.kafka import client as kafka_client
+from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 
 INTERVAL_SECONDS = 0.2
 _ANSWER_SECONDS = 5.0
@@ -24,7 +24,9 @@ Offsets = dict[tuple[str, int], int]
 
 @dataclass(frozen=True)
 class Sample:
-    """One look: offsets were asked for before ends, so what was acknowledged then is below these ends.
+    """One observation of the broker and the workers.
+
+    Commits are read before end offsets, so every acknowledged record is below these end offsets.
 
     Attributes:
         at: Monotonic seconds.
@@ -42,28 +44,28 @@ class Sample:
 
     @property
     def lag(self) -> dict[tuple[str, int], int]:
-        """Records not acknowledged yet, where there are any."""
+        """Return the unacknowledged records per partition that has any."""
         behind = {place: self.ends[place] - max(offset, 0) for place, offset in self.committed.items()}
         return {place: count for place, count in behind.items() if count}
 
     def covers(self, other: "Sample") -> bool:
-        """Whether it knows of all partitions that the other knew of."""
+        """Return whether this sample contains all partitions of the other."""
         return self.committed.keys() >= other.committed.keys() and self.ends.keys() >= other.ends.keys()
 
 
 @dataclass
 class Observer:
-    """The samples of one run; `pids` tells the workers that run now."""
+    """The samples of one run. `pids` returns the workers that run now."""
 
     settings: Settings
     pids: Callable[[], Iterable[int]]
     samples: list[Sample] = field(default_factory=list)
 
     async def drained(self, within_seconds: float, quiet_seconds: float = 0.0) -> None:
-        """Returns when everything was acknowledged and nothing has moved for `quiet_seconds`.
+        """Wait until everything is acknowledged and no offset has moved for `quiet_seconds`.
 
         Raises:
-            TimeoutError: It was not within `within_seconds`.
+            TimeoutError: This did not happen within `within_seconds`.
         """
         since = time.monotonic()
         async with asyncio.timeout(within_seconds):
@@ -78,7 +80,7 @@ class Observer:
         return all(sample.ends == last.ends and not sample.lag for sample in window)
 
     async def look(self) -> None:
-        """Takes samples until it is cancelled; while the broker is away there are none."""
+        """Take samples until cancelled, except while the broker is away."""
         while True:
             try:
                 await self._look_at_one_connection()
@@ -87,13 +89,13 @@ class Observer:
 
     async def _look_at_one_connection(self) -> None:
         async with (
-            kafka_tools.admin(self.settings, _ANSWER_SECONDS) as admin,
-            kafka_tools.consumer(self.settings, _ANSWER_SECONDS) as consumer,
+            kafka_client.admin(self.settings, _ANSWER_SECONDS) as admin,
+            kafka_client.consumer(self.settings, _ANSWER_SECONDS) as consumer,
         ):
             while True:
                 async with asyncio.timeout(_ANSWER_SECONDS):
-                    parts = await kafka_tools.describe(admin, [self.settings.topic_prefix + each.name for each in ALL])
-                    if len(parts) == len(ALL):  # what was just made, or has just come back, may not be known yet
+                    parts = await kafka_client.describe(admin, [self.settings.topic_prefix + each.name for each in ALL])
+                    if len(parts) == len(ALL):  # a restarted broker or a new topic may take a moment
                         sample = await self._sample(admin, consumer, parts)
                         if not self.samples or sample.covers(self.samples[-1]):
                             self.samples.append(sample)
@@ -117,7 +119,7 @@ class Observer:
 
 @asynccontextmanager
 async def observed(observer: Observer) -> AsyncIterator[None]:
-    """It looks until the end of the block."""
+    """Let the observer take samples until the end of the block."""
     looking = asyncio.create_task(observer.look())
     try:
         yield
@@ -128,7 +130,10 @@ async def observed(observer: Observer) -> AsyncIterator[None]:
 
 
 def recovery_seconds(samples: Iterable[Sample], ended: float) -> float | None:
-    """Time from the end of a fault until each partition that lagged then has moved; None if one never did."""
+    """Return the time from the end of a fault until each lagging partition has moved.
+
+    Only partitions that lagged at the end of the fault count. The result is None if one of them never moved.
+    """
     after = [sample for sample in samples if sample.at >= ended]
     if not after:
         return None
@@ -141,7 +146,7 @@ def recovery_seconds(samples: Iterable[Sample], ended: float) -> float | None:
 
 
 def standing_seconds(samples: Iterable[Sample]) -> float:
-    """The longest that a partition with records to be read has stood still."""
+    """Return the longest time that a partition with unread records did not move."""
     longest, since = 0.0, {}
     for sample in samples:
         standing = {(place, sample.committed[place]) for place in sample.lag}

@@ -1,70 +1,107 @@
-"""What a single process says that is fed one document at a time."""
+"""The expected outcome: a single process that reads one document at a time."""
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from schemas.codec import InvalidMessageError, encode_event
-from schemas.record import Record
-from schemas.signature import Origin
-from streams.matcher import Arrival
-from streams.memory_index import MemoryIndex
-from streams.receive import Removal, receive
-from workers import assembly
-from workers.settings import Settings
-
-Place = tuple[int, int]
-"""Partition and offset of a record of `documents`."""
+from nearstream.schemas.codec import InvalidMessageError, encode_event
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.signature import Signature
+from nearstream.streams.ingest.parse import Removal
+from nearstream.streams.matcher import Arrival
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.in_process import Embedded, embedded
+from tests.fault.texts import Place, Texts, compare_all, true_events
 
 
 @dataclass
 class Expected:
     """The outcome of every record.
 
+    The ids of verdicts and retractions are equal for every order of the partitions. The values of verdicts and the
+    choice of relation events are those of one order.
+
     Attributes:
-        events: Event id to value.
-        empty: Documents that leave nothing.
+        texts: Which texts are related, whatever arrived when.
+        signatures: The signature of each document.
+        verdicts: Verdict id to value.
+        events: Id of a relation event to value.
+        retractions: Event id to value.
+        true: For each event found, what a process says that knows only its two documents, if it says anything.
+        withdrawn: Verdicts about states that were removed later. If both meet in one batch, there is no verdict.
+        empty: Documents without a signature because nothing is left of their text.
         refused: Records that become dead letters, with the reason of each.
         removed: Removals, with the document key of each.
-        overflows: Full buckets met; unless 0, order decides what is found, and a comparison means nothing.
+        overflows: Full buckets that were found. Unless it is 0, the families too depend on the order, and a comparison
+            is meaningless.
     """
 
+    texts: Texts
+    signatures: dict[Place, Signature] = field(default_factory=dict)
+    verdicts: dict[str, bytes] = field(default_factory=dict)
     events: dict[str, bytes] = field(default_factory=dict)
+    retractions: dict[str, bytes] = field(default_factory=dict)
+    true: dict[str, bytes] = field(default_factory=dict)
+    withdrawn: set[str] = field(default_factory=set)
     empty: set[Place] = field(default_factory=set)
     refused: dict[Place, str] = field(default_factory=dict)
     removed: dict[Place, str] = field(default_factory=dict)
     overflows: int = 0
 
 
-def in_order_of_time(records: Iterable[Record]) -> list[Record]:
-    """Records as they were sent, whatever partition they went to."""
+def in_order_of_time(records: Iterable[ConsumerRecord]) -> list[ConsumerRecord]:
+    """Return records in the order in which they were sent, across partitions."""
     return sorted(records, key=lambda record: (record.timestamp_ms, record.partition, record.offset))
 
 
-async def expected(settings: Settings, records: Iterable[Record]) -> Expected:
-    """What must become of these records of `documents`, taken one at a time in the order given."""
-    key = assembly.hash_key(settings)
-    signer, bounds = assembly.signer(settings, key), assembly.bounds(settings)
-    index = MemoryIndex(assembly.limits(settings), clock=lambda: time.time_ns() // 1_000_000)
-    matcher = assembly.matcher(settings, index, key)
-    outcome = Expected()
+async def expected(
+    settings: Settings, records: Iterable[ConsumerRecord], found: Iterable[tuple[str, bytes]] = ()
+) -> Expected:
+    """Return the outcome of these records of `documents`, read one at a time in this order.
+
+    Args:
+        settings: Those of the deployment.
+        records: The records.
+        found: Ids and values of relation events, to be judged.
+    """
+    deployment = Deployment.of(settings)
+    job, outcome, told = embedded(deployment), Expected(Texts()), dict[str, set[str]]()
     for record in records:
         place = record.partition, record.offset
         try:
-            received = receive(record, bounds)
-            if isinstance(received, Removal):
-                outcome.removed[place] = received.document_key
-                arrival = Arrival(received.document_key, None, None, received.removed_at_ms)
-            else:
-                signature = signer.sign(received.document, Origin(record.topic, *place), received.degraded)
-                if not signature.n_bytes:
-                    outcome.empty.add(place)
-                    continue
-                arrival = Arrival(signature.document_key, signature)
+            arrival = _arrival(job, record)
         except InvalidMessageError as error:
             outcome.refused[place] = str(error.reason)
             continue
-        for event in (await matcher.match_all([arrival]))[0]:
-            outcome.events[event.event_id] = encode_event(event)
-    outcome.overflows = matcher.counts.full_buckets
+        verdicts_of_document = told.setdefault(arrival.document_key, set())
+        if arrival.signature is None:
+            outcome.removed[place] = arrival.document_key
+            outcome.withdrawn |= verdicts_of_document
+        elif not arrival.signature.n_bytes:
+            outcome.empty.add(place)
+            continue
+        else:
+            outcome.signatures[place] = arrival.signature
+        verdicts_of_document |= await _match(job, arrival, outcome)
+    outcome.overflows = job.matcher.counts.full_buckets
+    outcome.texts = compare_all(deployment, outcome.signatures.values())
+    outcome.true = await true_events(deployment, outcome.signatures, found)
     return outcome
+
+
+def _arrival(job: Embedded, record: ConsumerRecord) -> Arrival:
+    signed = job.sign(record)
+    if isinstance(signed, Removal):
+        return Arrival(signed.document_key, None, None, signed.removed_at_ms, signed.origin)
+    return Arrival(signed.document_key, signed)
+
+
+async def _match(job: Embedded, arrival: Arrival, outcome: Expected) -> set[str]:
+    """Match an arrival, keep its results and return the ids of its verdicts."""
+    (matched,) = await job.matcher.match_all([arrival])
+    results = outcome.retractions if arrival.signature is None else outcome.events
+    results.update((event.event_id, encode_event(event)) for event in matched.events)
+    if matched.verdict is None:
+        return set()
+    outcome.verdicts[matched.verdict.event_id] = encode_event(matched.verdict)
+    return {matched.verdict.event_id}

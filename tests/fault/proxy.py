@@ -1,9 +1,9 @@
-"""A TCP proxy in a process of its own that delays, stalls, swallows or cuts what passes.
+"""A TCP proxy in its own process that delays, stalls, drops or cuts connections.
 
-`python -m tests.fault.proxy PORT TARGET_PORT`; each line on its standard input is a fault: `pass`, `delay SECONDS`,
-`slow SECONDS SHARE STALL_SECONDS` (that share of what passes waits longer), `stall` (hold back, send later),
-`blackhole up|down|both` (swallow; at its end connections that lost bytes are cut), `reset` (cut all, refuse
-new ones), `target PORT` (cut all, go elsewhere).
+Start it with `python -m tests.fault.proxy PORT TARGET_PORT`. Each line on its standard input is a fault: `pass`,
+`delay SECONDS`, `slow SECONDS SHARE STALL_SECONDS` (this share of the data waits longer), `stall` (hold data back and
+send it later), `blackhole up|down|both` (drop data, and at the end cut the connections that lost some), `reset` (cut
+all connections and refuse new ones), `target PORT` (cut all connections and use another target).
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from workers.local_server import end_with_parent, free_ports
+from tests.devstack.server import end_with_parent, free_ports
 
 _CHUNK = 65_536
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
@@ -24,7 +24,10 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 @dataclass
 class _Proxy:
-    """What happens to bytes now; a direction is `up` towards the server or `down` towards the client."""
+    """The current fault and the open connections.
+
+    A direction is `up` to the server or `down` to the client.
+    """
 
     target: int
     seconds: float = 0.0
@@ -68,7 +71,7 @@ class _Proxy:
                     writer.write(data)
                     await writer.drain()
         except OSError:
-            pass  # the other way ends with this one
+            pass  # `serve` ends the other direction when this one ends
 
     def _cut(self, connections: set[asyncio.StreamWriter]) -> None:
         for writer in list(connections & self.open):
@@ -76,7 +79,7 @@ class _Proxy:
         self.holed.clear()
 
     def _pause(self, direction: str) -> float:
-        """Answers alone are late."""
+        """Return the delay of a chunk. Only answers are delayed."""
         share, seconds = self.stalled
         if direction == "up":
             return 0.0
@@ -133,7 +136,7 @@ class Proxy:
     process: "subprocess.Popen[str]"
 
     def turn(self, fault: str) -> None:
-        """From the return on, what passes meets this fault."""
+        """Switch to this fault, which is active when the method returns."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(f"{fault}\n")
@@ -143,7 +146,10 @@ class Proxy:
 
 @contextmanager
 def proxied(target: int, port: int | None = None) -> Iterator[Proxy]:
-    """A proxy before a port of this machine; it ends with its standard input, hence with us."""
+    """Run a proxy before a local port.
+
+    It ends when its standard input is closed, so it cannot outlive this process.
+    """
     port = port or free_ports(1)[0]
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.fault.proxy", str(port), str(target)],

@@ -1,15 +1,19 @@
-"""What stood on the topics after a run, by what it is about."""
+"""Read all topics after a run and group the records by their subject."""
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from schemas.codec import decode_signature
-from schemas.dead_letter import Stage
-from schemas.record import Record, header
-from schemas.topics import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
-from tests.fault.oracle import Place
-from tests.integration.deployment import Deployment
+from nearstream.schemas.codec import decode_signature
+from nearstream.schemas.dead_letter import Stage
+from nearstream.schemas.record import ConsumerRecord, header
+from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
+from tests.fault.texts import Place
+from tests.support.deployment import LocalDeployment
+
+TOPICS = (DOCUMENTS, SIGNATURES, DEAD_LETTERS, *EVENT_TOPICS)
+_VERDICT, _RETRACTION = "nearstream.verdict.v1", "nearstream.retraction.v1"
 
 Written = tuple[str, int, int]
 """Topic (without prefix), partition and offset of a record."""
@@ -22,60 +26,79 @@ class Read:
     """All records, in the order of their partitions.
 
     Attributes:
-        prefix: What every topic's name begins with here.
+        prefix: The prefix of this deployment's topic names.
         documents: The input.
-        signed: Signatures by the place of their document.
+        signed: Signatures with the partition and offset of their document.
         removals: Keys and times of the removals on `signatures`.
-        refused: Dead letters of documents by the place of their document.
-        told: Events by their id.
+        refused: Dead letters of documents with the partition and offset of their document.
+        verdicts: Verdicts with their ids.
+        events: Relation events with their ids.
+        retractions: Retractions with their ids.
     """
 
     prefix: str
-    documents: list[Record]
-    signed: list[tuple[Place, Record]]
+    documents: list[ConsumerRecord]
+    signed: list[tuple[Place, ConsumerRecord]]
     removals: set[tuple[bytes | None, int]]
-    refused: list[tuple[Place, Record]]
-    told: list[tuple[str, Record]]
+    refused: list[tuple[Place, ConsumerRecord]]
+    verdicts: list[tuple[str, ConsumerRecord]]
+    events: list[tuple[str, ConsumerRecord]]
+    retractions: list[tuple[str, ConsumerRecord]]
 
-    def first(self, told: Iterable[tuple[_About, Record]]) -> dict[_About, Written]:
-        """Where each thing was told first; all records about one thing are in one partition."""
+    def first(self, told: Iterable[tuple[_About, ConsumerRecord]]) -> dict[_About, Written]:
+        """Return the position of the first record about each subject.
+
+        All records about one subject are in one partition.
+        """
         found: dict[_About, Written] = {}
         for about, record in told:
             found.setdefault(about, (record.topic.removeprefix(self.prefix), record.partition, record.offset))
         return found
 
 
-async def read(deployment: Deployment) -> Read:
-    """Everything on the deployment's topics."""
-    signatures = await deployment.read(SIGNATURES.name)
-    letters = await deployment.read(DEAD_LETTERS.name)
-    events = [record for topic in EVENT_TOPICS for record in await deployment.read(topic.name)]
+async def read(deployment: LocalDeployment) -> Read:
+    """Read every record on the deployment's topics."""
+    return grouped(deployment.settings.topic_prefix, await deployment.read(*(topic.name for topic in TOPICS)))
+
+
+def grouped(prefix: str, records: Iterable[ConsumerRecord]) -> Read:
+    """Group the records of all topics, whose names have this prefix."""
+    by_topic: dict[str, list[ConsumerRecord]] = {prefix + topic.name: [] for topic in TOPICS}
+    for record in records:
+        by_topic[record.topic].append(record)
+    documents, signatures, letters, *told = by_topic.values()
+    by_kind: dict[str, list[tuple[str, ConsumerRecord]]] = defaultdict(list)
+    for record in (record for records in told for record in records):
+        kind = text(record, "ce_type")
+        by_kind[kind if kind in (_VERDICT, _RETRACTION) else ""].append((text(record, "ce_id"), record))
     return Read(
-        deployment.settings.topic_prefix,
-        await deployment.read(DOCUMENTS.name),
+        prefix,
+        documents,
         origins(signatures),
         {(record.key, record.timestamp_ms) for record in signatures if record.value is None},
         [(place, record) for record in letters if (place := _refused_place(record)) is not None],
-        [(text(record, "ce_id"), record) for record in events],
+        by_kind[_VERDICT],
+        by_kind[""],
+        by_kind[_RETRACTION],
     )
 
 
-def origins(signatures: Iterable[Record]) -> list[tuple[Place, Record]]:
-    """Signatures by the place of their document."""
+def origins(signatures: Iterable[ConsumerRecord]) -> list[tuple[Place, ConsumerRecord]]:
+    """Return the signatures with the partition and offset of their document."""
     return [(place, record) for record in signatures if (place := _origin(record)) is not None]
 
 
-def text(record: Record, name: str) -> str:
-    """A header of ours; empty if it is not there."""
+def text(record: ConsumerRecord, name: str) -> str:
+    """Return the value of one of our headers, or an empty string."""
     return (header(record.headers, name) or b"").decode()
 
 
-def _origin(signature: Record) -> Place | None:
+def _origin(signature: ConsumerRecord) -> Place | None:
     origin = decode_signature(signature.value).origin if signature.value else None
     return (origin.partition, origin.offset) if origin else None
 
 
-def _refused_place(letter: Record) -> Place | None:
+def _refused_place(letter: ConsumerRecord) -> Place | None:
     if text(letter, "nearstream-dead-stage") == Stage.MATCH:
         return None
     return int(text(letter, "nearstream-dead-partition")), int(text(letter, "nearstream-dead-offset"))

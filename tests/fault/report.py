@@ -1,4 +1,4 @@
-"""What is said of one fault."""
+"""The report on one fault run."""
 
 import json
 from collections.abc import Sequence
@@ -17,17 +17,17 @@ class Report:
 
     Attributes:
         fault: Its id.
-        documents, events: How many there were, without repeats.
-        lost: Documents without outcome, events missing.
-        extra: Events that nobody expected.
-        restated: Signatures and events that were told again.
-        restated_share: Of all that were told once.
-        steady_per_second: Documents a second without a fault.
-        throughput_share: With the fault, of that without it, where it is measured.
-        recovery_seconds: From the end of the fault until each partition that lagged has moved.
-        drain_seconds: From the end of the load until all was acknowledged.
-        peak_memory_mb: Of one worker.
-        memory_mb_per_minute: Its steepest growth, in a soak.
+        documents, events: Their numbers, without repeats.
+        lost: Documents without an outcome, missing verdicts, retractions and events.
+        extra: Verdicts and retractions that the single process does not send, and untrue events.
+        restated: Signatures, verdicts and events that were sent again.
+        restated_share: Their share of all distinct ones.
+        steady_per_second: Documents per second without a fault.
+        throughput_share: Throughput with the fault, divided by that without it, where it is measured.
+        recovery_seconds: Time from the end of the fault until each lagging partition has moved.
+        drain_seconds: Time from the end of the load until everything was acknowledged.
+        peak_memory_mb: Peak memory of one worker.
+        memory_mb_per_minute: Steepest growth of a worker's memory in a soak test.
         exits: Exit codes of the workers.
         wrong: Counts that have to be 0, by name.
     """
@@ -50,12 +50,9 @@ class Report:
     verdict: str = "not finished"
 
     def count(self, found: Read, told: Expected, samples: Sequence[Sample], logs: Sequence[str], injected: str) -> None:
-        """Fills in what was found against what was expected."""
+        """Fill in the differences between the actual and the expected outcome."""
         self.wrong = {
-            "unanswered": verify.unanswered(found, told),
-            "missing": verify.missing(found, told),
-            "surplus": verify.surplus(found, told),
-            "differing values": verify.differing(found, told),
+            **verify.disagreements(found, told),
             "wrong letters": verify.wrong_letters(found, told),
             "fallen commits": verify.fallen_commits(samples),
             "hasty commits": verify.hasty_commits(samples, found, told),
@@ -65,17 +62,19 @@ class Report:
             "unclean lines": verify.unclean_lines(logs, injected),
             "full buckets": told.overflows,
         }
-        self.documents, self.events = len(found.documents), len(told.events)
-        self.lost, self.extra = self.wrong["unanswered"] + self.wrong["missing"], self.wrong["surplus"]
+        self.documents, self.events = len(found.documents), len(verify.last_values(found.events))
+        self.lost = sum(self.wrong[name] for name in ("unanswered", "missing", "unsent events"))
+        self.extra = self.wrong["surplus"] + self.wrong["untrue events"]
         self.restated = verify.restated(found)
-        self.restated_share = self.restated / max(1, len(found.signed) + len(found.told) - self.restated)
+        sent = len(found.signed) + len(found.verdicts) + len(found.events)
+        self.restated_share = self.restated / max(1, sent - self.restated)
         self.peak_memory_mb = max((size for each in samples for size in each.memory.values()), default=0) >> 20
         counts = ", ".join(f"{count} {name}" for name, count in self.wrong.items() if count)
         self.verdict = counts or "ok"
 
     @property
     def line(self) -> str:
-        """One row of the table."""
+        """Return this report as a row of the table."""
         recovery = "-" if self.recovery_seconds is None else f"{self.recovery_seconds:.1f}"
         return (
             f"{self.fault:5} {self.lost:5} {self.extra:5} {self.restated_share:9.2%} {recovery:>10} "
@@ -87,13 +86,19 @@ HEADER = "fault  lost extra  restated recovery s  drain s memory MB  verdict"
 
 
 def keep(folder: Path, found: Read, samples: Sequence[Sample], marks: Sequence[tuple[float, str]]) -> None:
-    """What a search for a cause begins with: offsets around each injection, memory, all that was told."""
+    """Write files that help to find the cause of a failure.
+
+    They contain the offsets around each injection, the memory of the workers, and all signatures and events.
+    """
     offsets = [
         {"at": each.at, "committed": _plain(each.committed), "ends": _plain(each.ends), "memory": each.memory}
         for each in samples
     ]
     (folder / "offsets.json").write_text(json.dumps({"marks": marks, "samples": offsets}))
-    told = [(key, record.topic, record.partition, record.offset, record.timestamp_ms) for key, record in found.told]
+    told = [
+        (key, record.topic, record.partition, record.offset, record.timestamp_ms, (record.value or b"").decode())
+        for key, record in (*found.verdicts, *found.events, *found.retractions)
+    ]
     signed = [(place, record.partition, record.offset) for place, record in found.signed]
     (folder / "topics.json").write_text(json.dumps({"told": told, "signed": signed}))
 

@@ -1,4 +1,4 @@
-"""One run: a deployment under load, a fault, what became of every document."""
+"""A fault run: a deployment under load, a fault, and the outcome of every document."""
 
 import asyncio
 import json
@@ -10,21 +10,23 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 
 from aiokafka.errors import KafkaTimeoutError
 
-from schemas.record import Outgoing
-from schemas.topics import DOCUMENTS
+from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.topics import DOCUMENTS
+from nearstream.workers.app import MATCH_BATCH, SIGN_BATCH
+from nearstream.workers.kafka.errors import KafkaUnreachableError
+from tests.devstack.redis import redis_server
+from tests.devstack.server import LocalServer, running
 from tests.fault.corpus import Sent
 from tests.fault.observer import Observer, observed, recovery_seconds
 from tests.fault.oracle import expected, in_order_of_time
 from tests.fault.reading import read
 from tests.fault.report import Report, keep
-from tests.integration.deployment import Deployment, deployed, stop, until
-from workers.app import MATCH_BATCH, SIGN_BATCH
-from workers.kafka_tools import KafkaUnreachableError
-from workers.local_redis import redis_server
-from workers.local_server import LocalServer, running
+from tests.fault.verify import last_values
+from tests.support.deployment import LocalDeployment, deployed, stop, until
 
 DRAIN_SECONDS = 120.0
 QUIET_SECONDS = 3.0
@@ -42,18 +44,18 @@ class Run:
     """A deployment with its workers.
 
     Attributes:
-        deployment: Its topics, its group.
+        deployment: Its topics and its group.
         redis: Its own server.
-        documents: What is to be sent.
-        observer: Looks at the broker all the time.
-        report: What is known so far.
-        workers: All that were ever started.
-        injected: How a traceback begins that the fault is meant to cause.
+        documents: The documents to send.
+        observer: Takes samples of the broker during the whole run.
+        report: The results so far.
+        workers: All workers that were ever started.
+        injected: The beginning of the error message that the fault should cause.
     """
 
-    deployment: Deployment
+    deployment: LocalDeployment
     redis: LocalServer
-    documents: list[Outgoing]
+    documents: list[ProducerRecord]
     report: Report
     resources: AsyncExitStack
     workers: list[Worker] = field(default_factory=list)
@@ -61,63 +63,75 @@ class Run:
     _marks: list[tuple[float, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """An observer of the workers that run."""
+        """Create the observer of the running workers."""
         self.observer = Observer(self.deployment.settings, lambda: [worker.pid for worker in self.alive])
 
     @property
     def alive(self) -> list[Worker]:
-        """The workers that run."""
+        """Return the workers that run."""
         return [worker for worker in self.workers if worker.poll() is None]
 
     @property
     def topic(self) -> str:
-        """Where documents go."""
+        """Return the name of the documents topic."""
         return self.deployment.settings.topic_prefix + DOCUMENTS.name
 
     @property
     def first(self) -> int:
-        """How many documents are sent before any fault."""
+        """Return the number of documents that are sent before any fault."""
         return int(len(self.documents) * _FIRST_SHARE)
 
     def start(self, *parts: str, role: str = "all", entry: str = ENTRY, **changed: str) -> Worker:
-        """One more worker, with parts replaced by `entry` or variables changed."""
+        """Start another worker, with parts replaced by `entry` or variables changed."""
         worker = self.resources.enter_context(self.deployment.worker(role, (entry, *parts), **changed))
         self.workers.append(worker)
         return worker
 
+    async def kill(self, times: int, draw: Random) -> None:
+        """Kill a worker this often, at random moments, and start another each time."""
+        for _ in range(times):
+            await asyncio.sleep(draw.uniform(0.2, 2.0))
+            victim = draw.choice(self.alive)
+            self.mark("kill")
+            victim.kill()
+            self.start()
+
     def mark(self, what: str) -> None:
-        """Notes the moment of an injection."""
+        """Record the time of an injection."""
         self._marks.append((time.monotonic(), what))
 
     def rebalances(self) -> int:
-        """How often a worker has been given partitions so far."""
+        """Return how often a worker has got partitions so far."""
         return sum(log.count(" assigned: ") for log in self.logs())
 
     async def all_joined(self) -> bool:
-        """Whether each worker has been given partitions at least once."""
+        """Return whether each worker has got partitions at least once."""
         logs = await asyncio.to_thread(self.logs)
         return sum(" assigned: " in log for log in logs) == len(self.workers)
 
     def logs(self) -> list[str]:
-        """What the workers have written so far."""
+        """Return the logs of the workers so far."""
         return [path.read_text() for path in sorted(self.deployment.logs.glob("*.log"))]
 
     def acknowledged(self) -> int:
-        """Documents that the group has acknowledged, as the broker was last seen to know."""
+        """Return the number of documents that the group had acknowledged at the last sample."""
         known = self.observer.samples[-1].committed.items()
         return sum(max(offset, 0) for (topic, _), offset in known if topic == DOCUMENTS.name)
 
     def waiting(self) -> int:
-        """Records not acknowledged yet when the broker was last looked at."""
+        """Return the number of unacknowledged records at the last sample."""
         return sum(self.observer.samples[-1].lag.values())
 
     def processor_seconds(self) -> float:
-        """What the living workers have spent so far."""
+        """Return the processor time of the running workers so far."""
         spent = (Path(f"/proc/{worker.pid}/stat").read_text().rpartition(")")[2].split() for worker in self.alive)
         return sum(int(fields[11]) + int(fields[12]) for fields in spent) / os.sysconf("SC_CLK_TCK")
 
     async def warm_up(self) -> None:
-        """The first documents, to the end, once all workers have joined; tells the steady rate."""
+        """Process the first documents and measure the steady rate.
+
+        They are sent once all workers have joined.
+        """
         await until(self.all_joined, DRAIN_SECONDS)
         await self.deployment.send(self.documents[: self.first])
         await self.drained()
@@ -126,7 +140,7 @@ class Run:
 
     @asynccontextmanager
     async def load(self) -> AsyncIterator[None]:
-        """The other documents, at half the steady rate, while the body does its worst."""
+        """Send the other documents at half the steady rate while the block injects faults."""
         sending = asyncio.create_task(self._send_evenly(self.documents[self.first :]))
         try:
             yield
@@ -136,10 +150,10 @@ class Run:
             sending.cancel()
 
     async def drained(self, quiet_seconds: float = 0.0) -> None:
-        """Returns when everything was acknowledged and nothing has moved for `quiet_seconds`.
+        """Wait until everything is acknowledged and no offset has moved for `quiet_seconds`.
 
         Raises:
-            TimeoutError: It was not within two minutes; it tells the lag, the logs and all stacks.
+            TimeoutError: This did not happen within two minutes. The message contains the lag, the logs and all stacks.
         """
         try:
             await self.observer.drained(DRAIN_SECONDS, quiet_seconds)
@@ -152,11 +166,14 @@ class Run:
             raise TimeoutError(f"not drained within {DRAIN_SECONDS:g} s, lag {lag}\n{logs}") from None
 
     async def stop(self) -> list[int]:
-        """Exit codes of all workers; those that ran are told to end at the same moment."""
+        """Stop all running workers at once and return the exit codes of all workers."""
         return await asyncio.gather(*(asyncio.to_thread(stop, worker) for worker in self.workers))
 
     async def finish(self) -> Report:
-        """Drains, removes documents and sends copies of them, stops the workers, compares."""
+        """Finish the run and compare its outcome with the expected one.
+
+        It drains, removes documents and sends copies of them, and stops the workers.
+        """
         began = time.monotonic()
         await self.drained()
         self.report.drain_seconds = round(time.monotonic() - began, 1)
@@ -168,22 +185,27 @@ class Run:
         return await self.compare()
 
     async def compare(self) -> Report:
-        """The report on what stands on the topics now."""
+        """Return the report on the current records of the topics."""
         found = await read(self.deployment)
-        told = await expected(self.deployment.settings, in_order_of_time(found.documents))
+        told = await expected(
+            self.deployment.settings, in_order_of_time(found.documents), last_values(found.events).items()
+        )
         self.report.count(found, told, self.observer.samples, self.logs(), self.injected)
         keep(self.deployment.logs, found, self.observer.samples, self._marks)
         return self.report
 
-    async def _send_evenly(self, documents: Sequence[Outgoing]) -> None:
+    async def _send_evenly(self, documents: Sequence[ProducerRecord]) -> None:
         size = max(1, round(self.report.steady_per_second / 2 * _PORTION_SECONDS))
         for start in range(0, len(documents), size):
             due = time.monotonic() + _PORTION_SECONDS
             await self._send(documents[start : start + size])
             await asyncio.sleep(max(0.0, due - time.monotonic()))
 
-    async def _send(self, documents: Sequence[Outgoing]) -> None:
-        """Once the broker is there; what an outage left in doubt is sent twice, and counts twice for the oracle."""
+    async def _send(self, documents: Sequence[ProducerRecord]) -> None:
+        """Send documents, again and again until the broker confirms them.
+
+        After an outage some may be on the topic twice, and then the oracle reads them twice too.
+        """
         while True:
             try:
                 return await self.deployment.send(documents)
@@ -191,7 +213,10 @@ class Run:
                 continue
 
     async def _remove_some(self) -> None:
-        """Removes documents, waits, sends copies of them: nobody may name the removed ones any more."""
+        """Remove documents, wait, then send copies of them.
+
+        No event may name a removed document after that.
+        """
         named = [json.loads(sent.value) for sent in self.documents if sent.value and b'"id": "doc' in sent.value]
         for make in (_removal, _copy):
             await self.deployment.send([make(self.topic, fields) for fields in named[:_REMOVED]])
@@ -199,37 +224,45 @@ class Run:
 
 
 def in_flight(fault_run: Run) -> float:
-    """Most records that all workers can have read and not acknowledged; a commit comes half a second late."""
+    """Return the most records that all workers can have read but not acknowledged.
+
+    A commit may be half a second late.
+    """
     return len(fault_run.workers) * (SIGN_BATCH + MATCH_BATCH) + fault_run.report.steady_per_second * COMMIT_SECONDS
 
 
 async def joined(fault_run: Run, assignments: int) -> bool:
-    """Whether workers have been given partitions that often."""
+    """Return whether workers have got partitions at least this often."""
     return await asyncio.to_thread(fault_run.rebalances) >= assignments
 
 
 async def logged(fault_run: Run, text: str) -> bool:
-    """Whether a worker has written this."""
+    """Return whether a worker has logged this text."""
     return any(text in log for log in await asyncio.to_thread(fault_run.logs))
 
 
-def _removal(topic: str, fields: dict[str, str]) -> Outgoing:
-    return Outgoing(topic, fields["id"].encode(), None, [("nearstream-collection", fields["collection"].encode())])
+def _removal(topic: str, fields: dict[str, str]) -> ProducerRecord:
+    return ProducerRecord(
+        topic, fields["id"].encode(), None, [("nearstream-collection", fields["collection"].encode())]
+    )
 
 
-def _copy(topic: str, fields: dict[str, str]) -> Outgoing:
+def _copy(topic: str, fields: dict[str, str]) -> ProducerRecord:
     copy = {"id": f"late-{fields['id']}", "text": fields["text"], "collection": fields["collection"]}
-    return Outgoing(topic, None, json.dumps(copy).encode(), [])
+    return ProducerRecord(topic, None, json.dumps(copy).encode(), [])
 
 
 @asynccontextmanager
 async def run(fault: str, kafka: str, folder: Path, sent: Sequence[Sent], **settings: str) -> AsyncIterator[Run]:
-    """A deployment of its own with its own Redis, no worker yet; all of it ends with the block."""
+    """Start a run with its own deployment and Redis, but without workers.
+
+    Everything is stopped at the end of the block.
+    """
     async with AsyncExitStack() as resources:
         redis = await asyncio.to_thread(resources.enter_context, running(redis_server(folder / "redis")))
         given = {"redis_url": f"redis://{redis.address}/0", **settings}
         deployment = await resources.enter_async_context(deployed(kafka, logs=folder, **given))
         fault_run = Run(deployment, redis, [], Report(fault), resources)
-        fault_run.documents = [Outgoing(fault_run.topic, each.key, each.value, []) for each in sent]
+        fault_run.documents = [ProducerRecord(fault_run.topic, each.key, each.value, []) for each in sent]
         await resources.enter_async_context(observed(fault_run.observer))
         yield fault_run

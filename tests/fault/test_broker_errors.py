@@ -1,8 +1,9 @@
-"""A broker that answers with errors: retried in place, or an end without acknowledgement."""
+"""A broker that answers with errors: a worker retries, or ends without acknowledging."""
 
 import asyncio
 import json
 import os
+import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -10,45 +11,50 @@ from pathlib import Path
 
 import pytest
 
-from schemas.record import Outgoing
-from schemas.topics import ALL, DEAD_LETTERS, DOCUMENTS, SIGNATURES
+from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.topics import ALL, DEAD_LETTERS, DOCUMENTS, SIGNATURES
+from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.config.settings import load
+from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.kafka.errors import KafkaUnreachableError
 from tests.fault.mock_broker import MockBroker, Request, mock_broker
 from tests.fault.reading import origins
 from tests.fault.runner import Worker
-from tests.integration.deployment import Deployment, until
-from workers import kafka_offsets
-from workers.exits import Exit
-from workers.kafka_tools import KafkaUnreachableError
-from workers.settings import load
+from tests.support.deployment import LocalDeployment, until
 
 DOCUMENT_COUNT = 40
 
 
 @dataclass(frozen=True)
 class Case:
-    """A broker with a deployment that only signs: no index, topics made by hand."""
+    """A broker and a deployment that only signs, without index, with topics made by hand."""
 
     broker: MockBroker
-    deployment: Deployment
+    deployment: LocalDeployment
 
     def worker(self) -> AbstractContextManager[Worker]:
         return self.deployment.worker("sign", ("tests.fault.entry", "unchecked_broker"))
 
 
 @contextmanager
-def case(folder: Path) -> Iterator[Case]:
+def case(folder: Path, redis_url: str) -> Iterator[Case]:
     folder.mkdir()
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("NEARSTREAM_")}
     with mock_broker() as broker:
         for topic in ALL:
             broker.create(topic.name, 2)
-        given = {"NEARSTREAM_KAFKA": broker.address, "NEARSTREAM_STATUS": "off"}
-        yield Case(broker, Deployment(load(given), inherited | given, folder))
+        given = {
+            "NEARSTREAM_KAFKA": broker.address,
+            "NEARSTREAM_REDIS": redis_url,
+            "NEARSTREAM_NAMESPACE": uuid.uuid4().hex[:12],
+            "NEARSTREAM_STATUS": "off",
+        }
+        yield Case(broker, LocalDeployment(load(given), inherited | given, folder))
 
 
-async def test_f29_a_produce_error_that_passes_is_retried_in_place(tmp_path: Path) -> None:
+async def test_f29_a_produce_error_that_passes_is_retried_in_place(redis_url: str, tmp_path: Path) -> None:
     async def meet(error: int) -> None:
-        with case(tmp_path / str(error)) as one:
+        with case(tmp_path / str(error), redis_url) as one:
             await _send(one.deployment)
             one.broker.answer(Request.PRODUCE, [error] * 3)
             with one.worker() as worker:
@@ -59,9 +65,11 @@ async def test_f29_a_produce_error_that_passes_is_retried_in_place(tmp_path: Pat
     await asyncio.gather(*map(meet, (6, 7, 19, 20, 56)))
 
 
-async def test_f29_a_produce_error_that_stays_ends_the_worker_and_acknowledges_nothing(tmp_path: Path) -> None:
+async def test_f29_a_produce_error_that_stays_ends_the_worker_and_acknowledges_nothing(
+    redis_url: str, tmp_path: Path
+) -> None:
     async def meet(error: int, code: Exit) -> None:
-        with case(tmp_path / str(error)) as one:
+        with case(tmp_path / str(error), redis_url) as one:
             await _send(one.deployment)
             one.broker.answer(Request.PRODUCE, [error] * 50)
             with one.worker() as worker:
@@ -75,11 +83,11 @@ async def test_f29_a_produce_error_that_stays_ends_the_worker_and_acknowledges_n
     await asyncio.gather(*(meet(error, Exit.NO) for error in (10, 45, 47, -1)), meet(29, Exit.MISCONFIGURED))
 
 
-async def test_f30_a_refused_commit_is_made_good(tmp_path: Path) -> None:
-    """Faust books a refused commit as done; the broker knows better, and what it knows counts."""
+async def test_f30_a_refused_commit_is_made_good(redis_url: str, tmp_path: Path) -> None:
+    """Faust considers a refused commit as done, so the broker's committed offset counts."""
 
     async def meet(error: int) -> None:
-        with case(tmp_path / str(error)) as one, one.worker() as worker:
+        with case(tmp_path / str(error), redis_url) as one, one.worker() as worker:
             await _send(one.deployment)
             await until(lambda: _all_acknowledged(one.deployment), 90)
             one.broker.answer(Request.OFFSET_COMMIT, [error])
@@ -92,9 +100,9 @@ async def test_f30_a_refused_commit_is_made_good(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-async def test_f24_dead_letters_that_may_not_be_written_end_the_worker(tmp_path: Path) -> None:
-    with case(tmp_path / "29") as one:
-        await one.deployment.send([Outgoing(DOCUMENTS.name, None, b"bad", [])])
+async def test_f24_dead_letters_that_may_not_be_written_end_the_worker(redis_url: str, tmp_path: Path) -> None:
+    with case(tmp_path / "29", redis_url) as one:
+        await one.deployment.send([ProducerRecord(DOCUMENTS.name, None, b"bad", [])])
         one.broker.refuse(DEAD_LETTERS.name, 29)
         with one.worker() as worker:
             assert await asyncio.to_thread(worker.wait, 60) == Exit.MISCONFIGURED
@@ -103,25 +111,25 @@ async def test_f24_dead_letters_that_may_not_be_written_end_the_worker(tmp_path:
         assert DEAD_LETTERS.name in log.read_text()
 
 
-async def _send(deployment: Deployment) -> None:
+async def _send(deployment: LocalDeployment) -> None:
     values = [json.dumps({"id": str(number), "text": f"text {number}"}).encode() for number in range(DOCUMENT_COUNT)]
-    await deployment.send([Outgoing(DOCUMENTS.name, None, value, []) for value in values])
+    await deployment.send([ProducerRecord(DOCUMENTS.name, None, value, []) for value in values])
 
 
-async def _signed(deployment: Deployment) -> int:
-    """Documents that have a signature."""
+async def _signed(deployment: LocalDeployment) -> int:
+    """Return the number of documents that have a signature."""
     return len({place for place, _ in origins(await deployment.read(SIGNATURES.name))})
 
 
-async def _acknowledged(deployment: Deployment) -> int:
+async def _acknowledged(deployment: LocalDeployment) -> int:
     ends = await kafka_offsets.end_offsets(deployment.settings, DOCUMENTS.name, 10.0)
     known = await kafka_offsets.committed(deployment.settings, DOCUMENTS.name, ends)
     return sum(max(offset, 0) for offset in known.values())
 
 
-async def _all_acknowledged(deployment: Deployment) -> bool:
+async def _all_acknowledged(deployment: LocalDeployment) -> bool:
     try:
         ends = await kafka_offsets.end_offsets(deployment.settings, DOCUMENTS.name, 10.0)
         return await _acknowledged(deployment) == sum(ends.values())
-    except KafkaUnreachableError:  # the starts of the other cases' workers hold up this loop for seconds each
+    except KafkaUnreachableError:  # each start of another case's worker blocks this event loop for seconds
         return False

@@ -1,35 +1,38 @@
-"""Input that is bad, alike without end, made to collide, or comes again."""
+"""Input that is bad, large, repeated, or signed under another scheme."""
 
 import asyncio
 import json
 import random
 import re
 import signal
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from string import ascii_lowercase
 
 import pytest
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import MessageSizeTooLargeError
 
-from schemas.record import Outgoing
-from schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.workers.app import SIGN_BATCH
+from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.config.settings import load
+from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.pipeline.deployment import Deployment
+from tests.fault.agreement import disagreement
 from tests.fault.conftest import Stage
 from tests.fault.corpus import corpus
 from tests.fault.observer import standing_seconds
 from tests.fault.reading import text
 from tests.fault.runner import Run
-from tests.integration.bad_input import BAD, BadRecord
-from tests.integration.deployment import Deployment, deployed, until
-from workers import assembly, kafka_offsets
-from workers.app import SIGN_BATCH
-from workers.exits import Exit
-from workers.settings import load
+from tests.support.bad_input import BAD, BadRecord
+from tests.support.deployment import LocalDeployment, deployed, until
 
 BAD_SHARE = 0.05
-TURNED = 600  # documents, of which a throughput is measured; 24 times
-LARGEST_DOCUMENT_BYTES = 100_000  # of the healthy ones
+TURNED = 600  # documents in each of 24 measurements of throughput
+LARGEST_DOCUMENT_BYTES = 100_000  # the size of the largest healthy document
 MEBIBYTE = 1024 * 1024
 
 
@@ -43,10 +46,10 @@ async def test_f15_bad_records_hold_nobody_up(stage: Stage, seed: int) -> None:
             pass
         await run.drained()
         assert standing_seconds(run.observer.samples[warm:]) <= 2
-        usual = [bad for bad in BAD if len(bad[1] or b"") <= LARGEST_DOCUMENT_BYTES]  # what a record costs is its bytes
+        usual = [bad for bad in BAD if len(bad[1] or b"") <= LARGEST_DOCUMENT_BYTES]  # the cost depends on the size
         turned = healthy[:TURNED]
         plain, mixed = [], []
-        for turn in range(1, 25, 8):  # they take turns, as rates change with time
+        for turn in range(1, 25, 8):  # both kinds alternate, because rates change with time
             plain.append(await _seconds_a_record(run, _turned(turned, range(turn, turn + 4))))
             others = _turned(turned, range(turn + 4, turn + 8))
             mixed.append(await _seconds_a_record(run, _mixed(run, others, usual, draw)))
@@ -56,31 +59,38 @@ async def test_f15_bad_records_hold_nobody_up(stage: Stage, seed: int) -> None:
         assert report.throughput_share >= 0.95
 
 
-def _mixed(run: Run, documents: Sequence[Outgoing], kinds: Sequence[BadRecord], draw: random.Random) -> list[Outgoing]:
-    """The documents with one bad record among twenty, of all kinds in turn."""
+def _mixed(
+    run: Run, documents: Sequence[ProducerRecord], kinds: Sequence[BadRecord], draw: random.Random
+) -> list[ProducerRecord]:
+    """Return the documents mixed with 5 % bad records, of all kinds in turn."""
     mixed = list(documents)
     for number in range(int(len(documents) * BAD_SHARE / (1 - BAD_SHARE))):
         name, value, headers, _ = kinds[number % len(kinds)]
-        bad = Outgoing(run.topic, f"{name}-{number}".encode(), value, headers)
+        bad = ProducerRecord(run.topic, f"{name}-{number}".encode(), value, headers)
         mixed.insert(draw.randrange(len(mixed)), bad)
     return mixed
 
 
-def _turned(documents: Sequence[Outgoing], turns: Iterable[int]) -> list[Outgoing]:
-    """Documents, the same each time, but for their letters, so that they cost the same and meet none of the others."""
+def _turned(documents: Sequence[ProducerRecord], turns: Iterable[int]) -> list[ProducerRecord]:
+    """Return copies of the documents with their alphabet rotated.
+
+    They cost as much as the originals and share no text and no URL with them or with each other. With one URL they
+    would be versions of one lineage, of which the index compares only some, and which those are depends on the order.
+    """
     found = []
     for turn in turns:
         turned = str.maketrans(ascii_lowercase, ascii_lowercase[turn:] + ascii_lowercase[:turn])
         for sent in documents:
-            fields = json.loads(sent.value or b"")
+            fields = json.loads(sent.value or b"{}")
             if fields.get("id"):
-                fields |= {"id": f"{turn}-{fields['id']}", "text": fields["text"].translate(turned)}
-                found.append(Outgoing(sent.topic, fields["id"].encode(), json.dumps(fields).encode(), []))
+                fields |= {name: f"{fields[name]}/turn-{turn}" for name in ("id", "url") if name in fields}
+                fields["text"] = fields["text"].translate(turned)
+                found.append(ProducerRecord(sent.topic, fields["id"].encode(), json.dumps(fields).encode(), []))
     return found
 
 
-async def _seconds_a_record(run: Run, records: Sequence[Outgoing]) -> float:
-    """On a processor of the workers' own, whatever else this machine does."""
+async def _seconds_a_record(run: Run, records: Sequence[ProducerRecord]) -> float:
+    """Return the workers' processor time per record, which other load does not change."""
     before = run.processor_seconds()
     await run.deployment.send(records)
     await run.drained()
@@ -88,7 +98,11 @@ async def _seconds_a_record(run: Run, records: Sequence[Outgoing]) -> float:
 
 
 async def test_f21_the_whole_input_again_adds_no_event(stage: Stage, seed: int) -> None:
-    """First the same records, because the group was reset; then copies of them in another order."""
+    """The group is reset and reads all records again, then copies of them in another order.
+
+    Documents with several states are not copied: a copy of an earlier state would be a new one, with events of its own.
+    Nor are those without a key, whose copies may be in another partition, before them in the order of the oracle.
+    """
     async with stage("F21", most=1000) as run:
         async with run.load():
             pass
@@ -99,9 +113,12 @@ async def test_f21_the_whole_input_again_adds_no_event(stage: Stage, seed: int) 
         run.observer.samples.clear()
         run.start()
         await run.drained()
+        records = await run.deployment.read(DOCUMENTS.name)
+        states = Counter(record.key for record in records if record.key)
         copies = [
-            Outgoing(run.topic, record.key, record.value, record.headers, record.timestamp_ms)
-            for record in await run.deployment.read(DOCUMENTS.name)
+            ProducerRecord(run.topic, record.key, record.value, record.headers, record.timestamp_ms)
+            for record in records
+            if states[record.key] == 1
         ]
         random.Random(seed).shuffle(copies)
         await run.deployment.send(copies)
@@ -111,8 +128,8 @@ async def test_f21_the_whole_input_again_adds_no_event(stage: Stage, seed: int) 
         assert report.verdict == "ok"
 
 
-async def _reset(deployment: Deployment) -> None:
-    """The group begins with the oldest document again."""
+async def _reset(deployment: LocalDeployment) -> None:
+    """Reset the group to the oldest document."""
     settings = deployment.settings
     places = await kafka_offsets.partitions(settings, [settings.topic_prefix + DOCUMENTS.name], 10.0)
     client = AIOKafkaConsumer(bootstrap_servers=settings.kafka, group_id=settings.group, enable_auto_commit=False)
@@ -131,7 +148,7 @@ async def test_f31_input_that_is_nearly_all_bad_is_not_drained(
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         topic = deployment.settings.topic_prefix + DOCUMENTS.name
         records = [
-            Outgoing(topic, str(number).encode(), b"bad" if number % 100 < percent else b'{"text": "good"}', [])
+            ProducerRecord(topic, str(number).encode(), b"bad" if number % 100 < percent else b'{"text": "good"}', [])
             for number in range(1000)
         ]
         await deployment.send(records)
@@ -146,9 +163,12 @@ async def test_f31_input_that_is_nearly_all_bad_is_not_drained(
 
 
 async def _holds(logs: Path) -> bool:
-    """Whether a log says so, and why: the first batch alone may break a limit, then there is no letter to read."""
+    """Return whether a log says that the worker halts, and why.
+
+    The first batch alone may exceed a limit, and then there is no dead letter to read.
+    """
     said = await asyncio.to_thread(lambda: "".join(log.read_text() for log in logs.glob("*.log")))
-    return bool(re.search(r" hold, .*not_json", said))
+    return bool(re.search(r" halted: .*not_json", said))
 
 
 async def test_f23_another_key_or_other_bands_are_refused_at_the_start(
@@ -163,15 +183,15 @@ async def test_f23_another_key_or_other_bands_are_refused_at_the_start(
         ):
             given = {name: text for name, text in deployment.environment.items() if name.startswith("NEARSTREAM_")}
             settings = load(given | {variable: value})
-            changed = Deployment(settings, deployment.environment | {variable: value}, tmp_path)
+            changed = LocalDeployment(settings, deployment.environment | {variable: value}, tmp_path)
             done = await asyncio.to_thread(changed.run, "worker")
             assert done.returncode == Exit.MISCONFIGURED
             for each in (deployment, changed):
                 assert _scheme(each) in done.stderr.decode()
 
 
-def _scheme(deployment: Deployment) -> str:
-    return assembly.scheme(deployment.settings, assembly.hash_key(deployment.settings)).name
+def _scheme(deployment: LocalDeployment) -> str:
+    return Deployment.of(deployment.settings).scheme.name
 
 
 async def _assigned(logs: Path) -> bool:
@@ -186,9 +206,9 @@ async def test_f16_large_documents_are_signed_or_refused_and_memory_is_bounded(s
             size = mebibytes * MEBIBYTE - 1_000
             large = [{"id": f"{mebibytes}-{turn}", "text": draw.randbytes(size // 2).hex()} for turn in range(10)]
             for fields in large:
-                await run.deployment.send([Outgoing(run.topic, None, json.dumps(fields).encode(), [])])
+                await run.deployment.send([ProducerRecord(run.topic, None, json.dumps(fields).encode(), [])])
         with pytest.raises(MessageSizeTooLargeError):
-            await run.deployment.send([Outgoing(run.topic, None, b"x" * 16 * MEBIBYTE, [])])
+            await run.deployment.send([ProducerRecord(run.topic, None, b"x" * 16 * MEBIBYTE, [])])
         await run.drained()
         assert run.rebalances() == before
         report = await run.finish()
@@ -197,8 +217,50 @@ async def test_f16_large_documents_are_signed_or_refused_and_memory_is_bounded(s
 
 
 @pytest.mark.long
+async def test_f41_batches_that_decompress_to_gigabytes_stay_within_bounds(stage: Stage, kafka: str) -> None:
+    limits = {"dead_letter_max_ratio": "0", "dead_letter_max_consecutive": "0"}
+    async with stage("F41", most=200, **limits) as run:
+        before = run.rebalances()
+        for codec, count in (("zstd", 120), ("gzip", 20), ("lz4", 20)):
+            await _send_batch(
+                kafka, run.topic, codec, [(b"before", _padded(f"{codec} before")), (b"k", bytes(600 * MEBIBYTE))]
+            )
+            await _send_batch(
+                kafka, run.topic, codec, [(b"k", bytes(30 * MEBIBYTE)), (b"after", _padded(f"{codec} after"))]
+            )
+            documents = [(b"%d" % number, _padded(f"{codec} {number}")) for number in range(count)]
+            await _send_batch(kafka, run.topic, codec, documents)
+        await run.drained()
+        assert run.rebalances() == before
+        report = await run.finish()
+        assert report.verdict == "ok"
+        assert report.peak_memory_mb <= 300
+        reasons = Counter(text(letter, "nearstream-dead-reason") for letter in await run.deployment.letters())
+        assert reasons == {"empty_value": 3, "too_large": 3}
+
+
+def _padded(name: str) -> bytes:
+    """Return a document that is as large as any is accepted."""
+    fields = json.dumps({"id": name, "text": f"{name} " * (MEBIBYTE // (len(name) + 1))}).encode()
+    return fields + b" " * (4 * MEBIBYTE - len(fields))
+
+
+async def _send_batch(kafka: str, topic: str, codec: str, records: Sequence[tuple[bytes, bytes]]) -> None:
+    """Send these records to the first partition, as one batch that is small enough once it is compressed."""
+    no_limit = {"max_batch_size": 2**31 - 1, "max_request_size": 2**31 - 1}
+    async with AIOKafkaProducer(bootstrap_servers=kafka, compression_type=codec, **no_limit) as producer:
+        batch = producer.create_batch()
+        for key, value in records:
+            assert batch.append(timestamp=None, key=key, value=value)
+        await (await producer.send_batch(batch, topic, partition=0))
+
+
+@pytest.mark.long
 async def test_f37_two_schemes_on_one_set_of_topics_do_not_meet(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    """Each signs everything, and refuses the signatures of the other."""
+    """Each of two schemes signs every document and refuses the signatures of the other.
+
+    Both start on empty topics, each with a group and a namespace of its own. No later start of them would be refused.
+    """
     limits = {"dead_letter_max_ratio": "0", "dead_letter_max_consecutive": "0"}
     async with deployed(kafka, redis_url, tmp_path, **limits) as one:
         changed = {
@@ -207,16 +269,15 @@ async def test_f37_two_schemes_on_one_set_of_topics_do_not_meet(kafka: str, redi
             "NEARSTREAM_NAMESPACE": f"{one.settings.namespace}-compact",
         }
         given = {name: text for name, text in one.environment.items() if name.startswith("NEARSTREAM_")}
-        other = Deployment(load(given | changed), one.environment | changed, tmp_path)
+        other = LocalDeployment(load(given | changed), one.environment | changed, tmp_path)
         topic = one.settings.topic_prefix + DOCUMENTS.name
         with one.worker(), other.worker():
-            await one.send([Outgoing(topic, *sent, []) for sent in corpus(200, 37)])
+            await one.send([ProducerRecord(topic, *sent, []) for sent in corpus(200, 37)])
             for each in (one, other):
                 await each.drained()
-        told = {event.event_id for event in await one.events()}
-        apart = [{event.event_id for event in await each.oracle()} for each in (one, other)]
-        assert told == apart[0] | apart[1]
-        assert not apart[0] & apart[1]
+        for each in (one, other):
+            assert await disagreement(each) == {}
+        assert {event.scheme for event in await one.events()} == {_scheme(one), _scheme(other)}
         letters = await one.letters()
         assert {text(letter, "nearstream-dead-reason") for letter in letters} == {"other_scheme"}
         assert len(letters) == len(await one.read(SIGNATURES.name))

@@ -1,4 +1,4 @@
-"""Faults at random for as long as one likes: SOAK_SECONDS, an hour by default."""
+"""Random faults for SOAK_SECONDS, an hour by default."""
 
 import asyncio
 import os
@@ -10,19 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from schemas.record import Outgoing
+from nearstream.schemas.record import ProducerRecord
+from nearstream.workers.kafka import records as kafka_records
 from tests.fault.conftest import Stage
 from tests.fault.corpus import corpus
 from tests.fault.observer import Sample
 from tests.fault.proxy import Proxy, proxied
 from tests.fault.runner import Run
-from tests.fault.test_broker_faults import own_broker
-from tests.fault.test_redis_faults import port_of
-from workers import kafka_records
+from tests.fault.servers import own_broker, port_of
 
 LOAD = 0.7  # of the steady rate
 WAVE = 2_000
-MOST_DOCUMENTS = 150_000  # what one process can say afterwards in minutes, with all of it in memory
+MOST_DOCUMENTS = 150_000  # the oracle can process these afterwards within minutes and in memory
 QUIET_SECONDS = (20.0, 60.0)
 SLOPE_MB_PER_MINUTE = 1.0
 
@@ -55,7 +54,7 @@ async def test_f25_hours_of_faults_lose_nothing_and_leak_nothing(stage: Stage, t
 
 def _faults(run: Run, proxy: Proxy) -> Sequence[Callable[[], Awaitable[None]]]:
     async def kill() -> None:
-        run.alive[1].kill()  # the first lives on, so that what it leaks is seen
+        run.alive[1].kill()  # the first worker is never killed, so that a leak becomes visible
         run.start(NEARSTREAM_REDIS=f"redis://127.0.0.1:{proxy.port}/0")
 
     async def freeze() -> None:
@@ -77,14 +76,14 @@ async def _freeze(stop: Callable[[], None], go_on: Callable[[], None], seconds: 
 
 
 async def _send_until(run: Run, until: float, seed: int, wave_seconds: float) -> None:
-    """New documents in waves of the wanted load, none while as many still wait to be read."""
-    # One producer for all: it waits for a broker that is frozen, where a new one would not come up.
+    """Send new documents in waves at `LOAD`, but pause while a whole wave is unread."""
+    # Use one producer for all waves: it waits for a frozen broker, whereas a new one could not connect.
     async with kafka_records.sender(run.deployment.settings, 30.0) as send_all:
         while time.monotonic() < until:
             seed += 1
             due = time.monotonic() + wave_seconds
-            documents = [Outgoing(run.topic, *sent, []) for sent in corpus(WAVE, seed)]
-            for share in kafka_records.shares(documents, 50):
+            documents = [ProducerRecord(run.topic, *sent, []) for sent in corpus(WAVE, seed)]
+            for share in kafka_records.batched(documents, 50):
                 await send_all(share)
                 await asyncio.sleep(50 / (LOAD * run.report.steady_per_second))
             while time.monotonic() < min(due, until) or run.waiting() > WAVE:
@@ -92,7 +91,10 @@ async def _send_until(run: Run, until: float, seed: int, wave_seconds: float) ->
 
 
 def _slope_mb_per_minute(samples: Sequence[Sample]) -> float:
-    """The steepest growth of a worker that lived for ten minutes, by least squares over the second half of its life."""
+    """Return the steepest memory growth of a worker that ran for at least ten minutes.
+
+    It is fitted by least squares over the second half of the worker's samples.
+    """
     courses: dict[int, list[tuple[float, float]]] = {}
     for sample in samples:
         for pid, size in sample.memory.items():
@@ -109,7 +111,7 @@ def _slope(points: Sequence[tuple[float, float]]) -> float:
 
 
 def _files_are_flat(samples: Sequence[Sample]) -> bool:
-    """No worker has more files open at its end than twice as many as in the middle of its life."""
+    """Return whether no worker has over twice the open files that it had halfway."""
     courses: dict[int, list[int]] = {}
     for sample in samples:
         for pid, count in sample.files.items():

@@ -1,33 +1,66 @@
-"""The invariants, each a function of what was read; all return counts, and 0 is well."""
+"""The invariants of a run, each a function that returns a count of violations."""
 
 import json
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from operator import itemgetter
 
-from schemas.codec import decode_event
-from schemas.document import document_key
-from schemas.events import Retraction
-from schemas.record import Record
-from schemas.topics import DOCUMENTS
-from streams.weakness import MANY_SIBLINGS
+from nearstream.schemas.codec import decode_event
+from nearstream.schemas.document import document_key
+from nearstream.schemas.events import Event, Retraction
+from nearstream.schemas.evidence import DocumentRef
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.topics import DOCUMENTS
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.relations.verdict import MANY_SIBLINGS
 from tests.fault.corpus import MARK
 from tests.fault.entry import STALL
+from tests.fault.families import (
+    decode_verdict,
+    doubled_ordinals,
+    mixed_families,
+    partition,
+    place_of,
+    split_families,
+    unconnected,
+    unsent,
+)
 from tests.fault.observer import Sample
-from tests.fault.oracle import Expected, Place
+from tests.fault.oracle import Expected
 from tests.fault.reading import Read, Written, text
+from tests.fault.texts import Place, places_of
 
 LINES_A_MINUTE = 100
 MEMORY_BYTES = 512 * 1024 * 1024
 OPEN_FILES = 100
+_INCOMPLETE = ("bucket_overflow", "candidates_capped")
 _MINUTE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d")
 _TRACE = re.compile(r"^Traceback .*\n(?:\s.*\n)*(.*)", re.MULTILINE)
 
 
+def disagreements(read: Read, expected: Expected) -> dict[str, int]:
+    """Return counts of violations, by name, of the invariants about results."""
+    verdicts, events = last_values(read.verdicts).values(), last_values(read.events).values()
+    in_families = partition(verdicts, events, expected)
+    return {
+        "unanswered": unanswered(read, expected),
+        "missing": missing(read, expected),
+        "surplus": surplus(read, expected),
+        "differing values": differing(read, expected),
+        "untrue events": untrue(read, expected),
+        "unsent events": unsent(verdicts, events, expected),
+        "split families": split_families(in_families, expected),
+        "mixed families": mixed_families(in_families, expected),
+        "doubled ordinals": doubled_ordinals(verdicts),
+        "unconnected": unconnected(in_families, expected),
+    }
+
+
 def unanswered(read: Read, expected: Expected) -> int:
-    """I1: records of `documents` without an outcome, or with two that exclude each other."""
+    """I1: Count records of `documents` without an outcome or with contradicting ones."""
     signed, refused = ({place for place, _ in told} for told in (read.signed, read.refused))
     wrong = 0
     for record in read.documents:
@@ -38,43 +71,74 @@ def unanswered(read: Read, expected: Expected) -> int:
 
 
 def missing(read: Read, expected: Expected) -> int:
-    """I2: events that the oracle has and the topics have not."""
-    return len(expected.events.keys() - {event_id for event_id, _ in read.told})
+    """I2: Count verdicts and retractions of the single process that are missing on the topics.
+
+    There may be no verdict about a document that was removed in the batch of its arrival.
+    """
+    missed = expected.verdicts.keys() - _ids(read.verdicts) - expected.withdrawn
+    return len(missed) + len(expected.retractions.keys() - _ids(read.retractions))
 
 
 def surplus(read: Read, expected: Expected) -> int:
-    """I2: events that the topics have and the oracle has not."""
-    return len({event_id for event_id, _ in read.told} - expected.events.keys())
+    """I2: Count verdicts and retractions that the single process does not send."""
+    unknown = _ids(read.verdicts) - expected.verdicts.keys()
+    return len(unknown) + len(_ids(read.retractions) - expected.retractions.keys())
 
 
 def differing(read: Read, expected: Expected) -> int:
-    """I3: event ids of more than one value, the oracle's among them, but for `degraded` and `many_siblings`.
+    """I3: Count ids with more than one value.
 
-    Where a record was sent twice, an event may name either.
+    A verdict may leave out what it says of a document that was removed. Of an event, what depends on the buckets of
+    the moment may differ. A retraction must have the value of the single process.
     """
-    originals: dict[Hashable, Place] = {}
-    original_of = {
-        (record.partition, record.offset): originals.setdefault(
-            (record.key, record.value, record.timestamp_ms), (record.partition, record.offset)
-        )
-        for record in read.documents
-    }
-    told = [(event_id, record.value or b"") for event_id, record in read.told]
+    removed = set(expected.removed.values())
     values: dict[str, set[str]] = defaultdict(set)
-    for event_id, value in (*told, *((key, expected.events[key]) for key, _ in told if key in expected.events)):
-        values[event_id].add(_lasting(value, original_of))
+    for verdict_id, record in read.verdicts:
+        values[verdict_id].add(_without_removed(record.value or b"", removed))
+    for event_id, record in read.events:
+        values[event_id].add(_of_pair(record.value or b""))
+    retractions = [(event_id, record.value or b"") for event_id, record in read.retractions]
+    for event_id, value in (*retractions, *expected.retractions.items()):
+        values[event_id].add(value.decode())
     return sum(len(each) > 1 for each in values.values())
 
 
+def untrue(read: Read, expected: Expected) -> int:
+    """I8: Count events that a process which knows only their two documents does not send.
+
+    Events count too that name a family which none of their documents belongs to.
+    """
+    family_of = {place_of(each): each.family.id for each in map(decode_verdict, last_values(read.verdicts).values())}
+    wrong = 0
+    for event_id, record in dict(read.events).items():
+        value, event = record.value or b"", json.loads(record.value or b"")
+        known = {family_of.get(place, event["family"]) for place in places_of(event)}
+        is_said = event_id in expected.true and _of_pair(value) == _of_pair(expected.true[event_id])
+        wrong += not is_said or event["family"] not in known
+    return wrong
+
+
+def last_values(told: Iterable[tuple[str, ConsumerRecord]]) -> dict[str, bytes]:
+    """Return the value of the last record of each id, which is what consumers keep."""
+    return {name: record.value or b"" for name, record in told}
+
+
+def _ids(told: Iterable[tuple[str, ConsumerRecord]]) -> set[str]:
+    return {name for name, _ in told}
+
+
 def restated(read: Read) -> int:
-    """Signatures and relation events that had been stated before."""
+    """Count signatures, verdicts and relation events that were sent more than once."""
     signed = [place for place, _ in read.signed]
-    told = [event_id for event_id, record in read.told if not _is_retraction(record)]
+    told = [name for name, _ in (*read.verdicts, *read.events)]
     return len(signed) - len(set(signed)) + len(told) - len(set(told))
 
 
 def wrong_letters(read: Read, expected: Expected) -> int:
-    """Dead letters of documents whose reason, value, key or foreign headers are not those of their record."""
+    """Count dead letters whose reason, value, key or foreign headers are wrong.
+
+    They are compared with the record of the document that was refused.
+    """
     sent = {(record.partition, record.offset): record for record in read.documents}
     wrong = 0
     for place, letter in read.refused:
@@ -86,7 +150,7 @@ def wrong_letters(read: Read, expected: Expected) -> int:
 
 
 def fallen_commits(samples: Sequence[Sample]) -> int:
-    """I4: committed offsets that fell between two looks, or stood beyond the end."""
+    """I4: Count committed offsets that fell between two samples or exceeded the end offset."""
     falls = sum(
         after.committed[place] < offset
         for before, after in pairwise(samples)
@@ -96,63 +160,92 @@ def fallen_commits(samples: Sequence[Sample]) -> int:
 
 
 def hasty_commits(samples: Sequence[Sample], read: Read, expected: Expected) -> int:
-    """I4: outcomes that were not on their topic yet when what they follow from was acknowledged."""
+    """I4: Count outcomes that were not yet on their topic when their causes were acknowledged."""
     known = samples[-1].committed if samples else {}
     course = {place: [sample.committed.get(place, -1) for sample in samples] for place in known}
 
     def late(causes: Iterable[Written], outcome: Written | None) -> bool:
-        """At the first look that saw all causes acknowledged."""
+        """Return whether the outcome was missing at the first sample with all causes acknowledged."""
         seen = max((bisect_right(course[topic, part], offset) for topic, part, offset in causes), default=len(samples))
         if seen == len(samples):
             return False
         return outcome is None or samples[seen].ends.get(outcome[:2], 0) <= outcome[2]
 
-    signed, told = read.first(read.signed), read.first(read.told)
+    signed, told = read.first(read.signed), read.first((*read.verdicts, *read.events))
     answered = {**signed, **read.first(read.refused)}
     hasty = 0
     for record in read.documents:
         place = record.partition, record.offset
         if place not in expected.empty and place not in expected.removed:
             hasty += bool(samples) and late([(DOCUMENTS.name, *place)], answered.get(place))
-    for event_id, value in expected.events.items():
-        causes = [signed[place] for place in _origins(value) if place in signed]
-        hasty += len(causes) == 2 and late(causes, told.get(event_id))
+    for verdict_id, value in expected.verdicts.items():
+        place = place_of(decode_verdict(value))
+        if place in signed and verdict_id not in expected.withdrawn:
+            hasty += late([signed[place]], told.get(verdict_id))
+    for event_id, value in last_values(read.events).items():
+        causes = [signed[place] for place in places_of(json.loads(value)) if place in signed]
+        hasty += len(causes) == 2 and late(causes, told[event_id])
     return hasty
 
 
 def named_after_removal(read: Read) -> int:
-    """I5: events that name a document after its retraction, in a state from before."""
-    retracted: dict[str, tuple[int, float]] = {}
-    for _, record in read.told:
-        event = decode_event(record.value or b"")
+    """I5: Count verdicts and events about documents sent after a retraction that name what it retracts.
+
+    What was under way when the document was removed may still name it.
+    """
+    retracted: dict[str, tuple[int, Retraction]] = {}
+    for event, record in _decoded(read.retractions):
         if isinstance(event, Retraction):
             key = document_key(event.collection, event.document_id)
-            sent = max(record.timestamp_ms, retracted.get(key, (0, 0.0))[0])
-            retracted[key] = sent, event.removed_at.timestamp()
+            retracted[key] = max((record.timestamp_ms, event), retracted.get(key, (0, event)), key=itemgetter(0))
+    sent_ms = {(record.partition, record.offset): record.timestamp_ms for record in read.documents}
     named = 0
-    for _, record in read.told:
-        event = decode_event(record.value or b"")
-        if isinstance(event, Retraction):
-            continue
-        for state in (event.newer, event.older):
-            sent, removed = retracted.get(document_key(event.collection, state.id), (record.timestamp_ms, 0.0))
-            named += record.timestamp_ms > sent and state.observed_at.timestamp() <= removed
+    for event, _ in _decoded((*read.verdicts, *read.events)):
+        about, refs = _named(event)
+        for ref in refs:
+            retracted_ms, retraction = retracted.get(document_key(event.collection, ref.id), (0, None))
+            late = retraction is not None and max(sent_ms[each] for each in about) > retracted_ms
+            named += late and _is_before(ref, retraction)
     return named
 
 
+def _decoded(told: Iterable[tuple[str, ConsumerRecord]]) -> Iterator[tuple[Event, ConsumerRecord]]:
+    return ((decode_event(record.value or b""), record) for _, record in told)
+
+
+def _is_before(ref: DocumentRef, retraction: Retraction) -> bool:
+    if ref.partition == retraction.partition and ref.offset is not None and isinstance(retraction.offset, int):
+        return ref.offset < retraction.offset
+    return ref.observed_at <= retraction.removed_at
+
+
+def _named(event: Event) -> tuple[list[Place], list[DocumentRef]]:
+    """Return the places of the documents that an event is about, and all documents that it names."""
+    if isinstance(event, Retraction):
+        return [], []
+    if isinstance(event, DocumentVerdict):
+        return [place_of(event)], [ref for ref in (event.of, event.family.founder) if ref is not None]
+    pair = [event.newer, event.older]
+    return [(ref.partition or 0, ref.offset or 0) for ref in pair], pair
+
+
 def unbounded(samples: Sequence[Sample]) -> int:
-    """I6: looks at a worker that saw too much memory or too many open files."""
+    """I6: Count samples of workers with too much memory or too many open files."""
     memory = sum(size > MEMORY_BYTES for sample in samples for size in sample.memory.values())
     return memory + sum(count > OPEN_FILES for sample in samples for count in sample.files.values())
 
 
 def stalls(logs: Iterable[str]) -> int:
-    """I6: steps in which an event loop was busy for over 200 ms."""
+    """I6: Count steps in which an event loop was busy for over 200 ms."""
     return sum(log.count(STALL) for log in logs)
 
 
 def unclean_lines(logs: Iterable[str], injected: str) -> int:
-    """I7: tracebacks but of errors that begin like the injected one, text of documents, lines beyond 100 a minute."""
+    """I7: Count log lines that should not be there.
+
+    These are tracebacks, except of errors that begin like the injected one, text of documents, and lines above 100 per
+    minute.
+    """
     unclean = 0
     for log in logs:
         unclean += log.count(MARK)
@@ -162,22 +255,28 @@ def unclean_lines(logs: Iterable[str], injected: str) -> int:
     return unclean
 
 
-def _is_retraction(record: Record) -> bool:
-    return text(record, "ce_type") == "nearstream.retraction.v1"
+def _without_removed(value: bytes, removed: set[str]) -> str:
+    """Return a verdict as JSON without what it says of documents that were removed at some time."""
+    verdict = json.loads(value)
+    if _is_gone(verdict["family"]["founder"], verdict, removed):
+        verdict["family"]["founder"] = None
+    if _is_gone(verdict["of"], verdict, removed):
+        verdict["of"] = None
+        for name in ("resemblance", "distance", "inner", "degraded"):
+            verdict.pop(name, None)
+    return json.dumps(verdict, sort_keys=True)
 
 
-def _lasting(value: bytes, original_of: Mapping[Place, Place]) -> str:
-    """An event without what may differ between two statements of it."""
+def _is_gone(named: dict[str, str] | None, verdict: dict[str, str], removed: set[str]) -> bool:
+    return named is None or document_key(verdict["collection"], named["id"]) in removed
+
+
+def _of_pair(value: bytes) -> str:
+    """Return an event as JSON without the fields that depend on who arrived when."""
     event = json.loads(value)
-    for state in (event[name] for name in ("newer", "older") if name in event):
-        state["partition"], state["offset"] = original_of[state["partition"], state["offset"]]
-    event.pop("degraded", None)
-    event["low_confidence"] = [reason for reason in event.get("low_confidence", []) if reason != MANY_SIBLINGS]
+    event.pop("family", None)
+    event["degraded"] = [reason for reason in event["degraded"] if reason not in _INCOMPLETE]
+    event["low_confidence"] = [reason for reason in event["low_confidence"] if reason != MANY_SIBLINGS]
+    for name in ("bands", "anchors"):  # a copy of a representative leaves out the keys that they share
+        del event["evidence"]["keys"][name]
     return json.dumps(event, sort_keys=True)
-
-
-def _origins(value: bytes) -> list[tuple[int, int]]:
-    """Where both documents of an event stood; none of a retraction."""
-    event = json.loads(value)
-    states = [event[name] for name in ("newer", "older") if name in event]
-    return [(state["partition"], state["offset"]) for state in states]

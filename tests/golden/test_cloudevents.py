@@ -11,21 +11,25 @@ from cloudevents.core.base import BaseCloudEvent
 from cloudevents.core.bindings.kafka import KafkaMessage, from_kafka
 from cloudevents.core.formats.json import JSONFormat
 
-from schemas.codec import decode_event, encode_event, event_headers
-from schemas.document import document_key
-from schemas.events import Event, Retraction, kind_of
+from nearstream.schemas.codec import decode_event, encode_event, event_headers
+from nearstream.schemas.document import document_key
+from nearstream.schemas.events import Event, Retraction, kind_of
+from nearstream.schemas.verdict import DocumentVerdict
 
 EXAMPLES = Path(__file__).parents[2] / "schemas" / "examples"
-KINDS = ("exact_duplicate", "near_duplicate", "containment", "version", "rearranged", "overlap", "retraction")
+RELATIONS = ("exact_duplicate", "near_duplicate", "containment", "version", "rearranged", "overlap")
+KINDS = ("verdict", *RELATIONS, "retraction")
 SENT_AT = datetime(2026, 3, 2, 8, 16, 41, 250_000, UTC)
 IDS = ["c-7730", "Wasserstände 日本語/№ 7", "<77@d.example>", "a:{b} \"c\" 'd' 100%"]
 
 
 def renamed(kind: str, document_id: str) -> Event:
-    """The example of this kind, about a document of this id."""
+    """Return the example of this kind, about a document with this id."""
     event = decode_event((EXAMPLES / f"{kind}.json").read_bytes())
     if isinstance(event, Retraction):
         return msgspec.structs.replace(event, document_id=document_id)
+    if isinstance(event, DocumentVerdict):
+        return msgspec.structs.replace(event, id=document_id)
     return msgspec.structs.replace(event, newer=msgspec.structs.replace(event.newer, id=document_id))
 
 

@@ -1,4 +1,4 @@
-"""One example payload of every message: it decodes today, and is written again byte for byte."""
+"""The example payload of every message can be decoded and is encoded to equal bytes."""
 
 import json
 from dataclasses import asdict
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.codec import (
+from nearstream.schemas.codec import (
     decode_document,
     decode_event,
     decode_signature,
@@ -14,21 +14,24 @@ from schemas.codec import (
     encode_event,
     encode_signature,
 )
-from schemas.document import document_key
-from schemas.events import ChangeEvent, Event, Retraction, event_id, kind_of
-from schemas.signature import Origin
-from schemas.topics import topic_of
-from streams.completion import Bounds, complete, milliseconds
-from streams.describe import CONFIDENCE, LINEAGE_CONFIDENCE
-from streams.hashing import HashKey
-from streams.relation import SAME_LINEAGE
-from streams.scheme import preset
-from streams.signer import Signer
-from streams.thresholds import DEFAULT_THRESHOLDS
+from nearstream.schemas.document import document_key
+from nearstream.schemas.event_id import DocumentState, event_id, family_id
+from nearstream.schemas.events import ChangeEvent, Event, RelationEvent, Retraction, kind_of
+from nearstream.schemas.evidence import DocumentRef
+from nearstream.schemas.signature import Origin
+from nearstream.schemas.topics import ALL, EVENT_TOPICS, topics_of
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
+from nearstream.streams.relations.describe import CONFIDENCE, LINEAGE_CONFIDENCE
+from nearstream.streams.relations.rules import SAME_LINEAGE
+from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
+from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.signer import Signer
 
 EXAMPLES = Path(__file__).parents[2] / "schemas" / "examples"
 RELATIONS = ("exact_duplicate", "near_duplicate", "containment", "version", "rearranged", "overlap")
-KINDS = (*RELATIONS, "retraction")
+KINDS = ("verdict", *RELATIONS, "retraction")
 RELATION_FIELDS = [
     "type",
     "event_id",
@@ -43,6 +46,7 @@ RELATION_FIELDS = [
     "evidence",
     "low_confidence",
     "degraded",
+    "family",
 ]
 CHANGES = ["added", "removed", "new_spans", "new_spans_omitted"]
 
@@ -57,11 +61,22 @@ def event(kind: str) -> Event:
 
 def id_by_the_recipe(said: Event) -> str:
     if isinstance(said, Retraction):
-        key = document_key(said.collection, said.document_id)
-        return event_id("retraction", key, "", "", str(milliseconds(said.removed_at)), said.scheme)
-    older, newer = said.older, said.newer
-    keys = [document_key(said.collection, each.id) for each in (older, newer)]
-    return event_id(kind_of(said), keys[0], older.version, keys[1], newer.version, said.scheme)
+        removal = DocumentState(position=f"{said.partition}/{said.offset}")
+        return event_id(
+            "retraction", DocumentState(document_key(said.collection, said.document_id)), removal, said.scheme
+        )
+    if isinstance(said, DocumentVerdict):
+        return event_id("verdict", DocumentState(), state(said.collection, said), said.scheme)
+    states = [state(said.collection, ref) for ref in (said.older, said.newer)]
+    return event_id(kind_of(said), *states, said.scheme)
+
+
+def state(collection: str, ref: DocumentRef) -> DocumentState:
+    return DocumentState(document_key(collection, ref.id), ref.version, f"{ref.partition}/{ref.offset}")
+
+
+def family_of(collection: str, founder: DocumentRef, scheme: str) -> str:
+    return family_id(document_key(collection, founder.id), founder.version, scheme)
 
 
 def test_there_is_one_example_of_every_message_and_no_other_file() -> None:
@@ -86,7 +101,7 @@ def test_the_example_signature_decodes_and_reencodes_equal() -> None:
 
 def test_the_example_signature_is_what_the_public_key_makes_of_the_example_document() -> None:
     key = HashKey.public()
-    document = complete(decode_document(example("document.json")), Bounds())
+    document = fill_defaults(decode_document(example("document.json")), DocumentLimits())
     signed = Signer(preset("standard", key), key).sign(document, Origin("nearstream.documents.v1", 2, 4410))
     assert encode_signature(signed) == example("signature.msgpack")
     preset("standard", key).check(signed)
@@ -97,14 +112,11 @@ def test_an_event_starts_with_the_same_fields_in_the_same_order_whatever_its_typ
     assert list(json.loads(example(f"{kind}.json")))[: len(RELATION_FIELDS)] == RELATION_FIELDS
 
 
-@pytest.mark.parametrize("kind", RELATIONS)
-def test_every_relation_has_a_topic_that_says_so(kind: str) -> None:
-    assert type(event(kind)).__name__ in topic_of(kind).values
-
-
-def test_a_retraction_is_no_relation_with_one_topic() -> None:
-    with pytest.raises(KeyError):
-        topic_of("retraction")
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_event_goes_to_the_topics_that_say_so(kind: str) -> None:
+    told = [topic for topic in ALL if type(event(kind)).__name__ in topic.values]
+    assert list(topics_of(kind)) == told
+    assert set(told) <= set(EVENT_TOPICS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -116,18 +128,45 @@ def test_the_check_value_of_the_id_recipe_holds() -> None:
     assert (
         event_id(
             "near_duplicate",
-            "news/a-1041",
-            "5b0e6f1c9a2d7e43",
-            "news/c-7730",
-            "9d31c2b07f54ae18",
+            DocumentState("news/a-1041", "5b0e6f1c9a2d7e43", "3/8811"),
+            DocumentState("news/c-7730", "9d31c2b07f54ae18", "5/1207"),
             "standard-1-u14-k0d3e89c8-5f1c2ab9",
         )
-        == "7bee7e7eb821ba72c9c079a30632abab"
+        == "86bbd4b622233d9aa993eff02ab2f7eb"
     )
 
 
+def test_the_check_value_of_the_id_of_a_verdict_holds() -> None:
+    newer = DocumentState("news/c-7730", "9d31c2b07f54ae18", "5/1207")
+    made = event_id("verdict", DocumentState(), newer, "standard-1-u14-k0d3e89c8-5f1c2ab9")
+    assert made == "4c15b6071fa33d13de72a4ade0958757"
+
+
+def test_the_check_value_of_the_id_of_a_family_holds() -> None:
+    made = family_id("news/a-1041", "5b0e6f1c9a2d7e43", "standard-1-u14-k0d3e89c8-5f1c2ab9")
+    assert made == "53a404f6c9ba93bb957ed25746c9ed61"
+
+
+def test_the_example_verdict_and_its_pair_event_tell_of_one_family() -> None:
+    said, pair = event("verdict"), event("near_duplicate")
+    assert isinstance(said, DocumentVerdict)
+    assert isinstance(pair, RelationEvent)
+    assert said.family.founder is not None
+    assert said.family.id == pair.family == family_of(said.collection, said.family.founder, said.scheme)
+    assert (said.id, said.of) == (pair.newer.id, pair.older)
+    assert (said.resemblance, said.distance) == (pair.evidence.resemblance, pair.evidence.distance)
+
+
+@pytest.mark.parametrize("kind", RELATIONS)
+def test_the_family_of_an_example_was_founded_by_one_of_its_documents(kind: str) -> None:
+    said = event(kind)
+    assert isinstance(said, RelationEvent)
+    assert said.family in [family_of(said.collection, ref, said.scheme) for ref in (said.newer, said.older)]
+
+
 def test_moving_a_character_across_two_fields_changes_the_id() -> None:
-    assert event_id("k", "a/b", "c", "d", "e", "s") != event_id("k", "a/bc", "", "d", "e", "s")
+    newer = DocumentState("d", "e", "0/1")
+    assert event_id("k", DocumentState("a/b", "c"), newer, "s") != event_id("k", DocumentState("a/bc"), newer, "s")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -137,10 +176,10 @@ def test_an_unknown_field_breaks_no_reader(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["near_duplicate", "containment", "version"])
-def test_an_event_from_before_changes_were_told_is_still_read(kind: str) -> None:
+def test_an_event_from_before_changes_and_families_were_told_is_still_read(kind: str) -> None:
     fields = json.loads(example(f"{kind}.json"))
     later = ("new_spans", "new_spans_omitted") if kind == "version" else CHANGES
-    former = {name: value for name, value in fields.items() if name not in later}
+    former = {name: value for name, value in fields.items() if name not in (*later, "family")}
     written = json.dumps(former, separators=(",", ":"), ensure_ascii=False).encode()
     assert encode_event(decode_event(written)) == written
 
@@ -164,7 +203,7 @@ def test_added_less_removed_is_by_how_much_the_newer_is_longer(kind: str) -> Non
 @pytest.mark.parametrize("kind", RELATIONS)
 def test_an_example_names_the_bounds_and_the_confidence_of_today(kind: str) -> None:
     said = event(kind)
-    assert not isinstance(said, Retraction)
+    assert isinstance(said, RelationEvent)
     today = asdict(DEFAULT_THRESHOLDS)
     assert said.thresholds == {name: float(today[name]) for name in said.thresholds}
     assert said.confidence == (LINEAGE_CONFIDENCE if said.rule == SAME_LINEAGE.name else CONFIDENCE[kind])

@@ -1,16 +1,16 @@
-"""Frozen signatures under the public key; a change here is a new scheme."""
+"""Frozen signatures under the public key. A change here requires a new scheme."""
 
 from datetime import UTC, datetime
 from hashlib import blake2b
 
 import pytest
 
-from schemas.document import Document
-from schemas.signature import Signature
-from streams.folding import BASE, CODE_POINT, MARK, fold_table
-from streams.hashing import HashKey
-from streams.packing import unpack_words
-from tests.implementations import each_implementation, signer_of
+from nearstream.schemas.document import Document
+from nearstream.schemas.signature import Signature
+from nearstream.streams.fingerprints.case_folding import BASE, CODE_POINT, MARK, fold_table
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.fingerprints.ld_encoding import unpack_words
+from tests.support.implementations import each_implementation, signer_of
 
 KEY = HashKey.public()
 TEXTS = {
@@ -45,7 +45,7 @@ LD = {  # rate, u32 words, first word, hash of ld
     "e": (8, 24, "9473e0c2", "edc74b7224a4bb2d"),
     "f": (16, 46, "fa2c2000", "4dcf208cd83336fb"),
 }
-ANCHORS = {  # how many, their hash
+ANCHORS = {  # number of anchors, their hash
     "a": (1, "2b64a00d2871e194"),
     "b": (59, "925b693852bb4b1d"),
     "c": (1, "1c56c43bfbbdf076"),

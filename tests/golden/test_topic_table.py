@@ -1,15 +1,16 @@
-"""The table of topics as the contract states it."""
+"""The topics and their settings, as documented."""
 
 import pytest
 
-from schemas.codec import SIGNATURE_MAX_BYTES
-from schemas.topics import ALL, DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES, Topic
+from nearstream.schemas.codec import SIGNATURE_MAX_BYTES
+from nearstream.schemas.topics import ALL, DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES, Topic
 
 DAY = 86_400
 MIB = 1024 * 1024
 TABLE = [  # name, clean-up, retention in seconds (None: index window and 7 days), partitions
     ("nearstream.documents.v1", "delete", 7 * DAY, 6),
     ("nearstream.signatures.v1", "compact,delete", None, 6),
+    ("nearstream.verdicts.v1", "delete", 30 * DAY, 6),
     ("nearstream.near-duplicates.v1", "delete", 30 * DAY, 6),
     ("nearstream.containments.v1", "delete", 30 * DAY, 6),
     ("nearstream.versions.v1", "delete", 30 * DAY, 6),
@@ -17,6 +18,7 @@ TABLE = [  # name, clean-up, retention in seconds (None: index window and 7 days
     ("nearstream.dead-letters.v1", "delete", 30 * DAY, 3),
 ]
 VALUES = {
+    "nearstream.verdicts.v1": {"DocumentVerdict", "Retraction"},
     "nearstream.near-duplicates.v1": {"ExactDuplicate", "NearDuplicate", "Retraction"},
     "nearstream.containments.v1": {"Containment", "Retraction"},
     "nearstream.versions.v1": {"Version", "Retraction"},
@@ -60,3 +62,15 @@ def test_removals_of_a_compacted_topic_outlive_a_rebuild() -> None:
 
 def test_a_document_dated_far_ahead_is_refused_by_the_broker() -> None:
     assert DOCUMENTS.config(0)["message.timestamp.after.max.ms"] == "3600000"
+
+
+def test_a_signature_has_the_time_of_its_document_even_where_another_broker_is_behind() -> None:
+    assert int(SIGNATURES.config(0)["message.timestamp.after.max.ms"]) > 3_600_000
+
+
+def test_the_broker_dates_what_workers_say_of_their_own() -> None:
+    dated = {topic: topic.config(0)["message.timestamp.type"] for topic in ALL}
+    assert dated == {
+        **dict.fromkeys((DOCUMENTS, SIGNATURES), "CreateTime"),
+        **dict.fromkeys((*EVENT_TOPICS, DEAD_LETTERS), "LogAppendTime"),
+    }

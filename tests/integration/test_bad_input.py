@@ -1,14 +1,15 @@
-"""Whatever stands on the topics, good documents around it get their events and nothing is lost."""
+"""Bad records do not stop the good documents around them, and nothing is lost."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from schemas.record import Headers, Outgoing, header
-from schemas.topics import DOCUMENTS, SIGNATURES
-from tests.integration.bad_input import BAD
-from tests.integration.deployment import TEXTS, Deployment, deployed, ids
+from nearstream.schemas.record import Headers, ProducerRecord, header
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from tests.fault.agreement import disagreement
+from tests.support.bad_input import BAD
+from tests.support.deployment import TEXTS, LocalDeployment, deployed, ids
 
 JSON: Headers = [("content-type", b"application/json")]
 
@@ -16,18 +17,21 @@ JSON: Headers = [("content-type", b"application/json")]
 async def test_bad_records_become_letters_and_hold_nobody_up(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         topic = deployment.topic(DOCUMENTS)
-        records = [_good(deployment, "before"), Outgoing(topic, b"\xff", None, [])]
+        records = [_good(deployment, "before"), ProducerRecord(topic, b"\xff", None, [])]
         for number, (name, value, headers, _) in enumerate(BAD):
-            records += [Outgoing(topic, name.encode(), value, headers), _good(deployment, f"after-{name}", number // 3)]
+            records += [
+                ProducerRecord(topic, name.encode(), value, headers),
+                _good(deployment, f"after-{name}", number // 3),
+            ]
         spaces = json.dumps({"id": "spaces", "text": " \t\n "}).encode()
-        records += [Outgoing(topic, b"spaces", spaces, JSON)]
+        records += [ProducerRecord(topic, b"spaces", spaces, JSON)]
         endless: Headers = [("traceparent", b"0" * 300_000)]
         crowded: Headers = [("x", b"")] * 100_000
         records += [
             _good(deployment, name, 20)._replace(headers=headers)
             for name, headers in (("endless", endless), ("crowded", crowded))
         ]
-        records += [Outgoing(topic, b"bad and crowded", b"[]", crowded), _good(deployment, "last", 20)]
+        records += [ProducerRecord(topic, b"bad and crowded", b"[]", crowded), _good(deployment, "last", 20)]
         with deployment.worker() as worker:
             await deployment.send(records)
             await deployment.drained()
@@ -41,9 +45,9 @@ async def test_bad_records_become_letters_and_hold_nobody_up(kafka: str, redis_u
             assert (name, _reason(told[name].headers)) == (name, reason)
             assert told[name].value == value
             assert told[name].headers[: len(headers)] == headers
-        events, expected = await deployment.events(), await deployment.oracle()
-        assert ids(events) == ids(expected)
-        assert len(expected) >= len(BAD)
+        assert len(ids(await deployment.verdicts())) > len(BAD)
+        assert len(await deployment.events()) > 10
+        assert await disagreement(deployment) == {}
 
 
 async def test_bad_signatures_become_letters(kafka: str, redis_url: str, tmp_path: Path) -> None:
@@ -56,10 +60,10 @@ async def test_bad_signatures_become_letters(kafka: str, redis_url: str, tmp_pat
             value = signed.value or b""
             bad = {
                 b"default/junk": b"\xc1junk",
-                b"default/two": value,  # the key of another document: compaction would drop the wrong record
+                b"default/two": value,  # under the key of another document, compaction would drop the wrong record
                 b"default/one": value.replace(b"dense", b"other", 1),
             }
-            await deployment.send([Outgoing(signatures, key, text, []) for key, text in bad.items()])
+            await deployment.send([ProducerRecord(signatures, key, text, []) for key, text in bad.items()])
             await deployment.send([_good(deployment, "three")])
             await deployment.drained()
             assert worker.poll() is None
@@ -90,8 +94,8 @@ async def test_b40_a_document_over_the_limit_is_refused_before_it_is_sent(
         assert len(await deployment.read(DOCUMENTS.name)) == 1
 
 
-def _good(deployment: Deployment, name: str, number: int = 0) -> Outgoing:
-    """A readable document; a few share one text, fewer than a bucket holds."""
+def _good(deployment: LocalDeployment, name: str, number: int = 0) -> ProducerRecord:
+    """Return a readable document. Few documents share a text, so that no bucket becomes full."""
     return deployment.document(name, TEXTS[number])
 
 

@@ -1,24 +1,37 @@
-"""Dead letters as an operator handles them: counted, shown, sent again."""
+"""Dead letters are counted, shown and replayed as an operator does it."""
 
+import asyncio
 import json
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
 from aiokafka import TopicPartition
 from aiokafka.admin import RecordsToDelete
 
-from schemas.dead_letter import REASON_HEADER, REPLAYS_HEADER, DeadLetter, Payload, Reason, Stage, dead_id, outgoing
-from schemas.record import Headers, Outgoing, Record, header
-from schemas.topics import DEAD_LETTERS, DOCUMENTS
-from tests.integration.deployment import Deployment, deployed, until
-from tests.integration.foreign_headers import send_batch
-from workers import kafka_tools
-from workers.kafka_replay import NOTED_EVERY
+from nearstream.schemas.dead_letter import (
+    REASON_HEADER,
+    REPLAYS_HEADER,
+    DeadLetter,
+    Payload,
+    Reason,
+    Stage,
+    dead_id,
+    outgoing,
+)
+from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, header
+from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS
+from nearstream.workers.kafka import client as kafka_client
+from nearstream.workers.operations.replay import COMMIT_EVERY
+from nearstream.workers.operations.terminal import printable
+from tests.support.deployment import LocalDeployment, deployed, until
+from tests.support.foreign_headers import send_batch
 
 DAY_MS = 86_400_000
 HEADERS: Headers = [("x", b"1"), ("x", None), ("y", b"\xff")]
@@ -27,7 +40,7 @@ HEADERS: Headers = [("x", b"1"), ("x", None), ("y", b"\xff")]
 async def test_replay_keeps_timestamp_and_key(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         made_ms = round(1000 * time.time()) - 5 * DAY_MS
-        (refused,) = await _refused(deployment, [Outgoing("", b"a key", b"{broken", HEADERS, made_ms)])
+        (refused,) = await _refused(deployment, [ProducerRecord("", b"a key", b"{broken", HEADERS, made_ms)])
         assert deployment.run("dlq", "replay", "--dry-run").stderr.endswith(b"would be sent 1, skipped 0\n")
         assert len(await deployment.read(DOCUMENTS.name)) == 1
         done = deployment.run("dlq", "replay")
@@ -39,7 +52,7 @@ async def test_replay_keeps_timestamp_and_key(kafka: str, redis_url: str, tmp_pa
 
 async def test_what_was_replayed_is_not_replayed_again(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        bad = [Outgoing("", b"%d" % number, b"{%d" % number, []) for number in range(8)]
+        bad = [ProducerRecord("", b"%d" % number, b"{%d" % number, []) for number in range(8)]
         await _refused(deployment, bad[:4], Reason.NOT_JSON)
         await _refused(deployment, bad[4:6], Reason.INVALID_ID)
         assert _sent(deployment, "--reason", "invalid_id") == (2, 0)
@@ -52,19 +65,21 @@ async def test_what_was_replayed_is_not_replayed_again(kafka: str, redis_url: st
         }
         assert _sent(deployment) == (6, 2)
         assert _sent(deployment) == (0, 8)
-        (again,) = await _refused(deployment, [Outgoing("", b"new", b"{", [])])
-        await _write_letters(deployment, [again], Reason.NOT_JSON)  # as a redelivery does
+        (again,) = await _refused(deployment, [ProducerRecord("", b"new", b"{", [])])
+        await _write_letters(deployment, [again], Reason.NOT_JSON)  # as after a redelivery
         assert _sent(deployment) == (1, 9)
         assert len(await deployment.read(DOCUMENTS.name)) == 2 * 9
 
 
 async def test_a_killed_replay_goes_on_where_it_was(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        count = 20 * NOTED_EVERY
-        refused = await _refused(deployment, [Outgoing("", b"key", b"{%d" % number, []) for number in range(count)])
+        count = 20 * COMMIT_EVERY
+        refused = await _refused(
+            deployment, [ProducerRecord("", b"key", b"{%d" % number, []) for number in range(count)]
+        )
 
         async def half_done() -> bool:
-            return len(await deployment.read(DOCUMENTS.name)) > count + 2 * NOTED_EVERY
+            return len(await deployment.read(DOCUMENTS.name)) > count + 2 * COMMIT_EVERY
 
         with _replaying(deployment) as process:
             await until(half_done, 60)
@@ -73,18 +88,19 @@ async def test_a_killed_replay_goes_on_where_it_was(kafka: str, redis_url: str, 
         sent_before = len(await deployment.read(DOCUMENTS.name)) - count
         sent, skipped = _sent(deployment)
         assert sent + skipped == count
-        assert sent_before <= skipped + NOTED_EVERY
+        assert sent_before <= skipped + COMMIT_EVERY
         values = [record.value for record in await deployment.read(DOCUMENTS.name)]
         assert set(values[count:]) == {record.value for record in refused}
-        assert len(values) <= 2 * count + NOTED_EVERY
+        assert len(values) <= 2 * count + COMMIT_EVERY
 
 
 async def test_replay_since_a_time_leaves_older_letters_for_later(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        old_ms = round(1000 * time.time()) - DAY_MS
-        await _refused(deployment, [Outgoing("", b"old", b"{", [])], written_ms=old_ms)
-        await _refused(deployment, [Outgoing("", b"new", b"{", [])])
-        assert _sent(deployment, "--since", "12h") == (1, 0)
+        await _refused(deployment, [ProducerRecord("", b"old", b"{", [])])
+        await asyncio.sleep(0.01)  # the broker dates dead letters to the millisecond
+        between = datetime.now(UTC).isoformat()
+        await _refused(deployment, [ProducerRecord("", b"new", b"{", [])])
+        assert _sent(deployment, "--since", between) == (1, 0)
         assert [record.key for record in await deployment.read(DOCUMENTS.name)].count(b"new") == 2
         assert _sent(deployment) == (1, 1)
         assert [record.key for record in await deployment.read(DOCUMENTS.name)].count(b"old") == 2
@@ -97,9 +113,9 @@ async def test_the_original_comes_from_its_topic_where_the_letter_has_not_all_of
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         now_ms = round(1000 * time.time())
         bad = [
-            Outgoing("", b"one", b"x" * 100_000, HEADERS, now_ms - DAY_MS),
-            Outgoing("", b"one", b"", [("nearstream-private", b"1")], now_ms - 1),
-            Outgoing("", b"one", None, [], now_ms),
+            ProducerRecord("", b"one", b"x" * 100_000, HEADERS, now_ms - DAY_MS),
+            ProducerRecord("", b"one", b"", [("nearstream-private", b"1")], now_ms - 1),
+            ProducerRecord("", b"one", None, [], now_ms),
         ]
         refused = await _refused(deployment, bad, payload=payload)
         assert _sent(deployment) == (3, 0)
@@ -110,13 +126,16 @@ async def test_the_original_comes_from_its_topic_where_the_letter_has_not_all_of
 
 async def test_an_original_that_is_gone_is_told_and_counted(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        bad = [Outgoing("", b"one", b"{%d" % number, []) for number in range(3)]
+        bad = [ProducerRecord("", b"one", b"{%d" % number, []) for number in range(3)]
         refused = await _refused(deployment, bad, payload=Payload.HASH)
         place = TopicPartition(refused[0].topic, refused[0].partition)
-        async with kafka_tools.admin(deployment.settings, 10.0) as client:
+        shown = deployment.run("dlq", "show", place.topic, str(place.partition), str(refused[0].offset))
+        name = blake2b(b"one", digest_size=16).hexdigest()
+        assert f"\nkey        {name} (blake2b-16 of the original key)\n".encode() in shown.stdout
+        async with kafka_client.admin(deployment.settings, 10.0) as client:
             await client.delete_records({place: RecordsToDelete(2)})
         done = deployment.run("dlq", "replay")
-        assert done.stderr.splitlines()[-1] == b"sent 1, skipped 2: 2 its topic holds the original no longer"
+        assert done.stderr.splitlines()[-1] == b"sent 1, skipped 2: 2 its topic no longer holds the original"
         assert f"not sent: {place.topic} {place.partition} offset 1: its topic".encode() in done.stderr
 
 
@@ -124,10 +143,10 @@ async def test_a_record_of_nothing_does_not_stop_the_replay_of_others(
     kafka: str, redis_url: str, tmp_path: Path
 ) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        nothing = Record(deployment.topic(DOCUMENTS), 0, 0, round(1000 * time.time()), None, None, [])
-        await send_batch(kafka, [nothing])  # aiokafka's own way refuses it
+        nothing = ConsumerRecord(deployment.topic(DOCUMENTS), 0, 0, round(1000 * time.time()), None, None, [])
+        await send_batch(kafka, [nothing])  # aiokafka's own producer refuses it
         await _write_letters(deployment, [nothing], Reason.INVALID_ID)
-        await _refused(deployment, [Outgoing("", b"key", b"{", [])])
+        await _refused(deployment, [ProducerRecord("", b"key", b"{", [])])
         assert b"would be sent 1, skipped 1: 1 has neither" in deployment.run("dlq", "replay", "--dry-run").stderr
         done = deployment.run("dlq", "replay")
         assert done.stderr.endswith(b"sent 1, skipped 1: 1 has neither key nor value, which cannot be sent\n")
@@ -138,7 +157,7 @@ async def test_a_record_is_sent_again_three_times_at_most(kafka: str, redis_url:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         topic = deployment.topic(DOCUMENTS)
         with deployment.worker():
-            await deployment.send([Outgoing(topic, b"key", b"not json", [])])
+            await deployment.send([ProducerRecord(topic, b"key", b"not json", [])])
             for replays in range(4):
                 await deployment.drained()
                 letters = await deployment.letters()
@@ -150,36 +169,40 @@ async def test_a_record_is_sent_again_three_times_at_most(kafka: str, redis_url:
 
 
 async def test_only_letters_about_our_own_topics_are_sent(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    """Whoever may write letters must not make an operator write elsewhere."""
+    """A client that can write dead letters must not make an operator write to another topic."""
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         topic = deployment.topic(DOCUMENTS)
         elsewhere = [
-            Record(deployment.topic(DEAD_LETTERS), 0, 0, 1, b"k", b"v", []),
-            Record(topic, 99, 0, 1, b"k", b"v", []),
-            Record("another", 0, 0, 1, b"k", b"v", []),
+            ConsumerRecord(deployment.topic(DEAD_LETTERS), 0, 0, 1, b"k", b"v", []),
+            ConsumerRecord(topic, 99, 0, 1, b"k", b"v", []),
+            ConsumerRecord("another", 0, 0, 1, b"k", b"v", []),
         ]
         await _write_letters(deployment, elsewhere, Reason.NOT_JSON)
         dead_letters = deployment.topic(DEAD_LETTERS)
-        await deployment.send([Outgoing(dead_letters, b"k", b"no letter", [("nearstream-dead-id", b"\xff")])])
+        await deployment.send([ProducerRecord(dead_letters, b"k", b"no letter", [("nearstream-dead-id", b"\xff")])])
         done = deployment.run("dlq", "replay")
         assert done.returncode == 0
-        assert done.stderr.splitlines()[-1].startswith(b"sent 0, skipped 4: 3 from no topic")
+        assert done.stderr.splitlines()[-1].startswith(
+            b"sent 0, skipped 4: 3 not from a topic that documents or signatures are read from"
+        )
         assert await deployment.read(DOCUMENTS.name) == []
 
 
 async def test_letters_are_listed_by_reason_and_shown_one_by_one(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         texts = [b"{%d" % number for number in range(5)]
-        refused = await _refused(deployment, [Outgoing("", b"\x1b[31m", text, HEADERS) for text in texts])
+        refused = await _refused(deployment, [ProducerRecord("", b"\x1b[31m", text, HEADERS) for text in texts])
         await _write_letters(deployment, refused[-1:], Reason.NOT_JSON)
-        await _refused(deployment, [Outgoing("", None, b"a\x1b[31m\nb\xff", [])], Reason.INVALID_ID)
+        await _refused(deployment, [ProducerRecord("", None, b"a\x1b[31m\nb\xff", [])], Reason.INVALID_ID)
         listed = deployment.run("dlq", "list", "--json", "--quiet")
         rows = [json.loads(line) for line in listed.stdout.splitlines()]
         assert [(row["reason"], row["letters"]) for row in rows] == [("not_json", 5), ("invalid_id", 1)]
         assert [place["offset"] for place in rows[0]["places"]] == [4, 3, 2]
         assert listed.stderr == b""
+        assert [place["id"] for place in rows[0]["places"]] == [dead_id(*one[:3]) for one in refused[:1:-1]]
         plain = deployment.run("dlq", "list", "--reason", "invalid_id").stdout.decode().splitlines()
-        assert [line.split()[:3] for line in plain] == [["reason", "letters", "replayed"], ["invalid_id", "1", "0"]]
+        assert [line.split()[:3] for line in plain[:2]] == [["reason", "letters", "replayed"], ["invalid_id", "1", "0"]]
+        assert [line.split()[0] for line in plain[2:]] == [place["id"] for place in rows[1]["places"]]
         last = refused[-1]
         shown = deployment.run("dlq", "show", last.topic, str(last.partition), str(last.offset)).stdout.decode()
         assert shown == deployment.run("dlq", "show", dead_id(*last[:3])).stdout.decode()
@@ -192,56 +215,106 @@ async def test_letters_are_listed_by_reason_and_shown_one_by_one(kafka: str, red
         assert deployment.run("dlq", "show", *words, "--hex").stdout.endswith(
             b"00000000  61 1b 5b 33 31 6d 0a 62 ff                       a.[31m.b.\n"
         )
-        assert deployment.run("dlq", "show", "0" * 32).returncode == 1
         assert deployment.run("dlq", "show", "unknown").returncode == 2
 
 
+async def test_each_letter_can_be_listed_and_its_id_shows_it(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        refused = await _refused(
+            deployment, [ProducerRecord("", b"%d" % at, b"{%d" % at, []) for at in range(5)], Reason.NOT_JSON
+        )
+        await _refused(deployment, [ProducerRecord("", b"k", b"{", [])], Reason.INVALID_ID)
+        await _write_letters(deployment, refused[:2], Reason.NOT_JSON)  # as a redelivery does
+        topic = deployment.topic(DEAD_LETTERS)
+        await deployment.send([ProducerRecord(topic, b"k", b"no letter\x1b[31m", [("x\x9b", b"\xff")])])
+        done = deployment.run("dlq", "list", "--each", "--json")
+        rows = {row["id"]: row for row in map(json.loads, done.stdout.splitlines())}
+        assert {key for key, row in rows.items() if row["reason"] == "not_json"} == {
+            dead_id(*one[:3]) for one in refused
+        }
+        assert (len(rows), rows[None]["topic"], done.stderr) == (7, topic, b"")
+        lines = deployment.run("dlq", "list", "--each", "--reason", "not_json").stdout.decode().splitlines()
+        assert len(lines) == 5
+        for line in lines:
+            one, _, position = line.split("  ")[:3]
+            assert position == " ".join(str(rows[one][name]) for name in ("topic", "partition", "offset"))
+            assert line.endswith("  not_json: JSON expected")
+            shown = deployment.run("dlq", "show", one)
+            assert shown.stdout.startswith(f"dead id    {one}\n".encode())
+        assert deployment.run("dlq", "list", "--each", "--since", "1s", "--reason", "too_large").stdout == b""
+
+
+async def test_a_letter_that_is_not_there_is_explained(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        topic = deployment.topic(DOCUMENTS)
+        await deployment.send([deployment.document("fine", "a text")])
+        (fine,) = await deployment.read(DOCUMENTS.name)
+        cases = {
+            ("0" * 32,): f"no dead letter has the id {'0' * 32}: `nearstream dlq list --each` shows all",
+            (topic, str(fine.partition), "0"): "the record was not refused, or longer than 30 days ago",
+            (topic, str(fine.partition), "7"): "the partition has no such offset, it ends at 1",
+            (topic, "99", "0"): "the topic has 4 partitions, counted from 0",
+            ("another", "0", "0"): "the topic does not exist",
+            ("another\x1b[31m\u2028", "0", "0"): ": no topic can have this name",
+        }
+        for words, expected in cases.items():
+            done = deployment.run("dlq", "show", *words)
+            told = done.stderr.decode()
+            assert (done.returncode, done.stdout) == (1, b"")
+            assert told.endswith(f"{expected}\n")
+            if len(words) == 3:
+                assert told.startswith(f"no dead letter about {printable(' '.join(words))}: ")
+        place = TopicPartition(topic, fine.partition)
+        async with kafka_client.admin(deployment.settings, 10.0) as client:
+            await client.delete_records({place: RecordsToDelete(1)})
+        gone = deployment.run("dlq", "show", topic, str(fine.partition), "0")
+        assert gone.stderr.endswith(b", and the record is gone too, the partition begins at 1\n")
+
+
 @contextmanager
-def _replaying(deployment: Deployment) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "workers", "dlq", "replay", "--quiet"]
+def _replaying(deployment: LocalDeployment) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "nearstream", "dlq", "replay", "--quiet"]
     with subprocess.Popen(command, env=deployment.environment) as process:
         yield process
 
 
 async def _refused(
-    deployment: Deployment,
-    bad: Sequence[Outgoing],
+    deployment: LocalDeployment,
+    bad: Sequence[ProducerRecord],
     reason: Reason = Reason.NOT_JSON,
     payload: Payload = Payload.FULL,
-    written_ms: int | None = None,
-) -> list[Record]:
-    """Records that now stand on `documents`, each with a letter about it."""
+) -> list[ConsumerRecord]:
+    """Send records to `documents`, write a dead letter about each, and return them."""
     topic = deployment.topic(DOCUMENTS)
     before = {(record.partition, record.offset) for record in await deployment.read(DOCUMENTS.name)}
     await deployment.send([record._replace(topic=topic) for record in bad])
     refused = [
         record for record in await deployment.read(DOCUMENTS.name) if (record.partition, record.offset) not in before
     ]
-    await _write_letters(deployment, refused, reason, payload, written_ms)
+    await _write_letters(deployment, refused, reason, payload)
     return refused
 
 
 async def _write_letters(
-    deployment: Deployment,
-    refused: Sequence[Record],
+    deployment: LocalDeployment,
+    refused: Sequence[ConsumerRecord],
     reason: Reason,
     payload: Payload = Payload.FULL,
-    written_ms: int | None = None,
 ) -> None:
     topic, limit = deployment.topic(DEAD_LETTERS), DEAD_LETTERS.max_message_bytes
     letters = [DeadLetter(record, Stage.DECODE, reason, "JSON expected") for record in refused]
     sent = [outgoing(letter, topic, "nearstream/test sign", payload, limit) for letter in letters]
     assert [header(record.headers, REASON_HEADER) for record in sent] == [reason.encode()] * len(sent)
-    await deployment.send([record._replace(timestamp_ms=written_ms) for record in sent])
+    await deployment.send(sent)
 
 
-def _by_time(records: list[Record]) -> list[Record]:
-    """Letters without a key stand on several partitions, so their order is not the original one."""
+def _by_time(records: list[ConsumerRecord]) -> list[ConsumerRecord]:
+    """Sort dead letters by time, because those without a key are on several partitions."""
     return sorted((record._replace(offset=0) for record in records), key=lambda record: record.timestamp_ms)
 
 
-def _sent(deployment: Deployment, *arguments: str) -> tuple[int, int]:
-    """Records that `dlq replay` says it sent, skipped."""
+def _sent(deployment: LocalDeployment, *arguments: str) -> tuple[int, int]:
+    """Run `dlq replay` and return how many records it sent and skipped."""
     done = deployment.run("dlq", "replay", "--quiet", *arguments)
     assert done.returncode == 0, done.stderr
     words = done.stderr.splitlines()[-1].replace(b",", b" ").replace(b":", b" ").split()

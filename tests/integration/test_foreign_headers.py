@@ -1,4 +1,4 @@
-"""Records that break the rule that names of headers are UTF-8, beside others in the same batch."""
+"""Records with header names that are not UTF-8, in a batch with other records."""
 
 import json
 import time
@@ -10,12 +10,13 @@ from aiokafka import TopicPartition
 from aiokafka.consumer import fetcher
 from aiokafka.record.memory_records import MemoryRecords
 
-from schemas.dead_letter import REASON_HEADER, Reason
-from schemas.record import Headers, Record, header
-from schemas.topics import DOCUMENTS
-from tests.integration.deployment import TEXTS, Deployment, deployed
-from tests.integration.foreign_headers import CAFE, send_batch
-from workers import kafka_records, kafka_tools
+from nearstream.schemas.dead_letter import REASON_HEADER, Reason
+from nearstream.schemas.record import ConsumerRecord, Headers, header
+from nearstream.schemas.topics import DOCUMENTS
+from nearstream.workers.kafka import client as kafka_client
+from nearstream.workers.kafka import records as kafka_records
+from tests.support.deployment import TEXTS, LocalDeployment, deployed
+from tests.support.foreign_headers import CAFE, send_batch
 
 TOLD = "caf\\xe9"
 
@@ -42,12 +43,12 @@ async def test_a_range_begins_and_ends_inside_such_a_batch(kafka: str, redis_url
 
 
 async def test_aiokafka_alone_refuses_the_whole_batch(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    """The day it does not, `workers/kafka_headers.py` can go."""
+    """If this test fails one day, that part of `workers/kafka/batches.py` is no longer needed."""
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         sent = _batch(deployment, 3)
         await send_batch(kafka, sent)
         place = TopicPartition(sent[0].topic, 0)
-        async with kafka_tools.consumer(deployment.settings, 10.0) as client:
+        async with kafka_client.consumer(deployment.settings, 10.0) as client:
             with patch.object(fetcher, "MemoryRecords", MemoryRecords):
                 client.assign([place])
                 with pytest.raises(UnicodeDecodeError):
@@ -62,10 +63,10 @@ async def test_b54_a_worker_takes_such_a_document_and_writes_letters_about_other
         foreign: Headers = [(CAFE, b"x")]
         values = {name: json.dumps({"id": name, "text": TEXTS[0]}).encode() for name in ("before", "foreign", "behind")}
         sent = [
-            Record(topic, 0, offset, now_ms, None, value, foreign if name == "foreign" else [])
+            ConsumerRecord(topic, 0, offset, now_ms, None, value, foreign if name == "foreign" else [])
             for offset, (name, value) in enumerate(values.items())
         ]
-        sent.append(Record(topic, 0, 3, now_ms, None, b"not json", foreign))
+        sent.append(ConsumerRecord(topic, 0, 3, now_ms, None, b"not json", foreign))
         with deployment.worker() as worker:
             await send_batch(kafka, sent)
             await deployment.drained()
@@ -77,16 +78,18 @@ async def test_b54_a_worker_takes_such_a_document_and_writes_letters_about_other
         assert header(letter.headers, REASON_HEADER) == Reason.NOT_JSON.encode()
 
 
-def _batch(deployment: Deployment, bad: int) -> list[Record]:
+def _batch(deployment: LocalDeployment, bad: int) -> list[ConsumerRecord]:
     topic, now_ms = deployment.topic(DOCUMENTS), 1000 * int(time.time())
     headers: Headers = [("a", None), ("b", b"\xff"), ("a", b"")]
     records = [
-        Record(topic, 0, offset, now_ms - 7 * offset, b"key" if offset % 2 else None, b"%d" % offset * 50, headers)
+        ConsumerRecord(
+            topic, 0, offset, now_ms - 7 * offset, b"key" if offset % 2 else None, b"%d" % offset * 50, headers
+        )
         for offset in range(6)
     ]
     records[bad] = records[bad]._replace(key=b"\xff", value=None, headers=[*headers, (CAFE, b"x"), (CAFE, None)])
     return records
 
 
-def _told(record: Record) -> Record:
+def _told(record: ConsumerRecord) -> ConsumerRecord:
     return record._replace(headers=[(TOLD if name == CAFE else name, value) for name, value in record.headers])

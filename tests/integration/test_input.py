@@ -1,4 +1,4 @@
-"""What Kafka may put between or around records, and a worker reads through."""
+"""A worker reads through what Kafka may put between records, and through any compression."""
 
 import asyncio
 from dataclasses import replace
@@ -7,9 +7,10 @@ from pathlib import Path
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from schemas.topics import DOCUMENTS, SIGNATURES
-from tests.integration.deployment import TEXTS, Deployment, deployed, until
-from workers import kafka_offsets, kafka_tools
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.workers.kafka import client as kafka_client
+from nearstream.workers.kafka import offsets as kafka_offsets
+from tests.support.deployment import TEXTS, LocalDeployment, deployed, until
 
 CODECS = ("gzip", "snappy", "lz4", "zstd")
 IDS = ("a", "b", "c")
@@ -62,32 +63,32 @@ async def test_b59_offset_gaps_of_a_compacted_topic_are_crossed(kafka: str, redi
         assert await deployment.named() == {*IDS, "d"}
 
 
-async def _are_named(deployment: Deployment, names: set[str]) -> bool:
+async def _are_named(deployment: LocalDeployment, names: set[str]) -> bool:
     return names <= await deployment.named()
 
 
-async def _compact_soon(deployment: Deployment) -> None:
-    """Segments of a tenth of a second, cleaned at the broker's next turn."""
+async def _compact_soon(deployment: LocalDeployment) -> None:
+    """Set segments of a tenth of a second, which the broker compacts in its next round."""
     configs = {
         **SIGNATURES.config(deployment.settings.retention_seconds),
         "segment.ms": "100",
         "min.cleanable.dirty.ratio": "0.001",
     }
     name = deployment.topic(SIGNATURES)
-    async with kafka_tools.admin(deployment.settings, 10.0) as client:
+    async with kafka_client.admin(deployment.settings, 10.0) as client:
         await client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, configs)])
 
 
-async def _signed(deployment: Deployment) -> bool:
-    """Whether every document sent so far has its signature, and a new segment would begin."""
+async def _signed(deployment: LocalDeployment) -> bool:
+    """Return whether every document sent so far has a signature and its segment is over."""
     await asyncio.sleep(0.1)
     documents = await deployment.read(DOCUMENTS.name)
     ends = await kafka_offsets.end_offsets(deployment.settings, deployment.topic(SIGNATURES), 10.0)
     return sum(ends.values()) == len(documents)
 
 
-async def _has_gaps(deployment: Deployment) -> bool:
-    """Whether records between others are gone from every partition that had several."""
+async def _has_gaps(deployment: LocalDeployment) -> bool:
+    """Return whether compaction has left gaps in every partition that had several records."""
     ends = await kafka_offsets.end_offsets(deployment.settings, deployment.topic(SIGNATURES), 10.0)
     left = [record.partition for record in await deployment.read(SIGNATURES.name)]
     return all(left.count(partition) < end for partition, end in ends.items() if end > 1)

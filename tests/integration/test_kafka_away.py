@@ -1,4 +1,4 @@
-"""What is read from a broker that goes away amid it: an error in time, its own."""
+"""Reading from a broker that goes away ends in time with an error that says so."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,12 +8,13 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.admin import NewTopic
 
-from schemas.record import Outgoing
-from workers import kafka_records, kafka_tools
-from workers.kafka_tools import KafkaUnreachableError
-from workers.local_kafka import kafka_server
-from workers.local_server import LocalServer, running
-from workers.settings import Settings, load
+from nearstream.schemas.record import ProducerRecord
+from nearstream.workers.config.settings import Settings, load
+from nearstream.workers.kafka import client as kafka_client
+from nearstream.workers.kafka import records as kafka_records
+from nearstream.workers.kafka.errors import KafkaUnreachableError
+from tests.devstack.kafka import kafka_server
+from tests.devstack.server import LocalServer, running
 
 PLACE = TopicPartition("documents", 0)
 RECORDS = 20_000
@@ -21,7 +22,7 @@ RECORDS = 20_000
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[LocalServer]:
-    """A broker of our own, which a test may hurt."""
+    """Start a broker for a single test, which may stop it."""
     with running(kafka_server(tmp_path / "kafka")) as server:
         yield server
 
@@ -31,12 +32,12 @@ async def test_a_read_from_a_broker_that_went_silent_ends_with_an_error(
 ) -> None:
     monkeypatch.setattr(kafka_records, "NOTHING_SECONDS", 3.0)
     settings = await _filled(broker)
-    async with kafka_tools.consumer(settings, 10.0) as client:
+    async with kafka_client.consumer(settings, 10.0) as client:
         records = kafka_records.between(client, PLACE, 0, RECORDS)
         assert (await anext(records)).offset == 0
         await asyncio.to_thread(broker.pause)
         try:
-            with pytest.raises(KafkaUnreachableError, match="Kafka gave nothing of documents 0 for 3 s"):
+            with pytest.raises(KafkaUnreachableError, match="no records from documents partition 0 for 3 s"):
                 async for _ in records:
                     pass
         finally:
@@ -52,7 +53,7 @@ async def test_a_consumer_that_ends_while_the_broker_is_gone_hands_on_the_error_
 
 
 async def _fail_in_a_fetch(settings: Settings, broker: LocalServer) -> None:
-    async with kafka_tools.consumer(settings, 10.0) as client:
+    async with kafka_client.consumer(settings, 10.0) as client:
         client.assign([PLACE])
         await client.getmany(PLACE, timeout_ms=1000, max_records=1)
         await asyncio.to_thread(broker.kill)
@@ -64,10 +65,10 @@ async def _fail_in_a_fetch(settings: Settings, broker: LocalServer) -> None:
 
 
 async def _filled(broker: LocalServer) -> Settings:
-    """Where a partition is longer than what a consumer fetches at once."""
+    """Fill a partition beyond what a consumer fetches at once, and return the settings."""
     settings = load({"NEARSTREAM_KAFKA": broker.address})
-    async with kafka_tools.admin(settings, 10.0) as client:
+    async with kafka_client.admin(settings, 10.0) as client:
         await client.create_topics([NewTopic(PLACE.topic, 1, 1)])
     async with kafka_records.sender(settings, 10.0) as send_all:
-        await send_all(Outgoing(PLACE.topic, b"key", b"value" * 200, []) for _ in range(RECORDS))
+        await send_all(ProducerRecord(PLACE.topic, b"key", b"value" * 200, []) for _ in range(RECORDS))
     return settings

@@ -1,4 +1,4 @@
-"""How far behind the group is, against what Kafka's own tool says."""
+"""The lag that nearstream reports equals that of Kafka's own tool."""
 
 import asyncio
 import json
@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from schemas.record import Outgoing
-from schemas.topics import DOCUMENTS, SIGNATURES
-from tests.integration.deployment import DOCUMENT_PARTITIONS, Deployment, deployed, until
-from workers import kafka_tools
-from workers.kafka_lag import PartitionLag, lag_reader
-from workers.kafka_tools import KafkaUnreachableError
-from workers.local_kafka import find_java, kafka_jars, kafka_server
-from workers.local_server import LocalServer, running
-from workers.settings import load
+from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.workers.config.settings import load
+from nearstream.workers.kafka import client as kafka_client
+from nearstream.workers.kafka.errors import KafkaUnreachableError
+from nearstream.workers.kafka.lag import PartitionLag, lag_reader
+from tests.devstack.kafka import find_java, kafka_jars, kafka_server
+from tests.devstack.server import LocalServer, running
+from tests.support.deployment import DOCUMENT_PARTITIONS, LocalDeployment, deployed, until
 
 AGE_SECONDS = 600
 
@@ -29,7 +29,7 @@ async def test_lag_equals_the_brokers(kafka: str, redis_url: str, tmp_path: Path
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         topic = deployment.topic(DOCUMENTS)
         made_ms = 1000 * (int(time.time()) - AGE_SECONDS)
-        await deployment.send([Outgoing(topic, b"%d" % number, b"{}", [], made_ms) for number in range(40)])
+        await deployment.send([ProducerRecord(topic, b"%d" % number, b"{}", [], made_ms) for number in range(40)])
         async with lag_reader(deployment.settings, 10.0) as read_lag:
             before = _of(await read_lag(), topic)
             assert sum(row.records for row in before) == 40
@@ -47,7 +47,7 @@ async def test_the_command_tells_lag_and_says_no_above_the_limit(kafka: str, red
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         topic = deployment.topic(DOCUMENTS)
         made_ms = 1000 * (int(time.time()) - AGE_SECONDS)
-        await deployment.send([Outgoing(topic, b"one key", b"{}", [], made_ms)] * 7)
+        await deployment.send([ProducerRecord(topic, b"one key", b"{}", [], made_ms)] * 7)
         told = deployment.run("lag", "--json", "--max", "7")
         rows = [json.loads(line) for line in told.stdout.splitlines()]
         assert (told.returncode, len(rows)) == (0, DOCUMENT_PARTITIONS + SIGNATURES.partitions)
@@ -77,7 +77,7 @@ async def test_nothing_waits_behind_the_marker_of_a_transaction(kafka: str, redi
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[LocalServer]:
-    """A broker of this test alone."""
+    """Start a broker for a single test."""
     with running(kafka_server(tmp_path / "kafka")) as server:
         yield server
 
@@ -85,7 +85,7 @@ def broker(tmp_path: Path) -> Iterator[LocalServer]:
 async def test_lag_is_told_again_once_the_broker_is_back(broker: LocalServer, redis_url: str, tmp_path: Path) -> None:
     async with deployed(broker.address, redis_url, tmp_path) as deployment:
         topic = deployment.topic(DOCUMENTS)
-        await deployment.send([Outgoing(topic, b"%d" % number, b"{}", []) for number in range(20)])
+        await deployment.send([ProducerRecord(topic, b"%d" % number, b"{}", []) for number in range(20)])
         async with lag_reader(deployment.settings, 10.0) as read_lag:
             before = [row.records for row in await read_lag()]
 
@@ -102,7 +102,7 @@ async def test_lag_is_told_again_once_the_broker_is_back(broker: LocalServer, re
                 await until(as_before, 60)
 
 
-async def _commit(deployment: Deployment, offsets: Mapping[TopicPartition, int]) -> None:
+async def _commit(deployment: LocalDeployment, offsets: Mapping[TopicPartition, int]) -> None:
     settings = deployment.settings
     async with AIOKafkaConsumer(
         bootstrap_servers=settings.kafka, group_id=settings.group, enable_auto_commit=False
@@ -115,8 +115,8 @@ def _of(rows: list[PartitionLag], topic: str) -> list[PartitionLag]:
     return [row for row in rows if row.topic == topic]
 
 
-def _broker_says(deployment: Deployment, topic: str) -> dict[int, tuple[int, int, int]]:
-    """Committed offset, end, lag of each partition of the topic, as the tool of Apache Kafka prints them."""
+def _broker_says(deployment: LocalDeployment, topic: str) -> dict[int, tuple[int, int, int]]:
+    """Return committed offset, end and lag per partition, as Kafka's own tool prints them."""
     tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     asked = ["--bootstrap-server", deployment.settings.kafka, "--describe", "--group", deployment.settings.group]
     command = [find_java(), "-Xmx256M", "-cp", f"{kafka_jars()}/*", tool, *asked]
@@ -127,5 +127,5 @@ def _broker_says(deployment: Deployment, topic: str) -> dict[int, tuple[int, int
 
 async def test_a_consumer_that_fails_at_once_tells_why(kafka: str) -> None:
     with pytest.raises(ZeroDivisionError):
-        async with kafka_tools.consumer(load({"NEARSTREAM_KAFKA": kafka}), 10.0):
+        async with kafka_client.consumer(load({"NEARSTREAM_KAFKA": kafka}), 10.0):
             raise ZeroDivisionError

@@ -1,19 +1,21 @@
-"""An index that was lost comes back from the signatures, and nothing is said twice for it."""
+"""A lost index is rebuilt from the signatures without repeating an event."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from redis.asyncio import Redis
 
-from schemas.codec import encode_signature
-from schemas.dead_letter import REASON_HEADER
-from schemas.document import Document
-from schemas.record import Outgoing, header
-from schemas.topics import SIGNATURES
-from tests.integration.deployment import LINES, TEXTS, deployed, ids, until
-from workers import assembly
-from workers.local_redis import redis_server
-from workers.local_server import running
+from nearstream.schemas.codec import encode_signature
+from nearstream.schemas.dead_letter import REASON_HEADER
+from nearstream.schemas.document import Document
+from nearstream.schemas.record import ProducerRecord, header
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.workers.pipeline.deployment import Deployment
+from tests.devstack.redis import redis_server
+from tests.devstack.server import running
+from tests.fault.agreement import disagreement
+from tests.support.deployment import LINES, TEXTS, LocalDeployment, deployed, until
 
 
 async def test_f05_a_rebuild_emits_nothing_and_finds_everything(kafka: str, tmp_path: Path) -> None:
@@ -37,7 +39,39 @@ async def test_f05_a_rebuild_emits_nothing_and_finds_everything(kafka: str, tmp_
             with deployment.worker():
                 await deployment.send(deployment.examples(LINES[120:]))
                 await deployment.drained()
-            assert ids(await deployment.events()) == ids(await deployment.oracle())
+            assert await disagreement(deployment) == {}
+
+
+async def test_families_keep_their_ids_in_a_rebuild(kafka: str, tmp_path: Path) -> None:
+    """Also if the first founder was removed, and if copies come in another order than at first."""
+    with running(redis_server(tmp_path / "redis")) as redis:
+        url = f"redis://{redis.address}/0"
+        async with deployed(kafka, url, tmp_path) as deployment:
+            with deployment.worker():
+                await deployment.send([_mail(deployment, number) for number in range(60)])
+                await deployment.drained()
+                founders = {each.family.founder.id for each in await deployment.verdicts() if each.family.founder}
+                assert len(founders) == 1
+                (founder,) = founders
+                await deployment.send([ProducerRecord(deployment.topic(DOCUMENTS), founder.encode(), None, [])])
+                await deployment.drained()
+            (before,) = await deployment.families()
+            assert before.size == 59
+            await _wipe(url)
+            assert deployment.run("rebuild", "--quiet").returncode == 0
+            (after,) = await deployment.families()
+            assert (after.family_id, after.size, after.first_seen_ms) == (before.family_id, 59, before.first_seen_ms)
+            with deployment.worker():
+                await deployment.send([_mail(deployment, number) for number in range(60, 70)])
+                await deployment.drained()
+            said = {each.id: each.family for each in await deployment.verdicts()}
+            assert {said[f"m{number}"].id for number in range(60, 70)} == {before.family_id}
+
+
+def _mail(deployment: LocalDeployment, number: int) -> ProducerRecord:
+    text = f"Dear customer {number}, {TEXTS[0]}"
+    value = json.dumps({"id": f"m{number}", "text": text}).encode()
+    return ProducerRecord(deployment.topic(DOCUMENTS), f"m{number}".encode(), value, [])
 
 
 async def test_a_running_worker_waits_for_the_rebuild_and_goes_on(kafka: str, tmp_path: Path) -> None:
@@ -53,17 +87,16 @@ async def test_a_running_worker_waits_for_the_rebuild_and_goes_on(kafka: str, tm
                 assert deployment.run("rebuild", "--quiet").returncode == 0
                 await deployment.drained()
                 assert worker.poll() is None
-            assert ids(await deployment.events()) == ids(await deployment.oracle())
+            assert await disagreement(deployment) == {}
 
 
 async def test_a_rebuild_admits_no_signature_that_was_refused(kafka: str, tmp_path: Path) -> None:
     with running(redis_server(tmp_path / "redis")) as redis:
         url = f"redis://{redis.address}/0"
         async with deployed(kafka, url, tmp_path) as deployment:
-            key = assembly.hash_key(deployment.settings)
             ahead = Document(id="ahead", text=TEXTS[0], observed_at=datetime.now(UTC) + timedelta(days=3))
-            signature = assembly.signer(deployment.settings, key).sign(ahead)
-            record = Outgoing(
+            signature = Deployment.of(deployment.settings).signer().sign(ahead)
+            record = ProducerRecord(
                 deployment.topic(SIGNATURES), signature.document_key.encode(), encode_signature(signature), []
             )
             with deployment.worker():
@@ -81,7 +114,7 @@ async def test_a_rebuild_admits_no_signature_that_was_refused(kafka: str, tmp_pa
 
 
 async def _wipe(url: str) -> None:
-    """Empties a server of our own."""
+    """Delete everything on a server that belongs to this test."""
     client: Redis = Redis.from_url(url)
     await client.flushall()
     await client.aclose()

@@ -1,4 +1,7 @@
-"""Kafka and Redis behind TLS, passwords and ACLs: the documented rights suffice, what is wrong is named."""
+"""Kafka and Redis with TLS, passwords and ACLs.
+
+The documented permissions suffice, and errors name what is wrong.
+"""
 
 import asyncio
 import json
@@ -10,22 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from schemas.record import Outgoing
-from schemas.topics import DEAD_LETTERS, DOCUMENTS
-from tests.integration.deployment import LINES, Deployment, ids, until
-from tests.integration.secured import (
-    SecuredKafka,
-    SecuredRedis,
-    documented,
-    password,
-    secured_kafka,
-    secured_redis,
-)
-from workers import assembly, kafka_offsets, kafka_tools
-from workers.demo import EXAMPLES
-from workers.exits import Exit
-from workers.redis_index import RedisIndex
-from workers.settings import SettingsError, load
+from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.topics import ALL, DEAD_LETTERS, DOCUMENTS
+from nearstream.workers.cli.demo import EXAMPLES
+from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.config.settings import SettingsError, load
+from nearstream.workers.kafka import client as kafka_client
+from nearstream.workers.kafka import errors as kafka_errors
+from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.redis_index.index import RedisIndex
+from tests.fault.agreement import disagreement
+from tests.support.deployment import LINES, LocalDeployment, ids, until
+from tests.support.secured import SecuredKafka, SecuredRedis, documented, password, secured_kafka, secured_redis
 
 USERS = ("nearstream", "crawler", "dashboard", "operator", "onlooker")
 ACLS = "kafka-acls.sh --bootstrap-server $BROKER"
@@ -33,25 +33,25 @@ ACLS = "kafka-acls.sh --bootstrap-server $BROKER"
 
 @dataclass(frozen=True)
 class Secured:
-    """Both servers, with the topics of a deployment.
+    """Both servers and the topics of a deployment.
 
     Attributes:
-        kafka: With the documented ACLs.
-        redis: With the documented user.
-        logs: Folder for the logs of workers.
+        kafka: The broker, with the documented ACLs.
+        redis: The server, with the documented user.
+        logs: The folder for the logs of workers.
     """
 
     kafka: SecuredKafka
     redis: SecuredRedis
     logs: Path
 
-    def deployment(self, user: str, **changed: str) -> Deployment:
-        """What this user sees; an empty value unsets a variable."""
+    def deployment(self, user: str, **changed: str) -> LocalDeployment:
+        """Return the deployment for this user. An empty value unsets a variable."""
         changed = {f"NEARSTREAM_{name.upper()}": value for name, value in changed.items()}
         given = {**self.kafka.settings(user), **self.redis.settings(), "NEARSTREAM_STATUS": "off", **changed}
         given = {name: value for name, value in given.items() if value}
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("NEARSTREAM_")}
-        return Deployment(load(given), {**inherited, **given}, self.logs)
+        return LocalDeployment(load(given), {**inherited, **given}, self.logs)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
             ]
         )
         created = made.deployment("operator").run("topics", "create")
-        assert (created.returncode, created.stderr.count(b"created")) == (0, 7)
+        assert (created.returncode, created.stderr.count(b"created")) == (0, len(ALL))
         yield made
 
 
@@ -83,9 +83,19 @@ async def test_s20_sasl_ssl_works_end_to_end_with_the_documented_rights_alone(se
     assert process.returncode == 0
     assert worker.run("lag").returncode == 0
     tailed = secured.deployment("dashboard").run("tail", "--from-start", "--until-end", "--json")
-    expected = ids(await secured.deployment("admin").oracle())
-    assert len(expected) > 5
-    assert {json.loads(line)["event_id"] for line in tailed.stdout.splitlines()} == expected
+    admin = secured.deployment("admin")
+    verdicts, events = await admin.verdicts(), await admin.events()
+    assert (len(ids(verdicts)), len(ids(events)) > 5) == (60, True)
+    assert {json.loads(line)["event_id"] for line in tailed.stdout.splitlines()} == ids(verdicts) | ids(events)
+    assert await disagreement(admin) == {}
+
+
+async def test_s20_a_worker_that_only_signs_needs_few_rights_in_redis(secured: Secured) -> None:
+    signer = secured.redis.settings(user="signer")["NEARSTREAM_REDIS"]
+    with secured.deployment("nearstream", redis=signer).worker("sign"):
+        await until(lambda: _logged(secured, "assigned: nearstream"), 30)
+    refused = secured.deployment("nearstream", redis=signer).run("worker", "match")
+    assert _refusal(refused).startswith("NEARSTREAM_REDIS: the server refuses us: ")
 
 
 async def test_s20_f24_least_rights_suffice_and_a_missing_one_is_named(secured: Secured) -> None:
@@ -96,23 +106,24 @@ async def test_s20_f24_least_rights_suffice_and_a_missing_one_is_named(secured: 
         await admin.drained()
         before = await _committed(admin)
         secured.kafka.acls([f"{ACLS} --remove --force --allow-principal User:nearstream {right}"])
-        await admin.send([Outgoing(DOCUMENTS.name, b"k", b"\xff", [])])
+        await admin.send([ProducerRecord(DOCUMENTS.name, b"k", b"\xff", [])])
         assert await asyncio.to_thread(process.wait, 30) == Exit.MISCONFIGURED
-    assert await _logged(secured, f"nearstream: topic {DEAD_LETTERS.name}: the right WRITE is missing\n")
+    assert await _logged(secured, f"nearstream: topic {DEAD_LETTERS.name}: permission WRITE is missing\n")
     assert await _committed(admin) == before
     again = worker.run("worker")
-    assert _refusal(again) == f"NEARSTREAM_KAFKA_USERNAME: missing rights: WRITE on topic {DEAD_LETTERS.name}"
+    assert _refusal(again) == f"NEARSTREAM_KAFKA_USERNAME: missing permissions: WRITE on topic {DEAD_LETTERS.name}"
     told = secured.deployment("onlooker").run("worker", "sign")
     assert _refusal(told).startswith(
-        "NEARSTREAM_KAFKA_USERNAME: missing rights: READ on group nearstream, READ on topic nearstream.documents.v1, "
-        "WRITE on topic nearstream.signatures.v1, WRITE on topic nearstream.dead-letters.v1"
+        "NEARSTREAM_KAFKA_USERNAME: missing permissions: READ on group nearstream, "
+        "READ on topic nearstream.documents.v1, WRITE on topic nearstream.signatures.v1, "
+        "WRITE on topic nearstream.dead-letters.v1"
     )
     refused = secured.deployment("dashboard").run("produce", "-", given=LINES[0])
-    assert _refusal(refused) == f"topic {DOCUMENTS.name}: the right DESCRIBE is missing"
+    assert _refusal(refused) == f"topic {DOCUMENTS.name}: permission DESCRIBE is missing"
 
 
 async def test_s17_a_wrong_password_is_told_without_it(secured: Secured) -> None:
-    wrong = secured.deployment("nearstream", kafka_password="wr0ng-kafka")  # noqa: S106 - a made-up one
+    wrong = secured.deployment("nearstream", kafka_password="wr0ng-kafka", log_level="debug")  # noqa: S106 - made up
     done = wrong.run("worker")
     assert _refusal(done).startswith("NEARSTREAM_KAFKA_USERNAME, NEARSTREAM_KAFKA_PASSWORD: refused by the broker")
     of_redis = secured.redis.settings("wr0ng-redis")["NEARSTREAM_REDIS"]
@@ -140,7 +151,7 @@ async def test_what_kafka_does_not_accept_is_named(secured: Secured, changed: di
         others = {"localhost": secured.kafka.address.replace("127.0.0.1", "localhost"), "plain": plain}
         changed = {**changed, "kafka": others[changed["kafka"]]}
     with pytest.raises(SettingsError, match=expected):
-        async with kafka_tools.admin(secured.deployment("nearstream", **changed).settings, 10.0):
+        async with kafka_client.admin(secured.deployment("nearstream", **changed).settings, 10.0):
             pass
 
 
@@ -154,8 +165,8 @@ async def test_another_protocol_than_the_brokers_is_a_guess_that_is_told(
         changed = {**given, "kafka_username": "", "kafka_password": ""}
         if not given["kafka_security"]:
             changed["kafka_ca_path"] = ""
-    with pytest.raises(kafka_tools.KafkaUnreachableError, match=r"is NEARSTREAM_KAFKA_SECURITY=[A-Z_]+ right\?"):
-        async with kafka_tools.admin(secured.deployment("nearstream", **changed).settings, 0.6):
+    with pytest.raises(kafka_errors.KafkaUnreachableError, match=r"is NEARSTREAM_KAFKA_SECURITY=[A-Z_]+ right\?"):
+        async with kafka_client.admin(secured.deployment("nearstream", **changed).settings, 0.6):
             pass
 
 
@@ -169,7 +180,7 @@ async def test_the_mechanism_plain_is_understood_too(secured: Secured) -> None:
     [
         ({"redis_ca_path": ""}, "NEARSTREAM_REDIS_CA_PATH: the server's certificate is not accepted: "),
         ({"redis": "localhost"}, "NEARSTREAM_REDIS_CA_PATH: .*Hostname mismatch"),
-        ({"redis_ca_path": str(EXAMPLES / "documents.jsonl")}, "NEARSTREAM_REDIS_CA_PATH: a PEM file expected"),
+        ({"redis_ca_path": str(EXAMPLES / "documents.jsonl")}, "NEARSTREAM_REDIS_CA_PATH: expected a PEM file"),
         ({"redis": "wrong"}, "NEARSTREAM_REDIS: the server refuses us: .*password"),
         ({"namespace": "other"}, "NEARSTREAM_REDIS: the server refuses us: .*o permissions"),
     ],
@@ -182,21 +193,21 @@ async def test_what_redis_does_not_accept_is_named(secured: Secured, changed: di
             changed = {"redis": secured.redis.settings("wrong")["NEARSTREAM_REDIS"]}
     settings = secured.deployment("nearstream", **changed).settings
     with pytest.raises(SettingsError, match=expected):
-        await RedisIndex.open(assembly.index_address(settings, assembly.hash_key(settings)), may_create=True)
+        await RedisIndex.open(Deployment.of(settings).index_address(), may_create=True)
 
 
-async def _committed(deployment: Deployment) -> dict[int, int]:
+async def _committed(deployment: LocalDeployment) -> dict[int, int]:
     ends = await kafka_offsets.end_offsets(deployment.settings, DOCUMENTS.name, 10.0)
     return await kafka_offsets.committed(deployment.settings, DOCUMENTS.name, ends)
 
 
 async def _logged(secured: Secured, text: str) -> bool:
-    """Whether the newest worker has told this."""
+    """Return whether the newest worker has logged this text."""
     return text in max(secured.logs.glob("*.log"), key=lambda path: path.stat().st_mtime_ns).read_text()
 
 
 def _refusal(done: subprocess.CompletedProcess[bytes]) -> str:
-    """The line that a command which may not go on ends with."""
+    """Return the line with which a command is refused."""
     assert done.returncode == Exit.MISCONFIGURED
     assert b"Traceback" not in done.stderr
     return done.stderr.decode().splitlines()[-1].removeprefix("nearstream: ")

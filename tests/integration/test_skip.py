@@ -1,4 +1,4 @@
-"""A record that this release cannot bear, and the way past it that loses no other."""
+"""A record on which this release fails is skipped without losing another record."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from aiokafka.partitioner import murmur2
 
-from schemas.dead_letter import REASON_HEADER, Reason
-from schemas.record import Outgoing, Record, header
-from schemas.topics import DOCUMENTS, SIGNATURES
-from tests.integration.deployment import DOCUMENT_PARTITIONS, TEXTS, Deployment, deployed, until
-from workers import kafka_offsets, kafka_tools
+from nearstream.schemas.dead_letter import REASON_HEADER, Reason
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord, header
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.workers.kafka import client as kafka_client
+from nearstream.workers.kafka import offsets as kafka_offsets
+from tests.support.deployment import DOCUMENT_PARTITIONS, TEXTS, LocalDeployment, deployed, until
 
 BUGGY = ("tests.integration.worker_with_a_bug",)
 
@@ -48,7 +49,7 @@ async def test_skip_passes_over_a_record_behind_a_dead_letter(kafka: str, redis_
         with deployment.worker():
             await deployment.send([deployment.document(first, TEXTS[0])])
             await deployment.drained()
-        await deployment.send([Outgoing(deployment.topic(SIGNATURES), f"default/{junk}".encode(), b"junk", [])])
+        await deployment.send([ProducerRecord(deployment.topic(SIGNATURES), f"default/{junk}".encode(), b"junk", [])])
         bad = await _stopped_by_a_bug(deployment, "match", SIGNATURES.name, [bug])
         done = deployment.run("dlq", "skip", bad.topic, str(bad.partition), str(bad.offset))
         assert done.returncode == 0, done.stderr
@@ -78,8 +79,8 @@ async def test_skip_is_refused_while_workers_run_and_where_no_record_is(
             assert (done.returncode, b"has 1 members: stop its workers" in done.stderr) == (1, True)
 
 
-async def _stopped_by_a_bug(deployment: Deployment, step: str, topic: str, names: Sequence[str]) -> Record:
-    """The record that stopped its partition, once no worker is left."""
+async def _stopped_by_a_bug(deployment: LocalDeployment, step: str, topic: str, names: Sequence[str]) -> ConsumerRecord:
+    """Let a worker fail on a record, and return the record that stopped its partition."""
     await deployment.send([deployment.document(name, TEXTS[0]) for name in names])
     with deployment.worker(step, BUGGY) as worker:
         assert await asyncio.to_thread(worker.wait, 60) == 1
@@ -89,7 +90,7 @@ async def _stopped_by_a_bug(deployment: Deployment, step: str, topic: str, names
 
 
 def _on_one_partition(ends: Sequence[str]) -> list[str]:
-    """Ids with these ends whose documents, and whose signatures, stand on the first partition of their topics."""
+    """Return ids with these ends for the first partition of both topics."""
 
     def first(key: str, partitions: int) -> bool:
         return (int(murmur2(key.encode())) & 0x7FFFFFFF) % partitions == 0
@@ -104,15 +105,15 @@ def _on_one_partition(ends: Sequence[str]) -> list[str]:
     ]
 
 
-async def _committed(deployment: Deployment, record: Record) -> int:
+async def _committed(deployment: LocalDeployment, record: ConsumerRecord) -> int:
     known = await kafka_offsets.committed(deployment.settings, record.topic, [record.partition])
     return known[record.partition]
 
 
-async def _has_members(deployment: Deployment) -> bool:
-    async with kafka_tools.admin(deployment.settings, 10.0) as client:
+async def _has_members(deployment: LocalDeployment) -> bool:
+    async with kafka_client.admin(deployment.settings, 10.0) as client:
         return await kafka_offsets.members(client, deployment.settings.group) > 0
 
 
-async def _has_no_members(deployment: Deployment) -> bool:
+async def _has_no_members(deployment: LocalDeployment) -> bool:
     return not await _has_members(deployment)

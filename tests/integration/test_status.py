@@ -1,15 +1,17 @@
-"""A running worker tells how it is: metrics, readiness, lag; no ids, no text."""
+"""A running worker reports metrics, readiness and lag, but no ids or text."""
 
 import asyncio
 import http.client
 import json
+import socket
 from pathlib import Path
 
-from schemas.record import Outgoing
-from schemas.topics import DOCUMENTS, SIGNATURES
-from tests.integration.deployment import LINES, deployed, until
-from workers.local_redis import redis_server
-from workers.local_server import free_ports, running
+from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.topics import DOCUMENTS, EVENT_TOPICS, SIGNATURES
+from nearstream.workers.config.exit_codes import Exit
+from tests.devstack.redis import redis_server
+from tests.devstack.server import free_ports, running
+from tests.support.deployment import DOCUMENT_PARTITIONS, LINES, deployed, until
 
 COUNT = 60
 
@@ -33,8 +35,11 @@ async def test_s05_metrics_tell_what_was_done_without_ids(kafka: str, redis_url:
     async with deployed(kafka, redis_url, tmp_path, status=address) as deployment:
         topic = deployment.topic(DOCUMENTS)
         records = deployment.examples(LINES[:COUNT])
-        records += [Outgoing(topic, b"bad", b"[]", []), Outgoing(topic, b"empty", b'{"id": "e", "text": " "}', [])]
-        records += [Outgoing(topic, records[0].key, None, [])]
+        records += [
+            ProducerRecord(topic, b"bad", b"[]", []),
+            ProducerRecord(topic, b"empty", b'{"id": "e", "text": " "}', []),
+        ]
+        records += [ProducerRecord(topic, records[0].key, None, [])]
         with deployment.worker():
             await deployment.send(records)
             await deployment.drained()
@@ -45,14 +50,48 @@ async def test_s05_metrics_tell_what_was_done_without_ids(kafka: str, redis_url:
             assert f'nearstream_documents_total{{outcome="{outcome}"}} {count}.0' in told
         assert 'nearstream_dead_letters_total{reason="invalid_message"} 1.0' in told
         sent = [float(line.split()[-1]) for line in told.splitlines() if line.startswith("nearstream_events_total")]
-        assert sum(sent) == len(await deployment.events())
+        assert sum(sent) == len(await deployment.read(*(topic.name for topic in EVENT_TOPICS)))
         assert f"nearstream_end_to_end_seconds_count {len(await deployment.read(SIGNATURES.name))}.0" in told
         for line in LINES[:COUNT]:
             assert json.loads(line)["id"] not in told
 
 
+async def test_two_workers_export_each_partition_once(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        everything = DOCUMENT_PARTITIONS + SIGNATURES.partitions
+
+        async def each_has_its_own() -> bool:
+            rows = [await _lag(address) for address in addresses]
+            return all(rows) and len(rows[0] | rows[1]) == sum(map(len, rows)) == everything
+
+        with (
+            deployment.worker(NEARSTREAM_STATUS=addresses[0]),
+            deployment.worker(NEARSTREAM_STATUS=addresses[1]),
+        ):
+            await until(each_has_its_own, 60)
+            told = [(await _body(address, "/metrics")).decode() for address in addresses]
+        assert sum(text.count("nearstream_consumer_lag_records{") for text in told) == everything
+
+
+async def test_a_chosen_address_that_is_taken_ends_the_start(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        async with deployed(kafka, redis_url, tmp_path, status=address) as deployment:
+            done = await asyncio.to_thread(deployment.run, "worker")
+    assert done.returncode == Exit.MISCONFIGURED
+    assert f"NEARSTREAM_STATUS: cannot listen on {address}" in done.stderr.decode()
+
+
+async def _lag(address: str) -> set[tuple[str, int]]:
+    try:
+        return {(row["topic"], row["partition"]) for row in json.loads(await _body(address, "/lag"))}
+    except OSError:
+        return set()
+
+
 async def _all_read(address: str, topic: str, count: int) -> bool:
-    """Whether the lag that is told has reached the end."""
+    """Return whether the reported lag is zero at this end offset."""
     rows = [row for row in json.loads(await _body(address, "/lag")) if row["topic"] == topic]
     return sum(row["end"] for row in rows) == count and not any(row["records"] for row in rows)
 

@@ -1,4 +1,4 @@
-"""The topics of a deployment on a real broker: made, compared, set right, held to their limits."""
+"""The topics of a deployment on a real broker are created, compared, corrected and limited."""
 
 import time
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from aiokafka.admin import NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import InvalidTimestampError
 
-from schemas.record import Outgoing
-from schemas.topics import ALL, DOCUMENTS, NEAR_DUPLICATES, SIGNATURES
-from tests.integration.deployment import Deployment, deployed
-from workers import kafka_tools
+from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.topics import ALL, DOCUMENTS, NEAR_DUPLICATES, SIGNATURES
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.kafka import client as kafka_client
+from tests.support.deployment import LocalDeployment, deployed
 
 YEAR_9999_MS = 253_370_764_800_000
 HOUR_MS = 3_600_000
@@ -36,8 +36,8 @@ async def test_topics_check_names_the_difference(kafka: str, redis_url: str, tmp
         for action in ("check", "create"):
             told = deployment.run("topics", action)
             assert told.returncode == 1
-            assert b"max.message.bytes: at least 131072 expected, 1000 found" in told.stdout
-            assert b"cleanup.policy: compact,delete expected, delete found" in told.stdout
+            assert b"max.message.bytes: expected at least 131072, found 1000" in told.stdout
+            assert b"cleanup.policy: expected compact,delete, found delete" in told.stdout
         stopped = deployment.run("worker")
         assert stopped.returncode == 78
         assert b"max.message.bytes" in stopped.stderr
@@ -46,19 +46,19 @@ async def test_topics_check_names_the_difference(kafka: str, redis_url: str, tmp
 async def test_only_what_differs_is_set_right_and_never_partitions(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         await _delete(deployment, [SIGNATURES.name])
-        async with kafka_tools.admin(deployment.settings, 10.0) as client:
+        async with kafka_client.admin(deployment.settings, 10.0) as client:
             name = deployment.topic(SIGNATURES)
             await client.create_topics([NewTopic(name, 2, 1, topic_configs=SIGNATURES.config(0))])
         own = {"segment.ms": "60000", "max.message.bytes": "2000000", "retention.ms": "1000"}
         await _set(deployment, NEAR_DUPLICATES.name, {**NEAR_DUPLICATES.config(0), **own})
         planned = deployment.run("topics", "create", "--apply-config", "--dry-run")
         done = deployment.run("topics", "create", "--apply-config")
-        assert b"retention.ms: 2592000000 expected, 1000 found" in planned.stdout
+        assert b"retention.ms: expected 2592000000, found 1000" in planned.stdout
         assert f"set {deployment.settings.topic_prefix}{NEAR_DUPLICATES.name}: retention.ms=2592000000\n" in (
             done.stderr.decode()
         )
-        assert (done.returncode, done.stdout.count(b" expected, ")) == (1, 1)
-        assert b"partitions: 6 expected, 2 found" in done.stdout
+        assert (done.returncode, done.stdout.count(b": expected ")) == (0, 0)
+        assert f"{name:<40}   2 partitions" in done.stdout.decode()
         kept = await _get(deployment, NEAR_DUPLICATES.name)
         assert {name: kept[name] for name in own} == {**own, "retention.ms": "2592000000"}
 
@@ -69,9 +69,9 @@ async def test_b58_a_record_from_the_future_is_refused_by_the_broker(
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         topic, now_ms = deployment.topic(DOCUMENTS), round(1000 * time.time())
         for made_ms in (YEAR_9999_MS, now_ms + HOUR_MS + 60_000):
-            with pytest.raises(InvalidTimestampError):
-                await deployment.send([Outgoing(topic, b"key", b"{}", [], made_ms)])
-        await deployment.send([Outgoing(topic, b"key", b"{}", [], now_ms + HOUR_MS - 60_000)])
+            with pytest.raises(SettingsError, match=f"topic {topic}: .* set the clock of this machine"):
+                await deployment.send([ProducerRecord(topic, b"key", b"{}", [], made_ms)])
+        await deployment.send([ProducerRecord(topic, b"key", b"{}", [], now_ms + HOUR_MS - 60_000)])
         assert len(await deployment.read(DOCUMENTS.name)) == 1
 
 
@@ -85,22 +85,22 @@ async def test_wrong_use_of_topics_is_told(kafka: str, redis_url: str, tmp_path:
         assert b"cannot be created" in refused.stderr
 
 
-async def _delete(deployment: Deployment, names: list[str]) -> None:
-    async with kafka_tools.admin(deployment.settings, 10.0) as client:
+async def _delete(deployment: LocalDeployment, names: list[str]) -> None:
+    async with kafka_client.admin(deployment.settings, 10.0) as client:
         await client.delete_topics([deployment.settings.topic_prefix + name for name in names])
 
 
-async def _set(deployment: Deployment, name: str, configs: dict[str, str]) -> None:
-    async with kafka_tools.admin(deployment.settings, 10.0) as client:
+async def _set(deployment: LocalDeployment, name: str, configs: dict[str, str]) -> None:
+    async with kafka_client.admin(deployment.settings, 10.0) as client:
         await client.alter_configs([_resource(deployment, name, configs)])
 
 
-async def _get(deployment: Deployment, name: str) -> dict[str, str]:
-    async with kafka_tools.admin(deployment.settings, 10.0) as client:
+async def _get(deployment: LocalDeployment, name: str) -> dict[str, str]:
+    async with kafka_client.admin(deployment.settings, 10.0) as client:
         (response,) = await client.describe_configs([_resource(deployment, name, None)])
     ((_, _, _, _, entries),) = response.resources
     return {entry[0]: entry[1] for entry in entries}
 
 
-def _resource(deployment: Deployment, name: str, configs: dict[str, str] | None) -> ConfigResource:
+def _resource(deployment: LocalDeployment, name: str, configs: dict[str, str] | None) -> ConfigResource:
     return ConfigResource(ConfigResourceType.TOPIC, deployment.settings.topic_prefix + name, configs)

@@ -1,14 +1,14 @@
-"""A worker that notes on stderr each name that it looks up, each address that it connects to."""
+"""A worker that logs the names it resolves and the addresses to which it connects."""
 
 import sys
 
-from workers.cli import main
+from nearstream.workers.cli.main import main
 
 _NOTED = ("socket.connect", "socket.getaddrinfo")
 
 
 def note(event: str, arguments: tuple[object, ...]) -> None:
-    """An audit hook: Python calls it before the socket is used."""
+    """Log a network event, as an audit hook that Python calls before it uses a socket."""
     if event in _NOTED:
         place = arguments[1] if event == "socket.connect" else arguments[:2]
         sys.stderr.write(f"NETWORK {place}\n")

@@ -1,26 +1,30 @@
-"""A real worker that cannot bear one record, whose key ends with `bug`: its argument is the step, `sign` or `match`."""
+"""A real worker that fails on a record whose key ends with `bug`.
+
+Its argument is the step that fails, `sign` or `match`.
+"""
 
 import sys
 from typing import Any
 
-from schemas.record import Record
-from workers import matching, signing
-from workers.cli import main
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.workers.cli.main import main
+from nearstream.workers.pipeline import match, sign
 
 
-def raising(step: Any) -> Any:  # noqa: ANN401 - a method of the step
-    """The step with the bug."""
+def raising(step: Any) -> Any:  # noqa: ANN401 - a function of the step
+    """Return the step with the bug."""
 
-    def broken(self: Any, record: Record, *more: Any) -> Any:  # noqa: ANN401 - as the step
+    def broken(*arguments: Any) -> Any:  # noqa: ANN401 - like the step
+        record = next(each for each in arguments if isinstance(each, ConsumerRecord))
         if (record.key or b"").endswith(b"bug"):
             raise RuntimeError("the bug")
-        return step(self, record, *more)
+        return step(*arguments)
 
     return broken
 
 
 if sys.argv[1] == "sign":
-    signing.Signing._signed = raising(signing.Signing._signed)  # type: ignore[method-assign]
+    sign.Signing._signed = raising(sign.Signing._signed)  # type: ignore[method-assign]
 else:
-    matching.Matching._arrival = raising(matching.Matching._arrival)  # type: ignore[method-assign]
+    match.arrival_of = raising(match.arrival_of)
 sys.exit(main(["worker", "all"]))

@@ -1,4 +1,4 @@
-"""What no bytes can do to decoding, and what encoding never loses."""
+"""Decoding survives any bytes, and encoding loses nothing."""
 
 import gzip
 import json
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from schemas.codec import (
+from nearstream.schemas.codec import (
     InvalidMessageError,
     decode_document,
     decode_event,
@@ -21,32 +21,30 @@ from schemas.codec import (
     encode_event,
     encode_signature,
 )
-from schemas.dead_letter import DeadLetter, Payload, Stage, outgoing
-from schemas.document import Document
-from schemas.events import (
+from nearstream.schemas.dead_letter import DeadLetter, Payload, Stage, outgoing
+from nearstream.schemas.document import Document, to_milliseconds
+from nearstream.schemas.event_id import DocumentState, event_id
+from nearstream.schemas.events import Containment, Event, PairEvent, Retraction, Version
+from nearstream.schemas.evidence import (
     CommonSymbols,
-    Containment,
     ContainmentShares,
     Distance,
     DocumentRef,
-    Event,
     Evidence,
     Interval,
-    Retraction,
     SharedKeys,
     Span,
-    Version,
-    event_id,
 )
-from schemas.record import Headers, Record
-from schemas.signature import YEAR_9999_MS, Origin, Signature
-from schemas.topics import DEAD_LETTERS
-from streams.completion import Bounds, canonical_url, complete, milliseconds
-from streams.receive import Received, receive
+from nearstream.schemas.record import ConsumerRecord, Headers
+from nearstream.schemas.signature import YEAR_9999_MS, Origin, Signature
+from nearstream.schemas.topics import DEAD_LETTERS
+from nearstream.schemas.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
+from nearstream.streams.ingest.defaults import DocumentLimits, canonical_url, fill_defaults
+from nearstream.streams.ingest.parse import ParsedDocument, parse_record
 
 EXAMPLES = Path(__file__).parents[2] / "schemas" / "examples"
 TIMESTAMP_MS = 1_772_439_300_000
-BOUNDS = Bounds(text_bytes=4096, value_bytes=64 * 1024)
+RANGES = DocumentLimits(text_bytes=4096, value_bytes=64 * 1024)
 
 PLAIN = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 PRINTED = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40)
@@ -68,20 +66,20 @@ DOCUMENTS = st.builds(
     source=st.none() | NAMES,
     labels=LABELS,
 )
-REFS = st.builds(
-    DocumentRef,
-    id=PRINTED,
-    version=st.just("5b0e6f1c9a2d7e43"),
-    observed_at=TIMES,
-    characters=COUNTS,
-    url=st.none() | PLAIN,
-    lineage=st.none() | PRINTED,
-    source=st.none() | NAMES,
-    labels=LABELS,
-    topic=st.none() | NAMES,
-    partition=st.none() | COUNTS,
-    offset=st.none() | COUNTS,
-)
+REF_FIELDS: dict[str, st.SearchStrategy[object]] = {
+    "id": PRINTED,
+    "version": st.just("5b0e6f1c9a2d7e43"),
+    "observed_at": TIMES,
+    "characters": COUNTS,
+    "url": st.none() | PLAIN,
+    "lineage": st.none() | PRINTED,
+    "source": st.none() | NAMES,
+    "labels": LABELS,
+    "topic": st.none() | NAMES,
+    "partition": st.none() | COUNTS,
+    "offset": st.none() | COUNTS,
+}
+REFS = st.builds(DocumentRef, **REF_FIELDS)
 SPANS = st.tuples(COUNTS, COUNTS)
 EVIDENCE = st.builds(
     Evidence, keys=st.builds(SharedKeys, *[COUNTS] * 5), resemblance=st.builds(Interval, *[SHARES] * 3)
@@ -99,12 +97,28 @@ WHOLE_EVIDENCE = st.builds(
 )
 
 
-def events_of(kind: type[Event]) -> st.SearchStrategy[Event]:
-    """Events of one type with every field drawn."""
-    if kind is Retraction:
-        return st.builds(
-            Retraction, event_id=NAMES, collection=NAMES, scheme=NAMES, document_id=PRINTED, removed_at=TIMES
-        )
+VERDICTS: st.SearchStrategy[Event] = st.builds(
+    DocumentVerdict,
+    **REF_FIELDS,
+    event_id=NAMES,
+    collection=NAMES,
+    scheme=NAMES,
+    verdict=st.sampled_from(VERDICT_KINDS),
+    of=st.none() | REFS,
+    family=st.builds(FamilyRef, id=NAMES, ordinal=COUNTS, first_seen=TIMES, founder=st.none() | REFS),
+    events=COUNTS,
+    resemblance=st.just(msgspec.UNSET) | st.builds(Interval, *[SHARES] * 3),
+    distance=st.just(msgspec.UNSET) | st.builds(Distance, *[COUNTS] * 3),
+    inner=st.sampled_from([msgspec.UNSET, "newer", "older"]),
+    degraded=st.lists(NAMES, max_size=3).map(tuple),
+)
+RETRACTIONS: st.SearchStrategy[Event] = st.builds(
+    Retraction, event_id=NAMES, collection=NAMES, scheme=NAMES, document_id=PRINTED, removed_at=TIMES
+)
+
+
+def events_of(kind: type[PairEvent]) -> st.SearchStrategy[Event]:
+    """Return a strategy for relation events of one type with random fields."""
     own: dict[str, st.SearchStrategy[object]] = {}
     if kind is Containment:
         own = {"inner": st.sampled_from(["newer", "older"]), "place": SPANS}
@@ -124,11 +138,12 @@ def events_of(kind: type[Event]) -> st.SearchStrategy[Event]:
         evidence=EVIDENCE | WHOLE_EVIDENCE,
         low_confidence=st.lists(NAMES, max_size=3).map(tuple),
         degraded=st.lists(NAMES, max_size=3).map(tuple),
+        family=st.just(msgspec.UNSET) | NAMES,
         **own,
     )
 
 
-EVENTS = st.one_of([events_of(kind) for kind in get_args(Event)])
+EVENTS = st.one_of([VERDICTS, RETRACTIONS, *(events_of(kind) for kind in get_args(PairEvent))])
 SIGNATURES = st.builds(
     Signature,
     scheme=NAMES,
@@ -157,13 +172,13 @@ SIGNATURES = st.builds(
 
 
 def spoiled(whole: bytes) -> st.SearchStrategy[bytes]:
-    """A payload with a piece of it replaced, cut out or doubled."""
+    """Return a strategy for damaged payloads, with a piece replaced, cut out or doubled."""
     places = st.integers(0, len(whole))
     return st.builds(lambda start, end, put: whole[:start] + put + whole[end:], places, places, st.binary(max_size=12))
 
 
 def any_json() -> st.SearchStrategy[bytes]:
-    """Values of every JSON type under our field names and others."""
+    """Return a strategy for values of every JSON type under our field names and others."""
     fields = st.sampled_from([*Document.__struct_fields__, "type", "newer", "evidence", "later"])
     scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=True) | PLAIN
     values = st.recursive(scalars, lambda some: st.lists(some, max_size=4) | st.dictionaries(fields, some, max_size=6))
@@ -235,9 +250,9 @@ def test_no_bytes_raise_anything_but_invalid_message(decode: Callable[[bytes], o
 def test_no_bytes_of_a_record_raise_anything_but_invalid_message(
     value: bytes | None, key: bytes | None, headers: Headers
 ) -> None:
-    record = Record("nearstream.documents.v1", 3, 8812, TIMESTAMP_MS, key, value, headers)
+    record = ConsumerRecord("nearstream.documents.v1", 3, 8812, TIMESTAMP_MS, key, value, headers)
     try:
-        receive(record, BOUNDS)
+        parse_record(record, RANGES)
     except InvalidMessageError as error:
         letter = DeadLetter(record, Stage.DECODE, error.reason, error.detail)
         sent = outgoing(letter, "dead", "nearstream/0 sign", Payload.FULL, DEAD_LETTERS.max_message_bytes)
@@ -249,7 +264,7 @@ def test_no_bytes_of_a_record_raise_anything_but_invalid_message(
 def test_no_timestamp_raises_anything_but_invalid_message(timestamp_ms: int) -> None:
     for value in (b'{"text":"a"}', b'{"text":"a","observed_at":"2026-03-02T08:15:00Z"}'):
         try:
-            receive(Record("nearstream.documents.v1", 0, 0, timestamp_ms, None, value, []), BOUNDS)
+            parse_record(ConsumerRecord("nearstream.documents.v1", 0, 0, timestamp_ms, None, value, []), RANGES)
         except InvalidMessageError as error:
             assert error.reason == "invalid_time"  # noqa: PT017 - either outcome is right
 
@@ -278,8 +293,8 @@ def test_a_signature_survives_encode_and_decode(signature: Signature) -> None:
 @settings(deadline=None)
 def test_completion_is_a_function_of_its_record(document: Document, key: bytes | None) -> None:
     value = encode_document(msgspec.structs.replace(document, observed_at=None))
-    record = Record("nearstream.documents.v1", 3, 8812, TIMESTAMP_MS, key, value, [])
-    once, elsewhere = receive(record, BOUNDS), receive(record._replace(partition=0, offset=9), BOUNDS)
+    record = ConsumerRecord("nearstream.documents.v1", 3, 8812, TIMESTAMP_MS, key, value, [])
+    once, elsewhere = parse_record(record, RANGES), parse_record(record._replace(partition=0, offset=9), RANGES)
     assert once == elsewhere
 
 
@@ -289,37 +304,48 @@ def test_a_completed_document_is_whole_and_completing_it_again_changes_nothing(
     document: Document, key: bytes | None
 ) -> None:
     document = msgspec.structs.replace(document, observed_at=None)
-    whole = complete(document, BOUNDS, TIMESTAMP_MS, key)
+    whole = fill_defaults(document, RANGES, TIMESTAMP_MS, key)
     assert whole.id
     assert whole.observed_at is not None
-    assert milliseconds(whole.observed_at) == TIMESTAMP_MS
+    assert to_milliseconds(whole.observed_at) == TIMESTAMP_MS
     assert len(whole.lineage or "") <= 512
-    assert complete(whole, BOUNDS, TIMESTAMP_MS, key) == whole
+    assert fill_defaults(whole, RANGES, TIMESTAMP_MS, key) == whole
     assert decode_document(encode_document(whole)).id == whole.id
 
 
 @given(document=DOCUMENTS, other=DOCUMENTS)
 @settings(deadline=None)
-def test_a_derived_id_depends_only_on_collection_lineage_time_and_text(document: Document, other: Document) -> None:
-    changes = {"id": None, "lineage": "thread-1", "observed_at": datetime(2026, 3, 2, 8, 15, tzinfo=UTC)}
+def test_the_lineage_is_the_id_of_a_document_without_one(document: Document, other: Document) -> None:
+    named = msgspec.structs.replace(other, id=None, lineage="thread-1", observed_at=None)
+    for text, key in ((document.text, None), (other.text, b"key")):
+        assert fill_defaults(msgspec.structs.replace(named, text=text), RANGES, TIMESTAMP_MS, key).id == "thread-1"
+
+
+@given(document=DOCUMENTS, other=DOCUMENTS)
+@settings(deadline=None)
+def test_a_derived_id_depends_only_on_collection_time_and_text(document: Document, other: Document) -> None:
+    changes = {"id": None, "url": None, "lineage": None, "observed_at": datetime(2026, 3, 2, 8, 15, tzinfo=UTC)}
     document = msgspec.structs.replace(document, **changes)
-    rest = {"url": other.url, "source": other.source, "labels": other.labels}
-    derived = complete(document, BOUNDS, TIMESTAMP_MS).id
-    assert complete(msgspec.structs.replace(document, **rest), BOUNDS, TIMESTAMP_MS + 5, b"key").id == derived
+    rest = {"source": other.source, "labels": other.labels}
+    derived = fill_defaults(document, RANGES, TIMESTAMP_MS).id
+    assert fill_defaults(msgspec.structs.replace(document, **rest), RANGES, TIMESTAMP_MS + 5).id == derived
     for changed in (
-        {"lineage": "thread-2"},
         {"collection": f"{document.collection}x"},
         {"text": f"{document.text}."},
         {"observed_at": datetime(2026, 3, 2, 8, 15, 0, 1000, UTC)},
     ):
-        assert complete(msgspec.structs.replace(document, **changed), BOUNDS, TIMESTAMP_MS).id != derived
+        assert fill_defaults(msgspec.structs.replace(document, **changed), RANGES, TIMESTAMP_MS).id != derived
 
 
-@given(parts=st.lists(PLAIN, min_size=6, max_size=6), others=st.lists(PLAIN, min_size=6, max_size=6))
+STATES = st.builds(DocumentState, PLAIN, PLAIN, PLAIN)
+NAMED = st.tuples(PLAIN, STATES, STATES, PLAIN)
+
+
+@given(fields=NAMED, others=NAMED)
 @settings(deadline=None)
-def test_an_event_id_depends_only_on_its_six_fields(parts: list[str], others: list[str]) -> None:
-    assert event_id(*parts) == event_id(*parts)
-    assert (event_id(*parts) == event_id(*others)) == (parts == others)
+def test_an_event_id_depends_only_on_its_eight_fields(fields: tuple[object, ...], others: tuple[object, ...]) -> None:
+    assert event_id(*fields) == event_id(*fields)
+    assert (event_id(*fields) == event_id(*others)) == (fields == others)
 
 
 @given(url=PLAIN | PLAIN.map(lambda rest: f"https://a.example/{rest}"))
@@ -338,7 +364,7 @@ def test_raw_bytes_and_json_give_the_same_document(
     named = {"nearstream-id": document_id, "nearstream-url": url, "nearstream-source": source}
     headers += [(name, value.encode()) for name, value in named.items() if value is not None]
     headers += [(f"nearstream-label-{name}", value.encode()) for name, value in labels.items()]
-    as_json = Record("nearstream.documents.v1", 3, 8812, TIMESTAMP_MS, b"key", encode_document(document), [])
-    received = receive(as_json, BOUNDS)
-    assert isinstance(received, Received)
-    assert receive(as_json._replace(value=text.encode(), headers=headers), BOUNDS) == received
+    as_json = ConsumerRecord("nearstream.documents.v1", 3, 8812, TIMESTAMP_MS, b"key", encode_document(document), [])
+    received = parse_record(as_json, RANGES)
+    assert isinstance(received, ParsedDocument)
+    assert parse_record(as_json._replace(value=text.encode(), headers=headers), RANGES) == received

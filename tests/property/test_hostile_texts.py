@@ -1,4 +1,7 @@
-"""Texts made to cost stay within bounds of work, scratch and size, which are counted, not timed."""
+"""Hostile texts stay within limits of work, memory and size.
+
+Work is counted, not timed, wherever that is possible.
+"""
 
 import os
 import subprocess
@@ -17,17 +20,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.hostile import hostile_texts
-from schemas.codec import InvalidMessageError, decode_signature, encode_signature
-from schemas.document import Document
-from schemas.signature import Signature
-from streams import hashing, minhash, normalize, shingles
-from streams.hashing import HashKey
-from streams.ld import view
-from streams.minhash import resemblance
-from streams.scheme import preset
-from streams.signer import Signer
-from tests.implementations import PUBLIC, each_implementation, implementation_of, signer_of
+from benchmarks.speed.hostile import hostile_texts
+from nearstream.schemas.codec import InvalidMessageError, decode_signature, encode_signature
+from nearstream.schemas.document import Document
+from nearstream.schemas.signature import Signature
+from nearstream.streams.fingerprints import hashing, minhash, normalize, shingles
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.fingerprints.ld import view
+from nearstream.streams.fingerprints.minhash import resemblance
+from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.signer import Signer
+from tests.support.implementations import PUBLIC, each_implementation, implementation_of, signer_of
 
 SIZE = 1 << 18
 LABELS = ("standard", "compact", "bands-only")
@@ -73,7 +76,7 @@ def thue_morse(size: int) -> str:
 
 
 class Counted:
-    """A function of an array that adds up how many elements it was given."""
+    """A function of an array that counts the elements of its arguments."""
 
     def __init__(self, inner: Callable[[NDArray[np.uint64]], object]) -> None:
         self.inner = inner
@@ -95,12 +98,12 @@ def test_a_signature_is_bounded_whatever_the_text(name: str, label: str, impleme
         assert view(signature, signature.rate, scheme.ld.symbol_bits).symbols.size <= most
     assert len(signature.anchors) <= 8 * (scheme.anchors.max_anchors if scheme.anchors else 0)
     assert len(signature.sketch) == scheme.sketch.slots * scheme.sketch.bits // 8
-    if signature.n_bytes:  # symbols alone leave nothing, which has no keys
+    if signature.n_bytes:  # a text of symbols alone has an empty normal form and no keys
         keys = scheme.keys(signature, PUBLIC)
         assert len(keys.bands) <= 25
         assert len(keys.anchors) <= 512
     encoded = encode_signature(signature)
-    far = signature.n_bytes // 8_191  # gaps that need a number of their own
+    far = signature.n_bytes // 8_191  # gaps that need an additional number
     assert len(encoded) <= 512 + 4 * (most + far) + 8 * 512 + 256
     assert decode_signature(encoded) == signature
 
@@ -153,7 +156,7 @@ def test_rounds_of_the_sketch_are_bounded_for_any_number_of_features(
 def test_features_that_all_throw_into_one_slot_take_as_many_rounds_as_others(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted(minhash.fmix64)
     monkeypatch.setattr(minhash, "fmix64", counted)
-    aimed = np.arange(1, 20_001, dtype=np.uint64)  # top bits all zero: the first round fills slot 0 only
+    aimed = np.arange(1, 20_001, dtype=np.uint64)  # the top bits are all zero, so the first round fills slot 0 only
     minhash.sketch(aimed, preset("standard", PUBLIC).sketch)
     assert counted.elements <= 128 + 2 * aimed.size
 
@@ -165,7 +168,7 @@ def test_each_byte_is_hashed_a_few_times_at_most(name: str, monkeypatch: pytest.
     monkeypatch.setattr(hashing, "mix", windows)
     size = signer_of("numpy").sign(document(TEXTS[name])).n_bytes
     assert windows.elements <= size
-    # Words, shingles and anchor windows: at most one of each for two bytes, or three for a character of three bytes.
+    # There is at most one word, shingle and anchor window per two bytes, or one of each per three-byte character.
     assert features.elements <= 1.5 * size + 1
 
 
@@ -180,16 +183,16 @@ def test_scratch_of_numpy_stays_below_100_bytes_a_byte(name: str) -> None:
     assert peak <= 100 * longest
 
 
-# The peak of a process never sinks (and getrusage tells that of its parent too), so nothing large is done before but to
-# make the bytes themselves.
+# The peak memory of a process never falls, so the script does nothing large before except making the bytes. It reads
+# /proc because getrusage includes the peak of the parent.
 PEAK = """
 import sys
 from pathlib import Path
-from streams import _native
-from streams.hashing import HashKey
-from streams.native import packed_context
-from streams.native_tables import unicode_tables
-from streams.scheme import preset
+from nearstream.streams.native import _native
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.signing.native_backend import packed_context
+from nearstream.streams.signing.native_unicode import unicode_tables
+from nearstream.streams.signing.scheme import preset
 
 def peak():
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
@@ -238,7 +241,7 @@ def test_nfkc_never_sees_a_long_run_of_marks_nor_a_text_twice(name: str, monkeyp
         return unicodedata.normalize(form, part)
 
     signer = signer_of("numpy")
-    signer.sign(document("語 warm e\u0301"))  # the tables are made with NFKC too
+    signer.sign(document("語 warm e\u0301"))  # this builds the tables, which also uses NFKC
     monkeypatch.setattr(normalize, "unicodedata", SimpleNamespace(normalize=noted))
     signer.sign(document(MARKED[name]))
     assert given
@@ -247,7 +250,10 @@ def test_nfkc_never_sees_a_long_run_of_marks_nor_a_text_twice(name: str, monkeyp
 
 
 def times_as_long(text: str, other: str, enough: float) -> float:
-    """How many times as long as the first the C twin takes for the other text, the least of several trials."""
+    """Return the ratio of the C twin's times for the other and the first text.
+
+    It is the least of several trials, which end once it is below `enough`.
+    """
     signer = signer_of("native")
 
     def spent(text: str) -> int:

@@ -1,4 +1,4 @@
-"""The C twin gives the bytes of numpy, on any text; bad arguments are refused."""
+"""The C twin equals numpy byte for byte on any text and refuses bad arguments."""
 
 import json
 import unicodedata
@@ -15,21 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.document import Document
-from schemas.signature import Signature
-from streams.hashing import HashKey
-from streams.normalize import normalize
-from streams.scheme import preset
-from streams.signer import Signer
-from tests.implementations import PUBLIC, implementation_of, signer_of
-from tests.property.test_signing import RANGES, any_text, mixed_text, signed_text
-
-try:
-    from streams import _native
-    from streams.native import packed_context
-    from streams.native_tables import packed_tables, unicode_tables
-except ImportError:  # the fixture below skips, or fails
-    pass
+from nearstream.schemas.document import Document
+from nearstream.schemas.signature import Signature
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.fingerprints.normalize import normalize
+from nearstream.streams.native import native
+from nearstream.streams.signing.native_backend import packed_context
+from nearstream.streams.signing.native_unicode import packed_tables, unicode_tables
+from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.signer import Signer
+from tests.support.implementations import PUBLIC, implementation_of, signer_of
+from tests.support.texts import RANGES, any_text, mixed_text, signed_text
 
 LABELS = ("standard", "compact", "bands-only", "dense")
 EXAMPLES = Path(__file__).parents[2] / "examples" / "documents.jsonl"
@@ -161,11 +157,11 @@ def test_texts_signed_at_once_do_not_mix() -> None:
 
 @pytest.mark.parametrize("kept", ["a", "ab!", "!?", "\ufdfa", "語"])
 def test_digests_are_those_of_hashlib_at_every_length(kept: str) -> None:
-    context, key = _native.context(packed_context(preset("standard", PUBLIC), PUBLIC)), PUBLIC.digest_key
+    context, key = native.context(packed_context(preset("standard", PUBLIC), PUBLIC)), PUBLIC.digest_key
     for size in (*range(300), 1_023, 1_024, 1_025, 12_800):
         text = (kept * size)[:size]
         raw = text.encode()
-        signed = _native.sign(context, unicode_tables(), raw, 1 << 20)
+        signed = native.sign(context, unicode_tables(), raw, 1 << 20)
         assert signed is not None
         form = bytes(normalize(text).data)
         assert signed[:2] == tuple(blake2b(data, digest_size=16, key=key).digest() for data in (form, raw))
@@ -191,9 +187,9 @@ def test_the_twins_agree_on_marks_in_any_order() -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=400), st.sampled_from(LABELS))
 def test_any_bytes_are_signed_or_refused(data: bytes, label: str) -> None:
-    context = _native.context(packed_context(preset(label, PUBLIC), PUBLIC))
+    context = native.context(packed_context(preset(label, PUBLIC), PUBLIC))
     with suppress(ValueError):
-        signed = _native.sign(context, unicode_tables(), data, 400 * 11)
+        signed = native.sign(context, unicode_tables(), data, 400 * 11)
         assert signed is not None
         assert len(signed[2]) == 10
 
@@ -209,63 +205,63 @@ def test_any_numbers_in_a_context_are_worked_with_or_refused(data: st.DataObject
         packed[place : place + 8] = value.to_bytes(8, "little")
     text = ("a few words of a text " * 30 + "語e\u0301\u0323" * data.draw(st.integers(0, 90))).encode()
     with suppress(ValueError):
-        _native.sign(_native.context(bytes(packed)), unicode_tables(), text, 1 << 20)
+        native.sign(native.context(bytes(packed)), unicode_tables(), text, 1 << 20)
 
 
 @pytest.mark.parametrize("size", [0, 1, 4000])
 def test_a_context_of_another_length_is_refused(size: int) -> None:
     with pytest.raises(ValueError, match="context: "):
-        _native.context(bytes(size))
+        native.context(bytes(size))
 
 
 def test_tables_that_do_not_fit_together_are_refused() -> None:
     packed = packed_tables()
     for wrong in (b"", packed[:-1], packed + b"\0", b"\xff" * len(packed), packed[:24] + b"\xff" * (len(packed) - 24)):
         with pytest.raises(ValueError, match="unicode: "):
-            _native.unicode(wrong)
+            native.unicode(wrong)
 
 
 def test_any_sound_tables_are_worked_with() -> None:
-    whole, context = packed_tables(), _native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
+    whole, context = packed_tables(), native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
     for seed in range(100):
         random, packed = Random(seed), bytearray(whole)
         for _ in range(random.choice([1, 100, 10_000])):
             packed[random.randrange(24, len(packed))] = random.choice([0, 1, random.getrandbits(8)])
         with suppress(ValueError):
-            tables = _native.unicode(bytes(packed))
+            tables = native.unicode(bytes(packed))
             for text in ("e\u0301\u0323" * 900, "\ufdfa\u1100\u1161\u11a8\U0001d15e" * 90, "語 " * 90):
-                _native.sign(context, tables, text.encode(), 1 << 20)
+                native.sign(context, tables, text.encode(), 1 << 20)
 
 
 def test_what_is_not_ascii_needs_tables() -> None:
-    context = _native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
-    assert _native.sign(context, None, b"plain", 5) is not None
+    context = native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
+    assert native.sign(context, None, b"plain", 5) is not None
     with pytest.raises(ValueError, match="ASCII"):
-        _native.sign(context, None, "é".encode(), 5)
+        native.sign(context, None, "é".encode(), 5)
 
 
 def test_a_normal_form_of_too_many_bytes_gives_none() -> None:
-    context = _native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
-    assert _native.sign(context, None, b"plain, ", 5) is not None
-    assert _native.sign(context, None, b"plain, ", 4) is None
-    assert _native.sign(context, unicode_tables(), ("\ufdfa" * 100).encode(), 3_000) is None
+    context = native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
+    assert native.sign(context, None, b"plain, ", 5) is not None
+    assert native.sign(context, None, b"plain, ", 4) is None
+    assert native.sign(context, unicode_tables(), ("\ufdfa" * 100).encode(), 3_000) is None
 
 
 @pytest.mark.parametrize("arguments", [(), (None, None, b"", 5), (object(), None, b"", 5)])
 def test_other_things_than_a_context_are_refused(arguments: tuple[object, ...]) -> None:
     with pytest.raises((TypeError, ValueError)):
-        _native.sign(*arguments)
-    context = _native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
+        native.sign(*arguments)
+    context = native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
     for wrong in ((context, context, b"", 5), (context, None, "text", 5), (context, None, b"", -1), (context, None)):
         with pytest.raises((TypeError, ValueError, OverflowError)):
-            _native.sign(*wrong)
+            native.sign(*wrong)
 
 
 @pytest.mark.parametrize(
     "data", [b"\xff", b"\xc3", b"a\x80", b"\xe3\x81", b"\xf0\x9f\x98", b"\xf4\x90\x80\x80", b"\xc0\xaf"]
 )
 def test_bytes_that_are_no_utf_8_are_refused(data: bytes) -> None:
-    context = _native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
+    context = native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
     for before in (b"ok ", "e\u0301".encode()):
         with pytest.raises(ValueError, match="UTF-8"):
-            _native.sign(context, unicode_tables(), before + data, 1 << 20)
+            native.sign(context, unicode_tables(), before + data, 1 << 20)

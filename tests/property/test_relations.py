@@ -1,13 +1,13 @@
-"""What holds for the numbers and verdicts of any two texts."""
+"""Properties of the estimates and verdicts of any two texts."""
 
 from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.estimate import estimate
-from streams.relate import relate
-from tests.made_up import KEY, STANDARD, sign
+from nearstream.streams.estimates.estimate import estimate
+from nearstream.streams.relations.verdict import relate
+from tests.support.made_up import KEY, STANDARD, sign
 
 LANGUAGE = Random(7)
 VOCABULARY = ["".join(LANGUAGE.choices("etaoinshrdlué東", k=LANGUAGE.randint(1, 9))) for _ in range(2000)]
@@ -19,10 +19,13 @@ def written(seed: int, count: int) -> list[str]:
 
 @st.composite
 def pairs(draw: st.DrawFn) -> tuple[list[str], list[str]]:
-    """Two texts made of shared and own stretches, any of them missing, repeated or moved."""
-    stretches = [written(seed, draw(st.integers(1, 200))) for seed in range(draw(st.integers(1, 5)))]
-    orders = [draw(st.lists(st.sampled_from(range(len(stretches))), min_size=1, max_size=6)) for _ in range(2)]
-    one, other = ([word for place in order for word in stretches[place]] for order in orders)
+    """Draw two texts made of common and own blocks.
+
+    Blocks may be missing, repeated or moved.
+    """
+    blocks = [written(seed, draw(st.integers(1, 200))) for seed in range(draw(st.integers(1, 5)))]
+    orders = [draw(st.lists(st.sampled_from(range(len(blocks))), min_size=1, max_size=6)) for _ in range(2)]
+    one, other = ([word for place in order for word in blocks[place]] for order in orders)
     return one, other
 
 

@@ -1,4 +1,4 @@
-"""Signing against its slow reference, on any text."""
+"""Signing equals its slow reference on any text."""
 
 from datetime import UTC, datetime
 from functools import cache
@@ -10,38 +10,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from schemas.codec import InvalidMessageError, decode_signature, encode_signature
-from schemas.document import Document
-from schemas.signature import Signature
-from streams.hashing import HashKey, distinct
-from streams.ld import view
-from streams.minhash import resemblance, sketch
-from streams.normalize import normalize
-from streams.packing import pack_varints, pack_words, unpack_varints, unpack_words
-from streams.runs import Rows
-from streams.scheme import preset
-from tests.implementations import each_implementation, signer_of
-from tests.property.signing_reference import (
-    normalize_reference,
-    sign_reference,
-    sketch_reference,
-    spaceless_reference,
+from nearstream.schemas.codec import InvalidMessageError, decode_signature, encode_signature
+from nearstream.schemas.document import Document
+from nearstream.schemas.signature import Signature
+from nearstream.streams.fingerprints.hashing import HashKey, distinct
+from nearstream.streams.fingerprints.ld import view
+from nearstream.streams.fingerprints.ld_encoding import pack_varints, pack_words, unpack_varints, unpack_words
+from nearstream.streams.fingerprints.minhash import resemblance, sketch
+from nearstream.streams.fingerprints.normalize import normalize
+from nearstream.streams.fingerprints.ragged import RaggedRows
+from nearstream.streams.signing.scheme import preset
+from tests.support.implementations import each_implementation, signer_of
+from tests.support.signing_reference import normalize_reference, sign_reference, sketch_reference, spaceless_reference
+from tests.support.texts import (
+    RANGES,
+    any_text,
+    mixed_text,
+    signed_text,
 )
 
 KEY = HashKey.public()
 signer = cache(signer_of)
-RANGES = [
-    (0x00, 0x7F), (0x80, 0x24F), (0x370, 0x3FF), (0x900, 0xDFF), (0xE00, 0xE7F), (0x1100, 0x11FF), (0x1D00, 0x2200),
-    (0x3040, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7FF), (0xD800, 0xDFFF), (0xF900, 0xFFFF), (0x10000, 0x11000),
-    (0x1D400, 0x1D7FF), (0x1F000, 0x1FFFF), (0x20000, 0x2A6DF), (0xE0000, 0xE01FF),
-]  # fmt: skip
-MARKS = ["\u0301", "\u0323", "\u3099", "\uff9e", "\u0345", "\u05b8", "\u0e48"]
-any_character = st.one_of([st.integers(first, last).map(chr) for first, last in RANGES])
-run_of_marks = st.lists(st.sampled_from(MARKS), min_size=25, max_size=40).map("".join)
-any_text = st.lists(st.one_of(st.text(any_character, max_size=12), run_of_marks, st.just(" "))).map("".join)
-short_words = st.lists(st.text(st.sampled_from("abé語z0"), max_size=5), max_size=60).map(" ".join)
-repeated = st.builds(lambda text, times: text * times, st.text(any_character, max_size=8), st.integers(1, 60))
-signed_text = st.one_of(any_text, short_words, repeated)
 
 
 def signed(text: str, label: str = "standard", implementation: str = "numpy") -> Signature:
@@ -50,11 +39,6 @@ def signed(text: str, label: str = "standard", implementation: str = "numpy") ->
 
 def measured(signature: Signature, names: dict[str, object]) -> dict[str, object]:
     return {name: getattr(signature, name) for name in names}
-
-
-def mixed_text(seed: int, ranges: list[tuple[int, int]], size: int = 400) -> str:
-    random = Random(seed)
-    return "".join(" " if random.random() < 0.1 else chr(random.randint(*random.choice(ranges))) for _ in range(size))
 
 
 @settings(max_examples=300, deadline=None)
@@ -124,7 +108,7 @@ def test_order_and_repetition_do_not_matter(features: list[int], random: Random)
 def test_gaps_add_up_to_positions_escapes_included(pairs: list[tuple[int, int]]) -> None:
     symbols = np.array([symbol for symbol, _ in pairs], dtype=np.uint32)
     gaps = np.array([gap for _, gap in pairs], dtype=np.int64)
-    (packed,) = pack_words(symbols, Rows.between(gaps, [0, gaps.size]))
+    (packed,) = pack_words(symbols, RaggedRows.between(gaps, [0, gaps.size]))
     unpacked = unpack_words(packed)
     assert [each.tolist() for each in unpacked] == [symbols.tolist(), gaps.tolist()]
     assert unpack_varints(pack_varints(gaps)).tolist() == gaps.tolist()

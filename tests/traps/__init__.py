@@ -1,1 +1,1 @@
-"""How Faust's usual idioms lose, double or block records, each shown on a real broker."""
+"""Faust's usual idioms lose, repeat or block records, as each trap shows on a real broker."""

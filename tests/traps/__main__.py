@@ -1,4 +1,4 @@
-"""Runs each trap on a broker of its own, and tells what became of the records: `python -m tests.traps [NAME...]`."""
+"""Run traps on their own broker and print the outcome: `python -m tests.traps [NAME...]`."""
 
 import asyncio
 import signal
@@ -13,15 +13,15 @@ from tempfile import TemporaryDirectory
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.protocol.group import LeaveGroupRequest
 
+from nearstream.workers.kafka import client as kafka_client
+from tests.devstack.stack import local_stack
 from tests.traps.trial import Trial, done, ended, settled, until
-from workers import kafka_tools
-from workers.local_stack import local_stack
 
 RECORDS = 26
 
 
 async def loses(trial: Trial, kind: str, **variables: str) -> str:
-    """What is below the committed offset though nobody did it."""
+    """Return which records below the committed offset no worker has processed."""
     await trial.prepare(RECORDS)
     with trial.worker(kind, **variables) as (process, told):
         await settled(trial, process, told)
@@ -32,7 +32,7 @@ async def loses(trial: Trial, kind: str, **variables: str) -> str:
 
 
 async def expelled(trial: Trial) -> str:
-    """T9: what Faust takes for committed, against the broker, when the broker has refused the commit."""
+    """T9: Compare Faust's committed offset with the broker's after a refused commit."""
     await trial.prepare(RECORDS)
     with trial.worker("expelled", TRAP_COMMIT_INTERVAL="1000", TRAP_LAST=str(RECORDS - 1)) as (process, told):
         await until(lambda: len(done(told)) == RECORDS)
@@ -43,8 +43,8 @@ async def expelled(trial: Trial) -> str:
 
 
 async def _expel(trial: Trial) -> None:
-    """Lets the group's only member leave without its knowledge, as one that was silent for too long."""
-    async with kafka_tools.admin(trial.settings, 10.0) as client:
+    """Remove the group's only member without its knowledge, as after a missed heartbeat."""
+    async with kafka_client.admin(trial.settings, 10.0) as client:
         (response,) = await client.describe_consumer_groups([trial.name])
         ((_, _, _, _, _, members, *_),) = response.groups
         await client._send_request(
@@ -53,7 +53,7 @@ async def _expel(trial: Trial) -> None:
 
 
 async def not_once(trial: Trial) -> str:
-    """T14: what a reader of committed records sees of an output after one crash."""
+    """T14: Return what a `read_committed` consumer sees of the output after one crash."""
     await trial.prepare(RECORDS)
     with trial.worker("exactly_once", TRAP_GUARANTEE="exactly_once", TRAP_CRASH="1") as (process, _):
         await until(lambda: process.poll() is not None)
@@ -71,7 +71,10 @@ async def not_once(trial: Trial) -> str:
 
 
 async def sent_by_a_thread(trial: Trial) -> str:
-    """T16: how much of 10,000 records is sent on in 40 s, by the producer's own loop or by Faust's thread."""
+    """T16: Measure how many of 10,000 records are forwarded in 40 s.
+
+    They are sent by the producer's own event loop, then by Faust's thread.
+    """
     count, told = 10_000, list[str]()
     await trial.prepare(count, out_bytes=1_000_000)
     for kind, variables in {"plain": {}, "threaded": {"TRAP_THREADED": "1"}}.items():
@@ -85,7 +88,7 @@ async def sent_by_a_thread(trial: Trial) -> str:
 
 
 async def unpacked(trial: Trial) -> str:
-    """T17: memory of a worker before and after one compressed record."""
+    """T17: Measure a worker's memory before and after one compressed record."""
     await trial.prepare(1)
     with trial.worker("measuring") as (process, told):
         await until(lambda: bool(done(told)))
@@ -104,13 +107,13 @@ def _peak_mb(process: subprocess.Popen[bytes]) -> int:
 
 
 async def unheard(trial: Trial) -> str:
-    """T4: the committed offset against what arrived."""
+    """T4: Compare the committed offset with the records that arrived."""
     told = await loses(trial, "unawaited")
     return f"{told.split(',')[0]}, arrived {await trial.arrived()}"
 
 
 async def deaf(trial: Trial) -> str:
-    """T6: how long SIGTERM is not obeyed."""
+    """T6: Measure how long a worker ignores SIGTERM."""
     await trial.prepare(RECORDS)
     with trial.worker("never_acknowledged") as (process, told):
         await settled(trial, process, told)
@@ -119,7 +122,7 @@ async def deaf(trial: Trial) -> str:
 
 
 async def joined(trial: Trial) -> str:
-    """T7: what is done twice when a second worker joins."""
+    """T7: Count the records that are processed twice when a second worker joins."""
     count = 20_000
     await trial.prepare(count, partitions=2)
     with trial.worker("awaited") as (_, first):
@@ -131,7 +134,7 @@ async def joined(trial: Trial) -> str:
 
 
 async def left(trial: Trial) -> str:
-    """T8: what is done after a pause beyond the poll interval."""
+    """T8: Count the records that are processed after a pause beyond the poll interval."""
     await trial.prepare(200)
     with trial.worker("paused", TRAP_POLL_INTERVAL="15", TRAP_PAUSE="25") as (process, told):
         await until(lambda: bool(done(told)))
@@ -140,7 +143,7 @@ async def left(trial: Trial) -> str:
 
 
 async def stopped_early(trial: Trial) -> str:
-    """T10: how long a stop takes while the worker joins."""
+    """T10: Measure how long a stop takes while the worker joins."""
     await trial.prepare(RECORDS)
     took = []
     for wait in (1.5, 2.0, 2.5, 3.0):
@@ -152,7 +155,7 @@ async def stopped_early(trial: Trial) -> str:
 
 
 async def undecoded(trial: Trial) -> str:
-    """T11: what becomes of a record that Faust cannot decode."""
+    """T11: Return the outcome of a record that Faust cannot decode."""
     await trial.prepare(0)
     await trial.send([b"1", b"x", b"3"])
     with trial.worker("undecodable") as (process, told):
@@ -161,7 +164,7 @@ async def undecoded(trial: Trial) -> str:
 
 
 async def away(trial: Trial) -> str:
-    """T12: a broker away for longer than the request timeout, without idempotence."""
+    """T12: Keep the broker away beyond the request timeout, without idempotence."""
     await trial.prepare(3000)
     with trial.worker("awaited", TRAP_REQUEST_TIMEOUT="12", TRAP_CRASHING="1") as (process, told):
         await until(lambda: len(done(told)) > 100)
@@ -195,7 +198,7 @@ TRAPS: dict[str, Callable[[Trial], Awaitable[str]]] = {
 
 
 async def main(names: Sequence[str]) -> None:
-    """One line for each trap."""
+    """Run the named traps, or all, and print one line for each."""
     with TemporaryDirectory(prefix="traps-") as folder:
         async with local_stack(redis=False) as stack:
             if stack.kafka_server is None:

@@ -1,4 +1,4 @@
-"""A topic of numbered records on a broker, with a wrong worker that reads it."""
+"""A topic of numbered records on a broker, and the wrong workers that read it."""
 
 import asyncio
 import os
@@ -12,10 +12,12 @@ from pathlib import Path
 
 from aiokafka.admin import NewTopic
 
-from schemas.record import Outgoing
-from workers import kafka_offsets, kafka_records, kafka_tools
-from workers.local_server import LocalServer
-from workers.settings import Settings, load
+from nearstream.schemas.record import ProducerRecord
+from nearstream.workers.config.settings import Settings, load
+from nearstream.workers.kafka import client as kafka_client
+from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.kafka import records as kafka_records
+from tests.devstack.server import LocalServer
 
 QUIET_SECONDS = 6.0
 LIMIT_SECONDS = 60.0
@@ -31,13 +33,16 @@ class Trial:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the worker is told."""
+        """Return the environment variables of a worker."""
         named = {"KAFKA": self.broker.address, "GROUP": self.name, "SOURCE": self.name, "SINK": f"{self.name}-out"}
         return os.environ | {f"TRAP_{key}": value for key, value in named.items()}
 
     async def prepare(self, records: int, partitions: int = 1, out_bytes: int = 10_000) -> None:
-        """Makes both topics, fills the first; the second takes batches of `out_bytes` at most."""
-        async with kafka_tools.admin(self.settings, 10.0) as client:
+        """Create both topics and fill the first.
+
+        The second accepts batches of at most `out_bytes`.
+        """
+        async with kafka_client.admin(self.settings, 10.0) as client:
             await client.create_topics(
                 [
                     NewTopic(self.name, partitions, 1),
@@ -47,22 +52,25 @@ class Trial:
         await self.send([b"%d" % number for number in range(records)])
 
     async def send(self, values: Sequence[bytes]) -> None:
-        """More records; the key decides on the partition."""
+        """Send more records. The key decides on the partition."""
         async with kafka_records.sender(self.settings, 10.0) as send_all:
-            await send_all([Outgoing(self.name, value, value, []) for value in values])
+            await send_all([ProducerRecord(self.name, value, value, []) for value in values])
 
     async def committed(self) -> int:
-        """Sum of the group's offsets."""
+        """Return the sum of the group's committed offsets."""
         ends = await kafka_offsets.end_offsets(self.settings, self.name, 10.0)
         return sum(max(at, 0) for at in (await kafka_offsets.committed(self.settings, self.name, ends)).values())
 
     async def arrived(self) -> int:
-        """Records on the second topic."""
+        """Return the number of records on the second topic."""
         return sum((await kafka_offsets.end_offsets(self.settings, f"{self.name}-out", 10.0)).values())
 
     @contextmanager
     def worker(self, kind: str, **variables: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-        """A wrong worker with the file of what it did; killed at the end."""
+        """Run a wrong worker and kill it at the end of the block.
+
+        Its second value is the file to which the worker writes the records that it has processed.
+        """
         told = self.folder / f"{self.name}-{time.monotonic_ns()}"
         told.touch()
         with (self.folder / "log").open("ab") as log:
@@ -77,17 +85,17 @@ class Trial:
 
     @property
     def settings(self) -> Settings:
-        """How our own clients reach the broker."""
+        """Return the settings of our own clients."""
         return load({"NEARSTREAM_KAFKA": self.broker.address, "NEARSTREAM_GROUP": self.name})
 
 
 def done(told: Path) -> list[int]:
-    """Numbers of the records that a worker has done."""
+    """Return the numbers of the records that a worker has processed."""
     return [int(line) for line in told.read_bytes().split()]
 
 
 async def settled(trial: Trial, process: subprocess.Popen[bytes], told: Path) -> None:
-    """Returns when nothing has changed for some seconds, or the worker has ended."""
+    """Wait until nothing has changed for some seconds or the worker has ended."""
     before, since, deadline = (-1, -1), time.monotonic(), time.monotonic() + LIMIT_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         now = (len(done(told)), await trial.committed())

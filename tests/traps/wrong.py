@@ -1,6 +1,6 @@
-"""Small Faust workers, each wrong in one way: `python -m tests.traps.wrong NAME`, settings in TRAP_* variables.
+"""Small Faust workers, each wrong in one way: `python -m tests.traps.wrong NAME`.
 
-Each writes the value of a record to the file TRAP_DONE when it has done its work on it.
+Their settings are TRAP_* variables. Each writes the value of a record to the file TRAP_DONE when it has processed it.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ Worker = Callable[[faust.App, TopicT, TopicT], None]
 
 
 def async_for(app: faust.App, source: TopicT, _: TopicT) -> None:
-    """T1: the failing record is acknowledged, the agent starts again behind it."""
+    """T1: Fail on a record. Faust acknowledges it and restarts the agent behind it."""
 
     @app.agent(source)
     async def agent(stream: StreamT) -> None:
@@ -34,7 +34,7 @@ def async_for(app: faust.App, source: TopicT, _: TopicT) -> None:
 
 
 def take(app: faust.App, source: TopicT, _: TopicT) -> None:
-    """T2, T3: the failing batch is acknowledged, with what was drained meanwhile."""
+    """T2, T3: Fail on a batch. Faust acknowledges it and the records drained meanwhile."""
 
     @app.agent(source)
     async def agent(stream: StreamT) -> None:
@@ -46,7 +46,10 @@ def take(app: faust.App, source: TopicT, _: TopicT) -> None:
 
 
 def noack_take(app: faust.App, source: TopicT, _: TopicT) -> None:
-    """T19: all is acknowledged by hand, yet what comes behind a failing batch is acknowledged by itself."""
+    """T19: Acknowledge all by hand and fail on a batch.
+
+    Faust acknowledges the records behind that batch by itself.
+    """
 
     @app.agent(source)
     async def agent(stream: StreamT) -> None:
@@ -59,7 +62,10 @@ def noack_take(app: faust.App, source: TopicT, _: TopicT) -> None:
 
 
 def unawaited(app: faust.App, source: TopicT, sink: TopicT) -> None:
-    """T4: the broker refuses a record, nobody hears of it, its input is acknowledged."""
+    """T4: Send without waiting for the broker, which refuses a record.
+
+    The error goes unnoticed, and the input is acknowledged.
+    """
 
     @app.agent(source)
     async def agent(stream: StreamT) -> None:
@@ -69,21 +75,24 @@ def unawaited(app: faust.App, source: TopicT, sink: TopicT) -> None:
 
 
 def gap(app: faust.App, source: TopicT, _: TopicT) -> None:
-    """T5: all but one record are acknowledged, after a commit before it; the next commit jumps it."""
+    """T5: Acknowledge all records but one.
+
+    After a commit before that record, the next commit skips it.
+    """
 
     @app.agent(source)
     async def agent(stream: StreamT) -> None:
         async for events in stream.noack_take(1, within=0.05):
             for event in events:
                 if event.value == SKIPPED:
-                    await asyncio.sleep(2.0)  # what came before is committed meanwhile
+                    await asyncio.sleep(2.0)  # the records before it are committed meanwhile
                     continue
                 await stream.ack(event)
                 _done(event.value)
 
 
 def never_acknowledged(app: faust.App, source: TopicT, _: TopicT) -> None:
-    """T6: SIGTERM is not obeyed while a record is not acknowledged."""
+    """T6: Never acknowledge. Faust ignores SIGTERM while a record is unacknowledged."""
 
     @app.agent(source)
     async def agent(stream: StreamT) -> None:
@@ -93,7 +102,10 @@ def never_acknowledged(app: faust.App, source: TopicT, _: TopicT) -> None:
 
 
 def paused(app: faust.App, source: TopicT, _: TopicT) -> None:
-    """T8: a batch longer than the poll interval, with a full buffer: the group is left for ever."""
+    """T8: Pause in a batch beyond the poll interval, with a full buffer.
+
+    The worker leaves the group for ever.
+    """
 
     @app.agent(source)
     async def agent(stream: StreamT) -> None:
@@ -108,7 +120,7 @@ def paused(app: faust.App, source: TopicT, _: TopicT) -> None:
 
 
 def awaited(app: faust.App, source: TopicT, sink: TopicT) -> None:
-    """T12: each delivery awaited; what a broker that is away for long makes of it."""
+    """T12: Await each delivery, through a long outage of the broker."""
 
     @app.agent(source)
     async def agent(stream: StreamT) -> None:
@@ -122,7 +134,10 @@ def awaited(app: faust.App, source: TopicT, sink: TopicT) -> None:
 
 
 def expelled(app: faust.App, source: TopicT, _: TopicT) -> None:
-    """T9: the broker refuses the commit; the last number done is what Faust takes for committed."""
+    """T9: Write the offset that Faust considers committed after the last number.
+
+    The broker has refused the commit.
+    """
 
     @app.agent(source)
     async def agent(stream: StreamT) -> None:
@@ -141,7 +156,7 @@ def expelled(app: faust.App, source: TopicT, _: TopicT) -> None:
 
 
 def exactly_once(app: faust.App, source: TopicT, sink: TopicT) -> None:
-    """T14: sent in a transaction, as it seems; a crash before its commit."""
+    """T14: Send in what seems to be a transaction, and crash before its commit."""
 
     @app.agent(source)
     async def agent(stream: StreamT) -> None:
@@ -154,7 +169,7 @@ def exactly_once(app: faust.App, source: TopicT, sink: TopicT) -> None:
 
 
 def sending(app: faust.App, source: TopicT, sink: TopicT) -> None:
-    """T16: each record sent on; by a thread of Faust's, if it is told so."""
+    """T16: Forward each record, by Faust's producer thread if TRAP_THREADED is set."""
 
     @app.agent(source)
     async def agent(stream: StreamT) -> None:
@@ -164,7 +179,7 @@ def sending(app: faust.App, source: TopicT, sink: TopicT) -> None:
 
 
 def measuring(app: faust.App, source: TopicT, _: TopicT) -> None:
-    """T17: the length of each record."""
+    """T17: Write the length of each record."""
 
     @app.agent(source)
     async def agent(stream: StreamT) -> None:
@@ -173,7 +188,7 @@ def measuring(app: faust.App, source: TopicT, _: TopicT) -> None:
 
 
 def undecodable(app: faust.App, source: TopicT, _: TopicT) -> None:
-    """T11: a record that Faust itself cannot decode is acknowledged."""
+    """T11: Read JSON. Faust acknowledges a record that it cannot decode."""
 
     @app.agent(app.topic(source.get_topic_name(), value_type=int, value_serializer="json"))
     async def agent(stream: StreamT) -> None:
@@ -182,7 +197,7 @@ def undecodable(app: faust.App, source: TopicT, _: TopicT) -> None:
 
 
 def main(name: str) -> None:
-    """Runs one of them until it is stopped."""
+    """Run one of the workers until it is stopped."""
     settings: dict[str, Any] = {
         "broker": f"kafka://{os.environ['TRAP_KAFKA']}",
         "datadir": tempfile.mkdtemp(prefix="trap-"),
@@ -199,7 +214,7 @@ def main(name: str) -> None:
         "producer_request_timeout": float(os.environ.get("TRAP_REQUEST_TIMEOUT", "40")),
     }
     if os.environ.get("TRAP_GUARANTEE"):
-        # Its transactions need Faust's own assignor, which needs standby replicas.
+        # Faust's transactions need its own assignor, which needs standby replicas.
         settings |= {"processing_guarantee": os.environ["TRAP_GUARANTEE"], "table_standby_replicas": 1}
     if os.environ.get("TRAP_THREADED"):
         settings["producer_threaded"] = True

@@ -1,0 +1,1 @@
+"""Accuracy and recall for texts without spaces between words."""

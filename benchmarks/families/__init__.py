@@ -1,0 +1,1 @@
+"""What verdicts and families give: events, families, comparisons, bytes, speed."""

@@ -1,0 +1,172 @@
+"""Feed documents to an index through a matcher, and keep what it said."""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from itertools import islice
+
+from benchmarks.quality.scoring import Figures
+from nearstream.schemas.codec import encode_event, event_headers
+from nearstream.schemas.document import Document, document_key
+from nearstream.schemas.events import PairEvent, Retraction, subject_of
+from nearstream.schemas.signature import Signature
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.index.candidate import Candidate
+from nearstream.streams.index.contract import Admission, Admitted, Index, IndexState
+from nearstream.streams.index.family import Settled, Settlement
+from nearstream.streams.matcher import SENT_BY_DEFAULT, Arrival, Matcher
+from nearstream.streams.signing.scheme import DEFAULT_LABEL, Keys, preset
+from nearstream.streams.signing.signer import Signer
+
+BATCH = 32
+KEY = HashKey.public()
+SCHEME = preset(DEFAULT_LABEL, KEY)
+WITH_OVERLAPS = SENT_BY_DEFAULT | {"overlap"}
+_BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class Watched:
+    """An index that counts presumptions.
+
+    Attributes:
+        inner: The index that does the work.
+        presumed: Documents that seemed to be a copy of another with a different text.
+        denied: Those that were none.
+        full_buckets: Full buckets of all documents.
+    """
+
+    inner: Index
+    presumed: int = 0
+    denied: int = 0
+    full_buckets: int = 0
+
+    async def admit(self, batch: Sequence[Admission]) -> Sequence[Admitted]:
+        """Admit a batch and count."""
+        answers = await self.inner.admit(batch)
+        for answer in answers:
+            twins = {candidate.number for candidate in answer.candidates if candidate.by_digest}
+            self.presumed += int(answer.presumed > 0 and answer.presumed not in twins)
+            self.full_buckets += answer.full_buckets
+        return answers
+
+    async def enter(self, batch: Sequence[tuple[int, Admission]]) -> Sequence[tuple[Candidate, ...]]:
+        """Enter documents whose presumption was denied, and count them."""
+        self.denied += len(batch)
+        return await self.inner.enter(batch)
+
+    async def settle(self, batch: Sequence[Settlement]) -> Sequence[Settled]:
+        """Settle a batch."""
+        return await self.inner.settle(batch)
+
+    async def look_up(self, keys: Keys, limit: int) -> Sequence[Candidate]:
+        """Look up keys."""
+        return await self.inner.look_up(keys, limit)
+
+    async def state(self) -> IndexState:
+        """Return the state of the inner index."""
+        return await self.inner.state()
+
+
+@dataclass
+class Fed:
+    """What was said about a stream of documents.
+
+    Attributes:
+        index: The index.
+        verdicts: By id of the document.
+        events: All pair events.
+        comparisons: Number of them.
+        cut: Documents for which the limit of candidates left some out.
+        seconds: What matching took.
+    """
+
+    index: Watched
+    verdicts: dict[str, DocumentVerdict] = field(default_factory=dict)
+    events: list[PairEvent] = field(default_factory=list)
+    comparisons: int = 0
+    cut: int = 0
+    seconds: float = 0
+
+    @cached_property
+    def families(self) -> dict[str, str]:
+        """Return the id of the family of each document, at the end."""
+        return {name: verdict.family.id for name, verdict in self.verdicts.items()}
+
+    @cached_property
+    def paired(self) -> set[frozenset[str]]:
+        """Return the pairs of documents that an event names."""
+        return {frozenset((event.newer.id, event.older.id)) for event in self.events}
+
+    @cached_property
+    def _between(self) -> set[frozenset[str]]:
+        return {frozenset(self.families[name] for name in both) for both in self.paired}
+
+    def connects(self, one: str, other: str) -> bool:
+        """Return whether two documents are in one family, or an event names one of each of their families."""
+        families = frozenset((self.families[one], self.families[other]))
+        return len(families) == 1 or families in self._between
+
+    def per_document(self, count: int) -> float:
+        """Return a count divided by the number of documents."""
+        return round(count / max(len(self.verdicts), 1), 3)
+
+    def bytes_sent(self) -> int:
+        """Return the bytes of all records that a worker sends: keys, values and headers."""
+        total = 0
+        for event in (*self.verdicts.values(), *self.events):
+            total += len(document_key(event.collection, subject_of(event))) + len(encode_event(event))
+            total += sum(len(name) + len(value or b"") for name, value in event_headers(event, _BEGIN, None))
+        return total
+
+    def figures(self) -> Figures:
+        """Return what every run reports."""
+        return {
+            "documents": len(self.verdicts),
+            "events_per_document": self.per_document(len(self.events)),
+            "families_of_several": len([n for n in sizes(self.families).values() if n > 1]),
+            "comparisons_per_document": self.per_document(self.comparisons),
+            "presumed_per_document": self.per_document(self.index.presumed),
+            "denied": round(self.index.denied / max(self.index.presumed, 1), 4),
+            "full_buckets": self.index.full_buckets,
+            "documents_per_second": round(len(self.verdicts) / self.seconds) if self.seconds else None,
+        }
+
+
+def sizes(families: dict[str, str]) -> dict[str, int]:
+    """Return the size of each family."""
+    found: dict[str, int] = {}
+    for family in families.values():
+        found[family] = found.get(family, 0) + 1
+    return found
+
+
+def signed(texts: Iterable[str], prefix: str = "d") -> list[Signature]:
+    """Sign texts as documents that arrive one second after the other."""
+    signer = Signer(SCHEME, KEY)
+    return [
+        signer.sign(Document(id=f"{prefix}{at}", text=text, observed_at=_BEGIN + timedelta(seconds=at)))
+        for at, text in enumerate(texts)
+    ]
+
+
+async def feed(
+    signatures: Sequence[Signature], index: Index, batch: int = 1, relations: frozenset[str] = SENT_BY_DEFAULT
+) -> Fed:
+    """Match documents in this order, in batches of this size."""
+    fed = Fed(Watched(index))
+    matcher = Matcher(fed.index, SCHEME, KEY, relations=relations)
+    waiting = iter(signatures)
+    while some := list(islice(waiting, batch)):
+        began = time.perf_counter()
+        found = await matcher.match_all([Arrival(each.document_key, each) for each in some])
+        fed.seconds += time.perf_counter() - began
+        for signature, matched in zip(some, found, strict=True):
+            if matched.verdict is not None:
+                fed.verdicts[signature.id] = matched.verdict
+            fed.events += [event for event in matched.events if not isinstance(event, Retraction)]
+    fed.comparisons, fed.cut = matcher.counts.candidates["looked_up"], matcher.counts.cut
+    return fed

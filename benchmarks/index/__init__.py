@@ -1,0 +1,1 @@
+"""Cost of the index in time and memory, compared with datasketch."""

@@ -1,0 +1,1 @@
+"""Accuracy of relations, distances and positions on labelled documents."""

@@ -1,0 +1,1 @@
+"""Methods of the sources, as independent oracles for tests and benchmarks."""

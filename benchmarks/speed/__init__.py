@@ -1,0 +1,1 @@
+"""Speed of signing and of estimates, compared with other libraries."""

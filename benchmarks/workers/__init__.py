@@ -1,0 +1,1 @@
+"""Cost of a worker: CPU per document, latency, idle load."""

@@ -1,0 +1,71 @@
+"""Carry records between topics: `python -m benchmarks.workers.loops safe|bare`."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.workers.app import create_app
+from nearstream.workers.config.settings import Settings, load
+from nearstream.workers.monitoring.health import Health
+from nearstream.workers.pipeline.faust_runtime import serve
+
+RESULT = b"x" * 200
+BARE_BATCH = 200
+
+
+@dataclass(frozen=True)
+class Carrying:
+    """A decision that returns one result for each record, almost for free."""
+
+    topic: str
+
+    async def decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
+        """Decide on a batch, as the object behind an agent does."""
+        return [ProducerRecord(self.topic, record.key, RESULT, []) for record in records]
+
+
+def safe(settings: Settings) -> None:
+    """Run our loop on Faust with the settings of a worker."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    health, carrying = Health(), Carrying(settings.topic_prefix + SIGNATURES.name)
+    app = create_app(settings, health, carrying, None)  # type: ignore[arg-type] # it has the `decide` of signing
+    serve(app, health, loop, settings.stop_seconds)
+
+
+async def bare(settings: Settings) -> None:
+    """Run a careful loop without Faust.
+
+    It waits for the acknowledgement of all results before it commits the offsets.
+    """
+    source, target = settings.topic_prefix + DOCUMENTS.name, settings.topic_prefix + SIGNATURES.name
+    options: dict[str, Any] = {"bootstrap_servers": settings.kafka}
+    consumer = AIOKafkaConsumer(
+        source, group_id=settings.group, enable_auto_commit=False, auto_offset_reset="earliest", **options
+    )
+    async with AIOKafkaProducer(acks="all", enable_idempotence=True, **options) as producer, consumer:
+        while True:
+            found = await consumer.getmany(timeout_ms=200, max_records=BARE_BATCH)
+            records = [record for part in found.values() for record in part]
+            sent = [await producer.send(target, key=record.key, value=RESULT) for record in records]
+            await asyncio.gather(*sent)
+            if records:
+                await consumer.commit()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if sys.argv[1] == "safe":
+        safe(load())
+    else:
+        try:
+            asyncio.run(bare(load()))
+        except KeyboardInterrupt:
+            sys.exit(0)

@@ -1,0 +1,65 @@
+"""The verdict about one document: what it is to the documents that came before it."""
+
+from datetime import datetime
+from typing import Literal, get_args
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from nearstream.schemas.evidence import Distance, DocumentRef, Interval, Relation
+
+VerdictKind = Literal["unique", "unchanged", Relation]
+VERDICT_KINDS: tuple[str, ...] = get_args(VerdictKind)
+
+
+class FamilyRef(msgspec.Struct, frozen=True, kw_only=True):
+    """The family of a document: the document and its copies.
+
+    Attributes:
+        id: 32 hex characters from `family_id()`, the same for all members.
+        ordinal: Place of the document in the order of joining. The founder has 1, another state of a document keeps
+            its own.
+        first_seen: When the founder was observed.
+        founder: The first document of the family. Null if it was removed or has expired.
+    """
+
+    id: str
+    ordinal: int
+    first_seen: datetime
+    founder: DocumentRef | None
+
+
+class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", tag="verdict"):
+    """What one state of a document is to the documents that came before it.
+
+    Every admitted record has one. A record that is delivered again has the same one, byte for byte, unless a document
+    that it names was removed meanwhile. The fields of `DocumentRef` name the document itself.
+
+    Attributes:
+        event_id: 32 hex characters from `event_id()`.
+        collection: The tenant of the document.
+        scheme: Name of the scheme of its signature.
+        verdict: The best relation to an earlier document, `unchanged` if the record repeats the current state, or
+            `unique`. The best is exact_duplicate, then near_duplicate, version by lineage, containment, rearranged,
+            version, overlap, and among equals the larger resemblance, then the earlier document.
+        of: The document of that relation. Null if the verdict is `unique`, or if that document was removed or has
+            expired.
+        family: The family of the document.
+        events: How many relation events were sent with this verdict.
+        resemblance: Common shingles over all shingles of both documents. Left out if `of` is null, or for `unchanged`.
+        distance: Estimated edit distance. Left out as `resemblance` is, and by a scheme without an LD signature.
+        inner: Of a containment: which document is inside the other.
+        degraded: What was incomplete in the input or the environment.
+    """
+
+    event_id: str
+    collection: str
+    scheme: str
+    verdict: VerdictKind
+    of: DocumentRef | None
+    family: FamilyRef
+    events: int
+    resemblance: Interval | UnsetType = UNSET
+    distance: Distance | UnsetType = UNSET
+    inner: Literal["newer", "older"] | UnsetType = UNSET
+    degraded: tuple[str, ...]

@@ -1,0 +1,1 @@
+"""Estimates from two signatures: resemblance, containment, distance, passages."""

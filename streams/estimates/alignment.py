@@ -1,0 +1,153 @@
+"""Alignment of two LD signatures: what two texts have in common, in order."""
+
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from struct import iter_unpack
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearstream.streams.estimates import alignment_numpy
+from nearstream.streams.estimates.alignment_numpy import TAKEN
+from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
+from nearstream.streams.native import native
+
+align_symbols = native.align_symbols if native else alignment_numpy.align_symbols
+
+_TINY = 1e-9  # bytes: avoids a division by 0 and changes no result
+_COARSEST_RATE = 1 << 13  # used for texts of 16 MB
+_FARTHEST_RATES = 38  # from this distance on, the growth no longer changes a single bit of a float
+
+
+class MatchingBlock(NamedTuple):
+    """Common text without a visible difference inside.
+
+    Starts and ends are bytes of both normal forms, at which the common text is expected to start and end.
+    """
+
+    start_shorter: float
+    start_longer: float
+    end_shorter: float
+    end_longer: float
+    length: float
+
+
+@dataclass(frozen=True)
+class Side:
+    """One text of a pair, as its LD signature shows it at the common rate.
+
+    Attributes:
+        windows: int64 of shape (2, n + 1). First row: bytes where the window of each symbol starts, then the end of the
+            text. Second row: the symbols, then 0.
+        n_bytes: Length of the normal form in bytes.
+        characters: Length of the normal form in characters.
+        rate: Bytes per symbol, on average.
+        grain: Bytes by which positions may be off, 0 where they are exact to the byte.
+    """
+
+    windows: bytes
+    n_bytes: int
+    characters: int
+    rate: int
+    grain: int = 0
+
+    @property
+    def symbols(self) -> int:
+        """Return the number of symbols."""
+        return len(self.windows) // 16 - 1
+
+    def starts(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the bytes where the windows of these symbols start."""
+        starts: NDArray[np.int64] = np.frombuffer(self.windows, np.int64, self.symbols + 1)[indices]
+        return starts
+
+    def without(self, indices: NDArray[np.int64]) -> "Side":
+        """Return this text with these symbols marked so that they match nothing."""
+        windows = np.frombuffer(bytearray(self.windows), np.int64).reshape(2, -1)
+        windows[1, indices] += TAKEN
+        return replace(self, windows=windows.tobytes())
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """A longest common subsequence of the symbols of two texts.
+
+    There may be several. Which one is found depends only on the two texts and on which of them is the shorter.
+
+    Attributes:
+        shorter: One text.
+        longer: The other text.
+        common: Number of symbols that both texts have, in any order.
+        matches: Number of symbols that match in order.
+        matched: Shape (2, matches + 2), indices of the matching symbols in both texts. -1 precedes them and the number
+            of symbols follows them, for the ends of both texts.
+        blocks: Maximal runs of matches between which no symbol is lost and no text moved, grown to their expected
+            ends.
+    """
+
+    shorter: Side
+    longer: Side
+    common: int
+    matches: int
+    matched: NDArray[np.int64]
+    blocks: list[MatchingBlock]
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Return the bytes where matching windows start.
+
+        Shape (2, matches + 2): the first and the last column are the ends of both texts.
+        """
+        starts: NDArray[np.int64] = np.array(
+            (self.shorter.starts(self.matched[0]), self.longer.starts(self.matched[1]))
+        )
+        starts[:, 0] = -LD_WINDOW_BYTES
+        return starts
+
+    @cached_property
+    def lost(self) -> NDArray[np.int64]:
+        """Return the number of unmatched symbols before each match and before the end.
+
+        They are counted in the text that has more of them there.
+        """
+        steps = self.matched[:, 1:] - self.matched[:, :-1]
+        lost: NDArray[np.int64] = np.maximum(steps[0], steps[1]) - 1
+        return lost
+
+    @cached_property
+    def gaps(self) -> NDArray[np.int64]:
+        """Return the bytes from the start of each matching window to the next.
+
+        Shape (2, matches + 1).
+        """
+        return np.diff(self.starts)
+
+    def align_rest(self) -> "Alignment":
+        """Align what these matches leave over, which is common text in another order."""
+        in_shorter, in_longer = self.matched[:, 1:-1]
+        return align(self.shorter.without(in_shorter), self.longer.without(in_longer))
+
+
+def align(shorter: Side, longer: Side, least: int = 0) -> Alignment:
+    """Align two texts, without any match if they have fewer than `least` common symbols."""
+    reach, grain = _reach_table(min(shorter.rate, _COARSEST_RATE)), max(shorter.grain, longer.grain)
+    common, packed_indices, packed_blocks = align_symbols(shorter.windows, longer.windows, reach, grain, least)
+    matched = np.frombuffer(packed_indices, np.int64).reshape(2, -1)
+    blocks = list(map(MatchingBlock._make, iter_unpack("5d", packed_blocks)))
+    return Alignment(shorter, longer, common, matched.shape[1] - 2, matched, blocks)
+
+
+@cache
+def _reach_table(rate: int) -> bytes:
+    """Return the bytes from the next window to the expected end of a block.
+
+    The table is float64, indexed by the bytes r from the last window of the block to the next window.
+
+    The first difference lies after the last window of a block and before the end of the next sampled window, which is r
+    bytes on. One in `rate` windows is sampled, and windows that differ are sampled in each text separately, so a
+    difference x bytes on is as likely as exp(x / rate). On average it lies at r / (1 - exp(-r / rate)) - rate.
+    """
+    room = np.arange(_FARTHEST_RATES * rate + 1, dtype=np.float64)
+    safe_room = room + _TINY
+    return (safe_room / -np.expm1(safe_room / -max(rate, 1)) - rate - room).tobytes()

@@ -1,0 +1,144 @@
+"""Common text of two documents: its layout, and the shingles it holds."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import hypot, sqrt
+
+from nearstream.streams.estimates.alignment import Alignment, MatchingBlock
+from nearstream.streams.estimates.intervals import weighted_shingles
+from nearstream.streams.estimates.pair import SignaturePair
+
+_TRIM = 0.05  # of the common text, at each end, is ignored when its spread is measured
+
+# Fewer symbols in another order are not worth an alignment of their own.
+_MOVED_SYMBOLS = 4
+_MOVED_SHARE = 0.02
+
+Span = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class BlockLayout:
+    """The layout of common text in two documents, in bytes.
+
+    Pairs are of the shorter text first, then of the longer.
+
+    Attributes:
+        common: Common text in blocks that are long enough.
+        spreads: Distance from the block that holds the 5 % point of this text to the one that holds the 95 % point.
+        segment: Common text in the best segment, which is the part of the longer text where common text outweighs other
+            text most.
+        segment_spans: Start and end of the best segment in both texts, None without common text.
+    """
+
+    common: float
+    spreads: tuple[float, float]
+    segment: float
+    segment_spans: tuple[Span, Span] | None
+
+
+@dataclass(frozen=True)
+class MovedBlocks:
+    """Common blocks in another order.
+
+    Attributes:
+        blocks: The blocks that a second alignment found.
+        symbols_per_match: How many common symbols in another order each match in these blocks represents.
+    """
+
+    blocks: Sequence[MatchingBlock]
+    symbols_per_match: float
+
+
+NOTHING_MOVED = MovedBlocks((), 1.0)
+
+
+def layout(blocks: Sequence[MatchingBlock], min_bytes: float) -> BlockLayout:
+    """Measure how blocks of at least `min_bytes` lie in both texts.
+
+    All blocks are measured if none is as long.
+    """
+    used = [block for block in blocks if block.length >= min_bytes] or [block for block in blocks if block.length]
+    totals = list(accumulate([block.length for block in used]))
+    if not totals or not totals[-1]:
+        return BlockLayout(0.0, (0.0, 0.0), 0.0, None)
+    first = used[bisect_left(totals, _TRIM * totals[-1])]
+    last = used[bisect_left(totals, (1 - _TRIM) * totals[-1])]
+    start, stop, segment = _best_segment(used)
+    return BlockLayout(
+        totals[-1],
+        (last.end_shorter - first.start_shorter, last.end_longer - first.start_longer),
+        segment,
+        ((start.start_shorter, stop.end_shorter), (start.start_longer, stop.end_longer)),
+    )
+
+
+def find_moved(alignment: Alignment) -> MovedBlocks:
+    """Find common text in another order, if there is enough of it.
+
+    It is aligned once more. That alignment cannot follow many moves, so its matches represent all symbols in another
+    order.
+    """
+    symbols = alignment.common - alignment.matches
+    if not alignment.matches or symbols < max(_MOVED_SYMBOLS, _MOVED_SHARE * alignment.shorter.symbols):
+        return NOTHING_MOVED
+    rest = alignment.align_rest()
+    return MovedBlocks(rest.blocks, symbols / rest.matches)
+
+
+def shingle_bytes(blocks: Sequence[MatchingBlock], lead: float) -> float:
+    """Return the number of bytes at which a common shingle can start.
+
+    Args:
+        blocks: Blocks of common text.
+        lead: Bytes of a shingle before its last word.
+    """
+    return sum([block.length - lead for block in blocks if block.length > lead])
+
+
+def common_shingles(
+    both: SignaturePair, in_order: Sequence[MatchingBlock], moved: MovedBlocks, sketch_resemblance: float
+) -> float:
+    """Estimate the common shingles from the common blocks and the sketches.
+
+    Common shingles are counted by the bytes at which one can start. The length of each block is known to about one
+    rate. The blocks found in another order represent all text that moved, which is uncertain by about the part of it
+    that was not found.
+
+    Args:
+        both: Two texts.
+        in_order: Their common blocks in order.
+        moved: Their common blocks in another order.
+        sketch_resemblance: Resemblance of the sketches.
+    """
+    lead, shingles = both.lead, both.shorter.shingles
+    if both.is_equal:
+        return min(shingles, both.longer.shingles)  # a signature from outside may state a wrong number
+    per_byte = shingles / max(1.0, both.shorter.n_bytes - lead)
+    moved_bytes = shingle_bytes(moved.blocks, lead)
+    guessed = moved_bytes * (moved.symbols_per_match - 1)
+    found = shingle_bytes(in_order, lead) + moved_bytes + guessed
+    deviation = hypot(both.rate * sqrt(len(in_order) + 1), guessed)
+    sizes = shingles, both.longer.shingles
+    return weighted_shingles(found * per_byte, deviation * per_byte, sketch_resemblance, sizes)
+
+
+def _best_segment(blocks: Sequence[MatchingBlock]) -> tuple[MatchingBlock, MatchingBlock, float]:
+    """Return the first and the last block of the best segment, and its common bytes.
+
+    This is Kadane's maximum subarray, where a common byte of the longer text counts +1 and any other byte -1.
+    """
+    start, common, end = blocks[0], 0.0, 0.0
+    score, best_score, best = -1.0, 0.0, (start, start, 0.0)
+    for block in blocks:
+        score -= block.start_longer - end
+        if score < 0:
+            start, common, score = block, 0.0, 0.0
+        score += block.length
+        common += block.length
+        if score > best_score:
+            best_score, best = score, (start, block, common)
+        end = block.start_longer + block.length
+    return best

@@ -1,0 +1,95 @@
+"""Error bounds of estimates: confidence intervals, and a mean weighted by variance."""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from math import sqrt
+
+from nearstream.streams.estimates.distance import ByteDistance
+from nearstream.streams.fingerprints.parameters import KEPT_SLOT_BITS, SLOTS
+
+_Z_95 = 1.959964
+_CHANCE = 2**-KEPT_SLOT_BITS  # probability that two different slots agree in the bits that are compared
+# Windows overlap and edits cluster, so this many symbols say as much as one independent draw.
+_SYMBOLS_PER_DRAW = 8
+
+# 90 % band of the distance, as shares of the longer length, by (distance - least) / longer.
+_BAND_FROM = (0.0, 0.01, 0.03, 0.06, 0.10, 0.20, 0.30, 0.40)
+_BAND_MINUS = (0.003, 0.009, 0.014, 0.022, 0.030, 0.060, 0.090, 0.200)
+_BAND_PLUS = (0.004, 0.015, 0.016, 0.018, 0.020, 0.025, 0.025, 0.025)
+
+
+@dataclass(frozen=True)
+class Proportion:
+    """A share in [0, 1] with the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def wilson(share: float, draws: float) -> tuple[float, float]:
+    """Return the 95 % score interval of a share (Wilson 1927).
+
+    Args:
+        share: The share that was found.
+        draws: Number of independent draws in which it was found.
+    """
+    if draws <= 0:
+        return 0.0, 1.0
+    z2 = _Z_95 * _Z_95 / draws
+    centre = share + z2 / 2
+    half = _Z_95 * sqrt(share * (1 - share) / draws + z2 / (4 * draws))
+    return max(0.0, (centre - half) / (1 + z2)), min(1.0, (centre + half) / (1 + z2))
+
+
+def resemblance_share(value: float) -> Proportion:
+    """Return a resemblance over 128 slots of 4 bits with its interval.
+
+    The ends of the interval are corrected for chance agreement, as the value is.
+    """
+    low, high = wilson(value * (1 - _CHANCE) + _CHANCE, SLOTS)
+    return Proportion(value, max(0.0, (low - _CHANCE) / (1 - _CHANCE)), max(0.0, (high - _CHANCE) / (1 - _CHANCE)))
+
+
+def containment_share(value: float, symbols: int) -> Proportion:
+    """Return a containment with its interval.
+
+    Args:
+        value: The containment, estimated mostly from LD symbols.
+        symbols: Number of LD symbols of the contained text.
+    """
+    return Proportion(value, *wilson(value, symbols / _SYMBOLS_PER_DRAW))
+
+
+def weighted_shingles(found: float, deviation: float, resemblance: float, sizes: tuple[int, int]) -> float:
+    """Estimate how many shingles two texts share from two independent estimates.
+
+    The result is their mean, weighted by inverse variance. A resemblance J of sets of n and m shingles corresponds to
+    J / (1 + J) * (n + m) common shingles.
+
+    Args:
+        found: Common shingles counted in common blocks.
+        deviation: Standard deviation of this count.
+        resemblance: Resemblance of the sketches.
+        sizes: Numbers of shingles of both texts.
+    """
+    both, most = sum(sizes), min(sizes)
+    sketched = resemblance / (1 + resemblance) * both
+    # One more agreeing and one more differing slot, because no count is certain.
+    agreeing = (SLOTS * (resemblance * (1 - _CHANCE) + _CHANCE) + 1) / (SLOTS + 2)
+    slope = both / (1 + resemblance) ** 2 / (1 - _CHANCE)
+    variance = agreeing * (1 - agreeing) / SLOTS * slope * slope
+    weight = deviation * deviation / (deviation * deviation + variance) if both else 0.0
+    return min(most, weight * sketched + (1 - weight) * min(found, most))
+
+
+def distance_band(distance: ByteDistance, longer: int) -> tuple[float, float]:
+    """Return the 90 % band of a distance, in bytes, between `least` and `expected`.
+
+    Args:
+        distance: The estimate.
+        longer: Bytes of the longer text.
+    """
+    row = bisect_right(_BAND_FROM, (distance.value - distance.least) / longer) - 1
+    low, high = distance.value - _BAND_MINUS[row] * longer, distance.value + _BAND_PLUS[row] * longer
+    return max(low, distance.least), min(high, distance.expected)

@@ -1,0 +1,1 @@
+"""Fingerprints of a text: normal form, shingles, sketch, LD signature, anchors."""

@@ -1,0 +1,1 @@
+"""The contract of an index, and its in-memory implementation."""

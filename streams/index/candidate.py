@@ -1,0 +1,62 @@
+"""A candidate: an earlier document that shares a bucket with another, and how candidates are weighed."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nearstream.schemas.signature import Signature
+
+UNIT = 100  # weight of an anchor that one earlier document has
+BAND_ANCHORS = 4  # a shared band weighs as much as this many shared anchors
+WEIGHT_MAX = 65_535
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An earlier document that shares a bucket, not yet verified.
+
+    Attributes:
+        number: Given by the index in order of admission.
+        signature: As a record keeps it (`Scheme.kept`).
+        bands: Number of shared band keys.
+        anchors: Number of shared anchor keys.
+        anchor_count: Number of anchor keys that the earlier document has.
+        by_digest: It has an equal digest.
+        by_lineage: It has an equal lineage, or is a former state of this document.
+        in_full_bucket: A shared bucket was full, so other candidates may be missing.
+        represents: It stands for its family: a copy of it joins this family.
+    """
+
+    number: int
+    signature: Signature
+    bands: int
+    anchors: int
+    anchor_count: int
+    by_digest: bool
+    by_lineage: bool
+    in_full_bucket: bool
+    represents: bool = True
+
+
+def weight(others: int) -> int:
+    """Return the weight of a shared anchor.
+
+    This is `UNIT` / sqrt(others), rounded down, because a rare anchor says more than a frequent one.
+
+    Args:
+        others: Number of earlier documents that have the anchor, at least 1.
+    """
+    return int(UNIT / math.sqrt(others))
+
+
+def in_order(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """Sort candidates: digest and lineage matches first, then by shared keys.
+
+    Ties go by number. Only properties of the pair count, so no other document changes the order.
+    """
+
+    def rank(candidate: Candidate) -> tuple[bool, int, int]:
+        is_match = candidate.by_digest or candidate.by_lineage
+        return not is_match, -BAND_ANCHORS * candidate.bands - candidate.anchors, candidate.number
+
+    return tuple(sorted(candidates, key=rank))

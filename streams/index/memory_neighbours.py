@@ -1,0 +1,133 @@
+"""Neighbours in dictionaries: which earlier documents are worth a comparison."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from nearstream.schemas.signature import Signature
+from nearstream.streams.index.candidate import Candidate, in_order
+from nearstream.streams.index.contract import BEST, ENOUGH, READS, IndexLimits
+from nearstream.streams.index.family import FAMILY_CANDIDATES, PRESUMED_PERCENT
+from nearstream.streams.index.memory_buckets import Buckets, Seen, Shared
+from nearstream.streams.index.memory_families import Families
+from nearstream.streams.index.memory_states import States
+from nearstream.streams.signing.scheme import Keys
+
+
+class Neighbours:
+    """What the buckets say about a document."""
+
+    def __init__(self, limits: IndexLimits, buckets: Buckets, states: States, families: Families) -> None:
+        """Take what an index consists of."""
+        self._limits = limits
+        self._buckets = buckets
+        self._states = states
+        self._families = families
+
+    def twin(self, signature: Signature, keys: Keys) -> int:
+        """Return the oldest living document with an equal text that is young enough to stand for it, or 0."""
+        states, families = self._states, self._families
+        for number in self._buckets.entries("digest", keys.digest):
+            state = states.by_number.get(number)
+            if state is None or state.dead or state.signature.digest != signature.digest or states.is_aging(number):
+                continue
+            representative = families.representative(families.of(number)) or number
+            if families.has_all_keys(number) and not states.is_aging(representative):
+                return number
+        return 0
+
+    def presumed(self, seen: Seen, found: list[int], keys: Keys) -> int:
+        """Return the young representative with which a document shares most of the anchors of both, or 0."""
+        best, best_share = 0, 0.0
+        for number in found:
+            shared, most = seen.shared[number].anchors, max(len(keys.anchors), self._states.by_number[number].anchors)
+            share = shared / max(most, 1)
+            if 100 * shared < PRESUMED_PERCENT * most or not most or (share, -number) <= (best_share, -best):
+                continue
+            stands = self._families.represents(number) and self._families.has_all_keys(number)
+            if stands and not self._states.is_aging(number):
+                best, best_share = number, share
+        return best
+
+    def left_out(self, presumed: int, found: list[int]) -> Callable[[tuple[int, ...]], bool]:
+        """Return a function that says whether a document leaves out a bucket with these entries."""
+        if not presumed:
+            return lambda _: False
+        family = self._families.of(presumed)
+        members = {number for number in found if self._families.of(number) == family}
+        return lambda entries: presumed in entries or sum(entry in members for entry in entries) >= FAMILY_CANDIDATES
+
+    def shortlist(self, seen: Seen, own: int, own_key: str, limit: int) -> tuple[list[int], bool]:
+        """Return up to `2 * limit` live neighbours by weight.
+
+        All digest and lineage matches come in addition. A dead neighbour leads to the representative of its family.
+        The second value says whether some neighbours were left out.
+        """
+        found: list[int] = []
+        room = 2 * limit
+        for reads, neighbour in enumerate(seen.ranked()):
+            if reads == READS:
+                return found, True
+            number = self._living(seen, neighbour, own)
+            state = self._states.by_number.get(number)
+            if state is not None and state.document_key != own_key:
+                room -= not seen.shared[number].named
+                if room < 0:
+                    return found, True
+                found.append(number)
+        return found, False
+
+    def _living(self, seen: Seen, neighbour: int, own: int) -> int:
+        """Return a neighbour, or who stands for it now, or 0. A neighbour that nobody stands for is gone."""
+        state = self._states.by_number.get(neighbour)
+        if state is not None and not 0 < state.dead <= own:
+            return neighbour
+        heir = self._families.heir(neighbour)
+        if state is None and not heir:
+            seen.gone.add(neighbour)
+        if not heir or heir in seen.shared or heir >= own:
+            return 0
+        seen.may_change = True  # another may take its place
+        seen.shared[heir] = replace(seen.shared[neighbour], by_digest=False, by_lineage=False)
+        return heir
+
+    def pick(self, seen: Seen, found: list[int], keys: Keys, limit: int) -> tuple[tuple[Candidate, ...], bool]:
+        """Return the best of the living neighbours found.
+
+        The second value says whether the limit left some out.
+        """
+        fewer = {number: min(len(keys.anchors), self._states.by_number[number].anchors) for number in found}
+        shares = {number: seen.shared[number].share(fewer[number]) for number in found}
+        ranked = sorted(found, key=lambda number: (not seen.shared[number].named, -shares[number], number))
+        ranked = self._few_of_each_family(ranked, seen)
+        named = sum(seen.shared[number].named for number in ranked)
+        good = [number for rank, number in enumerate(ranked) if rank < named + BEST or shares[number] >= ENOUGH]
+        best = good[: named + limit]
+        seen.may_change |= len(best) < len(found)
+        return in_order(self.candidate(number, seen.shared[number]) for number in best), len(best) < len(good)
+
+    def _few_of_each_family(self, ranked: list[int], seen: Seen) -> list[int]:
+        """Return the representative of each family and the best of its other members.
+
+        States of one lineage are not limited.
+        """
+        if not self._limits.events_per_family:
+            return ranked
+        room = dict.fromkeys(map(self._families.of, ranked), FAMILY_CANDIDATES)
+        for number in ranked:
+            room[self._families.of(number)] -= self._families.represents(number)
+        kept = []
+        for number in ranked:
+            family = self._families.of(number)
+            if not (seen.shared[number].by_lineage or self._families.represents(number)):
+                if room[family] <= 0:
+                    continue
+                room[family] -= 1
+            kept.append(number)
+        return kept
+
+    def candidate(self, number: int, shared: Shared) -> Candidate:
+        """Return a state as a candidate that shares these keys."""
+        state = self._states.by_number[number]
+        found_by = (shared.by_digest, shared.by_lineage, shared.in_full_bucket)
+        represents = self._families.represents(number)
+        return Candidate(number, state.signature, shared.bands, shared.anchors, state.anchors, *found_by, represents)

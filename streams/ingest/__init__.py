@@ -1,0 +1,1 @@
+"""From a Kafka record to a complete document, or to a removal."""

@@ -1,0 +1,206 @@
+"""Parse records of `documents` into documents and removals."""
+
+import codecs
+import re
+import zlib
+from dataclasses import dataclass
+
+import msgspec
+
+from nearstream.schemas.codec import InvalidMessageError, decode_document, reason_of
+from nearstream.schemas.dead_letter import Reason
+from nearstream.schemas.document import Document, document_key
+from nearstream.schemas.record import ConsumerRecord, Headers, header
+from nearstream.schemas.signature import Origin
+from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults, shortened
+
+INFLATED_MAX_BYTES = 16 * 1024 * 1024
+INFLATED_MAX_RATIO = 100
+_NOT_SUPPORTED_YET = frozenset({"text/html", "application/xhtml+xml", "message/rfc822"})
+# Python has these codecs, but they are not charsets, and some take quadratic time.
+_NOT_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
+_CHARSET = re.compile(r';\s{0,8}charset\s{0,8}=\s{0,8}"?([a-z0-9._:-]{1,40})')
+_LABEL_HEADER = "nearstream-label-"
+_FIELD_HEADERS = {
+    "nearstream-id": "id",
+    "nearstream-url": "url",
+    "nearstream-lineage": "lineage",
+    "nearstream-collection": "collection",
+    "nearstream-observed-at": "observed_at",
+    "nearstream-source": "source",
+}
+_REMOVAL_HEADERS = ("nearstream-id", "nearstream-collection")
+
+
+@dataclass(frozen=True)
+class ParsedDocument:
+    """A complete document.
+
+    Attributes:
+        document: With `id`, `text` and `observed_at`.
+        degraded: What was incomplete in its input, such as `charset_replaced`.
+        record_key: The record key under which it is sent: its id, or else its lineage. None if it has neither.
+    """
+
+    document: Document
+    degraded: tuple[str, ...] = ()
+    record_key: str | None = None
+
+
+@dataclass(frozen=True)
+class Removal:
+    """The removal of a document by its producer.
+
+    Attributes:
+        collection: The tenant.
+        id: The document's id.
+        removed_at_ms: The record's timestamp, milliseconds since 1970.
+        origin: The record, None if it came from no topic.
+    """
+
+    collection: str
+    id: str
+    removed_at_ms: int
+    origin: Origin | None = None
+
+    @property
+    def document_key(self) -> str:
+        """The identity of the removed document, `<collection>/<id>`."""
+        return document_key(self.collection, self.id)
+
+
+def parse_record(record: ConsumerRecord, limits: DocumentLimits) -> ParsedDocument | Removal:
+    """Parse a record of `documents`.
+
+    Equal records give equal results, also when a record is read again.
+
+    Args:
+        record: A record with a null value is a removal.
+        limits: Limits of a document.
+
+    Raises:
+        InvalidMessageError: The record holds no valid document or removal. The error names the reason and the field.
+    """
+    if record.value is None:
+        return _parse_removal(record)
+    if not record.value:
+        raise InvalidMessageError(Reason.EMPTY_VALUE, "expected a value that is not empty (a removal has a null value)")
+    if len(record.value) > limits.value_bytes:
+        raise InvalidMessageError(Reason.TOO_LARGE, f"expected a value of at most {limits.value_bytes} bytes")
+    value = _inflate(record.value, record.headers)
+    document, degraded = _parse_document(value, record.headers)
+    complete = fill_defaults(document, limits, record.timestamp_ms, record.key)
+    return ParsedDocument(complete, degraded, document.id or complete.lineage)
+
+
+def _parse_document(value: bytes, headers: Headers) -> tuple[Document, tuple[str, ...]]:
+    """Return the document as it was sent, with its content as text."""
+    media_type, charset = _split_content_type(header(headers, "content-type") or b"application/json")
+    if media_type == "text/plain":
+        text, degraded = _decode(value, charset)
+        return msgspec.structs.replace(_from_headers(headers), text=text), degraded
+    if media_type == "application/json" or (media_type.startswith("application/") and media_type.endswith("+json")):
+        return _with_text(decode_document(value))
+    if media_type in _NOT_SUPPORTED_YET:
+        raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, f"cannot read {media_type} yet, send its text")
+    raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, "expected application/json or text/plain")
+
+
+def _with_text(document: Document) -> tuple[Document, tuple[str, ...]]:
+    contents = [name for name in ("text", "html", "raw") if getattr(document, name) is not None]
+    if not contents:
+        raise InvalidMessageError(Reason.NO_CONTENT, "$.text: expected a text")
+    if len(contents) > 1:
+        raise InvalidMessageError(Reason.SEVERAL_CONTENTS, f"expected only one of {', '.join(contents)}")
+    if document.text is not None:
+        return document, ()
+    media_type, charset = _split_content_type((document.content_type or "").encode())
+    if document.raw is None or media_type != "text/plain":
+        raise InvalidMessageError(
+            Reason.UNSUPPORTED_CONTENT_TYPE, "expected $.text, or $.raw with $.content_type text/plain"
+        )
+    text, degraded = _decode(document.raw, charset)
+    return msgspec.structs.replace(document, text=text, raw=None, content_type=None), degraded
+
+
+def _parse_removal(record: ConsumerRecord) -> Removal:
+    """Return the removal of the document that a header names, or else of the one that came under the record key."""
+    named = {_FIELD_HEADERS[name]: value for name, value in record.headers if name in _REMOVAL_HEADERS}
+    fields = {name: _decode_header(name, value) for name, value in named.items()}
+    if "id" not in fields:
+        if not record.key:
+            raise InvalidMessageError(Reason.INVALID_ID, "a removal needs a key or the header nearstream-id")
+        fields["id"] = shortened(_decode_header("id", record.key))
+    document = _validated(fields)
+    return Removal(document.collection, document.id or "", record.timestamp_ms)
+
+
+def _from_headers(headers: Headers) -> Document:
+    """Return a document without content, with the fields that its headers hold."""
+    fields: dict[str, object] = {}
+    labels = {}
+    for name, value in dict(headers).items():  # if a header is repeated, the last one counts
+        if name in _FIELD_HEADERS:
+            field = _FIELD_HEADERS[name]
+            fields[field] = _decode_header(field, value)
+        elif name.startswith(_LABEL_HEADER):
+            labels[name.removeprefix(_LABEL_HEADER)] = _decode_header("labels", value)
+    return _validated({**fields, "labels": labels} if labels else fields)
+
+
+def _validated(fields: dict[str, object] | dict[str, str]) -> Document:
+    """Return a document with these fields, under the rules for JSON."""
+    return decode_document(msgspec.json.encode(fields))
+
+
+def _decode_header(field: str, value: bytes | None) -> str:
+    try:
+        if value is not None:
+            return value.decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    raise InvalidMessageError(reason_of(field), f"$.{field}: expected UTF-8")
+
+
+def _split_content_type(value: bytes) -> tuple[str, str]:
+    """Return the media type and the charset (default `utf-8`) in lower case."""
+    text = value.decode("latin-1").lower()
+    charset = _CHARSET.search(text)
+    return text.partition(";")[0].strip(), charset[1] if charset else "utf-8"
+
+
+def _decode(value: bytes, charset: str) -> tuple[str, tuple[str, ...]]:
+    """Decode a text.
+
+    If the charset is unknown or does not fit, the text is decoded as UTF-8, invalid bytes are replaced, and the result
+    is marked as `charset_replaced`.
+    """
+    try:
+        if codecs.lookup(charset).name not in _NOT_CHARSETS:
+            return value.decode(charset), ()
+    except (LookupError, UnicodeDecodeError):
+        pass
+    return value.decode("utf-8", "replace"), ("charset_replaced",)
+
+
+def _inflate(value: bytes, headers: Headers) -> bytes:
+    encoding = (header(headers, "content-encoding") or b"identity").strip().lower()
+    if encoding == b"identity":
+        return value
+    if encoding != b"gzip":
+        raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, "expected content-encoding gzip or none")
+    limit = min(INFLATED_MAX_BYTES, INFLATED_MAX_RATIO * len(value))
+    inflater = zlib.decompressobj(wbits=31)
+    try:
+        data = inflater.decompress(value, limit + 1)
+    except zlib.error:
+        raise InvalidMessageError(Reason.INVALID_MESSAGE, "expected a complete gzip stream") from None
+    if len(data) > limit:
+        raise InvalidMessageError(
+            Reason.DECOMPRESSION_LIMIT,
+            f"expected at most {INFLATED_MAX_BYTES} bytes, and {INFLATED_MAX_RATIO} times the compressed size",
+        )
+    # A second member would be ignored silently.
+    if not inflater.eof or inflater.unused_data:
+        raise InvalidMessageError(Reason.INVALID_MESSAGE, "expected exactly one complete gzip stream")
+    return data

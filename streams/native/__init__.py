@@ -1,0 +1,86 @@
+"""The optional C extension, which returns the bytes of numpy faster.
+
+`native` is the extension, or None if numpy has to be used. In that case `FAULT` says why an installed extension cannot
+be used. It is empty if there was no compiler at installation, because that is not an error.
+"""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import NewType, Protocol, cast
+
+INTERFACE = 1  # raised together with INTERFACE of module.c whenever a function changes
+_LIBRARY = "nearstream.streams.native._native"
+
+Context = NewType("Context", object)
+"""A scheme and its key, prepared once for signing."""
+UnicodeTables = NewType("UnicodeTables", object)
+"""The tables of Unicode, prepared once for signing."""
+
+Content = tuple[int, int, int, int, bool, bytes, int, bytes, bytes, bytes]
+"""The fields of `Signature` from `n_bytes` to `anchors`, in this order."""
+Signed = tuple[bytes, bytes, Content]
+"""`digest`, `raw_digest`, and the content."""
+
+
+class Native(Protocol):
+    """The functions of module.c and its headers."""
+
+    def context(self, packed: bytes, /) -> Context:
+        """Prepare a scheme and its key."""
+
+    def unicode(self, packed: bytes, /) -> UnicodeTables:
+        """Prepare the tables of Unicode."""
+
+    def sign(self, context: Context, unicode: UnicodeTables | None, text: bytes, max_bytes: int, /) -> Signed | None:
+        """Sign a text in UTF-8, which may contain surrogates.
+
+        Returns None if the normal form has more than `max_bytes` bytes. Without tables the text must be ASCII.
+        """
+
+    def sign_with_form(
+        self, context: Context, unicode: UnicodeTables | None, text: bytes, max_bytes: int, /
+    ) -> tuple[Signed, bytes] | None:
+        """Sign a text as `sign` does, and return its normal form too."""
+
+    def pack_pairs(self, ld: bytes, gaps: bytes, symbol_bits: int, kept_bits: int, low_bits: int, /) -> bytes | None:
+        """Pack LD symbols and gaps into few bits (see `fingerprints/ld_compact.py`)."""
+
+    def unpack_pairs(self, packed: bytes, symbol_bits: int, kept_bits: int, low_bits: int, /) -> tuple[bytes, bytes]:
+        """Restore what `pack_pairs` packed."""
+
+    def align_symbols(
+        self, one: bytes, other: bytes, reach: bytes, grain: int, least: int, /
+    ) -> tuple[int, bytes, bytes]:
+        """Align two LD signatures (see `estimates/alignment_numpy.py`)."""
+
+    def cheapest_path(
+        self, blocks: bytes, shares: bytes, narrow: tuple[float, float], wide: float, least: float, /
+    ) -> float:
+        """Return the cost of the cheapest path (see `estimates/alignment_numpy.py`)."""
+
+
+def _load() -> tuple[Native | None, str]:
+    """Return the C extension, or None and why it cannot be used."""
+    if find_spec(_LIBRARY) is None:
+        return None, ""
+    try:
+        library = import_module(_LIBRARY)
+    except ImportError as error:
+        return None, str(error)
+    if getattr(library, "INTERFACE", None) != INTERFACE:
+        return None, f"{_LIBRARY} was built from other sources"
+    return cast(Native, library), ""
+
+
+native, FAULT = _load()
+
+
+def required() -> Native:
+    """Return the C extension.
+
+    Raises:
+        ImportError: It is not installed, or it cannot be used.
+    """
+    if native is None:
+        raise ImportError(FAULT or "nearstream was installed without a C compiler")
+    return native

@@ -1,0 +1,47 @@
+/* The cheapest path through two texts. Twin of `cheapest_path` in estimates/alignment_numpy.py.
+ *
+ * The constants are those of the twin, and tests/property/test_alignment.py compares both.
+ */
+
+enum { NUMBERS_PER_BLOCK = 5, LOOK_BACK = 32, RATIO_STEPS = 256 };
+
+/* A path from the start of both texts to the end of a block. `bound` is the least of all paths up to this one: the cost
+ * minus `least` for each byte of the first text before its end. */
+typedef struct {
+    double end[2], cost, bound;
+} Path;
+
+static PyObject *cheapest_path(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    const double *block, *shares;
+    Py_ssize_t size, shares_size;
+    double narrow, narrow_share, wide_share, least;
+    if (!PyArg_ParseTuple(arguments, "y#y#(dd)dd", &block, &size, &shares, &shares_size, &narrow, &narrow_share,
+                          &wide_share, &least))
+        return NULL;
+    if (shares_size != (RATIO_STEPS + 1) * (Py_ssize_t)sizeof(double))
+        return PyErr_Format(PyExc_ValueError, "%d shares expected", RATIO_STEPS + 1);
+    size_t blocks = (size_t)size / sizeof(double) / NUMBERS_PER_BLOCK;
+    const double *end = block + blocks * NUMBERS_PER_BLOCK;
+    Path *paths = calloc(blocks + 1, sizeof(Path)), *path = paths;
+    if (!paths)
+        return PyErr_NoMemory();
+    for (; block < end; block += NUMBERS_PER_BLOCK, path++) {
+        /* `bound + rest` is the least cost of a path that comes from that block or from an earlier one. */
+        double cheapest = __builtin_inf(), rest = least * (block[0] - narrow);
+        for (const Path *from = path;
+             from >= paths && from > path - LOOK_BACK && from->bound + rest < cheapest; from--) {
+            double one = block[0] - from->end[0], other = block[1] - from->end[1];
+            double smaller = one < other ? one : other, larger = one < other ? other : one, share = 0;
+            if (smaller > 0 && larger >= smaller && larger < __builtin_inf())
+                share = shares[(int)(smaller / larger * RATIO_STEPS)] * (smaller < narrow ? narrow_share : wide_share);
+            double cost = from->cost + (larger < 0 ? -larger : larger) - smaller + share * smaller;
+            cheapest = cost < cheapest ? cost : cheapest;
+        }
+        double bound = cheapest - least * block[2];
+        path[1] = (Path){{block[2], block[3]}, cheapest, bound < path->bound ? bound : path->bound};
+    }
+    double cost = path->cost;
+    free(paths);
+    return PyFloat_FromDouble(cost);
+}

@@ -1,0 +1,176 @@
+/* Symbols and gaps of an LD signature in few bits. Twin of fingerprints/ld_compact.py. */
+
+enum { MAX_STEP = 0x7F, PAIR_COUNT_BYTES = 2, MAX_PAIRS = 0xFFFF, MAX_LOW_BITS = 5 };
+enum { WORD_SYMBOL_BITS = 32 - GAP_BITS, SPLIT_SYMBOL_BITS = 16, MIN_KEPT_BITS = 9 };
+
+typedef struct {
+    unsigned symbol, kept, low;
+} PairBits;
+
+/* `whole` bits of each pair are written as bytes. Its `odd` remaining bits follow after the bytes of all pairs. */
+typedef struct {
+    PairBits bits;
+    size_t count;
+    unsigned whole, odd;
+} Pairs;
+
+typedef struct {
+    u32 symbol, gap;
+} Pair;
+
+static int are_pair_bits(PairBits bits)
+{
+    if ((bits.symbol == WORD_SYMBOL_BITS || bits.symbol == SPLIT_SYMBOL_BITS) && bits.kept >= MIN_KEPT_BITS &&
+        bits.kept <= bits.symbol && bits.low <= MAX_LOW_BITS)
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "symbols of 19 or 16 bits, 9 or more of them kept, 0 to 5 low bits expected");
+    return 0;
+}
+
+static Pairs pairs_of(size_t count, PairBits bits)
+{
+    unsigned width = bits.kept - 1 + bits.low;
+    return (Pairs){bits, count, width & ~7u, width & 7};
+}
+
+static int is_split(const Pairs *p)
+{
+    return p->bits.symbol == SPLIT_SYMBOL_BITS;
+}
+
+static size_t symbol_size(const Pairs *p)
+{
+    return is_split(p) ? 2 : 4;
+}
+
+/* Returns the bytes before the unary part. */
+static size_t pairs_before_unary(const Pairs *p)
+{
+    return PAIR_COUNT_BYTES + p->count * p->whole / 8 + (p->count * p->odd + 7) / 8;
+}
+
+static Pair pair_at(const Pairs *p, const u8 *ld, const u8 *gaps, size_t i)
+{
+    if (is_split(p))
+        return (Pair){(u32)ld[2 * i + 1] << 8 | ld[2 * i], gaps[i]};
+    u32 word;
+    memcpy(&word, ld + 4 * i, 4);
+    return (Pair){word >> GAP_BITS, word & ((1u << GAP_BITS) - 1)};
+}
+
+/* Returns the number of zero bits before the first one bit. */
+static unsigned zeros_of(const Pairs *p, u32 symbol)
+{
+    return symbol ? (unsigned)__builtin_clz(symbol) - (32 - p->bits.symbol) : p->bits.symbol;
+}
+
+/* Returns the bits after the first one bit, moved to the top of the symbol. */
+static u32 after_one(const Pairs *p, u32 symbol, unsigned zeros)
+{
+    return (u32)((u64)symbol << (zeros + 1) & ((1u << p->bits.symbol) - 1));
+}
+
+/* Returns the number of bits in the unary part. It is 0 if there are no pairs, if a gap is too large, or if a symbol
+ * has more bits than are kept. */
+static size_t unary_bits(const Pairs *p, const u8 *ld, const u8 *gaps)
+{
+    u32 end = is_split(p) ? MAX_STEP + 1 : (1u << GAP_BITS) - 1;
+    u32 lost = (1u << (p->bits.symbol - p->bits.kept + 1)) - 1;
+    size_t bits = 0;
+    for (size_t i = 0; i < p->count; i++) {
+        Pair pair = pair_at(p, ld, gaps, i);
+        unsigned zeros = zeros_of(p, pair.symbol);
+        if (pair.gap >= end || after_one(p, pair.symbol, zeros) & lost)
+            return 0;
+        bits += zeros + 1 + (pair.gap >> p->bits.low) + 1;
+    }
+    return bits;
+}
+
+/* Writes a one bit at a bit position and returns the next position. */
+static size_t write_one(u8 *unary, size_t end)
+{
+    unary[end / 8] |= (u8)(0x80 >> end % 8);
+    return end + 1;
+}
+
+/* Writes the packed pairs. All bytes of `out` must be zero. */
+static void write_pairs(const Pairs *p, const u8 *ld, const u8 *gaps, u8 *out)
+{
+    u8 *head = out + PAIR_COUNT_BYTES, *middle = head + p->count * p->whole / 8, *unary = out + pairs_before_unary(p);
+    size_t bit = 0, end = 0;
+    u32 low = (1u << p->bits.low) - 1;
+    out[0] = (u8)(p->count >> 8);
+    out[1] = (u8)p->count;
+    for (size_t i = 0; i < p->count; i++) {
+        Pair pair = pair_at(p, ld, gaps, i);
+        unsigned zeros = zeros_of(p, pair.symbol);
+        u32 fixed = after_one(p, pair.symbol, zeros) >> (p->bits.symbol - p->bits.kept + 1);
+        fixed = fixed << p->bits.low | (pair.gap & low);
+        for (unsigned written = 0; written < p->whole; written += 8, fixed >>= 8)
+            *head++ = (u8)fixed;
+        if (p->odd) {
+            fixed <<= 16 - p->odd - bit % 8;
+            middle[bit / 8] |= (u8)(fixed >> 8);
+            middle[bit / 8 + 1] |= (u8)fixed; /* after the last pair this is 0 and changes no byte of the unary part */
+            bit += p->odd;
+        }
+        end = write_one(unary, end + zeros);
+        end = write_one(unary, end + (pair.gap >> p->bits.low));
+    }
+}
+
+/* Returns the number of zero bits before the next one bit, and moves *at past that bit. Returns `bits` if there is no
+ * one bit. */
+static size_t zeros_before_one(const u8 *packed, size_t bits, size_t *at)
+{
+    size_t start = *at;
+    u64 window;
+    if (start / 8 + 8 <= bits / 8) {
+        memcpy(&window, packed + start / 8, 8);
+        window = __builtin_bswap64(window) << start % 8;
+        if (window) {
+            size_t zeros = (size_t)__builtin_clzll(window);
+            *at = start + zeros + 1;
+            return zeros;
+        }
+    }
+    for (; *at < bits; ++*at)
+        if (packed[*at / 8] & 0x80 >> *at % 8)
+            return (*at)++ - start;
+    return bits;
+}
+
+/* Returns the symbol with these zero bits, then a one bit, then `rest`. */
+static u32 symbol_of(const Pairs *p, size_t zeros, u32 rest)
+{
+    return (u32)(((u64)1 << (p->bits.kept - 1) | rest) << (p->bits.symbol - p->bits.kept) >> zeros);
+}
+
+/* Restores the pairs. Returns 0 if the unary part ends too early. `packed` must have at least one byte of it. */
+static int read_pairs(const Pairs *p, const u8 *packed, size_t size, u8 *ld, u8 *gaps)
+{
+    const u8 *head = packed + PAIR_COUNT_BYTES, *middle = head + p->count * p->whole / 8;
+    size_t bit = 0, at = 8 * pairs_before_unary(p);
+    for (size_t i = 0; i < p->count; i++) {
+        u32 fixed = 0;
+        if (p->odd) {
+            u32 two_bytes = (u32)middle[bit / 8] << 8 | middle[bit / 8 + 1];
+            fixed = two_bytes >> (16 - p->odd - bit % 8) & ((1u << p->odd) - 1);
+            bit += p->odd;
+        }
+        for (unsigned read = p->whole; read; read -= 8)
+            fixed = fixed << 8 | head[read / 8 - 1];
+        head += p->whole / 8;
+        size_t zeros = zeros_before_one(packed, 8 * size, &at), high = zeros_before_one(packed, 8 * size, &at);
+        if (zeros > p->bits.symbol || high == 8 * size)
+            return 0;
+        u32 symbol = symbol_of(p, zeros, fixed >> p->bits.low);
+        u32 gap = (u32)high << p->bits.low | (fixed & ((1u << p->bits.low) - 1));
+        u32 word = is_split(p) ? symbol : symbol << GAP_BITS | gap;
+        memcpy(ld + symbol_size(p) * i, &word, symbol_size(p));
+        if (is_split(p))
+            gaps[i] = (u8)gap;
+    }
+    return 1;
+}

@@ -1,0 +1,291 @@
+/* The C twin of signing and of comparing signatures. It returns the bytes that the numpy modules return, faster.
+ *
+ * This file is the only translation unit. It includes every header of this folder once and in order, so no header
+ * needs a guard. The first line of a header names its Python twin, which explains formulas and gives their sources.
+ *
+ * Only this file, prepared.h and the functions for Python in estimates/ use the Python API. Other threads can run while
+ * a long text is signed. The only state is memory that a context keeps for its next text. Any bytes may be passed in:
+ * invalid ones raise ValueError. All arithmetic is modulo 2**64.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "a little-endian processor is expected, numpy is used on others"
+#endif
+
+/* Some loops use vector instructions of x86-64. Plain C gives equal bytes on other processors, or with the macro
+ * NEARSTREAM_PLAIN. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(NEARSTREAM_PLAIN)
+#define VECTORS
+#include <immintrin.h>
+#endif
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+enum { INTERFACE = 1 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
+enum {
+    SPACE = 0x20,
+    PADDING = 8,         /* bytes before a normal form, so that a chunk may begin before it */
+    MAX_BYTES = 1 << 28, /* of a text */
+    LONG_TEXT = 4096,    /* bytes from which on other threads may run */
+};
+
+#include "signing/blake2b.h"
+#ifdef VECTORS
+#include "signing/blake2b_avx2.h"
+#endif
+#include "job.h"
+#include "signing/unicode.h"
+#include "signing/case_folding.h"
+#include "signing/nfkc.h"
+#include "signing/shingles.h"
+#include "signing/ld.h"
+#include "signing/minhash.h"
+#include "signing/winnowing.h"
+#include "signing/signature.h"
+#include "ld_compact.h"
+#include "prepared.h"
+#include "estimates/cheapest_path.h"
+
+/* All that one call from Python works on. */
+typedef struct {
+    Folding folding;
+    Job job;
+    Result result;
+    Buffer scratch;
+    size_t max_bytes; /* of the normal form */
+    enum Outcome outcome;
+} Call;
+
+/* Signs the text without touching any Python object. */
+static enum Outcome run(Call *call)
+{
+    Folding *f = &call->folding;
+    Job *job = &call->job;
+    enum Outcome outcome = fold(f);
+    if (outcome != FOLDED)
+        return outcome;
+    job->data = form_of(f);
+    job->size = (size_t)(f->out - job->data);
+    if (job->size > call->max_bytes)
+        return TOO_LARGE;
+    job->characters = job->size - f->following;
+    size_t spaces = count_of(job->data, job->size, SPACE), letters = job->characters - spaces;
+    job->spaceless = letters && job->context->n.spaceless_share * f->spaceless >= letters;
+    measure(job, spaces);
+    if (!grow(&call->scratch, lay_out(job, &call->result, NULL) * sizeof(u64)))
+        return NO_MEMORY;
+    lay_out(job, &call->result, (u64 *)call->scratch.start);
+    sign_form(job, &call->result);
+    if (job->context->n.digest_bytes)
+        write_digests(job, f->data, (size_t)(f->end - f->data), &call->result);
+    return FOLDED;
+}
+
+/* Returns a tuple that takes over new references, or NULL if one of them is NULL. */
+static PyObject *tuple_of(PyObject **items, Py_ssize_t count)
+{
+    PyObject *tuple = PyTuple_New(count);
+    int is_complete = tuple != NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        is_complete &= items[i] != NULL;
+        if (tuple)
+            PyTuple_SetItem(tuple, i, items[i]);
+        else
+            Py_XDECREF(items[i]);
+    }
+    if (!is_complete)
+        Py_CLEAR(tuple);
+    return tuple;
+}
+
+static PyObject *bytes_of(const void *data, size_t size)
+{
+    return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
+}
+
+/* Returns `Signed` of __init__.py. Py_BuildValue would take as long as hashing the words of a short text. */
+static PyObject *signed_tuple(const Job *job, const Result *result)
+{
+    const Numbers *n = &job->context->n;
+    PyObject *content[] = {
+        PyLong_FromSize_t(job->size), PyLong_FromSize_t(job->characters), PyLong_FromSize_t(job->words),
+        PyLong_FromSize_t(result->shingles), PyBool_FromLong(job->spaceless),
+        bytes_of(result->sketch, SLOTS * n->sketch_bits / 8), PyLong_FromUnsignedLongLong(result->rate),
+        bytes_of(result->ld, result->ld_size), bytes_of(result->gaps, result->gaps_size),
+        bytes_of(result->anchor, 8 * result->anchors),
+    };
+    PyObject *signature[] = {
+        bytes_of(result->digest, n->digest_bytes), bytes_of(result->raw_digest, n->digest_bytes),
+        tuple_of(content, sizeof content / sizeof *content),
+    };
+    return tuple_of(signature, sizeof signature / sizeof *signature);
+}
+
+static PyObject *signed_tuple_and_form(const Job *job, const Result *result)
+{
+    PyObject *both[] = {signed_tuple(job, result), bytes_of(job->data, job->size)};
+    return tuple_of(both, sizeof both / sizeof *both);
+}
+
+static PyObject *result_of(const Call *call, int with_form)
+{
+    switch (call->outcome) {
+    case FOLDED:
+        return (with_form ? signed_tuple_and_form : signed_tuple)(&call->job, &call->result);
+    case TOO_LARGE:
+        return Py_NewRef(Py_None);
+    case NO_MEMORY:
+        return PyErr_NoMemory();
+    case NOT_ASCII:
+        return PyErr_Format(PyExc_ValueError, "text: ASCII expected, as no Unicode tables are given");
+    default:
+        return PyErr_Format(PyExc_ValueError, "text: UTF-8 expected, which may contain surrogates");
+    }
+}
+
+static PyObject *signed_text(PyObject *const *arguments, Py_ssize_t count, int with_form)
+{
+    char *text;
+    Py_ssize_t size;
+    if (count != 4)
+        return PyErr_Format(PyExc_TypeError, "sign: context, unicode, text and max_bytes expected");
+    Context *known = PyCapsule_GetPointer(arguments[0], CONTEXT);
+    if (!known || PyBytes_AsStringAndSize(arguments[2], &text, &size) < 0)
+        return NULL;
+    size_t max_bytes = PyLong_AsSize_t(arguments[3]);
+    if (max_bytes == (size_t)-1 && PyErr_Occurred())
+        return NULL;
+    if (size > MAX_BYTES)
+        return PyErr_Format(PyExc_ValueError, "text: at most %d bytes expected", (int)MAX_BYTES);
+    const Unicode *tables = NULL;
+    if (arguments[1] != Py_None && !(tables = PyCapsule_GetPointer(arguments[1], UNICODE)))
+        return NULL;
+    Call call = {.max_bytes = max_bytes, .scratch = take_idle(&known->scratch), .job.context = known};
+    call.folding = (Folding){.unicode = tables, .mark_run = known->n.mark_run, .form = take_idle(&known->form)};
+    call.folding.data = call.folding.at = (const u8 *)text;
+    call.folding.end = call.folding.data + size;
+    PyThreadState *state = size >= LONG_TEXT ? PyEval_SaveThread() : NULL;
+    call.outcome = run(&call);
+    if (state)
+        PyEval_RestoreThread(state);
+    PyObject *signature = result_of(&call, with_form);
+    leave_idle(&known->form, call.folding.form);
+    leave_idle(&known->scratch, call.scratch);
+    return signature;
+}
+
+static PyObject *sign(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)module;
+    return signed_text(arguments, count, 0);
+}
+
+static PyObject *sign_with_form(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)module;
+    return signed_text(arguments, count, 1);
+}
+
+#include "estimates/alignment.h"
+
+/* ---- pairs of LD symbols and gaps ---- */
+
+/* Returns the number of pairs, 0 if the lengths of symbols and gaps do not fit each other. */
+static size_t count_pairs(const Pairs *p, const Py_buffer *ld, const Py_buffer *gaps)
+{
+    size_t count = (size_t)ld->len / symbol_size(p);
+    int fits = ld->len % (Py_ssize_t)symbol_size(p) == 0 && (size_t)gaps->len == (is_split(p) ? count : 0);
+    return fits && count <= MAX_PAIRS ? count : 0;
+}
+
+static PyObject *pack_pairs(PyObject *module, PyObject *arguments)
+{
+    Py_buffer ld, gaps;
+    PairBits bits;
+    PyObject *packed = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "y*y*III", &ld, &gaps, &bits.symbol, &bits.kept, &bits.low))
+        return NULL;
+    if (are_pair_bits(bits)) {
+        Pairs p = pairs_of(0, bits);
+        p.count = count_pairs(&p, &ld, &gaps);
+        size_t unary = unary_bits(&p, ld.buf, gaps.buf), size = pairs_before_unary(&p) + (unary + 7) / 8;
+        u8 *out = calloc(size, 1);
+        if (!out)
+            PyErr_NoMemory();
+        else if (!unary)
+            packed = Py_NewRef(Py_None);
+        else {
+            write_pairs(&p, ld.buf, gaps.buf, out);
+            packed = bytes_of(out, size);
+        }
+        free(out);
+    }
+    PyBuffer_Release(&ld);
+    PyBuffer_Release(&gaps);
+    return packed;
+}
+
+static PyObject *unpack_pairs(PyObject *module, PyObject *arguments)
+{
+    Py_buffer data;
+    PairBits bits;
+    PyObject *pairs = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "y*III", &data, &bits.symbol, &bits.kept, &bits.low))
+        return NULL;
+    if (are_pair_bits(bits)) {
+        const u8 *packed = data.buf;
+        size_t size = (size_t)data.len;
+        Pairs p = pairs_of(size < PAIR_COUNT_BYTES ? 0 : (size_t)packed[0] << 8 | packed[1], bits);
+        size_t symbols = p.count * symbol_size(&p), steps = is_split(&p) ? p.count : 0;
+        u8 *out = malloc(symbols + steps + 1);
+        if (!out)
+            PyErr_NoMemory();
+        else if (size <= pairs_before_unary(&p) || !read_pairs(&p, packed, size, out, out + symbols))
+            PyErr_SetString(PyExc_ValueError, "packed: more bytes expected for this number of pairs");
+        else
+            pairs = tuple_of((PyObject *[]){bytes_of(out, symbols), bytes_of(out + symbols, steps)}, 2);
+        free(out);
+    }
+    PyBuffer_Release(&data);
+    return pairs;
+}
+
+static PyMethodDef functions[] = {
+    {"context", context, METH_O, "Prepare a scheme and its key."},
+    {"unicode", unicode, METH_O, "Prepare the tables of Unicode."},
+    {"pack_pairs", pack_pairs, METH_VARARGS, "Pack LD symbols and gaps into few bits, or return None if impossible."},
+    {"unpack_pairs", unpack_pairs, METH_VARARGS, "Restore what pack_pairs packed."},
+    {"align_symbols", align_symbols, METH_VARARGS, "Align two LD signatures."},
+    {"cheapest_path", cheapest_path, METH_VARARGS, "Return the cost of the cheapest path through two texts."},
+    {"sign", (PyCFunction)(void (*)(void))sign, METH_FASTCALL,
+     "Sign a text, or return None if its normal form has too many bytes."},
+    {"sign_with_form", (PyCFunction)(void (*)(void))sign_with_form, METH_FASTCALL,
+     "Sign a text and return its normal form too, or None if that has too many bytes."},
+    {NULL, NULL, 0, NULL},
+};
+
+static int add_constants(PyObject *module)
+{
+    return PyModule_AddIntConstant(module, "INTERFACE", INTERFACE);
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, add_constants}, {0, NULL}};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "nearstream.streams.native._native", "The C twin of signing and of comparing signatures.",
+    0, functions, slots, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__native(void)
+{
+    return PyModuleDef_Init(&definition);
+}

@@ -1,1 +1,0 @@
-"""The sources' own methods, as independent oracles for tests and benchmarks."""

@@ -1,0 +1,1 @@
+"""Relations: estimates become a verdict, and a verdict becomes an event."""

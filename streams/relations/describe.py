@@ -1,0 +1,229 @@
+"""Events about related documents."""
+
+from dataclasses import astuple, dataclass
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from nearstream.schemas.document import from_milliseconds
+from nearstream.schemas.event_id import DocumentState, event_id
+from nearstream.schemas.events import (
+    Containment,
+    ExactDuplicate,
+    NearDuplicate,
+    Overlap,
+    PairEvent,
+    Rearranged,
+    Retraction,
+    Version,
+)
+from nearstream.schemas.evidence import (
+    CommonSymbols,
+    ContainmentShares,
+    Distance,
+    DocumentRef,
+    Evidence,
+    Interval,
+    SharedKeys,
+    Span,
+)
+from nearstream.schemas.signature import Origin, Signature
+from nearstream.streams.estimates.estimate import Estimate
+from nearstream.streams.estimates.passages import uncovered
+from nearstream.streams.relations.rules import SAME_LINEAGE
+from nearstream.streams.relations.verdict import Verdict
+
+_DECIMALS = 4
+
+# Share of events with the right label, among up to 1,000 of each kind drawn from each of two whole runs over labelled
+# documents (`benchmarks.quality.confidence`). States of one lineage are versions by definition.
+CONFIDENCE = {
+    "exact_duplicate": 1.0,
+    "near_duplicate": 0.99,
+    "version": 0.84,
+    "containment": 0.93,
+    "overlap": 0.90,
+    "rearranged": 0.86,
+}
+LINEAGE_CONFIDENCE = 0.99
+
+_PLAIN: dict[str, type[ExactDuplicate | Rearranged | Overlap]] = {
+    "exact_duplicate": ExactDuplicate,
+    "rearranged": Rearranged,
+    "overlap": Overlap,
+}
+_CHANGED: dict[str, type[NearDuplicate | Version]] = {"near_duplicate": NearDuplicate, "version": Version}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Related:
+    """Two documents whose relation is known.
+
+    Attributes:
+        newer: The larger of both by (observed_at, id, position, version).
+        older: The other one.
+        keys: The index keys that they share.
+        estimate: Their estimate.
+        verdict: Their relation.
+        degraded: What was incomplete about the input or the environment.
+    """
+
+    newer: Signature
+    older: Signature
+    keys: SharedKeys
+    estimate: Estimate
+    verdict: Verdict
+    degraded: tuple[str, ...] = ()
+
+    def newer_first(self, of_shorter: T, of_longer: T) -> tuple[T, T]:
+        """Reorder values of the shorter and the longer text as newer, older."""
+        newer_is_shorter = self.newer.digest == self.estimate.shorter_digest
+        return (of_shorter, of_longer) if newer_is_shorter else (of_longer, of_shorter)
+
+
+def describe(pair: Related, family: str | UnsetType = UNSET) -> PairEvent:
+    """Build the event about a pair of related documents.
+
+    Shares are rounded to 4 decimals.
+
+    Args:
+        pair: The documents.
+        family: Id of the family of the document that arrived.
+
+    Raises:
+        KeyError: The verdict is `unrelated`, for which there is no event.
+    """
+    verdict, fields = pair.verdict, {**_fields(pair), "family": family}
+    if verdict.relation == "containment":
+        return Containment(**fields, **_location(pair), **_changes(pair))
+    if verdict.relation in _CHANGED:
+        return _CHANGED[verdict.relation](**fields, **_changes(pair))
+    return _PLAIN[verdict.relation](**fields)
+
+
+def evidence(pair: Related) -> Evidence:
+    """Build the evidence of an event, with shares rounded to 4 decimals."""
+    estimate = pair.estimate
+    interval = Interval(*(round(share, _DECIMALS) for share in astuple(estimate.resemblance)))
+    if not estimate.rate:
+        return Evidence(keys=pair.keys, resemblance=interval)
+    symbols = pair.newer_first(estimate.symbols_shorter, estimate.symbols_longer)
+    containment = pair.newer_first(estimate.containment_shorter.value, estimate.containment_longer.value)
+    return Evidence(
+        keys=pair.keys,
+        resemblance=interval,
+        overlap=CommonSymbols(
+            estimate.rate,
+            round(estimate.in_order, _DECIMALS),
+            round(estimate.order_free, _DECIMALS),
+            estimate.common,
+            *symbols,
+        ),
+        containment=ContainmentShares(*(round(share, _DECIMALS) for share in containment)),
+        distance=Distance(round(estimate.distance), round(estimate.low), round(estimate.high)),
+        distance_ratio=round(round(estimate.distance) / estimate.longer_characters, _DECIMALS),
+        spans=tuple(Span(*pair.newer_first(passage.shorter, passage.longer)) for passage in estimate.passages),
+        spans_omitted=estimate.passages_omitted,
+    )
+
+
+def common_spans(pair: Related) -> tuple[Span, ...]:
+    """Return all common passages, including those in another order."""
+    text = pair.estimate.common_text
+    passages = (*text.in_order, *text.moved)
+    return tuple(Span(*pair.newer_first(passage.shorter, passage.longer)) for passage in passages)
+
+
+def retraction(key: str, removed_at_ms: int, scheme: str, origin: Origin | None = None) -> Retraction:
+    """Build the event that voids all others about a removed document.
+
+    Args:
+        key: Document key, `<collection>/<id>`.
+        removed_at_ms: Timestamp of the removal, milliseconds since 1970.
+        scheme: Name of the scheme.
+        origin: The record of the removal on `documents`, None if it came from no topic.
+    """
+    collection, _, document_id = key.partition("/")
+    position = origin.position if origin else str(removed_at_ms)
+    where: dict[str, Any] = {} if origin is None else msgspec.structs.asdict(origin)
+    return Retraction(
+        event_id=event_id("retraction", DocumentState(key), DocumentState(position=position), scheme),
+        collection=collection,
+        scheme=scheme,
+        document_id=document_id,
+        removed_at=from_milliseconds(removed_at_ms),
+        **where,
+    )
+
+
+def _fields(pair: Related) -> dict[str, Any]:  # Any: the fields of several structs, by name
+    newer, older, verdict = pair.newer, pair.older, pair.verdict
+    by_lineage = verdict.rule == SAME_LINEAGE.name
+    return {
+        "event_id": event_id(verdict.relation, document_state(older), document_state(newer), newer.scheme),
+        "collection": newer.collection,
+        "scheme": newer.scheme,
+        "newer": document_ref(newer),
+        "older": document_ref(older),
+        "same_lineage": verdict.same_lineage,
+        "rule": verdict.rule,
+        "thresholds": verdict.thresholds,
+        "confidence": LINEAGE_CONFIDENCE if by_lineage else CONFIDENCE[verdict.relation],
+        "evidence": evidence(pair),
+        "low_confidence": verdict.low_confidence,
+        "degraded": pair.degraded,
+    }
+
+
+def document_state(text: Signature) -> DocumentState:
+    """Return a state as event ids name it."""
+    return DocumentState(text.document_key, text.version, text.origin.position if text.origin else "")
+
+
+def document_ref(text: Signature) -> DocumentRef:
+    """Return a state as events name it."""
+    origin = text.origin
+    return DocumentRef(
+        id=text.id,
+        version=text.version,
+        observed_at=from_milliseconds(text.observed_at_ms),
+        characters=text.characters,
+        url=text.url,
+        lineage=text.lineage,
+        source=text.source,
+        labels=text.labels,
+        topic=origin.topic if origin else None,
+        partition=origin.partition if origin else None,
+        offset=origin.offset if origin else None,
+    )
+
+
+def _location(pair: Related) -> dict[str, Any]:  # Any: fields of a struct, by name
+    segment = pair.estimate.segment
+    return {"inner": pair.verdict.inner, "place": segment.longer if segment else None}
+
+
+def _changes(pair: Related) -> dict[str, Any]:  # Any: fields of a struct, by name
+    """Return the added and removed characters, and where text was added.
+
+    Both numbers are exact where text was only inserted or only deleted.
+    """
+    if not pair.estimate.rate:
+        return {}
+    distance, grown = round(pair.estimate.distance), pair.newer.characters - pair.older.characters
+    added = (distance + grown) // 2
+    spans, omitted = _new_spans(pair) if added else ((), 0)
+    return {
+        "added": added,
+        "removed": (distance - grown) // 2,
+        "new_spans": spans,
+        "new_spans_omitted": omitted,
+    }
+
+
+def _new_spans(pair: Related) -> tuple[tuple[tuple[int, int], ...], int]:
+    covered = (span.newer for span in common_spans(pair))
+    return uncovered(covered, pair.newer.characters, pair.estimate.rate)

@@ -1,0 +1,137 @@
+"""Verdict: how two documents are related, why, and where its numbers are weak."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from nearstream.schemas.signature import Signature
+from nearstream.streams.estimates.estimate import Estimate
+from nearstream.streams.estimates.pair import same_lineage
+from nearstream.streams.fingerprints.parameters import MIN_SPACELESS_BYTES, MIN_WORDS
+from nearstream.streams.relations.rules import (
+    COMPARED_FIELDS,
+    COVERED,
+    EQUAL_DIGEST,
+    SAME_LINEAGE,
+    SCATTERED_NOISE,
+    TOO_SHORT,
+    Relation,
+    Rule,
+    consulted_thresholds,
+    decide,
+)
+from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Thresholds, neighbours
+
+MANY_SIBLINGS = "many_siblings"
+_SHINGLES_MIN = 40  # below this, one word more or less moves every share by several percent
+_SYMBOLS_MIN = 30
+_CHARACTERS_MAX = 100_000  # length of the longest texts on which the thresholds were measured
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How two documents are related, and why.
+
+    Attributes:
+        relation: The relation. `unrelated` makes no event.
+        rule: Name of the rule that decided.
+        thresholds: All thresholds in the condition of the rule, name to value.
+        inner: Which document lies inside the other, for a containment.
+        same_lineage: Whether both are states of one document or of one lineage.
+        low_confidence: Reasons why the numbers are weak, if they are.
+    """
+
+    relation: Relation
+    rule: str
+    thresholds: dict[str, float]
+    inner: Literal["newer", "older"] | None
+    same_lineage: bool
+    low_confidence: tuple[str, ...]
+
+
+def relate(
+    newer: Signature, older: Signature, estimate: Estimate, thresholds: Thresholds = DEFAULT_THRESHOLDS
+) -> Verdict:
+    """Return the verdict of the first rule that holds.
+
+    Args:
+        newer: The larger of both by (observed_at, id, position, version).
+        older: The other one.
+        estimate: Their estimate.
+        thresholds: Thresholds of the rules.
+    """
+    rule = _rule(newer, older, estimate, thresholds)
+    inner: Literal["newer", "older"] = "newer" if newer.digest == estimate.shorter_digest else "older"
+    return Verdict(
+        relation=rule.relation,
+        rule=rule.name,
+        thresholds={name: float(getattr(thresholds, name)) for name in rule.thresholds},
+        inner=inner if rule is COVERED else None,
+        same_lineage=same_lineage(newer, older),
+        low_confidence=low_confidence_reasons((newer, older), estimate, rule, thresholds),
+    )
+
+
+def is_copy(one: Signature, other: Signature, estimate: Estimate, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> bool:
+    """Return whether two texts are equal or near-duplicates, whatever their lineage."""
+    if one.digest == other.digest:
+        return True
+    return not (_is_short(one) or _is_short(other)) and decide(estimate, thresholds).relation == "near_duplicate"
+
+
+def _rule(newer: Signature, older: Signature, estimate: Estimate, thresholds: Thresholds) -> Rule:
+    if newer.digest == older.digest:
+        return EQUAL_DIGEST
+    if same_lineage(newer, older):
+        return SAME_LINEAGE
+    if _is_short(newer) or _is_short(older):
+        return TOO_SHORT
+    return decide(estimate, thresholds)
+
+
+def _is_short(text: Signature) -> bool:
+    return text.n_bytes < MIN_SPACELESS_BYTES if text.spaceless else text.words < MIN_WORDS
+
+
+def low_confidence_reasons(
+    texts: tuple[Signature, Signature], estimate: Estimate, rule: Rule, thresholds: Thresholds
+) -> tuple[str, ...]:
+    """Return the reasons for low confidence that hold.
+
+    Equal digests give no reason, because no number decides and all numbers are exact.
+    """
+    if rule is EQUAL_DIGEST:
+        return ()
+    reasons = {
+        "below_min_length": min(text.shingles for text in texts) < _SHINGLES_MIN,
+        "few_symbols": estimate.rate > 0 and estimate.symbols_shorter < _SYMBOLS_MIN,
+        "near_threshold": _is_near_threshold(estimate, rule, thresholds),
+        "char_noise": estimate.scattered or rule is SCATTERED_NOISE,
+        "long_text": estimate.longer_characters > _CHARACTERS_MAX,
+        "no_word_breaks": any(text.spaceless for text in texts),
+    }
+    return tuple(reason for reason, holds in reasons.items() if holds)
+
+
+def _is_near_threshold(estimate: Estimate, rule: Rule, thresholds: Thresholds) -> bool:
+    """Return whether moving one threshold a little past a number changes the relation."""
+    return any(
+        low <= getattr(estimate, field) <= high and decide(estimate, moved).relation != rule.relation
+        for field, low, high, moved in _moves(rule, thresholds)
+    )
+
+
+@cache
+def _moves(rule: Rule, thresholds: Thresholds) -> tuple[tuple[str, float, float, Thresholds], ...]:
+    """Return every small move of one threshold that was checked.
+
+    Each item is the field of an estimate that the threshold is compared with, the two values between which the
+    threshold moves, and the thresholds after the move.
+    """
+    return tuple(
+        (field, *sorted((getattr(thresholds, name), getattr(moved, name))), moved)
+        for moved in neighbours(thresholds, consulted_thresholds(rule))
+        for name in consulted_thresholds(rule)
+        if getattr(moved, name) != getattr(thresholds, name)
+        for field in COMPARED_FIELDS[name]
+    )

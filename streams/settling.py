@@ -1,0 +1,170 @@
+"""Comparing an arriving document with its candidates, and settling with the index which family it joins."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from nearstream.schemas.evidence import SharedKeys
+from nearstream.streams.case import Case, degraded, incomplete
+from nearstream.streams.counterpart import Compared, own_family
+from nearstream.streams.estimates.estimate import estimate
+from nearstream.streams.index.candidate import Candidate
+from nearstream.streams.index.contract import Index
+from nearstream.streams.index.family import Pair, Sending, Settled, Settlement
+from nearstream.streams.relations.describe import Related
+from nearstream.streams.relations.thresholds import Thresholds
+from nearstream.streams.relations.verdict import MANY_SIBLINGS, is_copy, relate
+
+# Below this share of common symbols, two of three overlaps are boilerplate.
+_OVERLAP_SENT_FROM = 0.20
+_TURNS = 4  # of settling a document, before one that finds its family gone again and again founds one
+
+Pause = Callable[[], Awaitable[None]]
+
+
+@dataclass
+class MatchCounts:
+    """What a matcher has done since its start.
+
+    Attributes:
+        statuses: Number of admissions by status.
+        candidates: Number of earlier documents: all as `looked_up`, and each as `verified` (related) or `rejected`.
+        suppressed: Number of relations found but not asked for, by relation.
+        full_buckets: Number of buckets of admitted documents that were full.
+        cut: Number of documents for which the limit of candidates left some out.
+    """
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    candidates: Counter[str] = field(default_factory=Counter)
+    suppressed: Counter[str] = field(default_factory=Counter)
+    full_buckets: int = 0
+    cut: int = 0
+
+
+class Settling:
+    """Compares documents and settles their families.
+
+    `counts` accumulates for metrics. No decision depends on it.
+    """
+
+    def __init__(self, index: Index, thresholds: Thresholds, relations: frozenset[str]) -> None:
+        """Take the index, the thresholds of the rules, and the relations to be sent."""
+        self.counts = MatchCounts()
+        self._index = index
+        self._thresholds = thresholds
+        self._relations = relations
+
+    async def compare_all(self, case: Case, candidates: Sequence[Candidate], pause: Pause) -> None:
+        """Compare a document with candidates and keep the related ones."""
+        related = []
+        for candidate in candidates:
+            compared = self.compare(case, candidate)
+            is_related = _is_related(compared)
+            case.looked_up.add(candidate.number)
+            self.counts.candidates["looked_up"] += 1
+            self.counts.candidates["verified" if is_related else "rejected"] += 1
+            relation = compared.pair.verdict.relation
+            if relation != "unrelated" and not (is_related and relation in self._relations):
+                self.counts.suppressed[relation] += 1
+            if is_related:
+                related.append(compared)
+            await pause()
+        case.add(related)
+
+    def compare(self, case: Case, candidate: Candidate) -> Compared:
+        """Compare a document with a candidate."""
+        arriving, earlier = case.arriving, candidate.signature
+        arriving_is_newer = arriving.order > earlier.order
+        newer, older = (arriving, earlier) if arriving_is_newer else (earlier, arriving)
+        numbers = estimate(newer, older)
+        verdict = relate(newer, older, numbers, self._thresholds)
+        if candidate.in_full_bucket:
+            verdict = replace(verdict, low_confidence=(*verdict.low_confidence, MANY_SIBLINGS))
+        keys = case.admission.keys
+        anchors = (len(keys.anchors), candidate.anchor_count)
+        shared = SharedKeys(
+            candidate.bands, len(keys.bands), candidate.anchors, *(anchors if arriving_is_newer else anchors[::-1])
+        )
+        pair = Related(newer, older, shared, numbers, verdict, degraded(newer, older, incomplete(case.answer)))
+        previous = case.answer.previous
+        is_former = previous is not None and previous.number == candidate.number
+        return Compared(candidate, pair, is_copy(newer, older, numbers, self._thresholds), is_former)
+
+    async def settle(self, cases: Sequence[Case], pause: Pause) -> None:
+        """Record what was found out, until the index agrees which family each document joins."""
+        waiting = [case for case in cases if case.has_to_settle]
+        for case in waiting:
+            await self._enter(case, pause)
+        while waiting:
+            ready, repeated = _ready(waiting), list[Case]()
+            answers = await self._index.settle([self._settlement(case) for case in ready])
+            for case, answer in zip(ready, answers, strict=True):
+                case.settled = answer
+                if answer.follow is not None or answer.is_alone:
+                    await self._reconsider(case, answer, pause)
+                    repeated.append(case)
+            waiting = [case for case in waiting if case not in ready or case in repeated]
+
+    async def _enter(self, case: Case, pause: Pause) -> None:
+        """If the presumption is denied, enter the buckets that were left out.
+
+        The document is compared with those that it missed there.
+        """
+        if case.has_to_enter:
+            case.entered = True
+            (missed,) = await self._index.enter([(case.answer.number, case.admission)])
+            await self.compare_all(case, case.not_looked_up(missed), pause)
+
+    async def _reconsider(self, case: Case, answer: Settled, pause: Pause) -> None:
+        """Join a family by its representative if that is copied too, else only by an equal text."""
+        case.turns += 1
+        joins = case.joins
+        if case.turns == _TURNS or joins is None:
+            case.joins = None
+            await self._enter(case, pause)
+            case.joins = None
+            return
+        representative = self.compare(case, answer.follow) if answer.follow is not None else None
+        if representative is not None and representative.is_copy:
+            case.joins = representative
+        elif representative is not None and joins.is_exact and not joins.is_followed:
+            case.joins = replace(joins, is_followed=True)
+        else:
+            case.refuse(joins.candidate.number)
+            await self._enter(case, pause)
+
+    def _settlement(self, case: Case) -> Settlement:
+        founder = case.joins.candidate.signature if case.joins else case.arriving
+        family, former = own_family(0, founder), case.former_state()
+        return Settlement(
+            case.answer.number,
+            case.arriving,
+            case.joins.candidate.number if case.joins else 0,
+            case.joins is not None and case.joins.is_exact and not case.joins.is_followed,
+            case.joins is not None and case.joins.is_former,
+            family.family_id,
+            family.first_seen_ms,
+            tuple(self._pair(compared, is_former=compared is former) for compared in case.compared),
+            incomplete(case.answer),
+        )
+
+    def _pair(self, compared: Compared, *, is_former: bool) -> Pair:
+        relation = compared.pair.verdict.relation
+        sending = Sending.ALWAYS if is_former else Sending.ONCE
+        if relation not in self._relations:
+            sending = Sending.NEVER
+        return Pair(relation, sending, compared.candidate.number, compared.candidate)
+
+
+def _is_related(compared: Compared) -> bool:
+    """Return whether two documents are related, and share more than boilerplate."""
+    relation = compared.pair.verdict.relation
+    is_boilerplate = relation == "overlap" and compared.pair.estimate.order_free < _OVERLAP_SENT_FROM
+    return relation != "unrelated" and not is_boilerplate
+
+
+def _ready(waiting: Sequence[Case]) -> list[Case]:
+    """Return the documents that join no other that is waiting, else the first one."""
+    numbers = {case.answer.number for case in waiting}
+    ready = [case for case in waiting if case.joins is None or case.joins.candidate.number not in numbers]
+    return ready or [waiting[0]]

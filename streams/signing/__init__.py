@@ -1,0 +1,1 @@
+"""Schemes and signers: from documents to signatures and index keys."""

@@ -1,0 +1,268 @@
+"""Schemes: every number that shapes a signature or an index key.
+
+The name of a scheme is derived from its numbers. This page also has the presets, and the bands of a sketch, which
+become index keys.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+from msgspec.structs import replace as replace_fields
+
+from nearstream.schemas.codec import InvalidMessageError
+from nearstream.schemas.dead_letter import Reason
+from nearstream.schemas.signature import Signature
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.fingerprints.ld import kept_symbols
+from nearstream.streams.fingerprints.minhash import kept_sketch
+from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL as DEFAULT_LABEL
+from nearstream.streams.fingerprints.parameters import (
+    GAP_STEPS,
+    AnchorRules,
+    BandRules,
+    LdRules,
+    NoiseRules,
+    SketchRules,
+    TextRules,
+)
+from nearstream.streams.signing.validation import invalid_field
+
+SPEC = 1  # raised when an algorithm changes, since a changed number changes the name by itself
+UNICODE = 14  # version of the tables that normal forms are made with
+MAX_BANDS = 255  # the index of a band is hashed as one byte
+_KEY_BYTES = 8
+# A former number of the index that every scheme name still hashes, since another hash would name another scheme.
+_FORMER_NUMBER = "sketch.kept_bits=8"
+# These numbers enter the name only if they are set, so that schemes without them keep the name they always had.
+_LATER = {"dense_below", "noise"}
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The index keys of a signature by kind: distinct, 8 bytes each."""
+
+    digest: bytes
+    lineage: bytes | None
+    bands: tuple[bytes, ...]
+    anchors: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How texts become signatures, and signatures become index keys.
+
+    Documents of two schemes never share a bucket.
+
+    Raises:
+        ValueError: The sketch has too few slots for the bands, or slots of another width than 8, 16 or 32 bits.
+    """
+
+    label: str
+    key_fingerprint: str
+    text: TextRules = field(default_factory=TextRules)
+    sketch: SketchRules = field(default_factory=SketchRules)
+    ld: LdRules | None = field(default_factory=LdRules)
+    anchors: AnchorRules | None = field(default_factory=AnchorRules)
+    noise: NoiseRules | None = None
+    bands: BandRules = field(default_factory=BandRules)
+    spec: int = SPEC
+    unicode: int = UNICODE
+
+    def __post_init__(self) -> None:
+        """Refuse a sketch that does not fit its bands.
+
+        It may have too few slots, or slots so narrow that bands match by chance.
+        """
+        bands, rows = self.bands.bands, self.bands.rows
+        if not (1 <= bands <= MAX_BANDS and rows >= 1 and bands * rows <= self.sketch.slots):
+            raise ValueError(
+                f"bands x rows: at most {MAX_BANDS} bands and {self.sketch.slots} slots expected, not {bands} x {rows}"
+            )
+        if self.sketch.bits not in (8, 16, 32):
+            raise ValueError(f"sketch: slots of 8, 16 or 32 bits expected, not {self.sketch.bits}")
+
+    @cached_property
+    def name(self) -> str:
+        """The scheme's name, which ends with a hash of all numbers.
+
+        Before that it has the label, the specification, the Unicode version and the fingerprint of the key.
+        """
+        lines = "\n".join(sorted((*_lines(asdict(self)), _FORMER_NUMBER)))
+        digest = blake2b(lines.encode(), digest_size=4).hexdigest()
+        return f"{self.label}-{self.spec}-u{self.unicode}-k{self.key_fingerprint}-{digest}"
+
+    def keys(self, signature: Signature, key: HashKey) -> Keys:
+        """Return the index keys of a complete signature.
+
+        Scheme and collection salt them all.
+
+        Args:
+            signature: As the signer made it, not as the index keeps it.
+            key: The key that the scheme was made for.
+
+        Raises:
+            ValueError: The normal form is empty, the signature belongs to another scheme or was reduced by `kept`,
+                or the key is not the scheme's.
+        """
+        self._require_complete(signature, key)
+        salt = self._salt + _sized(signature.collection.encode())
+
+        def index_key(kind: bytes, value: bytes) -> bytes:
+            return key.small_key(salt + kind + value)[:_KEY_BYTES]
+
+        def index_keys(kind: bytes, values: bytes, width: int) -> tuple[bytes, ...]:
+            return tuple(dict.fromkeys([found[:_KEY_BYTES] for found in key.small_keys(salt + kind, values, width)]))
+
+        bands: tuple[bytes, ...] = ()
+        anchors: tuple[bytes, ...] = ()
+        if self._long_enough(signature):
+            values = band_values(signature.sketch, self.sketch.bits // 8, self.bands.bands, self.bands.rows)
+            numbered = b"".join([bytes((index,)) + value for index, value in enumerate(values)])
+            bands = index_keys(b"b", numbered, 1 + len(values[0])) if signature.shingles else ()
+            anchors = index_keys(b"a\0", signature.anchors, 8)
+        lineage = signature.lineage
+        return Keys(
+            digest=index_key(b"x\0", signature.digest),
+            lineage=None if lineage is None else index_key(b"l\0", lineage.encode("utf-8", "surrogatepass")),
+            bands=bands,
+            anchors=anchors,
+        )
+
+    @cached_property
+    def _salt(self) -> bytes:
+        return blake2b(self.name.encode(), digest_size=16).digest()
+
+    def kept(self, signature: Signature) -> Signature:
+        """Return the signature as an index record keeps it.
+
+        What estimates read remains, with the fields that identify the document.
+        """
+        sketch, ld = kept_sketch(signature.sketch), kept_symbols(signature)
+        return replace_fields(signature, raw_digest=signature.digest, sketch=sketch, ld=ld, anchors=b"")
+
+    def check(self, signature: Signature) -> None:
+        """Check the byte fields of a signature that another process made.
+
+        Raises:
+            InvalidMessageError: `other_scheme`, or `invalid_signature` with the field and what was expected of it.
+        """
+        if signature.scheme != self.name:
+            raise InvalidMessageError(Reason.OTHER_SCHEME, f"scheme {self.name} expected")
+        detail = invalid_field(signature, self.sketch, self.ld, self.anchors, self.noise)
+        if detail:
+            raise InvalidMessageError(Reason.INVALID_SIGNATURE, detail)
+
+    def _require_complete(self, signature: Signature, key: HashKey) -> None:
+        if key.fingerprint != self.key_fingerprint:
+            raise ValueError(f"key: the scheme was made for the key {self.key_fingerprint}, not {key.fingerprint}")
+        if signature.scheme != self.name:
+            raise ValueError(f"scheme: a signature of {self.name} expected, not of {signature.scheme}")
+        if signature.n_bytes == 0:
+            raise ValueError("n_bytes: a signature with an empty normal form has no index keys")
+        if len(signature.sketch) * 8 != self.sketch.slots * self.sketch.bits:
+            raise ValueError(
+                f"sketch: {self.sketch.slots} slots of {self.sketch.bits} bits expected, as the signer makes them"
+            )
+
+    def _long_enough(self, signature: Signature) -> bool:
+        if signature.spaceless:
+            return signature.n_bytes >= self.bands.min_spaceless_bytes
+        return signature.words >= self.bands.min_words
+
+
+_COMPACT_LD = LdRules(rates=(16, 32, 64, 128), symbol_bits=16, gap_bits=0, gap_steps=GAP_STEPS, max_symbols=1_024)
+_PRESETS: dict[str, dict[str, Any]] = {  # Any: each field of Scheme has a type of its own
+    "standard": {},
+    "compact": {"sketch": SketchRules(bits=8), "ld": _COMPACT_LD, "anchors": AnchorRules(run=64)},
+    "bands-only": {"ld": None, "anchors": None},
+    "dense": {"anchors": AnchorRules(dense_below=400)},
+    "noise": {"noise": NoiseRules()},
+}
+LABELS = tuple(_PRESETS)
+
+
+def preset(label: str, key: HashKey, bands: int | None = None, rows: int | None = None) -> Scheme:
+    """Return the scheme of a preset for one key.
+
+    Args:
+        label: `standard`, `dense` (`standard` with more anchors in short texts: the default), `compact` (less than
+            half the bytes), `bands-only` (exact and near-duplicates only) or `noise` (`standard` with keys that
+            survive replaced characters).
+        key: The deployment's key. Only its fingerprint enters the scheme.
+        bands: Number of bands, if not the preset's.
+        rows: Number of rows, if not the preset's.
+
+    Raises:
+        ValueError: The label is unknown, or the sketch has too few slots for the bands.
+    """
+    if label not in _PRESETS:
+        raise ValueError(f"scheme: one of {', '.join(_PRESETS)} expected, not {label!r}")
+    scheme = Scheme(label=label, key_fingerprint=key.fingerprint, **_PRESETS[label])
+    wanted = {name: value for name, value in (("bands", bands), ("rows", rows)) if value is not None}
+    return replace(scheme, bands=replace(scheme.bands, **wanted))
+
+
+def _sized(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "little") + data
+
+
+def _lines(rules: Mapping[str, object], path: str = "") -> Iterator[str]:
+    """Yield `dotted.field=value` for every number that enters the name.
+
+    The label is left out because it is only a nickname.
+    """
+    for name, value in rules.items():
+        if isinstance(value, Mapping):
+            yield from _lines(value, f"{path}{name}.")
+        elif name != "label" and (name not in _LATER or value):
+            yield f"{path}{name}={value}"
+
+
+def band_values(sketch: bytes, slot_bytes: int, bands: int, rows: int) -> list[bytes]:
+    """Return the bytes of each band in order.
+
+    Band b consists of the slots from b * rows up to, but without, (b + 1) * rows.
+    """
+    width = slot_bytes * rows
+    return [sketch[start : start + width] for start in range(0, bands * width, width)]
+
+
+def hit_probability(similarity: float, bands: int, rows: int) -> float:
+    """Return the probability in [0, 1] that two sketches share a band.
+
+    At resemblance s this is 1 - (1 - s^rows)^bands: the S-curve of Broder (1998) and of Leskovec, Rajaraman and
+    Ullman, Mining of Massive Datasets, section 3.4.2.
+    """
+    return 1.0 - (1.0 - similarity**rows) ** bands
+
+
+def choose(similarity: float, recall: float, slots: int) -> tuple[int, int]:
+    """Return the most selective (bands, rows) that reach a recall.
+
+    More rows make a band more selective, so the result has as many rows as some number of bands allows. It then has
+    the fewest bands that still reach the recall, because each band is a key to store.
+
+    Args:
+        similarity: Resemblance of the pairs to be found, in (0, 1].
+        recall: Least probability of finding them, in (0, 1).
+        slots: Slots of the sketch, the upper bound of bands * rows.
+
+    Raises:
+        ValueError: A number is out of range, or bands of one row each do not reach the recall.
+    """
+    if not (0 < similarity <= 1 and 0 < recall < 1 and slots >= 1):
+        raise ValueError(
+            f"similarity in (0, 1], recall in (0, 1), slots >= 1 expected: {similarity}, {recall}, {slots}"
+        )
+    for rows in range(slots, 0, -1):
+        most = min(slots // rows, MAX_BANDS)
+        if hit_probability(similarity, most, rows) >= recall:
+            return _fewest_bands(similarity, recall, rows, most), rows
+    raise ValueError(f"{slots} slots cannot find resemblance {similarity} with recall {recall}")
+
+
+def _fewest_bands(similarity: float, recall: float, rows: int, most: int) -> int:
+    return next(bands for bands in range(1, most + 1) if hit_probability(similarity, bands, rows) >= recall)

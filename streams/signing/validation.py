@@ -1,0 +1,93 @@
+"""Validation of the byte fields of a signature that another process made."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearstream.schemas.signature import Signature
+from nearstream.streams.fingerprints.hashing import DIGEST_BYTES
+from nearstream.streams.fingerprints.ld_encoding import unpack_varints, unpack_words
+from nearstream.streams.fingerprints.parameters import AnchorRules, LdRules, NoiseRules, SketchRules
+
+_LARGEST_RATE = 1 << 30
+_LARGEST_FORM = 1 << 30  # bytes, far beyond every limit of texts
+
+
+def invalid_field(
+    signature: Signature,
+    sketch: SketchRules,
+    ld: LdRules | None,
+    anchors: AnchorRules | None,
+    noise: NoiseRules | None,
+) -> str:
+    """Return the first invalid field with what was expected of it.
+
+    The result is an empty string if all fields are valid. It never contains a value of the signature.
+    """
+    if not len(signature.digest) == len(signature.raw_digest) == DIGEST_BYTES:
+        return f"digest, raw_digest: {DIGEST_BYTES} bytes expected"
+    size = sketch.slots * sketch.bits // 8
+    if len(signature.sketch) != size:
+        return f"sketch: {size} bytes expected"
+    most = (anchors.max_anchors if anchors else 0) + (noise.max_keys if noise else 0)
+    return _invalid_ld(signature, ld) or _invalid_anchors(signature.anchors, most) or _invalid_sizes(signature)
+
+
+def _invalid_ld(signature: Signature, rules: LdRules | None) -> str:
+    if rules is None:
+        return "rate, ld, gaps: none expected" if signature.rate or signature.ld or signature.gaps else ""
+    first = rules.first_rate(signature.n_bytes)
+    rate = signature.rate
+    if rate & (rate - 1) or not first <= rate <= _LARGEST_RATE:
+        return f"rate: a power of two from {first} expected"
+    try:
+        symbols, positions = _symbol_positions(signature, rules)
+    except ValueError as error:
+        return f"ld, gaps: {error}"
+    if symbols > rules.max_symbols:
+        return f"ld: at most {rules.max_symbols} symbols expected"
+    # A symbol represents a complete window, so the last window must end inside the text.
+    if symbols and not 0 <= int(positions[-1]) <= signature.n_bytes - rules.window_bytes:
+        return "ld, gaps: positions inside the text expected"
+    return ""
+
+
+def _symbol_positions(signature: Signature, rules: LdRules) -> tuple[int, NDArray[np.int64]]:
+    """Return the number of symbols, and their positions in bytes.
+
+    Raises:
+        ValueError: The bytes are no symbols and gaps of this scheme.
+    """
+    if rules.gap_bits:
+        if signature.gaps:
+            raise ValueError("gaps packed with their symbols expected")
+        gaps = unpack_words(signature.ld)[1]
+        return gaps.size, np.cumsum(gaps)
+    gaps = unpack_varints(signature.gaps)
+    if len(signature.ld) != 2 * gaps.size:
+        raise ValueError("2 bytes and one gap for each symbol expected")
+    unit = signature.rate // rules.gap_steps
+    # Checked before the multiplication below, which would make small positions of very large gaps.
+    if int(gaps.max(initial=0)) > signature.n_bytes // unit:
+        raise ValueError("gaps inside the text expected")
+    return gaps.size, np.cumsum(gaps) * unit
+
+
+def _invalid_anchors(packed: bytes, most: int) -> str:
+    if len(packed) % 8 or len(packed) > 8 * most:
+        return f"anchors: at most {most} values of 8 bytes expected"
+    values = np.frombuffer(packed, dtype="<u8")
+    if not bool(np.all(values[1:] > values[:-1])):
+        return "anchors: distinct values in ascending order expected"
+    return ""
+
+
+def _invalid_sizes(signature: Signature) -> str:
+    n_bytes, characters = signature.n_bytes, signature.characters
+    words, shingles = signature.words, signature.shingles
+    if not any((n_bytes, characters, words, shingles)):
+        return ""
+    if not characters <= n_bytes <= min(4 * characters, _LARGEST_FORM):
+        return "n_bytes, characters: 1 to 4 bytes expected for each character, as in UTF-8"
+    if not (0 < words <= characters and 0 < shingles <= characters):
+        return "words, shingles: at least one expected, and at most as many as characters"
+    return ""

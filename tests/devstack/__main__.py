@@ -1,0 +1,79 @@
+"""Run a real Kafka broker and a real Redis without Docker, for development, demonstrations or tests."""
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+
+from tests.devstack import background
+from tests.devstack.server import StackUnavailableError
+from tests.devstack.stack import BACKGROUND, LocalStack, started_stack
+
+ELSEWHERE = 'make STACK="$HOME/nearstream-stack" stack'
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `python -m tests.devstack [run|start|stop]` and return its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.devstack", description=__doc__)
+    parser.add_argument("command", nargs="?", choices=["run", "start", "stop"], default="run")
+    parser.add_argument("--folder", type=Path, help=f"data and logs (run: temporary; start, stop: {BACKGROUND})")
+    options = parser.parse_args(arguments)
+    # aiokafka would report each try to reach a broker that is not ready yet.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    try:
+        match options.command:
+            case "run":
+                _run(options.folder)
+            case "start":
+                _print_exports(background.start(options.folder or BACKGROUND))
+            case _:
+                stopped = background.stop(options.folder or BACKGROUND)
+                sys.stderr.write("stopped\n" if stopped else "nothing to stop\n")
+    except StackUnavailableError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    except OSError as error:
+        if error.filename is None:
+            raise
+        sys.stderr.write(f"cannot write {error.filename}: {error.strerror}. Name a folder of yours: {ELSEWHERE}\n")
+        return 1
+    except KeyboardInterrupt:
+        return 0 if options.command == "run" else 130
+    return 0
+
+
+def _run(folder: Path | None) -> None:
+    for number in ENDING:
+        signal.signal(number, _interrupt)
+    with ExitStack() as resources:
+        if folder is not None:
+            resources.enter_context(background.owned(folder))
+        stack = resources.enter_context(started_stack(folder=folder))
+        if folder is not None:
+            told = background.Running(os.getpid(), stack.kafka, stack.redis, stack.pids)
+            background.tell(folder, told)
+        _print_exports(stack)
+        while True:
+            time.sleep(1)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _print_exports(stack: LocalStack | background.Running) -> None:
+    sys.stdout.write(f"export NEARSTREAM_KAFKA={stack.kafka}\nexport NEARSTREAM_REDIS={stack.redis}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,185 @@
+"""An Apache Kafka broker of our own on free loopback ports, without Docker."""
+
+import asyncio
+import base64
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.devstack.readiness import broker_answers
+from tests.devstack.server import LocalServer, StackUnavailableError, free_ports, port_answers, run_to_end, say
+
+KAFKA_VERSION = "4.1.1"
+JAVA_AT_LEAST = 17
+POM = Path(__file__).with_name("kafka.pom.xml")
+LOGGING = """\
+rootLogger.level=warn
+rootLogger.appenderRef.c.ref=C
+appender.c.type=Console
+appender.c.name=C
+appender.c.layout.type=PatternLayout
+appender.c.layout.pattern=[%d] %p %m (%c)%n
+"""
+
+
+@dataclass(frozen=True)
+class KafkaPorts:
+    """The ports of one broker.
+
+    Attributes:
+        client: where clients connect.
+        fault: where a fault proxy connects.
+        controller: where the broker connects to its own controller.
+        advertised_fault: the port of the proxy, which the broker advertises to clients of the fault listener.
+    """
+
+    client: int
+    fault: int
+    controller: int
+    advertised_fault: int
+
+
+def choose_ports(fault_port: int | None = None) -> KafkaPorts:
+    """Choose free ports. The fault listener advertises `fault_port` or its own port."""
+    client, fault, controller = free_ports(3)
+    return KafkaPorts(client, fault, controller, fault_port or fault)
+
+
+def kafka_server(
+    folder: Path, ports: KafkaPorts | None = None, *, properties: str = "", storage: Sequence[str] = ()
+) -> LocalServer:
+    """Return a broker, not started yet, that keeps its data in the folder.
+
+    An empty folder is formatted.
+
+    Args:
+        folder: for data, configuration and logs.
+        ports: where it listens. The default is free ports.
+        properties: lines that replace or complete those of `server_properties`. The last one of a name counts.
+        storage: further arguments for formatting, such as users.
+
+    Raises:
+        StackUnavailableError: no Java, no Maven or no download.
+    """
+    java, jars = find_java(), kafka_jars()
+    folder = folder.resolve()
+    (folder / "tmp").mkdir(parents=True, exist_ok=True)
+    ports = ports or choose_ports()
+    (folder / "server.properties").write_text(server_properties(ports, folder / "data") + properties)
+    (folder / "log4j2.properties").write_text(LOGGING)
+    if not (folder / "data" / "meta.properties").exists():
+        # The first byte is fixed because an id with a dash at its beginning would be taken for an option.
+        cluster = base64.urlsafe_b64encode(b"n" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
+        form = ["format", "--standalone", "-t", cluster, "-c", str(folder / "server.properties"), *storage]
+        say(f"formatting Kafka's storage in {folder}")
+        run_to_end(
+            [java, "-Xmx256M", "-cp", f"{jars}/*", "kafka.tools.StorageTool", *form],
+            purpose="formatting Kafka's storage",
+        )
+    command = command_line(java, jars, folder)
+    return LocalServer("Kafka", f"127.0.0.1:{ports.client}", command, folder / "server.log", _answers)
+
+
+def server_properties(ports: KafkaPorts, data: Path) -> str:
+    """Return the configuration of a small single-node broker.
+
+    The node is broker and controller. A broker that was killed can register again only after its previous session has
+    expired, here after 3 s instead of the default 9 s.
+    """
+    listeners = f"PLAINTEXT://127.0.0.1:{ports.client},FAULT://127.0.0.1:{{}},CONTROLLER://127.0.0.1:{ports.controller}"
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{ports.controller}",
+        "listeners": listeners.format(ports.fault),
+        "advertised.listeners": listeners.format(ports.advertised_fault),
+        "inter.broker.listener.name": "PLAINTEXT",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,FAULT:PLAINTEXT",
+        "log.dirs": data,
+        "num.partitions": 6,
+        "offsets.topic.num.partitions": 4,
+        "offsets.topic.replication.factor": 1,
+        "transaction.state.log.num.partitions": 4,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "share.coordinator.state.topic.replication.factor": 1,
+        "share.coordinator.state.topic.min.isr": 1,
+        "group.initial.rebalance.delay.ms": 0,
+        "auto.create.topics.enable": "false",
+        "broker.session.timeout.ms": 3_000,
+        "broker.heartbeat.interval.ms": 500,
+        "num.network.threads": 2,
+        "num.io.threads": 2,
+        "log.cleaner.dedupe.buffer.size": 16_777_216,
+    }
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def command_line(java: str, jars: Path, folder: Path) -> list[str]:
+    """Return the broker's program and arguments."""
+    heap = ["-Xms256M", "-Xmx512M", "-XX:+UseG1GC", "-Djava.awt.headless=true", f"-Djava.io.tmpdir={folder / 'tmp'}"]
+    logging = [f"-Dkafka.logs.dir={folder / 'logs'}", f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"]
+    return [java, *heap, *logging, "-cp", f"{jars}/*", "kafka.Kafka", str(folder / "server.properties")]
+
+
+def find_java() -> str:
+    """Return the path of the Java in JAVA_HOME, else in PATH."""
+    homes = [f"{home}/bin" for home in [os.environ.get("JAVA_HOME")] if home]
+    java = shutil.which("java", path=os.pathsep.join([*homes, os.environ.get("PATH", "")]))
+    if java is None:
+        raise StackUnavailableError(f"no Kafka: it needs Java {JAVA_AT_LEAST} or newer; no java in JAVA_HOME or PATH")
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = java_version(told)
+    if version < JAVA_AT_LEAST:
+        raise StackUnavailableError(f"no Kafka: it needs Java {JAVA_AT_LEAST} or newer; {java} is {version or told!r}")
+    return java
+
+
+def java_version(told: str) -> int:
+    """Return the feature release in the output of `java -version`, or 0."""
+    found = re.search(r'version "(\d+)', told)
+    return int(found.group(1)) if found else 0
+
+
+def kafka_jars() -> Path:
+    """Return the folder of the broker's jars.
+
+    They are downloaded through Maven once per user.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nearstream"
+    whole = cache / f"kafka-{KAFKA_VERSION}"
+    try:
+        if not whole.exists():
+            cache.mkdir(parents=True, exist_ok=True)
+            with (cache / f"{whole.name}.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not whole.exists():
+                    _download(whole)
+    except OSError as error:
+        raise StackUnavailableError(f"no Kafka: {error.strerror}: {error.filename}, set XDG_CACHE_HOME") from None
+    return whole / "lib"
+
+
+def _download(whole: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise StackUnavailableError(f"no Kafka: {whole} does not exist, and there is no mvn on PATH to download it")
+    say(f"downloading Apache Kafka {KAFKA_VERSION} (55 MB) into {whole}, once")
+    with tempfile.TemporaryDirectory(dir=whole.parent, prefix=f"{whole.name}.") as folder:
+        part = Path(folder) / "whole"
+        copy = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={part / 'lib'}"]
+        run_to_end([maven, "-q", "-B", "-f", str(POM), *copy], purpose="downloading Apache Kafka")
+        part.rename(whole)
+
+
+def _answers(address: str) -> bool:
+    host, port = address.rsplit(":", 1)
+    return port_answers(host, int(port)) and asyncio.run(broker_answers(address))

@@ -1,0 +1,167 @@
+"""A deployment in one process whose workers come between each other, reproducible by a seed.
+
+Its workers sign and match with the code of real ones, over one index in memory. There is no broker and no Redis.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import TypeVar
+
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.streams.index.contract import Position
+from nearstream.streams.index.memory import MemoryIndex
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.match import Matching, SignatureTopic
+from nearstream.workers.pipeline.sign import Signing
+from tests.fault.corpus import Sent
+from tests.fault.reading import Read, grouped
+
+PARTITIONS = 4
+FIRST_MS = 1_790_000_000_000
+_BATCH = 8
+_TURNS = 12  # most turns of other workers before and after a call of the index
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Faults:
+    """How often something goes wrong, as shares of all batches.
+
+    Attributes:
+        signed_twice: A signer dies after it has sent a batch.
+        decided_twice: A matcher dies after it has settled a batch, before it sends it.
+        sent_twice: A matcher dies after it has sent a batch.
+    """
+
+    signed_twice: float = 0.0
+    decided_twice: float = 0.0
+    sent_twice: float = 0.0
+
+
+NONE = Faults()
+
+
+@dataclass
+class _Topics:
+    """The records of all topics, by topic and partition."""
+
+    records: dict[tuple[str, int], list[ConsumerRecord]] = field(default_factory=lambda: defaultdict(list))
+    clock_ms: int = FIRST_MS
+
+    def send(self, sent: Iterable[ProducerRecord], partitions: int = PARTITIONS) -> None:
+        for topic, key, value, headers, timestamp_ms in sent:
+            self.clock_ms += 1
+            place = topic, sum(key or b"%d" % self.clock_ms) % partitions
+            given_ms = timestamp_ms if timestamp_ms is not None else self.clock_ms
+            records = self.records[place]
+            records.append(ConsumerRecord(topic, place[1], len(records), given_ms, key, value, list(headers)))
+
+
+@dataclass(frozen=True)
+class _Interleaved:
+    """An index whose calls take a while, so that other workers come between."""
+
+    index: MemoryIndex
+    draw: Random
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[object]]:
+        call = getattr(self.index, name)
+
+        async def slow(*arguments: object) -> object:
+            await self._wait()
+            answer = await call(*arguments)
+            await self._wait()
+            return answer
+
+        return slow
+
+    async def _wait(self) -> None:
+        for _ in range(self.draw.randrange(_TURNS)):
+            await asyncio.sleep(0)
+
+
+async def simulated(settings: Settings, sent: Sequence[Sent], seed: int, faults: Faults = NONE) -> Read:
+    """Return all records after these documents were signed, then matched by a worker for each partition."""
+    deployment, draw, topics = Deployment.of(settings), Random(seed), _Topics()
+    topics.send([ProducerRecord(deployment.topic(DOCUMENTS), *each, []) for each in sent])
+    signing = Signing(
+        deployment.signer(),
+        deployment.document_limits,
+        deployment.topic(SIGNATURES),
+        deployment.dead_letter_writer("sign"),
+    )
+    for partition in range(PARTITIONS):
+        for batch in _batches(topics.records[deployment.topic(DOCUMENTS), partition], draw):
+            for _ in range(1 + (draw.random() < faults.signed_twice)):
+                topics.send(await signing.decide(batch))
+    index = MemoryIndex(deployment.index_limits, clock=lambda: topics.clock_ms)
+    workers = [_match(deployment, index, topics, part, draw, faults) for part in range(PARTITIONS)]
+    await asyncio.gather(*workers)
+    return grouped(settings.topic_prefix, [record for records in topics.records.values() for record in records])
+
+
+async def _match(
+    deployment: Deployment, index: MemoryIndex, topics: _Topics, part: int, draw: Random, faults: Faults
+) -> None:
+    """Match the signatures of a partition. A worker that dies starts again with the batch that it did not commit."""
+    committed = 0
+
+    async def known(partitions: Iterable[int]) -> dict[int, int]:
+        return dict.fromkeys(partitions, committed)
+
+    matching = _matching(deployment, _Interleaved(index, draw), known)
+    for batch in _batches(topics.records[deployment.topic(SIGNATURES), part], draw):
+        while True:
+            outgoing = await matching.decide(batch)
+            dies = draw.random()
+            if dies >= faults.decided_twice:
+                topics.send(outgoing)
+            if dies >= faults.decided_twice + faults.sent_twice:
+                break
+            matching.forget_positions()
+        committed = batch[-1].offset + 1
+
+
+def _matching(
+    deployment: Deployment, index: _Interleaved, committed: Callable[[Iterable[int]], Awaitable[dict[int, int]]]
+) -> Matching:
+    async def read_range(_: int, __: int, ___: int) -> AsyncGenerator[ConsumerRecord]:
+        raise AssertionError("an index in memory loses nothing")
+        yield
+
+    async def checkpoints() -> dict[int, int]:
+        return {}
+
+    async def pass_over(_: Sequence[Position]) -> None:
+        raise AssertionError("no signature is refused")
+
+    async def go_on() -> None:
+        """Continue at once, since a pause that depends on the time would change the course."""
+
+    return Matching(
+        deployment.matcher(index),
+        deployment.scheme,
+        deployment.document_limits,
+        deployment.settings.topic_prefix,
+        deployment.dead_letter_writer("match"),
+        SignatureTopic(committed, read_range),
+        checkpoints,
+        pass_over,
+        deployment.verdicts(),
+        go_on,
+    )
+
+
+def _batches(records: Sequence[ConsumerRecord], draw: Random) -> Iterable[list[ConsumerRecord]]:
+    """Yield these records in batches of random sizes."""
+    start = 0
+    while start < len(records):
+        size = draw.randrange(1, _BATCH + 1)
+        yield list(records[start : start + size])
+        start += size

@@ -1,0 +1,113 @@
+"""What is true of the documents of one input, whatever arrived when."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from nearstream.schemas.codec import encode_event
+from nearstream.schemas.signature import Signature
+from nearstream.streams.estimates.estimate import estimate
+from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.relations.verdict import is_copy, relate
+from nearstream.workers.pipeline.deployment import Deployment
+
+Place = tuple[int, int]
+"""Partition and offset of a record of `documents`."""
+
+Text = tuple[str, bytes]
+"""The collection and the digest of a document."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """How the distinct texts of one input are related.
+
+    Attributes:
+        related: For each text, those with a relation that is sent, and its copies.
+        copies: For each text, those that are near-duplicates of it.
+    """
+
+    related: Mapping[Text, set[Text]] = field(default_factory=dict)
+    copies: Mapping[Text, set[Text]] = field(default_factory=dict)
+
+    def groups(self) -> list[set[Text]]:
+        """Return texts that are connected by copies of copies."""
+        found, left = [], set(self.copies)
+        while left:
+            group, edge = set[Text](), {left.pop()}
+            while edge:
+                group |= edge
+                edge = set[Text]().union(*(self.copies[text] for text in edge)) - group
+            left -= group
+            found.append(group)
+        return found
+
+    def are_all_copies(self, group: set[Text]) -> bool:
+        """Return whether each of these texts is a copy of each other one."""
+        return all(self.copies[text] >= group - {text} for text in group)
+
+    def pairs(self) -> Iterator[tuple[Text, Text]]:
+        """Yield each related pair once."""
+        return ((one, other) for one, others in self.related.items() for other in others if one < other)
+
+
+def text_of(signature: Signature) -> Text:
+    """Return what two documents have in common if their texts are equal."""
+    return signature.collection, signature.digest
+
+
+def compare_all(deployment: Deployment, signatures: Iterable[Signature]) -> Texts:
+    """Compare all texts that share an index key, without an index and its limits."""
+    texts = {text_of(signature): signature for signature in signatures}
+    related: dict[Text, set[Text]] = {text: set() for text in texts}
+    copies: dict[Text, set[Text]] = {text: set() for text in texts}
+    sharing: dict[tuple[str, bytes], list[Text]] = defaultdict(list)
+    sent = frozenset(deployment.settings.relations.split())
+    for text, signature in texts.items():
+        keys = deployment.scheme.keys(signature, deployment.key)
+        places = [(text[0], key) for key in (*keys.bands, *keys.anchors)]
+        for other in {other for place in places for other in sharing[place]}:
+            relation, copied = _compare(deployment, signature, texts[other])
+            for found, holds in ((related, copied or relation in sent), (copies, copied)):
+                if holds:
+                    found[text].add(other)
+                    found[other].add(text)
+        for place in places:
+            sharing[place].append(text)
+    return Texts(related, copies)
+
+
+def _compare(deployment: Deployment, one: Signature, other: Signature) -> tuple[str, bool]:
+    """Return the relation of two texts, and whether they are copies."""
+    kept = sorted(map(deployment.scheme.kept, (one, other)), key=_order)
+    numbers = estimate(kept[1], kept[0])
+    verdict = relate(kept[1], kept[0], numbers, deployment.thresholds)
+    return verdict.relation, is_copy(kept[1], kept[0], numbers, deployment.thresholds)
+
+
+def _order(signature: Signature) -> tuple[int, str, str]:
+    return signature.observed_at_ms, signature.id, signature.version
+
+
+async def true_events(
+    deployment: Deployment, signatures: Mapping[Place, Signature], found: Iterable[tuple[str, bytes]]
+) -> dict[str, bytes]:
+    """Return what a process says about the documents of each event if it knows no others.
+
+    It tells all pairs apart, without families. Events that it does not send are left out.
+    """
+    limits = replace(deployment.index_limits, events_per_family=0, retention_seconds=0)
+    true: dict[str, bytes] = {}
+    for event_id, value in dict(found).items():
+        matcher = deployment.matcher(MemoryIndex(limits))
+        named = [signatures.get(place) for place in places_of(json.loads(value))]
+        said = [event for each in named if each for event in (await matcher.match(each)).events]
+        true.update((event.event_id, encode_event(event)) for event in said if event.event_id == event_id)
+    return true
+
+
+def places_of(event: dict[str, dict[str, int]]) -> list[Place]:
+    """Return the places of the documents of an event, the older first. A retraction has none."""
+    states = [event[name] for name in ("older", "newer") if name in event]
+    return [(state["partition"], state["offset"]) for state in states]

@@ -1,0 +1,174 @@
+"""A worker does not start with settings that differ from those of the other workers."""
+
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.pipeline.deployment import Deployment
+from tests.devstack.redis import redis_server
+from tests.devstack.server import running
+from tests.fault.agreement import disagreement
+from tests.support.deployment import LINES, LocalDeployment, deployed, until
+
+OTHER_KEY = "another key, of thirty-two bytes"
+
+
+async def _has_signed(deployment: LocalDeployment, count: int) -> bool:
+    return len(await deployment.read(SIGNATURES.name)) >= count
+
+
+def _refusal(deployment: LocalDeployment, *command: str) -> str:
+    """Return the line with which a start is refused."""
+    done = deployment.run(*command)
+    assert done.returncode == Exit.MISCONFIGURED
+    (line,) = [line for line in done.stderr.decode().splitlines() if line.startswith("nearstream: ")]
+    return line.removeprefix("nearstream: ")
+
+
+async def test_f23_a_worker_with_another_scheme_or_key_is_refused_in_every_role(
+    kafka: str, redis_url: str, tmp_path: Path
+) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        ours = Deployment.of(deployment.settings).scheme.name
+        with deployment.worker("sign"):
+            await until(lambda: deployment.logged(" assigned: "), 60)
+            for changed, role, named in (
+                ({"scheme": "compact"}, "sign", "NEARSTREAM_SCHEME: "),
+                ({"hash_key": OTHER_KEY}, "match", "NEARSTREAM_HASH_KEY: "),
+                ({"bands": "20"}, "all", "NEARSTREAM_BANDS, NEARSTREAM_ROWS: "),
+            ):
+                other = deployment.changed(**changed)
+                told = _refusal(other, "worker", role)
+                assert told.startswith(named)
+                assert ours in told
+                assert OTHER_KEY not in told
+            doctor = other.run("doctor")
+            assert doctor.returncode == Exit.NO
+            assert f"FAIL  workers   {told}" in doctor.stdout.decode()
+            assert f"OK    workers   group {deployment.settings.group}, scheme {ours}" in (
+                deployment.run("doctor").stdout.decode()
+            )
+            await deployment.send(deployment.examples(LINES[:40]))
+            with deployment.worker("match"):
+                await deployment.drained()
+        assert await deployment.letters() == []
+        assert await disagreement(deployment) == {}
+
+
+async def test_a_scheme_that_was_started_by_mistake_is_forgotten(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        mistaken = deployment.changed(scheme="compact")
+        scheme, ours = (Deployment.of(each.settings).scheme.name for each in (mistaken, deployment))
+        topic = deployment.topic(SIGNATURES)
+        with mistaken.worker("sign"):
+            await deployment.send(deployment.examples(LINES[:3]))
+            await until(lambda: _has_signed(deployment, 3), 60)
+        assert f"run `nearstream index drop {scheme}`" in _refusal(deployment, "worker")
+        assert deployment.run("index", "drop", "compact-9").returncode == Exit.NO
+        done = deployment.run("index", "drop", scheme)
+        assert (done.returncode, done.stdout) == (
+            0,
+            f"forgot that {topic} has this scheme\n{topic} has the scheme {ours} now\n".encode(),
+        )
+        with deployment.worker("sign"), deployment.worker("match"):
+            await deployment.send(deployment.examples(LINES[3:20]))
+            await deployment.drained()
+        assert len(await deployment.letters()) == 3
+        assert deployment.run("dlq", "replay").returncode == 0
+        with deployment.worker():
+            await deployment.drained()
+        assert await disagreement(deployment) == {}
+
+
+async def test_f23_another_group_is_refused_until_it_is_meant(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as first:
+        with first.worker():
+            await first.send(first.examples(LINES[:60]))
+            await first.drained()
+        sent = await first.events()
+        assert sent
+        second = first.changed(group=f"{first.settings.group}-b")
+        for role, topics in (("sign", [DOCUMENTS]), ("match", [SIGNATURES]), ("all", [DOCUMENTS, SIGNATURES])):
+            told = _refusal(second, "worker", role)
+            assert told.startswith(f"NEARSTREAM_GROUP: {first.topic(SIGNATURES)} and {first.settings.namespace}")
+            assert f"belong to group {first.settings.group}, got {second.settings.group}" in told
+            names = " and ".join(first.topic(topic) for topic in topics)
+            assert told.endswith(f"reads all of {names} from the start and sends all events again")
+        assert f"FAIL  workers   {told}" in second.run("doctor").stdout.decode()
+        with second.worker(program=("nearstream", "worker", "--new-group")):
+            await second.drained()
+        with second.worker():
+            await second.send(second.examples(LINES[60:80]))
+            await second.drained()
+        every = await second.events()
+        assert len(every) >= 2 * len(sent)
+        assert await disagreement(second) == {}
+        assert _refusal(first, "worker").endswith(
+            "goes on where it stopped before, and sends the events since then again"
+        )
+
+
+async def test_a_mistyped_namespace_is_not_taken_for_a_lost_index(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        with deployment.worker():
+            await deployment.send(deployment.examples(LINES[:20]))
+            await deployment.drained()
+        mistyped = deployment.changed(namespace=f"{deployment.settings.namespace}-x")
+        told = _refusal(mistyped, "worker")
+        assert told.startswith(
+            f"NEARSTREAM_NAMESPACE: group {deployment.settings.group} has matched {deployment.topic(SIGNATURES)}"
+            f" before, but {mistyped.settings.namespace} in Redis holds no index: restore the former value"
+        )
+        assert f"FAIL  index     {told}" in mistyped.run("doctor").stdout.decode()
+
+
+async def test_a_second_deployment_is_refused_on_the_index_of_the_first(
+    kafka: str, redis_url: str, tmp_path: Path
+) -> None:
+    """Its offsets would be taken for repeats, so its documents would be lost."""
+    async with deployed(kafka, redis_url, tmp_path) as first, deployed(kafka, redis_url, tmp_path) as second:
+        with first.worker():
+            await first.send(first.examples(LINES[:20]))
+            await first.drained()
+        told = _refusal(second.changed(namespace=first.settings.namespace), "worker")
+        assert f"is filled from {first.topic(SIGNATURES)} by group {first.settings.group}" in told
+        assert "NEARSTREAM_NAMESPACE to a name of its own" in told
+
+
+@pytest.mark.parametrize("lost", ["mistyped", "emptied"])
+async def test_a_worker_that_only_signs_is_refused_where_its_namespace_knows_no_scheme(
+    kafka: str, tmp_path: Path, lost: str
+) -> None:
+    """Without the record of the deployment it could not see that scheme or key are wrong."""
+    with running(redis_server(tmp_path / "redis")) as redis:
+        url = f"redis://{redis.address}/0"
+        async with deployed(kafka, url, tmp_path) as deployment:
+            with deployment.worker("sign"):
+                await deployment.send(deployment.examples(LINES[:20]))
+                await until(lambda: _has_signed(deployment, 20), 60)
+            then = deployment.changed(namespace=f"{deployment.settings.namespace}-x")
+            if lost == "emptied":
+                then = deployment
+                async with Redis.from_url(url) as client:
+                    await client.flushall()
+            other = then.changed(hash_key=OTHER_KEY)
+            told = _refusal(other, "worker", "sign")
+            assert told.startswith(
+                f"NEARSTREAM_NAMESPACE: group {then.settings.group} has read {then.topic(DOCUMENTS)}"
+                f" before, but {then.settings.namespace} in Redis does not know its scheme: restore the former"
+            )
+            assert _refusal(then, "worker", "sign") == told
+            assert f"FAIL  workers   {told}" in other.run("doctor").stdout.decode()
+            refused = _refusal(other, "rebuild")
+            assert refused.startswith("NEARSTREAM_SCHEME, NEARSTREAM_HASH_KEY: the signatures on ")
+            assert Deployment.of(then.settings).scheme.name in refused
+            assert then.run("rebuild").returncode == 0
+            assert _refusal(other, "worker", "sign").startswith("NEARSTREAM_HASH_KEY: ")
+            with then.worker("sign"), then.worker("match"):
+                await then.send(then.examples(LINES[20:40]))
+                await then.drained()
+            assert await then.letters() == []
+            assert await disagreement(then) == {}

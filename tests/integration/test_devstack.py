@@ -1,0 +1,373 @@
+"""The local stack starts, survives faults, restarts, and never leaves a process behind."""
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import redis
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.client import AIOKafkaClient
+
+from tests.devstack import background
+from tests.devstack.kafka import KafkaPorts, choose_ports, kafka_server
+from tests.devstack.readiness import broker_answers
+from tests.devstack.redis import redis_answers, redis_server
+from tests.devstack.server import LocalServer, StackUnavailableError, free_ports, port_answers, running
+from tests.devstack.stack import local_stack, started_stack
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def ports() -> KafkaPorts:
+    return choose_ports(free_ports(1)[0])
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory, ports: KafkaPorts) -> Iterator[LocalServer]:
+    with running(kafka_server(tmp_path_factory.mktemp("kafka"), ports)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def own_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
+    with running(redis_server(tmp_path_factory.mktemp("redis"))) as server:
+        yield server
+
+
+@pytest.fixture
+def no_given_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NEARSTREAM_KAFKA", raising=False)
+    monkeypatch.delenv("NEARSTREAM_REDIS", raising=False)
+
+
+def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "not so in time"
+        time.sleep(0.02)
+
+
+def silent(address: str) -> bool:
+    host, port = address.removeprefix("redis://").removesuffix("/0").rsplit(":", 1)
+    return not port_answers(host, int(port))
+
+
+@asynccontextmanager
+async def new_topic(bootstrap: str) -> AsyncIterator[str]:
+    topic = f"t-{uuid.uuid4().hex}"
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await admin.start()
+    try:
+        await admin.create_topics([NewTopic(topic, num_partitions=2, replication_factor=1)])
+        yield topic
+        await admin.delete_topics([topic])
+    finally:
+        await admin.close()
+
+
+async def values_of(bootstrap: str, topic: str, count: int) -> list[bytes]:
+    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
+    consumer.assign([TopicPartition(topic, partition) for partition in (0, 1)])
+    async with consumer, asyncio.timeout(20):
+        return sorted([(await consumer.getone()).value for _ in range(count)])
+
+
+async def test_a_killed_broker_comes_back_with_every_acknowledged_record(broker: LocalServer) -> None:
+    sent = [b"%03d" % number for number in range(200)]
+    async with new_topic(broker.address) as topic:
+        async with AIOKafkaProducer(bootstrap_servers=broker.address, enable_idempotence=True) as producer:
+            await asyncio.gather(*[producer.send_and_wait(topic, value) for value in sent])
+        before = broker.pid
+        await asyncio.to_thread(broker.kill)
+        assert silent(broker.address)
+        await asyncio.to_thread(broker.start)
+        assert broker.pid != before
+        assert await values_of(broker.address, topic, len(sent)) == sent
+
+
+async def test_a_paused_broker_delivers_after_it_is_resumed(broker: LocalServer) -> None:
+    async with (
+        new_topic(broker.address) as topic,
+        AIOKafkaProducer(bootstrap_servers=broker.address, enable_idempotence=True) as producer,
+    ):
+        broker.pause()
+        try:
+            delivery = await producer.send(topic, b"held")
+            done, _ = await asyncio.wait([delivery], timeout=0.5)
+            assert not done
+        finally:
+            broker.resume()
+        await asyncio.wait_for(delivery, 20)
+        assert await values_of(broker.address, topic, 1) == [b"held"]
+
+
+async def test_the_fault_listener_names_the_port_of_the_proxy(broker: LocalServer, ports: KafkaPorts) -> None:
+    client = AIOKafkaClient(bootstrap_servers=f"127.0.0.1:{ports.fault}")
+    try:
+        await client.bootstrap()
+        assert [node.port for node in client.cluster.brokers()] == [ports.advertised_fault]
+    finally:
+        await client.close()
+
+
+async def test_a_given_broker_is_used_but_never_ended(broker: LocalServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEARSTREAM_KAFKA", broker.address)
+    async with local_stack(redis=False) as stack:
+        assert (stack.kafka, stack.kafka_server, stack.pids) == (broker.address, None, [])
+    assert await broker_answers(broker.address)
+
+
+def test_a_killed_redis_comes_back_with_every_acknowledged_write(own_redis: LocalServer) -> None:
+    host, port = own_redis.address.split(":")
+    client = redis.Redis(host=host, port=int(port))
+    client.set("k", "v")
+    own_redis.kill()
+    assert not redis_answers(own_redis.address)
+    own_redis.restart()
+    assert client.get("k") == b"v"
+    assert client.config_get("*-*polic*", "hash-max-listpack-value") == {
+        "maxmemory-policy": "noeviction",
+        "hash-max-listpack-value": "8192",
+    }
+    client.close()
+
+
+def test_a_paused_server_can_be_stopped(tmp_path: Path) -> None:
+    server = redis_server(tmp_path)
+    with running(server):
+        server.pause()
+    assert server.pid is None
+    assert silent(server.address)
+
+
+def test_a_server_that_cannot_start_says_why(own_redis: LocalServer, tmp_path: Path) -> None:
+    port = own_redis.address.split(":")[1]
+    second = redis_server(tmp_path)
+    taken = [port if word == second.address.split(":")[1] else word for word in second._command]
+    again = LocalServer("Redis", second.address, taken, tmp_path / "log", redis_answers)
+    with pytest.raises(StackUnavailableError, match="in use"):
+        again.start()
+
+
+@pytest.mark.usefixtures("no_given_addresses")
+def test_a_server_outlives_the_thread_that_asked_for_it() -> None:
+    addresses: list[str] = []
+    go_on = threading.Event()
+
+    def hold() -> None:
+        with started_stack(kafka=False) as stack:
+            starter = threading.Thread(target=stack.redis_server.restart if stack.redis_server else None)
+            starter.start()
+            starter.join()
+            addresses.append(stack.redis)
+            go_on.wait(20)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    until(lambda: bool(addresses))
+    assert not silent(addresses[0])
+    go_on.set()
+    holder.join()
+    assert silent(addresses[0])
+
+
+@pytest.mark.usefixtures("no_given_addresses")
+async def test_nothing_is_left_after_an_exception_or_a_cancelled_start(tmp_path: Path) -> None:
+    async def hold() -> None:
+        async with local_stack(kafka=False, folder=tmp_path) as stack:
+            seen.append(stack.redis)
+            raise ZeroDivisionError
+
+    seen: list[str] = []
+    with pytest.raises(ZeroDivisionError):
+        await hold()
+    assert silent(seen[0])
+    starting = asyncio.create_task(hold())
+    await asyncio.sleep(0)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert len(seen) == 1
+    ports = re.findall(r"port=(\d+)", (tmp_path / "redis" / "server.log").read_text())
+    assert all(silent(f"127.0.0.1:{port}") for port in ports)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
+@pytest.mark.usefixtures("no_given_addresses")
+def test_servers_end_with_a_parent_that_had_no_chance_to_stop_them(tmp_path: Path) -> None:
+    program = (
+        "import sys, time; from pathlib import Path; from tests.devstack.stack import started_stack\n"
+        "with started_stack(kafka=False, folder=Path(sys.argv[1])) as stack:\n"
+        "    print(stack.redis, flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    with parent:
+        address = parent.stdout.readline().strip()
+        assert not silent(address)
+        parent.kill()
+    until(lambda: silent(address))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
+@pytest.mark.usefixtures("no_given_addresses")
+def test_the_folder_of_a_killed_stack_is_removed_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    program = (
+        "import time; from tests.devstack.stack import started_stack\n"
+        "with started_stack(kafka=False) as stack:\n    print(stack.redis, flush=True); time.sleep(float(input()))"
+    )
+
+    def start() -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", program]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("redis://")
+        return process
+
+    def folders() -> set[Path]:
+        return set(tmp_path.glob("nearstream-*"))
+
+    killed, other = start(), start()
+    assert len(folders()) == 2
+    killed.kill()
+    killed.communicate()
+    assert len(folders()) == 2
+    third = start()
+    assert len(folders()) == 2
+    for process in (other, third):
+        process.communicate("0")
+    assert folders() == set()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_command_prints_the_addresses_and_ends_its_servers_on_a_signal(
+    broker: LocalServer, number: signal.Signals
+) -> None:
+    given = {**os.environ, "NEARSTREAM_KAFKA": broker.address}
+    given.pop("NEARSTREAM_REDIS", None)
+    command = [sys.executable, "-m", "tests.devstack"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=given)
+    assert process.stdout is not None
+    with process:
+        assert process.stdout.readline() == f"export NEARSTREAM_KAFKA={broker.address}\n"
+        name, address = process.stdout.readline().strip().split("=", 1)
+        assert name == "export NEARSTREAM_REDIS"
+        assert not silent(address)
+        process.send_signal(number)
+        assert process.wait(20) == 0
+    assert silent(address)
+
+
+def test_a_background_stack_starts_once_stops_once_and_keeps_its_data(
+    broker: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEARSTREAM_KAFKA", broker.address)
+    monkeypatch.delenv("NEARSTREAM_REDIS", raising=False)
+    first = background.start(tmp_path)
+    try:
+        assert background.start(tmp_path) == first
+        with redis.Redis.from_url(first.redis) as client:
+            client.set("k", "v")
+        assert background.stop(tmp_path)
+        assert silent(first.redis)
+        assert not background.stop(tmp_path)
+        second = background.start(tmp_path)
+        with redis.Redis.from_url(second.redis) as client:
+            assert client.get("k") == b"v"
+        os.kill(second.owner, signal.SIGKILL)
+        until(lambda: background.running_in(tmp_path) is None)
+        assert background.start(tmp_path).owner != second.owner
+    finally:
+        background.stop(tmp_path)
+    assert background.owner_of(tmp_path) is None
+
+
+def test_a_background_stack_shows_its_progress_and_prints_nothing_but_exports(
+    broker: LocalServer, tmp_path: Path
+) -> None:
+    environment = {**os.environ, "NEARSTREAM_KAFKA": broker.address}
+    environment.pop("NEARSTREAM_REDIS", None)
+    command = [sys.executable, "-m", "tests.devstack", "start", "--folder", str(tmp_path)]
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+        again = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+        running_stack = background.running_in(tmp_path)
+    finally:
+        background.stop(tmp_path)
+    assert running_stack is not None
+    assert done.stdout == f"export NEARSTREAM_KAFKA={broker.address}\nexport NEARSTREAM_REDIS={running_stack.redis}\n"
+    assert [line.partition(" at ")[0] for line in done.stderr.splitlines()] == [
+        f"stack: starting in {tmp_path}, with its log in {tmp_path / 'stack.log'}",
+        "stack: starting Redis",
+        "stack: Redis is ready",
+    ]
+    assert (again.stdout, again.stderr) == (done.stdout, "")
+
+
+def test_an_interrupted_start_leaves_no_stack(broker: LocalServer, tmp_path: Path) -> None:
+    environment = {**os.environ, "NEARSTREAM_KAFKA": broker.address}
+    environment.pop("NEARSTREAM_REDIS", None)
+    command = [sys.executable, "-m", "tests.devstack", "start", "--folder", str(tmp_path)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith(b"stack: starting in")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) in (0, 130)  # 0 where it was ready first
+        ready = process.returncode == 0
+    try:
+        until(lambda: ready or background.owner_of(tmp_path) is None)
+    finally:
+        background.stop(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["file", "file/below"])
+def test_a_folder_that_cannot_be_written_is_refused_in_one_line(name: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    command = [sys.executable, "-m", "tests.devstack", "start", "--folder", str(tmp_path / name)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"cannot write {tmp_path / 'file'}")
+    assert done.stderr.endswith('Name a folder of yours: make STACK="$HOME/nearstream-stack" stack\n')
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("has_venv", [False, True])
+def test_make_stack_says_that_a_checkout_is_read_only(has_venv: bool, tmp_path: Path) -> None:
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    if has_venv:
+        (tmp_path / ".venv/bin").mkdir(parents=True)
+        (tmp_path / ".venv/bin/python").write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" "$@"\n')
+        (tmp_path / ".venv/bin/python").chmod(0o755)
+        (tmp_path / ".venv/installed-test").touch()
+    mount = f'mount --bind "{tmp_path}" "{tmp_path}" && mount -o remount,ro,bind "{tmp_path}" && cd "{tmp_path}"'
+    script = f'{mount} || {{ echo "no mount" >&2; exit 77; }}; make -s stack'
+    command = ["/usr/bin/env", "unshare", "-m", "sh", "-c", script]
+    of_outer_make = {"MAKELEVEL", "MAKEFLAGS", "MFLAGS"}  # they would number this make and change its options
+    given = {name: value for name, value in os.environ.items() if name not in of_outer_make}
+    done = subprocess.run(command, env=given, capture_output=True, text=True, check=False, timeout=60)
+    if "no mount" in done.stderr or "unshare:" in done.stderr:
+        pytest.skip(f"nothing can be mounted: {done.stderr.strip()}")
+    assert (done.returncode, done.stdout) == (2, "")
+    ours, of_make = done.stderr.splitlines()
+    assert ours.startswith(
+        "cannot write build: Read-only" if has_venv else f"cannot write {tmp_path}: copy the checkout"
+    )
+    assert of_make.startswith("make: ***")

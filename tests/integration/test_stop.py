@@ -1,0 +1,156 @@
+"""A worker stops at once with exit code 0 and leaves nothing, whatever service is away."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from nearstream.workers.config.exit_codes import Exit
+from tests.devstack.kafka import kafka_server
+from tests.devstack.server import LocalServer, free_ports, running
+from tests.support.deployment import deployed, until
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[LocalServer]:
+    """Start a broker for a single test, which may stop it."""
+    with running(kafka_server(tmp_path / "kafka")) as server:
+        yield server
+
+
+@dataclass(frozen=True)
+class Started:
+    """A worker process in its own folder, where any file that it leaves is found."""
+
+    process: subprocess.Popen[bytes]
+    folder: Path
+
+    @property
+    def log(self) -> str:
+        """Return its log so far."""
+        return (self.folder / "log").read_text()
+
+    async def logged(self, text: str, within_seconds: float = 30.0) -> None:
+        """Wait until it has logged this text."""
+
+        async def is_there() -> bool:
+            assert self.process.poll() is None or text in self.log, self.log
+            return text in self.log
+
+        await until(is_there, within_seconds)
+
+    async def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal and return the exit code.
+
+        It asserts that the worker left no file and logged no traceback.
+        """
+        self.process.send_signal(number)
+        code = await asyncio.to_thread(self.process.wait, 30)
+        assert [path.name for path in self.folder.rglob("*") if path.name != "log"] == ["temporary"]
+        assert "Traceback" not in self.log
+        assert "never retrieved" not in self.log
+        return code
+
+
+@contextmanager
+def started(folder: Path, environment: dict[str, str]) -> Iterator[Started]:
+    (folder / "temporary").mkdir(parents=True)
+    given = {**environment, "TMPDIR": str(folder / "temporary")}
+    with (folder / "log").open("wb") as log:
+        command = [sys.executable, "-m", "nearstream", "worker", "--timeout", "20"]
+        process = subprocess.Popen(command, env=given, cwd=folder, stdout=log, stderr=log)
+    try:
+        yield Started(process, folder)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def addressed(**settings: str) -> dict[str, str]:
+    """Return the environment of a worker with these settings."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("NEARSTREAM_")}
+    return {**inherited, "NEARSTREAM_STATUS": "off", **{f"NEARSTREAM_{key.upper()}": settings[key] for key in settings}}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_worker_that_waits_for_kafka_says_so_and_stops_when_asked(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    address = f"127.0.0.1:{free_ports(1)[0]}"
+    with started(tmp_path / "worker", addressed(kafka=address)) as worker:
+        await worker.logged(f"waiting for Kafka at {address}, at most 19 s more")
+        assert await worker.end(number) == Exit.OK
+        assert worker.log.splitlines()[-1].endswith(f"stopped by {number.name} before it joined the group")
+
+
+async def test_a_worker_that_waits_for_redis_says_so_without_its_password(
+    kafka: str, redis_url: str, tmp_path: Path
+) -> None:
+    place = f"127.0.0.1:{free_ports(1)[0]}"
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        away = {**deployment.environment, "NEARSTREAM_REDIS": f"redis://:hunter2@{place}/0"}
+        with started(tmp_path / "worker", away) as worker:
+            await worker.logged(f"waiting for Redis at redis://***@{place}/0, at most 19 s more")
+            assert await worker.end() == Exit.OK
+            assert "hunter2" not in worker.log
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which signals a process catches")
+async def test_a_worker_stops_when_asked_while_it_loads_and_while_it_joins(
+    kafka: str, redis_url: str, tmp_path: Path
+) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        with started(tmp_path / "loads", deployment.environment) as worker:
+            await until(lambda: _catches_sigterm(worker.process.pid), 30)
+            assert await worker.end() == Exit.OK
+        for moment in ("settings: ", "revoked: ", "assigned: "):
+            with started(tmp_path / moment[:4], deployment.environment) as worker:
+                await worker.logged(moment)
+                assert await worker.end() == Exit.OK
+                assert "stopped" in worker.log.splitlines()[-1]
+
+
+@pytest.mark.parametrize("harm", ["pause", "kill"])
+async def test_a_worker_stops_when_asked_while_kafka_is_away(
+    harm: str, broker: LocalServer, redis_url: str, tmp_path: Path
+) -> None:
+    async with deployed(broker.address, redis_url, tmp_path) as deployment:
+        with started(tmp_path / "worker", deployment.environment) as worker:
+            await worker.logged("assigned: ")
+            await asyncio.to_thread(getattr(broker, harm))
+            await worker.logged("outage: ")
+            assert await worker.end() == Exit.OK
+            assert "stopped" in worker.log.splitlines()[-1]
+        await asyncio.to_thread(broker.resume if harm == "pause" else broker.start)
+
+
+@pytest.mark.parametrize("is_noticed", [False, True])
+async def test_a_broker_that_goes_away_before_a_worker_joins_is_named(
+    is_noticed: bool, broker: LocalServer, redis_url: str, tmp_path: Path
+) -> None:
+    """The worker crashes, whether or not its probe has seen the outage before."""
+    async with deployed(broker.address, redis_url, tmp_path) as deployment:
+        with started(tmp_path / "worker", deployment.environment) as worker:
+            await worker.logged("settings: ")
+            if is_noticed:
+                await asyncio.to_thread(broker.pause)
+                await worker.logged("outage: ")
+            await asyncio.to_thread(broker.kill)
+            assert await asyncio.to_thread(worker.process.wait, 60) == Exit.NO
+            assert "stopped by a crash: KafkaConnectionError" in worker.log
+            assert "Traceback" not in worker.log
+        await asyncio.to_thread(broker.start)
+
+
+async def _catches_sigterm(pid: int) -> bool:
+    """Return whether the process has a handler for SIGTERM."""
+    status = await asyncio.to_thread(Path(f"/proc/{pid}/status").read_text)
+    caught = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigCgt"))
+    return bool(caught >> (signal.SIGTERM - 1) & 1)

@@ -1,0 +1,163 @@
+"""The documents agree with the code."""
+
+import re
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from prometheus_client import REGISTRY
+
+from nearstream.schemas.dead_letter import Reason
+from nearstream.streams.settling import MatchCounts
+from nearstream.workers.cli.main import main
+from nearstream.workers.config.bounds import PATTERNS
+from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.config.settings import SettingsError, load, table
+from nearstream.workers.monitoring.health import Health
+from nearstream.workers.monitoring.metrics import WorkerMetrics
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(ROOT / "docs").rglob("*.md"),
+    *(ROOT / "examples").glob("*.md"),
+    *(ROOT / "benchmarks").rglob("*.md"),
+]
+README_LINES = 110  # two screens
+
+
+def test_the_settings_table_is_the_one_that_is_printed() -> None:
+    page = (ROOT / "docs/operations.md").read_text()
+    rows = [
+        f"| `{name}` | {f'`{default}`' if default else 'empty'} | {text} |"
+        for name, _, default, text in table(load({}))
+    ]
+    assert [line for line in page.splitlines() if line.startswith("| `NEARSTREAM_")] == rows
+
+
+def test_each_profile_does_what_its_row_says() -> None:
+    page = (ROOT / "docs/operations.md").read_text()
+    rows = re.findall(r"^\| `(development|production|mail)` \|([^|]*)\|([^|]*)\|$", page, re.MULTILINE)
+    assert {name for name, _, _ in rows} == set(PATTERNS["profile"][0].split("|"))
+    usual = {row[0]: row[1] for row in table(load({}))}
+    for name, defaults, required in rows:
+        needed = dict.fromkeys(re.findall(r"`(NEARSTREAM_[A-Z_]+)`", required), "k" * 32)
+        given = {"NEARSTREAM_PROFILE": name, **needed}
+        changed = {
+            f"{row[0]}={row[1]}" for row in table(load(given)) if row[1] != usual[row[0]] and row[0] not in given
+        }
+        assert changed == set(re.findall(r"`(NEARSTREAM_[A-Z_]+=[^`]+)`", defaults)), name
+        for variable in needed:
+            with pytest.raises(SettingsError, match=variable):
+                load({key: value for key, value in given.items() if key != variable})
+
+
+def test_every_exit_code_is_documented() -> None:
+    page = (ROOT / "docs/operations.md").read_text()
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)} == {int(code) for code in Exit}
+
+
+def test_every_reason_is_documented() -> None:
+    page = (ROOT / "docs/operations.md").read_text()
+    table = page[page.index("| reason |") : page.index("| command | does |")]
+    first_cells = " ".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
+    assert re.findall(r"`([a-z_]+)`", first_cells) == [reason.value for reason in Reason]
+
+
+def test_every_metric_is_documented_and_no_other() -> None:
+    worker = WorkerMetrics(Health(), MatchCounts(), {})
+    families = [*REGISTRY.collect(), *worker.collect()]
+    declared = {
+        family.name + ("_total" if family.type == "counter" else "")
+        for family in families
+        if family.name.startswith("nearstream_")
+    }
+    page = (ROOT / "docs/operations.md").read_text()
+    named = set(re.findall(r"`(nearstream_[a-z_]+)`", page))
+    assert named == declared
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    for target in re.findall(r"\]\(([^):]+)\)", page.read_text()):
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path) if path else page
+        assert file.exists(), f"{page.name}: {target}"
+        assert not anchor or anchor in _anchors(file), f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_file_module_and_test_that_is_named_exists(page: Path) -> None:
+    text = page.read_text()
+    for path in re.findall(r"`((?:benchmarks|docs|examples|schemas|src|streams|tests|workers)/[\w./-]*)`", text):
+        assert (ROOT / path).exists(), f"{page.name}: {path}"
+    for module in re.findall(r"python -m ((?:benchmarks|nearstream|tests)[\w.]*)", text):
+        assert find_spec(module), f"{page.name}: python -m {module}"
+    named = set(re.findall(r"`(test_\w+)`", text))
+    known = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py")) if named else ""
+    for test in named:
+        assert f"def {test}(" in known or list((ROOT / "tests").rglob(f"{test}.py")), f"{page.name}: {test}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_command_exists_with_its_options(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command, options in _commands(page.read_text()):
+        with pytest.raises(SystemExit) as ended:
+            main([*command.split(), "--help"])
+        assert (command, ended.value.code) == (command, 0)
+        assert options <= set(re.findall(r"--[a-z-]+", capsys.readouterr().out)), f"{page.name}: {command}"
+
+
+def test_the_index_links_to_every_page() -> None:
+    index = (ROOT / "docs/index.md").read_text()
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"}
+    assert pages <= set(re.findall(r"\]\(([\w.]+)\)", index))
+    measurements = (ROOT / "docs/measurements.md").read_text()
+    tables = {f"measurements/{page.name}" for page in (ROOT / "docs/measurements").glob("*.md")}
+    assert tables <= set(re.findall(r"\]\(([\w./-]+)\)", measurements))
+
+
+@pytest.mark.parametrize("floor", ["workers", "streams", "schemas"])
+def test_the_design_shows_every_wing_and_no_other(floor: str) -> None:
+    page = (ROOT / "docs/design.md").read_text()
+    section = page.partition(f"### Wings of `{floor}/`")[2].partition("\n#")[0]
+    first_cells = " ".join(line.split("|")[1] for line in section.splitlines() if line.startswith("| `"))
+    found = {path.stem for path in (ROOT / floor).iterdir() if path.suffix == ".py" or _is_wing(path)}
+    wings = {name for name in found if not name.startswith("_")}
+    assert set(re.findall(r"`(\w+)`", first_cells)) == wings
+    picture = set(re.findall(r'class="name"[^>]*>(\w+)<', (ROOT / "docs/house.svg").read_text()))
+    assert wings <= picture
+
+
+def test_the_readme_is_at_most_two_screens() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
+
+
+def test_the_topology_fits_on_one_screen_and_no_room_is_large() -> None:
+    for floor in ("schemas", "streams", "workers"):
+        for room in (ROOT / floor).rglob("*.py"):
+            assert len(room.read_text().splitlines()) <= 300, room
+    app = (ROOT / "workers/app.py").read_text()
+    topology = app[app.index("def create_app") :]
+    assert len(topology.splitlines()) <= 40
+
+
+def _anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def _commands(text: str) -> Iterator[tuple[str, set[str]]]:
+    """Yield each command of nearstream in a block or span of code, with its options."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
+    for line in [*"\n".join(blocks).splitlines(), *spans]:
+        command = re.match(r"(?:docker compose exec .*?worker )?nearstream ([a-z]+(?: [a-z]+(?=\s|$))*)", line)
+        if command:
+            yield command[1], set(re.findall(r"--[a-z-]+", line[command.end() :].partition("#")[0]))
+
+
+def _is_wing(path: Path) -> bool:
+    return path.is_dir() and not path.name.startswith("__") and any(path.glob("*.*"))

@@ -1,0 +1,233 @@
+"""docs/events.md shows the messages, topics and headers that the code sends."""
+
+import gzip
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from nearstream.schemas.codec import InvalidMessageError, decode_event, event_headers
+from nearstream.schemas.dead_letter import PRIVATE_HEADER, DeadLetter, Payload, Reason, Stage, outgoing
+from nearstream.schemas.document import Document
+from nearstream.schemas.events import Event, RelationEvent
+from nearstream.schemas.evidence import Evidence
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.topics import ALL, SIGNATURES
+from nearstream.schemas.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
+from nearstream.streams.ingest.defaults import LINEAGE_MAX_CHARACTERS, DocumentLimits
+from nearstream.streams.ingest.parse import (
+    _FIELD_HEADERS,
+    _LABEL_HEADER,
+    _REMOVAL_HEADERS,
+    ParsedDocument,
+    Removal,
+    parse_record,
+)
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.config.settings import table as settings_table
+
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLES = ROOT / "schemas/examples"
+PAGE = (ROOT / "docs/events.md").read_text()
+
+
+def first_cells(table: str) -> list[str]:
+    """Return the names in the first column, in order."""
+    cells = [line.split("|")[1] for line in table.splitlines()[2:]]
+    return re.findall(r"`([^`]+)`", " ".join(cells))
+
+
+def tables_of(head: str) -> list[str]:
+    """Return every table whose first column has this head."""
+    return [found[0] for found in re.finditer(rf"^\| {head} \|.*\n(?:\|.*\n)+", PAGE, re.MULTILINE)]
+
+
+def test_every_example_is_shown_as_it_is() -> None:
+    shown = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)]
+    kept = {path.stem: json.loads(path.read_text()) for path in EXAMPLES.glob("*.json")}
+    assert sorted(map(json.dumps, shown)) == sorted(map(json.dumps, kept.values()))
+    for kind in kept.keys() - {"document", "retraction"}:
+        block = PAGE.partition(f"### `{kind}`\n")[2].partition("```json\n")[2].partition("```")[0]
+        assert json.loads(block)["type"] == kind
+
+
+def test_the_topics_are_those_of_the_code() -> None:
+    (table,) = tables_of("topic")
+    types = {kind.__name__: f"`{kind.__struct_config__.tag}`" for kind in get_args(Event)}
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    assert [row[0] for row in rows] == [f"`{topic.name}`" for topic in ALL]
+    for topic, (_, value, key, kept, partitions) in zip(ALL, rows, strict=True):
+        assert partitions == str(topic.partitions)
+        days = topic.retention_seconds // 86_400 if topic.retention_seconds else None
+        assert kept == (f"{days} days" if topic is not SIGNATURES else "compacted, retention and 7 days")
+        assert key == topic.key
+        for name in topic.values:
+            assert types.get(name, name) in value or name == "raw bytes", (topic.name, name)
+
+
+def test_every_field_of_a_document_is_documented() -> None:
+    (fields,) = [first_cells(table) for table in tables_of("field") if "`content_type`" in table]
+    assert fields == list(Document.__struct_fields__)
+
+
+def test_every_bound_of_a_field_is_documented() -> None:
+    (table,) = [table for table in tables_of("field") if "`content_type`" in table]
+    accepted = {line.split("|")[1].strip(" `"): line.split("|")[2] for line in table.splitlines()[2:]}
+    bounds = {"id": [512], "lineage": [LINEAGE_MAX_CHARACTERS], "collection": [63], "text": [1], "labels": [8, 31, 128]}
+    for name, kind in get_type_hints(Document, include_extras=True).items():
+        bounds.setdefault(name, [int(found) for found in re.findall(r"max_length=(\d+)", str(kind))])
+    for name, cell in accepted.items():
+        numbers = [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", cell)]
+        assert set(bounds[name]) <= set(numbers), name
+    limits = DocumentLimits()
+    assert (limits.text_bytes, limits.clock_skew_seconds) == (1024 * 1024, 86_400)  # the MiB and the day of the table
+    assert set(re.findall(r"NEARSTREAM_[A-Z_]+", table)) <= {variable for variable, *_ in settings_table(Settings())}
+
+
+@pytest.mark.parametrize(
+    ("field", "at_bound", "beyond"),
+    [
+        ("id", "a" * 512, "a" * 513),
+        ("id", "a", "a\u0085"),
+        ("url", "u" * 4096, "u" * 4097),
+        ("lineage", "a" * 600, "a\n"),
+        ("collection", "a" * 63, "a" * 64),
+        ("collection", "a-1", "-a"),
+        ("collection", "default", None),
+        ("observed_at", "1970-01-01T00:00:00Z", "2026-03-02T08:15:00"),
+        ("source", "a" * 63, "Mail"),
+        ("labels", {"a" * 31: "v" * 128}, {"a" * 32: "v"}),
+        ("labels", {f"n{number}": "" for number in range(8)}, {f"n{number}": "" for number in range(9)}),
+        ("labels", {}, None),
+    ],
+)
+def test_a_field_is_accepted_as_documented(field: str, at_bound: object, beyond: object) -> None:
+    sent = {"text": "one two"}
+    assert isinstance(parsed(json.dumps({**sent, field: at_bound}).encode()), ParsedDocument)
+    with pytest.raises(InvalidMessageError):
+        parsed(json.dumps({**sent, field: beyond}).encode())
+
+
+def test_null_counts_as_left_out_except_where_the_page_says() -> None:
+    for field in ("id", "html", "raw", "content_type", "url", "lineage", "observed_at", "source"):
+        assert isinstance(parsed(json.dumps({"text": "one two", field: None}).encode()), ParsedDocument)
+
+
+def test_every_header_of_a_document_is_documented() -> None:
+    (table,) = tables_of("record header")
+    of_fields = [f"nearstream-{name}" for name in ("id", "url", "lineage", "collection", "observed-at", "source")]
+    expected = [
+        "content-type",
+        "content-encoding",
+        *of_fields,
+        "nearstream-label-<name>",
+        PRIVATE_HEADER,
+        "traceparent",
+    ]
+    assert first_cells(table) == expected
+    assert set(of_fields) == set(_FIELD_HEADERS)
+    assert _LABEL_HEADER == "nearstream-label-"
+    with_removal = re.findall(r"^\| `([a-z-]+)` \| [^|]*removal", table, re.MULTILINE)
+    assert tuple(with_removal) == _REMOVAL_HEADERS
+
+
+SHAPES: list[tuple[bytes | None, dict[str, str], type | Reason]] = [
+    (b'{"text": "one"}', {}, ParsedDocument),
+    (b'\xef\xbb\xbf{"text": "one"}', {"content-type": "application/json"}, ParsedDocument),
+    (b'{"text": "one"}', {"content-type": "application/ld+json"}, ParsedDocument),
+    (b"one", {"content-type": "text/plain", "nearstream-id": "a", "nearstream-label-x": "1"}, ParsedDocument),
+    ("\u00e9".encode("latin-1"), {"content-type": "text/plain; charset=latin-1"}, ParsedDocument),
+    (gzip.compress(b'{"text": "one"}', mtime=0), {"content-encoding": "gzip"}, ParsedDocument),
+    (gzip.compress(b"one", mtime=0), {"content-encoding": "gzip", "content-type": "text/plain"}, ParsedDocument),
+    (None, {}, Removal),
+    (None, {"nearstream-id": "a", "nearstream-collection": "news"}, Removal),
+    (b"", {}, Reason.EMPTY_VALUE),
+    (b"<p>one", {"content-type": "text/html"}, Reason.UNSUPPORTED_CONTENT_TYPE),
+    (b"Subject: one", {"content-type": "message/rfc822"}, Reason.UNSUPPORTED_CONTENT_TYPE),
+    (b"one", {"content-type": "image/png"}, Reason.UNSUPPORTED_CONTENT_TYPE),
+]
+
+
+@pytest.mark.parametrize(("value", "headers", "expected"), SHAPES)
+def test_a_value_is_read_as_documented(value: bytes | None, headers: dict[str, str], expected: type | Reason) -> None:
+    (table,) = tables_of("value")
+    if isinstance(expected, type):
+        assert isinstance(parsed(value, headers), expected)
+        return
+    assert f"refused: `{expected}`" in table
+    with pytest.raises(InvalidMessageError) as refused:
+        parsed(value, headers)
+    assert refused.value.reason == expected
+
+
+def test_a_charset_that_does_not_fit_is_told() -> None:
+    document = parsed(b"\xff", {"content-type": "text/plain; charset=ascii"})
+    assert isinstance(document, ParsedDocument)
+    assert document.degraded == ("charset_replaced",)
+
+
+def parsed(value: bytes | None, headers: Mapping[str, str] | None = None) -> ParsedDocument | Removal:
+    """Return what a record with this value is read as."""
+    given = [(name, content.encode()) for name, content in (headers or {}).items()]
+    record = ConsumerRecord("documents", 0, 0, 1_772_439_300_000, b"key", value, given)
+    return parse_record(record, DocumentLimits())
+
+
+def test_every_field_of_a_verdict_is_documented() -> None:
+    (table,) = [table for table in tables_of("field") if "`ordinal`" in table]
+    assert sorted(first_cells(table)) == sorted(["type", *DocumentVerdict.__struct_fields__])
+    assert all(f"`{name}`" in table for name in FamilyRef.__struct_fields__)
+    assert all(kind in table for kind in VERDICT_KINDS)
+
+
+def test_every_field_of_a_relation_event_is_documented() -> None:
+    (fields,) = [first_cells(table) for table in tables_of("field") if "`same_lineage`" in table]
+    assert sorted(fields) == sorted(["type", *RelationEvent.__struct_fields__])
+    (evidence,) = [first_cells(table) for table in tables_of("evidence")]
+    assert evidence == list(Evidence.__struct_fields__)
+
+
+def test_the_headers_are_those_that_are_sent() -> None:
+    event = decode_event((EXAMPLES / "near_duplicate.json").read_bytes())
+    sent = [name for name, _ in event_headers(event, datetime.now(UTC), b"00-trace")]
+    record = ConsumerRecord("documents", 0, 0, 0, None, b"{", [])
+    letter = DeadLetter(record, Stage.DECODE, Reason.NOT_JSON, "")
+    dead = [name for name, _ in outgoing(letter, "dead-letters", "worker", Payload.FULL, 1024 * 1024).headers]
+    shown = [first_cells(table) for table in tables_of("header")]
+    assert shown[0] == sent
+    assert sorted(shown[1]) == sorted(name for name in dead if not name.startswith("__connect"))
+
+
+@pytest.fixture
+def consumer() -> dict[str, Any]:
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(block, "events.md", "exec"), names)  # noqa: S102 - our own text
+    return names
+
+
+def test_the_consumer_sees_each_event_once(consumer: dict[str, Any]) -> None:
+    for name in ("near_duplicate", "exact_duplicate", "near_duplicate"):
+        consumer["receive"]((EXAMPLES / f"{name}.json").read_bytes())
+    assert sorted(event["type"] for event in consumer["events"].values()) == ["exact_duplicate", "near_duplicate"]
+
+
+@pytest.mark.parametrize("order", [("near_duplicate", "retraction"), ("retraction", "near_duplicate")])
+def test_the_consumer_drops_what_was_retracted(consumer: dict[str, Any], order: tuple[str, str]) -> None:
+    for name in ("version", *order, "verdict"):
+        consumer["receive"]((EXAMPLES / f"{name}.json").read_bytes())
+    assert [event["type"] for event in consumer["events"].values()] == ["version", "verdict"]
+
+
+@pytest.mark.parametrize("order", [("verdict", "retraction"), ("retraction", "verdict")])
+def test_the_consumer_drops_the_verdict_of_a_removed_document(consumer: dict[str, Any], order: tuple[str, str]) -> None:
+    verdict, retraction = (json.loads((EXAMPLES / f"{name}.json").read_text()) for name in ("verdict", "retraction"))
+    later = {"document_id": verdict["id"], "partition": verdict["partition"], "offset": verdict["offset"] + 1}
+    given = {"verdict": verdict, "retraction": {**retraction, **later}}
+    for name in order:
+        consumer["receive"](json.dumps(given[name]).encode())
+    assert consumer["events"] == {}

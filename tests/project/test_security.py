@@ -1,0 +1,288 @@
+"""The rules of the security checklist that need no service.
+
+The name of each test contains the id of its rule.
+"""
+
+import ast
+import importlib
+import json
+import logging
+import pkgutil
+import re
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+import pytest
+
+import nearstream
+from nearstream.schemas.codec import SIGNATURE_MAX_BYTES, encode_signature
+from nearstream.schemas.document import Document, to_milliseconds
+from nearstream.schemas.record import ConsumerRecord, header
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.signing.scheme import Keys, preset
+from nearstream.streams.signing.signer import Signer
+from nearstream.workers.app import create_app
+from nearstream.workers.config.bounds import PATTERNS
+from nearstream.workers.config.settings import Settings, SettingsError, load
+from nearstream.workers.monitoring.health import Health
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.file_source import Item
+from nearstream.workers.pipeline.in_process import embedded
+from nearstream.workers.redis_index.function_library import function_library
+from tests.support.forged import FORGED, dangerous
+from tests.support.matching import TIME, matching, prose, record, signed
+from tests.support.signing import signer
+
+ROOT = Path(__file__).parent.parent.parent
+PASSWORD = "correct-horse"  # noqa: S105 - a made-up one
+SLOWER = 24  # limit of the slowdown for 8 times the input: linear is 8, quadratic 64
+HOSTILE_FIELDS = (
+    *("id", "text", "html", "raw", "content_type", "url", "lineage", "collection"),
+    *("observed_at", "source", "labels", "unknown"),
+)
+
+
+def modules() -> Iterator[ModuleType]:
+    """Yield every module of the package."""
+    for found in pkgutil.walk_packages(nearstream.__path__, "nearstream."):
+        if not found.name.endswith(("_native", "__main__")):
+            yield importlib.import_module(found.name)
+
+
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    """Yield every source file of the package, parsed."""
+    for floor in ("schemas", "streams", "workers"):
+        for path in (ROOT / floor).rglob("*.py"):
+            yield path.name, ast.parse(path.read_text())
+
+
+def imported(tree: ast.Module) -> set[str]:
+    """Return the full names of the modules that a source file imports."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+@pytest.mark.parametrize("status", ["0.0.0.0:9464", "10.0.0.1:9464", "monitor.example:9464"])
+def test_s01_only_loopback_without_a_token(status: str) -> None:
+    with pytest.raises(SettingsError, match="NEARSTREAM_STATUS_TOKEN: expected a token"):
+        load({"NEARSTREAM_STATUS": status})
+    assert load({"NEARSTREAM_STATUS": status, "NEARSTREAM_STATUS_TOKEN": PASSWORD * 2}).status == status
+    assert load({"NEARSTREAM_STATUS": "127.0.0.1:0"}).status_token == ""
+    assert not create_app(Settings(), Health(), None, None).conf.web_enabled
+
+
+def test_s07_nothing_that_fetches_is_imported() -> None:
+    fetching = ("http.client", "urllib.request", "requests", "httpx", "aiohttp", "ftplib", "smtplib", "websockets")
+    for name, tree in trees():
+        assert not [each for each in imported(tree) if each.startswith(fetching)], name
+
+
+def test_s11_s21_the_operations_page_says_what_readers_and_writers_can_do() -> None:
+    told = " ".join((ROOT / "docs/operations.md").read_text().split())
+    assert "A producer that may write to `documents` can hurt availability" in told
+    assert "restrict writers by ACL" in told
+    assert "with the key a reader can confirm a guessed short text" in told
+
+
+async def test_s13_equal_documents_in_two_collections_do_not_meet() -> None:
+    job = embedded(Deployment.of(Settings()))
+    items = []
+    for at, (collection, name) in enumerate([("one", "a"), ("two", "a"), ("two", "b")]):
+        value = json.dumps({"id": name, "text": prose(1), "collection": collection}).encode()
+        items.append(Item("", ConsumerRecord("", 0, at, at, None, value, [])))
+    events = [outcome.events async for outcome in job.outcomes(items)]
+    assert [len(each) for each in events] == [0, 0, 1]
+    key = HashKey.public()
+    scheme = preset("standard", key)
+    one, two = (
+        scheme.keys(Signer(scheme, key).sign(Document(id="a", text=prose(1), collection=name, observed_at=TIME)), key)
+        for name in ("one", "two")
+    )
+    assert len(_flat(one)) > 20
+    assert not _flat(one) & _flat(two)
+
+
+def _flat(keys: Keys) -> set[bytes]:
+    return {keys.digest, *keys.bands, *keys.anchors} | ({keys.lineage} if keys.lineage else set())
+
+
+async def test_s14_a_foreign_signature_is_bounded() -> None:
+    """A signature under another key is refused, and a false scheme name matches nothing.
+
+    A signature under our key concerns only its own document and must be within limits.
+    """
+    text, key = prose(1), HashKey.from_secret(b"another")
+    document = Document(id="foreign", text=text, collection="news", observed_at=TIME)
+    foreign = Signer(preset("standard", key), key).sign(document)
+    mine = signed("mine", text)
+    lying = msgspec.structs.replace(foreign, scheme=mine.scheme)
+    match = matching()
+    decided = await match.decide([record(mine), record(foreign, 1), record(lying, 2)])
+    assert [header(each.headers, "nearstream-dead-reason") for each in decided] == [b"other_scheme"]
+    beyond = {
+        "key of another document": record(mine, key=b"news/other"),
+        "sketch": record(msgspec.structs.replace(mine, sketch=mine.sketch * 2)),
+        "ld": record(msgspec.structs.replace(mine, ld=mine.ld * 300)),
+        "anchors": record(msgspec.structs.replace(mine, anchors=mine.anchors * 300)),
+        "size": record(encode_signature(mine) + b"\0" * SIGNATURE_MAX_BYTES, key=b"news/mine"),
+        "time": record(msgspec.structs.replace(mine, observed_at_ms=to_milliseconds(TIME) + 10 * 86_400_000)),
+    }
+    for what, each in beyond.items():
+        (letter,) = await match.decide([each])
+        assert (what, header(letter.headers, "nearstream-dead-reason")) == (what, b"invalid_signature")
+
+
+async def test_s16_no_dead_letter_writes_what_it_was_sent_into_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    for forged in FORGED:
+        mark = f"MARK{forged}MARK"
+        values = [json.dumps({"id": "a", "text": "b", **{name: mark}}).encode() for name in HOSTILE_FIELDS]
+        values += [json.dumps(mark).encode(), json.dumps({mark: mark}).encode(), b"{" + mark.encode(errors="replace")]
+        raw = mark.encode("utf-8", "surrogatepass")
+        pairs = [("content-type", raw), ("content-encoding", raw), (mark, raw), ("nearstream-id", raw)]
+        records = [ConsumerRecord("documents", 0, at, 0, raw, value, []) for at, value in enumerate(values)]
+        records += [ConsumerRecord("documents", 0, 99, 0, raw, raw, [pair]) for pair in pairs]
+        records += [ConsumerRecord("documents", 0, 100, 0, raw, None, [pair]) for pair in pairs]
+        await signer().decide(records)
+        await matching().decide([each._replace(topic="signatures") for each in records])
+    told = [line.getMessage() for line in caplog.records]
+    assert len(told) > 100
+    for line in told:
+        assert "MARK" not in line
+        assert not dangerous(line)
+
+
+def test_s16_one_module_writes_to_the_terminal() -> None:
+    """It escapes what it writes. The script for completion holds texts of ours only."""
+    writers = {"print", "sys.stdout.write", "sys.stderr.write", "sys.stdout.writelines", "sys.stderr.writelines"}
+    for name, tree in trees():
+        called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        assert name in ("terminal.py", "completion_command.py") or not called & writers, name
+
+
+def test_s17_secrets_never_appear_in_a_traceback_that_shows_values() -> None:
+    secrets = {
+        "NEARSTREAM_HASH_KEY": PASSWORD * 3,
+        "NEARSTREAM_KAFKA_SECURITY": "SASL_PLAINTEXT",
+        "NEARSTREAM_KAFKA_USERNAME": "us",
+        "NEARSTREAM_KAFKA_PASSWORD": PASSWORD,
+        "NEARSTREAM_REDIS": f"redis://:{PASSWORD}@h:6379/0",
+        "NEARSTREAM_STATUS_TOKEN": PASSWORD * 3,
+    }
+    settings = load(secrets)
+    try:
+        _fail(settings)
+    except ZeroDivisionError as error:
+        told = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
+    assert "kafka_username='us'" in told
+    assert "namespace='nearstream'" in told
+    assert "cluster=False" in told
+    assert PASSWORD not in told.replace(str(secrets), "")
+
+
+def _fail(settings: Settings) -> None:
+    deployment = Deployment.of(settings)
+    address = deployment.index_address()
+    connection = address.connection
+    assert PASSWORD in connection.url
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("name", ["HASH_KEY", "KAFKA_PASSWORD", "KAFKA_KEY_PASSWORD", "STATUS_TOKEN", "REDIS"])
+def test_s17_secrets_never_appear_in_a_refusal(name: str, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(f" {PASSWORD}")
+    for given in ({f"NEARSTREAM_{name}": f" {PASSWORD}"}, {f"NEARSTREAM_{name}_FILE": str(tmp_path / "secret")}):
+        with pytest.raises(SettingsError) as caught:
+            load(given)
+        assert name in str(caught.value)
+        assert PASSWORD not in str(caught.value)
+
+
+def test_s20_every_client_of_kafka_is_made_with_the_settings_of_all() -> None:
+    """Only the readiness check of the local stack's own broker uses a client without settings."""
+    for name, tree in trees():
+        called = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        assert name == "kafka_ready.py" or not [each for each in called if each.startswith("AIOKafka")], name
+
+
+def test_s18_nothing_runs_or_unpacks_what_it_is_sent() -> None:
+    unsafe = ("pickle", "marshal", "shelve", "yaml", "dill", "cloudpickle", "jsonpickle")
+    for name, tree in trees():
+        assert not [each for each in imported(tree) if each.split(".")[0] in unsafe], name
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                called = node.func.id if isinstance(node.func, ast.Name) else ""
+                assert called not in ("eval", "exec", "compile", "__import__"), name
+                assert not [word for word in node.keywords if word.arg == "shell"], name
+
+
+def test_s18_lua_is_fixed_and_builds_no_code() -> None:
+    _, source = function_library()
+    assert not re.findall(r"\bload\s*[({'\"\[]|\b(?:loadstring|dofile|loadfile|setfenv|require)\b", source)
+    assert not re.findall(r"redis\.p?call\('(?:EVAL|EVALSHA|FUNCTION|SCRIPT|CONFIG|FLUSH\w+|KEYS)'", source)
+    for name, tree in trees():
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        words = [arg.value for call in calls for arg in call.args if isinstance(arg, ast.Constant)]
+        assert not {"EVAL", "EVALSHA", "SCRIPT LOAD"} & {str(word) for word in words}, name
+
+
+def expressions() -> set[tuple[str, str]]:
+    """Return the regular expressions of the package with the method that uses each.
+
+    A method that is unknown is taken for `search`.
+    """
+    found = {(pattern, "fullmatch") for pattern, _ in PATTERNS.values()}
+    for module in modules():
+        named = {value for name, value in vars(module).items() if name.endswith("_PATTERN")}
+        compiled = {value.pattern for value in vars(module).values() if isinstance(value, re.Pattern)}
+        found |= {(_as_text(pattern), "search") for pattern in named | compiled}
+    for _, tree in trees():
+        found |= {_use(call) for call in ast.walk(tree) if isinstance(call, ast.Call)} - {None}
+    return found
+
+
+def _use(call: ast.Call) -> tuple[str, str] | None:
+    """Return the pattern and method of a call of `re`.
+
+    It is None if the pattern is computed.
+    """
+    match call:
+        case ast.Call(ast.Attribute(ast.Name("re"), way), [ast.Constant(pattern), *_]) if way != "compile":
+            return _as_text(pattern), way if way in ("match", "fullmatch") else "search"
+    return None
+
+
+def _as_text(pattern: str | bytes) -> str:
+    return pattern.decode("latin-1") if isinstance(pattern, bytes) else pattern
+
+
+@pytest.mark.parametrize(("pattern", "way"), sorted(expressions()))
+def test_s19_no_regex_is_superlinear(pattern: str, way: str) -> None:
+    """Match each pattern with repeated characters, pairs and prefixes of it and some others."""
+    signs = sorted({*re.sub(r"[A-Za-z0-9]", "", pattern), *pattern[:6], *'aA0 @/?:,.-="'})
+    units = [pattern[:3], *signs, *(one + other for one in signs for other in signs if one != other)]
+    use = getattr(re.compile(pattern), way)
+    for unit in units:
+        for prefix in ("", pattern[:3]):
+            short, long = f"{prefix}{unit * 250}\0", f"{prefix}{unit * 2000}\0"
+            for repeats in (1, 3, 20):  # another process may have used the processor, so measure again
+                fast = min(_seconds(use, short) for _ in range(repeats))
+                slow = min(_seconds(use, long) for _ in range(repeats))
+                if slow <= SLOWER * max(fast, 20e-6):
+                    break
+            assert slow <= SLOWER * max(fast, 20e-6), (unit, fast, slow)
+
+
+def _seconds(use: Callable[[str], object], text: str) -> float:
+    began = time.perf_counter()
+    use(text)
+    return time.perf_counter() - began

@@ -1,0 +1,23 @@
+"""The commands of the command line, as the parser declares them."""
+
+import argparse
+from collections.abc import Iterator
+
+from nearstream.workers.cli.parser import create_parser
+
+
+def parsers(
+    parser: argparse.ArgumentParser, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
+    """Yield the parser of each command, with the command as typed."""
+    if path:
+        yield path, parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, command in action.choices.items():
+                yield from parsers(command, (*path, name))
+
+
+PARSERS = dict(parsers(create_parser()))
+# The name of the function of each command, empty for a group of commands.
+COMMANDS = {path: parser.get_default("command") or "" for path, parser in PARSERS.items()}

@@ -1,0 +1,245 @@
+"""A deployment of the main job on real services, with its own topics, group and keys."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from aiokafka.admin import NewTopic
+
+from nearstream.schemas.codec import decode_event
+from nearstream.schemas.events import PairEvent, Retraction
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.topics import ALL, DEAD_LETTERS, DOCUMENTS, RELATION_TOPICS, SIGNATURES, VERDICTS, Topic
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.index.family import FamilyFacts
+from nearstream.workers.cli.demo import EXAMPLES
+from nearstream.workers.config.settings import Settings, load
+from nearstream.workers.kafka import client as kafka_client
+from nearstream.workers.kafka import errors as kafka_errors
+from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.kafka import records as kafka_records
+from nearstream.workers.kafka import topics as kafka_topics
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.file_source import Item
+from nearstream.workers.pipeline.in_process import embedded
+from nearstream.workers.redis_index.families import families
+from nearstream.workers.redis_index.index import RedisIndex
+
+DOCUMENT_PARTITIONS = 4
+LINES = (EXAMPLES / "documents.jsonl").read_bytes().splitlines()
+TEXTS = [json.loads(line)["text"] for line in LINES]
+
+
+@dataclass(frozen=True)
+class LocalDeployment:
+    """Settings of one deployment, with the folder of its workers' logs."""
+
+    settings: Settings
+    environment: dict[str, str]
+    logs: Path
+
+    def changed(self, **settings: str) -> "LocalDeployment":
+        """Return a deployment in which these settings differ."""
+        environment = self.environment | {f"NEARSTREAM_{name.upper()}": text for name, text in settings.items()}
+        ours = {name: text for name, text in environment.items() if name.startswith("NEARSTREAM_")}
+        return replace(self, settings=load(ours), environment=environment)
+
+    def topic(self, topic: Topic) -> str:
+        """Return the name of a topic in this deployment."""
+        return self.settings.topic_prefix + topic.name
+
+    def document(self, name: str, text: str) -> ProducerRecord:
+        """Return a record of a document whose id is also its record key."""
+        return self.examples([json.dumps({"id": name, "text": text}).encode()])[0]
+
+    def examples(self, lines: Sequence[bytes]) -> list[ProducerRecord]:
+        """Return lines of JSON as records of documents with their ids as keys."""
+        return [ProducerRecord(self.topic(DOCUMENTS), json.loads(line)["id"].encode(), line, []) for line in lines]
+
+    @contextmanager
+    def worker(
+        self, role: str = "all", program: Sequence[str] = ("nearstream", "worker"), **changed: str
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """Run a worker process, with some environment variables changed.
+
+        At the end of the block it is stopped with SIGTERM, or killed if it does not end.
+        """
+        with (self.logs / f"{role}-{time.monotonic_ns()}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", *program, role], env=self.environment | changed, stderr=log, stdout=log
+            )
+        try:
+            yield process
+        finally:
+            stop(process)
+
+    def run(self, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        """Run a command of this deployment to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "nearstream", *arguments],
+            env=self.environment,
+            input=given,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+
+    async def send(self, records: Sequence[ProducerRecord]) -> None:
+        """Send records to their topics and wait until they are confirmed."""
+        async with kafka_records.sender(self.settings, 10.0) as send_all:
+            await send_all(records)
+
+    async def read(self, *topics: str) -> list[ConsumerRecord]:
+        """Return every record of these topics, read by one client."""
+        names = [self.settings.topic_prefix + topic for topic in topics]
+        places = await kafka_offsets.partitions(self.settings, names, 10.0)
+        async with kafka_client.consumer(self.settings, 10.0) as client:
+            return [record async for record in kafka_records.follow(client, places, since_ms=0, until_end=True)]
+
+    async def events(self) -> list[PairEvent | Retraction]:
+        """Return every event on every topic of relations, including repeats."""
+        told = [decode_event(record.value or b"") for record in await self.read(*(t.name for t in RELATION_TOPICS))]
+        return [event for event in told if not isinstance(event, DocumentVerdict)]
+
+    async def verdicts(self) -> list[DocumentVerdict]:
+        """Return every verdict, including repeats."""
+        told = [decode_event(record.value or b"") for record in await self.read(VERDICTS.name)]
+        return [event for event in told if isinstance(event, DocumentVerdict)]
+
+    async def families(self) -> list[FamilyFacts]:
+        """Return all families with a second member."""
+        index = await RedisIndex.open_to_read(Deployment.of(self.settings).index_address())
+        try:
+            return [facts async for facts in families(index)]
+        finally:
+            await index.close()
+
+    async def named(self) -> set[str]:
+        """Return the document ids that relation events name."""
+        told = [event for event in await self.events() if not isinstance(event, Retraction)]
+        return {side.id for event in told for side in (event.newer, event.older)}
+
+    async def letters(self) -> list[ConsumerRecord]:
+        """Return every dead letter."""
+        return await self.read(DEAD_LETTERS.name)
+
+    async def oracle(self) -> list[PairEvent | Retraction]:
+        """Return the events of a single process that reads these records one at a time.
+
+        The records are taken in the order of their timestamps.
+        """
+        records = sorted(await self.read(DOCUMENTS.name), key=lambda record: (record.timestamp_ms, record.offset))
+        job = embedded(Deployment.of(self.settings))
+        return [
+            event async for outcome in job.outcomes(Item("", record) for record in records) for event in outcome.events
+        ]
+
+    async def drained(self, within_seconds: float = 60.0) -> None:
+        """Wait until every record of both input topics is acknowledged.
+
+        Raises:
+            TimeoutError: Some were not acknowledged within `within_seconds`. The message contains the logs.
+        """
+        places = await kafka_offsets.partitions(self.settings, list(map(self.topic, (DOCUMENTS, SIGNATURES))), 10.0)
+        async with (
+            kafka_client.admin(self.settings, 10.0) as asking,
+            kafka_client.consumer(self.settings, 10.0) as reading,
+        ):
+
+            async def all_acknowledged() -> bool:
+                # Ask for commits first: once a document is acknowledged, its signature is included in the end offsets.
+                known = await kafka_offsets.committed_offsets(asking, self.settings.group, places)
+                ends = await reading.end_offsets(places)
+                return all(known[place] >= ends[place] for place in places if ends[place])
+
+            try:
+                await until(all_acknowledged, within_seconds)
+            except TimeoutError:
+                logs = "\n".join(log[-3000:] for log in self.log_texts())
+                raise TimeoutError(f"not drained within {within_seconds:g} s\n{logs}") from None
+
+    async def logged(self, text: str) -> bool:
+        """Return whether a worker has logged this text."""
+        return any(text in log for log in await asyncio.to_thread(self.log_texts))
+
+    def log_texts(self) -> list[str]:
+        """Return the text of each worker's log."""
+        return [path.read_text() for path in sorted(self.logs.glob("*.log"))]
+
+
+@asynccontextmanager
+async def deployed(kafka: str, redis_url: str, logs: Path, **settings: str) -> AsyncIterator[LocalDeployment]:
+    """Create a new deployment, and delete its topics at the end of the block.
+
+    The documents topic has 4 partitions.
+    """
+    name = uuid.uuid4().hex[:12]
+    given = {
+        "NEARSTREAM_KAFKA": kafka,
+        "NEARSTREAM_REDIS": redis_url,
+        "NEARSTREAM_GROUP": name,
+        "NEARSTREAM_NAMESPACE": name,
+        "NEARSTREAM_TOPIC_PREFIX": f"{name}.",
+        "NEARSTREAM_STATUS": "off",  # only one of several workers on a machine could open the port
+        **{f"NEARSTREAM_{key.upper()}": value for key, value in settings.items()},
+    }
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("NEARSTREAM_")}
+    loaded = load(given)
+    async with kafka_client.admin(loaded, 10.0) as client:
+        config = DOCUMENTS.config(loaded.retention_seconds)
+        name = loaded.topic_prefix + DOCUMENTS.name
+        await client.create_topics([NewTopic(name, DOCUMENT_PARTITIONS, 1, topic_configs=config)])
+    await kafka_topics.create_missing(loaded, 1, 10.0)
+    try:
+        yield LocalDeployment(loaded, {**inherited, **given}, logs)
+    finally:
+        await _forget(loaded)
+
+
+async def _forget(settings: Settings) -> None:
+    """Delete the topics and thereby the group's offsets.
+
+    If the broker has already ended, its topics are gone too.
+    """
+    with suppress(kafka_errors.KafkaUnreachableError):
+        async with kafka_client.admin(settings, 5.0) as client:
+            await client.delete_topics([settings.topic_prefix + topic.name for topic in ALL])
+
+
+def ids(events: Sequence[PairEvent | Retraction | DocumentVerdict]) -> set[str]:
+    """Return the ids of the events, each once."""
+    return {event.event_id for event in events}
+
+
+def stop(process: subprocess.Popen[bytes], within_seconds: float = 40.0) -> int:
+    """Stop a process and return its exit code.
+
+    It gets SIGTERM, then SIGKILL if it does not end in time.
+    """
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(within_seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    return process.wait(10)
+
+
+async def until(condition: Callable[[], Awaitable[bool]], within_seconds: float) -> None:
+    """Wait until the condition holds.
+
+    Raises:
+        TimeoutError: The condition did not hold within `within_seconds`.
+    """
+    async with asyncio.timeout(within_seconds):
+        while not await condition():
+            await asyncio.sleep(0.1)

@@ -1,0 +1,93 @@
+"""Build and install the distributions of the project without network."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NO_COMPILER = {"CC": "/bin/false", "LDSHARED": "/bin/false"}
+_SOURCES = ("pyproject.toml", "README.md", "LICENSE", "src", "schemas", "streams", "workers", "examples")
+_HOOK = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
+
+
+def run(command: list[str], folder: Path, exit_code: int = 0, **variables: str) -> str:
+    """Run a command in a folder, expect its exit code and return what it prints.
+
+    The variables are added to the environment, without those of nearstream and Python that are set here.
+    """
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("NEARSTREAM_", "PYTHON"))}
+    done = subprocess.run(
+        command, cwd=folder, env={**inherited, **variables}, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == exit_code, done.stdout + done.stderr
+    return done.stdout
+
+
+def make_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Path]) -> Path:
+    """Make something in an empty folder once per session, whatever the number of test processes.
+
+    The first process makes it, and the others wait for it.
+    """
+    base = factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    result, folder = shared / f"{name}.made", shared / name
+    with (shared / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not result.exists():
+            shutil.rmtree(folder, ignore_errors=True)  # left by a process that failed
+            folder.mkdir()
+            result.write_text(str(make(folder)))
+    return Path(result.read_text())
+
+
+def copy_sources(folder: Path) -> Path:
+    """Copy what the project is built from, because a build leaves files beside its sources.
+
+    Links are kept, and nothing that an earlier build has made is copied.
+    """
+    folder.mkdir(parents=True)
+    generated = shutil.ignore_patterns("__pycache__", "*.so", "*.egg-info")
+    for name in _SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=generated)
+        else:
+            shutil.copy(ROOT / name, folder)
+    return folder
+
+
+def build(hook: str, sources: Path, target: Path, **variables: str) -> Path:
+    """Call a build hook of setuptools and return the distribution that it makes.
+
+    This is what pip does (PEP 517, PEP 660), without its search for what is installed already.
+    """
+    pytest.importorskip("setuptools", minversion="77", reason="a build without network needs setuptools 77 or newer")
+    target.mkdir()
+    run([sys.executable, "-c", _HOOK, hook, str(target)], sources, **variables)
+    (distribution,) = target.iterdir()
+    return distribution
+
+
+def install(wheel: Path, folder: Path) -> Path:
+    """Install a wheel in a new virtual environment and return the environment's `bin` folder.
+
+    The dependencies are those of the running environment, because installing them would take minutes.
+    """
+    pytest.importorskip("pip", reason="an installation needs pip")
+    venv.create(folder, symlinks=True)
+    options = ["--quiet", "--no-deps", "--no-index", "--no-compile", "--disable-pip-version-check"]
+    python = str(folder / "bin" / "python")
+    run([sys.executable, "-m", "pip", "--python", python, "install", *options, str(wheel)], folder)
+    # Linked after the installation: pip would otherwise take an installation of the project in the running
+    # environment for one in the new environment.
+    site_packages = Path(sysconfig.get_path("purelib", "venv", vars={"base": str(folder)}))
+    dependencies = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    (site_packages / "dependencies.pth").write_text("\n".join(dependencies))
+    return folder / "bin"

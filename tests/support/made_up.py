@@ -1,0 +1,35 @@
+"""Texts of a made-up language, signed under the standard scheme."""
+
+from datetime import UTC, datetime
+from random import Random
+
+from nearstream.schemas.document import Document
+from nearstream.schemas.signature import Signature
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.signer import Signer
+
+KEY = HashKey.public()
+STANDARD = preset("standard", KEY)
+SIGNER = Signer(STANDARD, KEY)
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def words(seed: int, count: int) -> list[str]:
+    """Return random words, of which some are much more frequent than others."""
+    random = Random(seed)
+    language = Random(7)
+    vocabulary = ["".join(language.choices("etaoinshrdlu", k=language.randint(2, 9))) for _ in range(4000)]
+    return [vocabulary[int(4000 * random.random() ** 2)] for _ in range(count)]
+
+
+def with_noise(text: str, share: float, seed: int) -> str:
+    """Return the text with this share of its characters replaced, but no spaces."""
+    random = Random(seed)
+    return "".join(random.choice("abcdefghij") if random.random() < share and c != " " else c for c in text)
+
+
+def sign(text: list[str] | str, name: str = "a", signer: Signer = SIGNER, **fields: object) -> Signature:
+    """Sign a text or its words. Unless the fields say otherwise, it was observed at noon."""
+    text = text if isinstance(text, str) else " ".join(text)
+    return signer.sign(Document(**{"id": name, "text": text, "observed_at": NOON, **fields}))

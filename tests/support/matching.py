@@ -1,0 +1,102 @@
+"""Records of signatures and a `Matching` over a memory index for tests."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+from nearstream.schemas.codec import encode_signature
+from nearstream.schemas.dead_letter import Payload
+from nearstream.schemas.document import Document, to_milliseconds
+from nearstream.schemas.record import ConsumerRecord, Headers
+from nearstream.schemas.signature import Origin, Signature
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.index.contract import Position
+from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.ingest.defaults import DocumentLimits
+from nearstream.streams.matcher import Matcher
+from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.signer import Signer
+from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
+from nearstream.workers.pipeline.match import Matching, SignatureTopic
+
+KEY = HashKey.public()
+
+
+SCHEME = preset("standard", KEY)
+
+
+SIGNER = Signer(SCHEME, KEY)
+
+
+TIME = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
+
+
+WORDS = [f"{a}{b}{c}" for a in ("bru", "ka", "lo", "mi", "ste") for b in ("na", "ri", "to", "wel") for c in "dklmnrst"]
+
+
+def prose(seed: int, words: int = 400) -> str:
+    return " ".join(Random(seed).choices(WORDS, k=words))
+
+
+def signed(document_id: str, text: str, minutes: int = 0, lineage: str | None = None) -> Signature:
+    observed_at = TIME + timedelta(minutes=minutes)
+    document = Document(id=document_id, text=text, collection="news", observed_at=observed_at, lineage=lineage)
+    return SIGNER.sign(document, Origin("nearstream.documents.v1", 0, minutes))
+
+
+def record(
+    value: Signature | bytes | None, offset: int = 0, key: bytes | None = None, headers: Headers | None = None
+) -> ConsumerRecord:
+    """Return a record of `signatures` a day after `TIME`, by default under its right key."""
+    if isinstance(value, Signature):
+        key, value = value.document_key.encode() if key is None else key, encode_signature(value)
+    timestamp_ms = to_milliseconds(TIME + timedelta(days=1))
+    return ConsumerRecord("nearstream.signatures.v1", 0, offset, timestamp_ms, key, value, headers or [])
+
+
+@dataclass
+class Topic:
+    """The topic of signatures as a list of records, in which offsets are indexes."""
+
+    records: list[ConsumerRecord] = field(default_factory=list)
+    committed_offset: int = -1
+    known: dict[int, int] = field(default_factory=dict)
+    asked: list[set[int]] = field(default_factory=list)
+    reads: list[tuple[int, int, int]] = field(default_factory=list)
+    passed: list[Position] = field(default_factory=list)
+
+    async def committed(self, partitions: Iterable[int]) -> dict[int, int]:
+        self.asked.append(set(partitions))
+        return dict.fromkeys(self.asked[-1], self.committed_offset)
+
+    async def checkpoints(self) -> dict[int, int]:
+        return self.known
+
+    async def pass_over(self, positions: Sequence[Position]) -> None:
+        self.passed += positions
+
+    async def read_range(self, partition: int, start: int, end: int) -> AsyncIterator[ConsumerRecord]:
+        self.reads.append((partition, start, end))
+        for each in self.records[start:end]:
+            yield each
+
+
+def matching(
+    topic: Topic | None = None,
+    index: MemoryIndex | None = None,
+    verdicts: frozenset[str] = frozenset(),
+) -> Matching:
+    """Return a matching that sends no verdicts, only relations and retractions, unless told to."""
+    topic = topic or Topic()
+    return Matching(
+        Matcher(index or MemoryIndex(), SCHEME, KEY),
+        SCHEME,
+        DocumentLimits(),
+        "p.",
+        DeadLetterWriter("p.nearstream.dead-letters.v1", "nearstream/0 match", Payload.FULL),
+        SignatureTopic(topic.committed, topic.read_range),
+        topic.checkpoints,
+        topic.pass_over,
+        verdicts,
+    )

@@ -1,0 +1,200 @@
+"""Servers that require TLS and passwords, with certificates of a CA made for the test."""
+
+import asyncio
+import re
+import shlex
+import ssl
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.devstack.kafka import choose_ports, find_java, kafka_jars, kafka_server
+from tests.devstack.redis import redis_server
+from tests.devstack.server import LocalServer, run_to_end, running
+
+ROOT = Path(__file__).parent.parent.parent
+_KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+
+
+@dataclass(frozen=True)
+class Authority:
+    """A CA of our own.
+
+    Attributes:
+        folder: Where its files are.
+    """
+
+    folder: Path
+
+    @property
+    def certificate(self) -> Path:
+        """Return the path of the certificate that clients trust."""
+        return self.folder / "ca.pem"
+
+    def issue(self, name: str, alternative: str) -> tuple[Path, Path]:
+        """Issue a certificate and private key for a server, e.g. for `IP:127.0.0.1`."""
+        certificate, key = self.folder / f"{name}.pem", self.folder / f"{name}.key"
+        signed = ["-CA", str(self.certificate), "-CAkey", str(self.folder / "ca.key")]
+        names = ["-subj", f"/CN={name}", "-addext", f"subjectAltName={alternative}"]
+        _openssl([*_KEY, *signed, *names, "-keyout", str(key), "-out", str(certificate)])
+        return certificate, key
+
+
+def authority(folder: Path) -> Authority:
+    """Create a CA whose files are in this folder."""
+    folder.mkdir(parents=True)
+    made = Authority(folder)
+    _openssl([*_KEY, "-subj", "/CN=test CA", "-keyout", str(folder / "ca.key"), "-out", str(made.certificate)])
+    return made
+
+
+def _openssl(arguments: Sequence[str]) -> None:
+    run_to_end(["openssl", "req", "-x509", *arguments], purpose="making a certificate")
+
+
+@dataclass(frozen=True)
+class SecuredKafka:
+    """A broker with SASL_SSL and ACLs.
+
+    Attributes:
+        address: Its listener that requires TLS and a password.
+        ca_path: What its certificate is checked by.
+        server: The process. Its own address serves without TLS, and clients there are the superuser.
+    """
+
+    address: str
+    ca_path: Path
+    server: LocalServer
+
+    def settings(self, user: str) -> dict[str, str]:
+        """Return the settings of a client that connects as this user."""
+        return {
+            "NEARSTREAM_KAFKA": self.address,
+            "NEARSTREAM_KAFKA_SECURITY": "SASL_SSL",
+            "NEARSTREAM_KAFKA_USERNAME": user,
+            "NEARSTREAM_KAFKA_PASSWORD": password(user),
+            "NEARSTREAM_KAFKA_CA_PATH": str(self.ca_path),
+        }
+
+    def acls(self, commands: Sequence[str]) -> None:
+        """Run commands, written as in a shell, each with Kafka's own tool."""
+        with ThreadPoolExecutor(2) as workers:
+            list(workers.map(self._acl, commands))
+
+    def _acl(self, command: str) -> None:
+        program, *arguments = shlex.split(command.replace("$BROKER", self.server.address))
+        assert program == "kafka-acls.sh"
+        tool = [find_java(), "-Xmx128M", "-XX:TieredStopAtLevel=1", "-cp", f"{kafka_jars()}/*"]
+        run_to_end([*tool, "org.apache.kafka.tools.AclCommand", *arguments], purpose=command)
+
+
+def password(user: str) -> str:
+    """Return the password of a user of the test broker."""
+    return f"{user}-s3cret"
+
+
+@contextmanager
+def secured_kafka(folder: Path, users: Sequence[str]) -> Iterator[SecuredKafka]:
+    """Run a broker with these users and `admin`, which has all permissions."""
+    made = authority(folder / "ca")
+    certificate, key = made.issue("broker", "IP:127.0.0.1")
+    both = folder / "broker.pem"
+    both.write_text(key.read_text() + certificate.read_text())
+    ports = choose_ports()
+    users = [*users, "admin"]
+    properties = f"""\
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,FAULT:SASL_SSL
+listener.name.fault.ssl.keystore.type=PEM
+listener.name.fault.ssl.keystore.location={both}
+listener.name.fault.sasl.enabled.mechanisms=SCRAM-SHA-512,PLAIN
+listener.name.fault.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.fault.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
+{" ".join(f'user_{user}="{password(user)}"' for user in users)};
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS;User:admin
+"""
+    known = [f"SCRAM-SHA-512=[name={user},password={password(user)}]" for user in users]
+    storage = [word for user in known for word in ("--add-scram", user)]
+    server = kafka_server(folder / "kafka", ports, properties=properties, storage=storage)
+    with running(server):
+        yield SecuredKafka(f"127.0.0.1:{ports.fault}", made.certificate, server)
+
+
+def documented(page: str, program: str) -> list[str]:
+    """Return the commands of this program in a page's shell blocks."""
+    text = (ROOT / "docs" / page).read_text().replace("\\\n", " ")
+    return re.findall(rf"^{re.escape(program)} .*$", text, re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class SecuredRedis:
+    """A Redis with TLS and a user with few permissions.
+
+    Attributes:
+        address: Its listener for TLS.
+        ca_path: What its certificate is checked by.
+        server: The process behind it. Its own address serves any client without TLS.
+    """
+
+    address: str
+    ca_path: Path
+    server: LocalServer
+
+    def settings(self, given: str = "", user: str = "nearstream") -> dict[str, str]:
+        """Return the settings of a worker, with another password if one is given."""
+        return {
+            "NEARSTREAM_REDIS": f"rediss://{user}:{given or password(user)}@{self.address}/0",
+            "NEARSTREAM_REDIS_CA_PATH": str(self.ca_path),
+        }
+
+
+@contextmanager
+def secured_redis(folder: Path) -> Iterator[SecuredRedis]:
+    """Run a server with the users of the operations page."""
+    made = authority(folder / "ca")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*made.issue("redis", "IP:127.0.0.1"))
+    options: list[str] = []
+    for user in ("nearstream", "signer"):
+        (line,) = documented("operations.md", f"user {user}")
+        options += ["--user", *line.replace("PASSWORD", password(user)).split()[1:]]
+    with running(redis_server(folder / "redis", options)) as server, _tls_before(server, context) as address:
+        yield SecuredRedis(address, made.certificate, server)
+
+
+@contextmanager
+def _tls_before(server: LocalServer, context: ssl.SSLContext) -> Iterator[str]:
+    """Run a TLS listener before a server that was built without TLS."""
+    loop = asyncio.new_event_loop()
+    host, port = server.address.split(":")
+
+    async def carry(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        try:
+            while data := await source.read(65_536):
+                target.write(data)
+                await target.drain()
+        except OSError:
+            pass
+        finally:
+            target.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_server, to_server = await asyncio.open_connection(host, int(port))
+        await asyncio.gather(carry(reader, to_server), carry(from_server, writer))
+
+    front = loop.run_until_complete(asyncio.start_server(serve, "127.0.0.1", 0, ssl=context))
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{front.sockets[0].getsockname()[1]}"
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        front.close()
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.close()

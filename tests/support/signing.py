@@ -1,0 +1,29 @@
+"""Records of documents and a signer for tests."""
+
+from nearstream.schemas.dead_letter import Payload
+from nearstream.schemas.record import ConsumerRecord, Headers
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.ingest.defaults import DocumentLimits
+from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.signer import Signer
+from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
+from nearstream.workers.pipeline.sign import Signing
+
+KEY = HashKey.public()
+
+
+SCHEME = preset("standard", KEY)
+
+
+TIMESTAMP_MS = 1_772_439_300_000
+
+
+def signer() -> Signing:
+    letters = DeadLetterWriter("p.nearstream.dead-letters.v1", "nearstream/0 sign", Payload.FULL)
+    return Signing(Signer(SCHEME, KEY), DocumentLimits(), "p.nearstream.signatures.v1", letters)
+
+
+def record(
+    value: bytes | None, headers: Headers | None = None, key: bytes | None = None, offset: int = 4410
+) -> ConsumerRecord:
+    return ConsumerRecord("nearstream.documents.v1", 2, offset, TIMESTAMP_MS, key, value, headers or [])

@@ -1,0 +1,213 @@
+"""The parts of an unreadable record that its dead letter keeps."""
+
+import json
+from hashlib import blake2b, sha256
+
+import pytest
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+
+from nearstream.schemas.codec import InvalidMessageError
+from nearstream.schemas.dead_letter import HEAD_BYTES, DeadLetter, Payload, Reason, Stage, dead_id, outgoing
+from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, header
+from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS
+from nearstream.streams.ingest.defaults import DocumentLimits
+from nearstream.streams.ingest.parse import parse_record
+
+MAX = DEAD_LETTERS.max_message_bytes
+FOREIGN: Headers = [("x-b", b"2"), ("x-a", b"\xff"), ("x-b", None), ("x-b", b"1"), ("", b"")]
+PLANTED = b"planted"
+
+
+def record(
+    value: bytes | None = b"{broken", key: bytes | None = b"k", headers: Headers | None = None
+) -> ConsumerRecord:
+    return ConsumerRecord("nearstream.documents.v1", 3, 8812, 1_772_439_301_000, key, value, headers or [])
+
+
+def letter(about: ConsumerRecord, payload: Payload = Payload.FULL, max_bytes: int = MAX) -> ProducerRecord:
+    fault = DeadLetter(about, Stage.DECODE, Reason.INVALID_TIME, "$.observed_at: expected a time with zone")
+    return outgoing(fault, "nearstream.dead-letters.v1", "nearstream/0.3.0 sign", payload, max_bytes)
+
+
+def ours(sent: ProducerRecord) -> dict[str, bytes | None]:
+    return {name: value for name, value in sent.headers if name.startswith(("nearstream-dead-", "__connect."))}
+
+
+def batch_bytes(sent: ProducerRecord) -> int:
+    """Return the size that the broker counts for a batch of this record alone."""
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=0,
+        is_transactional=0,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=1 << 30,
+    )
+    assert builder.append(0, timestamp=1_772_439_301_000, key=sent.key, value=sent.value, headers=sent.headers)
+    return len(builder.build())
+
+
+def test_a_dead_letter_keeps_key_headers_and_bytes() -> None:
+    sent = letter(record(b"{broken", b"k", [("content-type", b"application/json")]))
+    assert (sent.topic, sent.key, sent.value) == ("nearstream.dead-letters.v1", b"k", b"{broken")
+    assert sent.headers[0] == ("content-type", b"application/json")
+    assert sent.timestamp_ms is None
+
+
+def test_a_dead_letter_keeps_repeated_and_null_headers() -> None:
+    sent = letter(record(headers=FOREIGN))
+    assert sent.headers[: len(FOREIGN)] == FOREIGN
+
+
+def test_a_dead_letter_says_why_where_and_how_much() -> None:
+    assert ours(letter(record())) == {
+        "nearstream-dead-id": dead_id("nearstream.documents.v1", 3, 8812).encode(),
+        "nearstream-dead-reason": b"invalid_time",
+        "nearstream-dead-detail": b"$.observed_at: expected a time with zone",
+        "nearstream-dead-stage": b"decode",
+        "nearstream-dead-worker": b"nearstream/0.3.0 sign",
+        "nearstream-dead-topic": b"nearstream.documents.v1",
+        "nearstream-dead-partition": b"3",
+        "nearstream-dead-offset": b"8812",
+        "nearstream-dead-timestamp": b"1772439301000",
+        "nearstream-dead-replays": b"0",
+        "nearstream-dead-bytes": b"7",
+        "nearstream-dead-sha256": sha256(b"{broken").hexdigest().encode(),
+        "nearstream-dead-payload": b"full",
+        "__connect.errors.topic": b"nearstream.documents.v1",
+        "__connect.errors.partition": b"3",
+        "__connect.errors.offset": b"8812",
+        "__connect.errors.stage": b"decode",
+        "__connect.errors.class.name": b"nearstream/0.3.0 sign",
+        "__connect.errors.exception.class.name": b"InvalidMessageError",
+        "__connect.errors.exception.message": b"$.observed_at: expected a time with zone",
+    }
+
+
+def test_a_redelivery_gives_the_same_letter() -> None:
+    assert letter(record()) == letter(record())
+
+
+def test_the_id_names_the_place_alone() -> None:
+    place = ("nearstream.documents.v1", 3, 8812)
+    assert dead_id(*place) == blake2b(b"nearstream.documents.v1/3/8812", digest_size=16).hexdigest()
+    others = {dead_id("t", 1, 23), dead_id("t", 12, 3), dead_id("t2", 1, 23), dead_id(*place)}
+    assert len(others) == 4
+    again = record(b"other bytes", b"other", FOREIGN)._replace(timestamp_ms=5)
+    assert header(letter(again).headers, "nearstream-dead-id") == dead_id(*place).encode()
+
+
+@pytest.mark.parametrize("payload", list(Payload))
+def test_a_null_value_never_becomes_a_removal_of_the_letter(payload: Payload) -> None:
+    sent = letter(record(None, b"\xff"), payload)
+    assert sent.value == b""
+    assert header(sent.headers, "nearstream-dead-bytes") == b"0"
+
+
+@pytest.mark.parametrize("payload", [Payload.FULL, Payload.HEAD])
+def test_a_null_key_stays_null(payload: Payload) -> None:
+    assert letter(record(key=None), payload).key is None
+    assert letter(record(key=None, headers=[("x", b"y" * MAX)]), payload).key is None
+    assert letter(record(key=None), Payload.HASH).key is None
+
+
+def test_a_head_letter_keeps_64_kib() -> None:
+    value = bytes(range(256)) * 1024
+    sent = letter(record(value), Payload.HEAD)
+    assert sent.value == value[:HEAD_BYTES]
+    assert sent.key == b"k"
+    assert ours(sent)["nearstream-dead-payload"] == b"head"
+    assert ours(sent)["nearstream-dead-bytes"] == str(len(value)).encode()
+    assert ours(sent)["nearstream-dead-sha256"] == sha256(value).hexdigest().encode()
+
+
+def test_an_oversized_record_becomes_a_head_letter() -> None:
+    value = b"z" * (MAX + 1)
+    sent = letter(record(value, headers=FOREIGN))
+    assert sent.value == value[:HEAD_BYTES]
+    assert sent.headers[: len(FOREIGN)] == FOREIGN
+    assert ours(sent)["nearstream-dead-payload"] == b"head"
+    assert ours(sent)["nearstream-dead-bytes"] == str(len(value)).encode()
+
+
+@pytest.mark.parametrize("value", [b"short", b"z" * MAX, None])
+@pytest.mark.parametrize(
+    ("key", "headers"),
+    [
+        (b"k", [("x", b"y" * MAX)]),
+        (b"k", [("x" * 100, None)] * 60_000),
+        (b"k" * MAX, FOREIGN),
+        (b"k" * MAX, [("x", b"y" * MAX)]),
+    ],
+    ids=["one large header", "many headers", "large key", "both"],
+)
+def test_a_record_whose_key_or_headers_alone_are_too_large_still_makes_a_letter(
+    key: bytes, headers: Headers, value: bytes | None
+) -> None:
+    sent = letter(record(value, key, headers))
+    assert batch_bytes(sent) <= MAX
+    assert sent.value == (value or b"")[:HEAD_BYTES]
+    assert sent.key == key[:HEAD_BYTES]
+    assert ours(sent)["nearstream-dead-payload"] == b"head"
+
+
+@pytest.mark.parametrize("headers", [[], [("x" * 40, b"y")] * 500, [("é" * 200, b"y" * 2000)] * 20])
+def test_no_letter_exceeds_its_topic_whatever_the_size_of_the_record(headers: Headers) -> None:
+    around = range(MAX - 64 * 1024, MAX + 1024, 1021)
+    sizes = {batch_bytes(letter(record(b"z" * size, headers=headers))) for size in around}
+    assert max(sizes) <= MAX
+    whole = letter(record(b"z" * DOCUMENTS.max_message_bytes))
+    assert ours(whole)["nearstream-dead-payload"] == b"full"
+
+
+def test_a_hash_letter_keeps_length_and_digest_alone() -> None:
+    sent = letter(record(b"secret", b"mail@a.example", FOREIGN), Payload.HASH)
+    assert sent.value == b""
+    assert sent.key == blake2b(b"mail@a.example", digest_size=16).digest()
+    assert ours(sent) == dict(sent.headers)
+    assert ours(sent)["nearstream-dead-bytes"] == b"6"
+    assert ours(sent)["nearstream-dead-sha256"] == sha256(b"secret").hexdigest().encode()
+    assert ours(sent)["nearstream-dead-payload"] == b"hash"
+
+
+@pytest.mark.parametrize("payload", list(Payload))
+@pytest.mark.parametrize("value", [PLANTED, PLANTED * MAX, None])
+def test_a_private_record_leaves_no_bytes(payload: Payload, value: bytes | None) -> None:
+    headers: Headers = [("x", PLANTED), ("nearstream-private", b"1"), ("planted", b"x")]
+    sent = letter(record(value, PLANTED, headers), payload)
+    assert ours(sent)["nearstream-dead-payload"] == b"hash"
+    assert PLANTED not in repr(sent).encode()
+
+
+def test_only_a_one_marks_a_record_private() -> None:
+    assert letter(record(headers=[("nearstream-private", b"0")])).value == b"{broken"
+    assert letter(record(headers=[("nearstream-private", None)])).value == b"{broken"
+
+
+@pytest.mark.parametrize(
+    ("said", "counted"), [(b"2", b"2"), (b"x", b"0"), (b"-1", b"0"), (b"9" * 40, b"0"), (None, b"0"), (b"\xff", b"0")]
+)
+def test_the_count_of_replays_is_read_from_the_record(said: bytes | None, counted: bytes) -> None:
+    sent = letter(record(headers=[("nearstream-dead-replays", said)]))
+    assert header(sent.headers, "nearstream-dead-replays") == counted
+
+
+def test_a_detail_is_cut_at_500_characters() -> None:
+    sent = outgoing(DeadLetter(record(), Stage.MATCH, Reason.NOT_JSON, "é" * 501), "t", "w", Payload.FULL, MAX)
+    for name in ("nearstream-dead-detail", "__connect.errors.exception.message"):
+        assert header(sent.headers, name) == ("é" * 500).encode()
+
+
+@pytest.mark.parametrize("field", ["id", "text", "url", "lineage", "collection", "observed_at", "source", "labels"])
+@pytest.mark.parametrize("number", range(12))
+def test_no_header_of_ours_holds_payload_text(field: str, number: int) -> None:
+    phrase = f"planted phrase {number:04d}"
+    wrong: object = [phrase, {phrase: 1}, {"lang": phrase * 20}, 7][number % 4]
+    about = record(json.dumps({"text": phrase, field: wrong, phrase: phrase}).encode(), phrase.encode())
+    with pytest.raises(InvalidMessageError) as caught:
+        parse_record(about, DocumentLimits(text_bytes=3))
+    fault = DeadLetter(about, Stage.DECODE, caught.value.reason, caught.value.detail)
+    for payload in Payload:
+        said = ours(outgoing(fault, "t", "nearstream/0 sign", payload, MAX))
+        assert not any(word in repr(said) for word in phrase.split())

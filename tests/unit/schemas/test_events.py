@@ -1,0 +1,50 @@
+"""The lists of relations and verdicts, and the definitions that must agree with them."""
+
+from typing import get_args
+
+import pytest
+
+from nearstream.schemas.events import RELATIONS, Event, PairEvent
+from nearstream.schemas.topics import EVENT_TOPICS, RELATION_TOPICS, VERDICTS, topics_of
+from nearstream.schemas.verdict import VERDICT_KINDS
+from nearstream.streams.matcher import SENT_BY_DEFAULT
+from nearstream.streams.relations.describe import CONFIDENCE
+from nearstream.workers.config.settings import Settings
+
+
+def test_every_relation_has_one_event_type() -> None:
+    assert sorted(kind.__struct_config__.tag for kind in get_args(PairEvent)) == sorted(RELATIONS)
+
+
+def test_every_event_has_a_topic() -> None:
+    sent = {kind.__struct_config__.tag: topics_of(kind.__struct_config__.tag) for kind in get_args(Event)}
+    assert set(sent) == {"verdict", *RELATIONS, "retraction"}
+    assert (sent["verdict"], sent["retraction"]) == ((VERDICTS,), EVENT_TOPICS)
+
+
+def test_a_verdict_is_a_relation_or_says_that_there_is_none() -> None:
+    assert set(VERDICT_KINDS) == {"unique", "unchanged", *RELATIONS}
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_every_relation_has_a_topic_and_a_confidence(relation: str) -> None:
+    (topic,) = topics_of(relation)
+    assert topic in RELATION_TOPICS
+    assert 0.5 < CONFIDENCE[relation] <= 1.0
+
+
+def test_only_relations_have_a_confidence() -> None:
+    assert set(CONFIDENCE) == set(RELATIONS)
+
+
+def test_what_is_no_event_has_no_topic() -> None:
+    with pytest.raises(KeyError):
+        topics_of("unique")
+
+
+def test_the_settings_send_what_a_matcher_sends_by_default() -> None:
+    assert frozenset(Settings().relations.split()) == SENT_BY_DEFAULT == frozenset(RELATIONS) - {"overlap"}
+
+
+def test_the_codes_of_relations_in_the_index_stay_as_they_are() -> None:
+    assert RELATIONS == ("exact_duplicate", "near_duplicate", "containment", "version", "rearranged", "overlap")

@@ -1,0 +1,289 @@
+"""Estimates for pairs of texts with known edits."""
+
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+from msgspec.structs import replace as replace_fields
+from rapidfuzz.distance import Levenshtein
+
+from nearstream.schemas.document import Document
+from nearstream.streams.estimates.estimate import Estimate, estimate
+from nearstream.streams.estimates.intervals import containment_share, resemblance_share, wilson
+from nearstream.streams.fingerprints.normalize import normalize
+from nearstream.streams.fingerprints.parameters import LdRules
+from nearstream.streams.relations.verdict import relate
+from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.signer import Signer
+from tests.support.made_up import KEY, STANDARD, sign, with_noise, words
+
+LINES = (Path(__file__).parents[4] / "examples" / "documents.jsonl").read_bytes().splitlines()
+TEXTS = {each.id: each.text for each in (msgspec.json.decode(line, type=Document) for line in LINES) if each.text}
+SPEECHES = [TEXTS[name] for name in sorted(TEXTS) if name.startswith("sotu-") and name.count("-") == 2]
+
+
+def of_texts(one: str, other: str) -> Estimate:
+    return estimate(sign(one), sign(other, "b"))
+
+
+def plain(text: str) -> str:
+    return normalize(text).data.tobytes().decode()
+
+
+def error(one: str, other: str) -> float:
+    """Return the error of the estimated distance, divided by the longer length."""
+    one, other = plain(one), plain(other)
+    truth = Levenshtein.distance(one, other)
+    return abs(of_texts(one, other).distance - truth) / max(len(one), len(other))
+
+
+def test_a_record_and_a_whole_signature_give_the_same_numbers() -> None:
+    text = words(1, 900)
+    a, b = sign(" ".join(text)), sign(" ".join([*text[100:], *words(2, 50)]), "b")
+    whole = estimate(a, b)
+    kept = [(STANDARD.kept(a), b), (a, STANDARD.kept(b)), (STANDARD.kept(a), STANDARD.kept(b))]
+    assert all(estimate(*both) == whole for both in kept)
+    assert all(estimate(*both).passages == whole.passages for both in kept)
+
+
+def test_thinned_and_direct_signatures_give_equal_numbers() -> None:
+    coarse = Signer(replace(STANDARD, ld=LdRules(rates=(16, 16, 32, 64))), KEY)
+    text = words(3, 400)
+    longer = sign(" ".join([*words(4, 900), *text[:300], *words(5, 600)]), "b")
+    fine, direct = sign(" ".join(text)), sign(" ".join(text), signer=coarse)
+    assert (fine.rate, direct.rate, longer.rate) == (8, 16, 16)
+    assert estimate(fine, longer) == estimate(replace_fields(direct, scheme=longer.scheme), longer)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_passage_put_into_a_longer_text_is_located_within_five_rates(seed: int) -> None:
+    host, passage = words(10 + seed, 3000), words(20 + seed, 300)
+    text = " ".join(passage)
+    start = len(" ".join(host[:1200])) + 1
+    numbers = of_texts(text, " ".join([*host[:1200], *passage, *host[1200:]]))
+    assert numbers.segment is not None
+    assert numbers.segment.longer[0] == pytest.approx(start, abs=5 * numbers.rate)
+    assert numbers.segment.longer[1] == pytest.approx(start + len(text), abs=5 * numbers.rate)
+    assert numbers.segment.shorter[0] <= 5 * numbers.rate
+    # A passage surely agrees, whereas the segment ends where agreement is only likely.
+    (passage,) = numbers.passages
+    assert 0 <= passage.longer[0] - numbers.segment.longer[0] <= 5 * numbers.rate
+    assert 0 <= numbers.segment.longer[1] - passage.longer[1] <= 5 * numbers.rate
+
+
+def test_ends_of_the_segment_are_right_on_average() -> None:
+    outside = []
+    for seed in range(60):
+        host, passage = words(100 + seed, 800), words(200 + seed, 60)
+        text = " ".join(passage)
+        start = len(" ".join(host[:400])) + 1
+        numbers = of_texts(" ".join([*words(300 + seed, 60), *passage]), " ".join([*host[:400], *passage, *host[400:]]))
+        assert numbers.segment is not None
+        outside += [start - numbers.segment.longer[0], numbers.segment.longer[1] - start - len(text)]
+    assert sum(outside) / len(outside) == pytest.approx(0, abs=1)
+    assert max(map(abs, outside)) < 5 * 16
+
+
+def shingles(text: list[str]) -> set[tuple[str, ...]]:
+    return {tuple(text[place : place + 5]) for place in range(len(text) - 4)}
+
+
+@pytest.mark.parametrize("every", [12, 25, 60, 200])
+def test_shared_shingles_are_told_from_windows_of_sixteen_bytes(every: int) -> None:
+    text, edited = words(1, 2400), words(1, 2400)
+    for place in range(7, 2400, every):
+        edited[place] = f"new{place}"
+    numbers = of_texts(" ".join(text), " ".join(edited))
+    one, other = shingles(text), shingles(edited)
+    assert numbers.shared == pytest.approx(len(one & other) / len(one), abs=0.06)
+    assert numbers.mean_resemblance == pytest.approx(len(one & other) / len(one | other), abs=0.06)
+    assert numbers.order_gap < 0.03
+
+
+def test_shingles_of_moved_text_are_shared_all_the_same() -> None:
+    blocks = [words(seed, 120) for seed in range(40, 50)]
+    numbers = of_texts(" ".join(chain(*blocks)), " ".join(chain(*blocks[::-1])))
+    assert numbers.shared > 0.9
+    assert numbers.order_gap > 0.5
+
+
+def test_moved_blocks_cost_what_they_cost() -> None:
+    errors = []
+    for seed in range(8):
+        blocks = [text[2000:3500] for text in SPEECHES[seed % 6 : seed % 6 + 6]]
+        shuffled = blocks.copy()
+        Random(seed).shuffle(shuffled)
+        errors.append(error(" ".join(blocks), " ".join(shuffled)))
+    assert sum(errors) / len(errors) < 0.05
+
+
+def test_chance_matches_far_away_do_not_make_a_text_cheaper_or_dearer() -> None:
+    boilerplate = words(3, 12)
+    one, other = words(1, 900), words(2, 900)
+    one[100:112], other[700:712] = boilerplate, boilerplate
+    assert error(" ".join(one), " ".join(other)) < 0.02
+
+
+def test_distances_of_unrelated_text_block_inserts_and_five_percent_noise_are_within_3_1_and_2_percent() -> None:
+    unrelated = [error(one[:9000], other[:9000]) for one, other in zip(SPEECHES[:6], SPEECHES[6:12], strict=True)]
+    assert sum(unrelated) / len(unrelated) < 0.03
+    block = SPEECHES[3][2000:3500]
+    inserts = [error(text[:9000], f"{text[:4000]} {block} {text[4000:9000]}") for text in SPEECHES[8:14]]
+    assert sum(inserts) / len(inserts) < 0.01
+    noise = [error(plain(text[:9000]), with_noise(plain(text[:9000]), 0.05, 1)) for text in SPEECHES[:6]]
+    assert sum(noise) / len(noise) < 0.02
+
+
+def test_the_gate_never_changes_a_verdict() -> None:
+    signatures = [sign(text, name) for name, text in sorted(TEXTS.items())[::4]]
+    stopped = 0
+    for one in signatures:
+        for other in signatures:
+            if one.id >= other.id:
+                continue
+            numbers = estimate(one, other)
+            if numbers.matches or not numbers.common:
+                continue
+            # States of one lineage are always aligned, whatever they share.
+            aligned = estimate(replace_fields(one, lineage="x"), replace_fields(other, lineage="x"))
+            assert relate(one, other, numbers).relation == relate(one, other, aligned).relation == "unrelated"
+            stopped += 1
+    assert stopped > 100
+
+
+def test_equal_normal_forms_have_distance_zero_however_short() -> None:
+    for text in ("Yes.", "ab", " ".join(words(1, 500))):
+        numbers = of_texts(text, f"  {text.upper()} ")
+        assert (numbers.distance, numbers.low, numbers.high) == (0, 0, 0)
+        assert numbers.resemblance.value == 1
+    assert numbers.kinship > 10
+
+
+def test_a_signature_that_lies_about_its_digest_gives_shares_and_distances_all_the_same() -> None:
+    honest, other = sign(words(0, 90), "a"), sign(words(1, 60), "b")
+    lying = replace_fields(other, digest=honest.digest, n_bytes=2 * other.characters)
+    for numbers in (estimate(honest, lying), estimate(lying, honest)):
+        assert numbers.distance >= 0
+        for share in (numbers.containment_shorter, numbers.containment_longer):
+            assert 0 <= share.low <= share.value <= 1
+
+
+def test_texts_without_common_symbols_have_the_distance_of_unrelated_texts() -> None:
+    numbers = of_texts(" ".join(words(1, 400)), " ".join(words(2, 800)))
+    assert numbers.distance == numbers.expected == numbers.high
+    assert (numbers.matches, numbers.segment, numbers.passages) == (0, None, ())
+    assert numbers.kinship == 0
+
+
+def test_inserted_text_costs_its_length() -> None:
+    text = words(1, 700)
+    block = words(2, 60)
+    numbers = of_texts(" ".join(text), " ".join([*text[:300], *block, *text[300:]]))
+    assert numbers.distance == pytest.approx(len(" ".join(block)) + 1, rel=0.02)
+    assert numbers.low <= len(" ".join(block)) + 1 <= numbers.high
+
+
+def test_distances_and_spans_are_characters_whatever_the_width_of_a_character() -> None:
+    table = str.maketrans("etaoinshrdlu", "ετασιωσηρδλυ")
+    text, block = words(1, 1200), words(2, 100)
+    latin = [" ".join(text), " ".join([*text[:500], *block, *text[500:]])]
+    greek = [each.translate(table) for each in latin]
+    numbers = of_texts(*greek)
+    assert numbers.distance == pytest.approx(len(latin[1]) - len(latin[0]), abs=20)
+    assert numbers.passages[-1].longer[1] == pytest.approx(len(greek[1]), abs=5 * numbers.rate)
+    assert numbers.longer_characters == len(greek[1])
+
+
+def test_moved_text_is_common_but_not_in_order() -> None:
+    blocks = [" ".join(words(seed, 200)) for seed in range(30, 36)]
+    numbers = of_texts(" ".join(blocks), " ".join(blocks[3:] + blocks[:3]))
+    assert numbers.order_free > 0.97
+    assert numbers.in_order == pytest.approx(0.5, abs=0.1)
+    assert numbers.order_gap == pytest.approx(0.5, abs=0.1)
+
+
+def test_scattered_noise_is_read_from_the_survival_of_windows() -> None:
+    text = " ".join(words(1, 1500))
+    numbers = of_texts(text, with_noise(text, 0.04, 3))
+    assert numbers.scattered
+    assert numbers.order_free < 0.7
+
+
+@pytest.mark.parametrize(("every", "most"), [(10, 0.04), (5, 0.06), (3, 0.11)])
+def test_words_replaced_all_over_a_text_are_not_taken_for_single_characters(every: int, most: float) -> None:
+    errors = []
+    for seed in range(4):
+        text, others = plain(SPEECHES[seed]).split()[:3000], iter(plain(SPEECHES[seed + 7]).split())
+        random = Random(seed)
+        edited = [next(others) if random.random() < 1 / every else word for word in text]
+        errors.append(error(" ".join(text), " ".join(edited)))
+        assert not of_texts(" ".join(text), " ".join(edited)).scattered
+    assert sum(errors) / len(errors) < most
+
+
+def test_passages_replaced_by_others_of_their_length_are_not_taken_for_single_characters() -> None:
+    text, others = plain(SPEECHES[1])[:20_000], plain(SPEECHES[8])
+    blocks = [text[start : start + 1_000] for start in range(0, 20_000, 1_000)]
+    edited = "".join(others[1_000 * place :][:1_000] if place % 4 == 0 else each for place, each in enumerate(blocks))
+    assert not of_texts(text, edited).scattered
+    assert error(text, edited) < 0.01
+
+
+def test_letters_left_out_all_over_a_text_are_counted_once() -> None:
+    random, text = Random(5), " ".join(words(1, 2000))
+    shorter = "".join(letter for letter in text if letter == " " or random.random() > 0.03)
+    assert of_texts(text, shorter).scattered
+    assert error(text, shorter) < 0.01
+
+
+def test_at_most_sixteen_passages_come_back_with_the_count_of_the_others() -> None:
+    text = words(1, 2400)
+    edited = text.copy()
+    for place in range(60, 2400, 100):
+        edited[place : place + 8] = words(1000 + place, 8)
+    numbers = of_texts(" ".join(text), " ".join(edited))
+    assert len(numbers.passages) == 16
+    assert numbers.passages_omitted == pytest.approx(9, abs=3)
+    starts = [passage.shorter[0] for passage in numbers.passages]
+    assert starts == sorted(starts)
+
+
+@pytest.mark.parametrize("label", ["standard", "compact"])
+def test_both_layouts_of_ld_signatures_are_read(label: str) -> None:
+    signer = Signer(preset(label, KEY), KEY)
+    text = words(1, 2000)
+    one, other = (sign(" ".join(each), name, signer) for name, each in (("a", text[200:1800]), ("b", text)))
+    numbers = estimate(one, other)
+    assert numbers.order_free > 0.97
+    assert numbers.segment is not None
+    assert numbers.segment.longer[0] == pytest.approx(len(" ".join(text[:200])), abs=5 * numbers.rate)
+
+
+def test_without_an_ld_signature_the_sketch_speaks_alone() -> None:
+    signer = Signer(preset("bands-only", KEY), KEY)
+    text = " ".join(words(1, 300))
+    numbers = estimate(sign(text, "a", signer), sign(f"{text} {text[:200]}", "b", signer))
+    assert numbers.rate == 0
+    assert numbers.mean_resemblance == numbers.resemblance.value > 0.8
+    assert numbers.distance == numbers.expected
+
+
+@pytest.mark.parametrize("change", [{"scheme": "other"}, {"collection": "other"}, {"n_bytes": 0}])
+def test_what_cannot_be_compared_is_refused(change: dict[str, object]) -> None:
+    signature = sign("one two three four five six seven eight nine")
+    with pytest.raises(ValueError, match="expected"):
+        estimate(signature, replace_fields(signature, **change))
+
+
+def test_intervals_are_those_of_wilson() -> None:
+    # The values are from Newcombe 1998, table I: 81 of 263, 15 of 148, 0 of 20.
+    assert wilson(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert wilson(15 / 148, 148) == pytest.approx((0.0624, 0.1605), abs=5e-5)
+    assert wilson(0.0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
+    share = resemblance_share(0.898)
+    assert (share.low, share.high) == pytest.approx((0.8304, 0.9404), abs=5e-5)
+    assert resemblance_share(0.0).low == 0.0
+    assert containment_share(0, 0).high == 1.0

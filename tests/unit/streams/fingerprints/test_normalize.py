@@ -1,0 +1,113 @@
+"""Normal forms of listed texts."""
+
+import unicodedata
+from time import thread_time
+
+import pytest
+
+from nearstream.streams.fingerprints.case_folding import COMPLEX, bmp_table
+from nearstream.streams.fingerprints.normalize import normalize
+from nearstream.streams.fingerprints.parameters import TextRules
+from nearstream.streams.fingerprints.unicode14 import NEWER
+
+
+def form(text: str) -> str:
+    return normalize(text).data.tobytes().decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\u201c\uff26\uff35\uff2c\uff2c\u201d \u21161: e\u0301te\u0301 naïve_\ufb01le", "full no1 été naïve file"),
+        ("½ x² Ⅷ", "1 2 x2 viii"),
+        ("can\u00adnot", "can not"),
+        ("a\u200bb", "a b"),
+        ("a\u00b4b", "a b"),
+        ("\u0301x", "x"),
+        ("🎉a", "a"),
+        ("\ud800x", "x"),
+        ("\ud83c\udf89a\udc00", "a"),
+        ("ΟΔΟΣ οδος", "οδοσ οδος"),
+        ("İSTANBUL Straße", "İstanbul straße"),
+        ("can\u00b4t", "can t"),
+        ("  two\t\n words  ", "two words"),
+        ("", ""),
+        (" . ", ""),
+        ("…\u2014", ""),
+        ("한글 ᄒ\u1161\u11ab", "한글 한"),
+        ("\U0001d400\U0001d7d9", "a1"),
+        ("e" + "\u0301" * 31 + "x", "é" + "\u0301" * 29 + " x"),
+    ],
+)
+def test_a_text_has_its_listed_normal_form(text: str, expected: str) -> None:
+    assert form(text) == expected
+
+
+@pytest.mark.parametrize("text", ["Ärger über Öl", "ÉTÉ à Zürich", "άλφα", "가나다 라마", "が ぎ", "क़ ख़"])
+def test_composed_and_decomposed_texts_have_one_form(text: str) -> None:
+    assert form(unicodedata.normalize("NFD", text)) == form(unicodedata.normalize("NFC", text)) != ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\uff28\uff25\uff2c\uff2c\uff2f\u3000\uff57\uff4f\uff52\uff4c\uff44",
+        "\u00abhello\u00bb \u2014 \u2018World\u2019!",
+        "hello\u00a0\n world…",
+        "Hello, WORLD",
+    ],
+)
+def test_width_case_quotes_and_spacing_do_not_matter(text: str) -> None:
+    assert form(text) == "hello world"
+
+
+def test_newer_code_points_are_spaces_on_every_python() -> None:
+    newer = [code for first, last in NEWER for code in range(first, last + 1)]
+    assert normalize("".join(map(chr, newer))).data.size == 0
+    assert form("\u0301".join(f"a{chr(code)}" for code in newer)) == " ".join("a" * len(newer))
+
+
+def test_mark_runs_are_counted_anew_after_any_other_character() -> None:
+    text = "a" + "\u0323" * 30 + "b" + "\u0323" * 30
+    assert normalize(text).characters == 62 - 2  # ạ and ḅ compose
+
+
+def test_the_rules_say_how_many_marks_stay() -> None:
+    assert normalize("x" + "\u0301" * 9, TextRules(mark_run=4)).characters == 5
+
+
+def test_2768_units_need_their_neighbours() -> None:
+    assert int((bmp_table().units == COMPLEX).sum()) == 2768
+
+
+@pytest.mark.parametrize(
+    ("text", "spaceless"),
+    [
+        ("abcd日", True),
+        ("abcde日", False),
+        ("ab cd 日", True),
+        ("ภาษาไทย", True),
+        ("한글은 띄어쓴다", False),
+        ("𠀀abc", True),
+        ("", False),
+        ("。", False),
+        ("русский", False),
+        ("e\u0301", False),
+    ],
+)
+def test_a_fifth_of_its_code_points_makes_a_text_spaceless(text: str, spaceless: bool) -> None:
+    assert normalize(text).spaceless is spaceless
+
+
+def test_64_kb_of_marks_take_less_than_three_times_32_kb() -> None:
+    def seconds(kilobytes: int) -> float:
+        text = "a" + "\u0323\u0301" * (kilobytes * 256)
+        times = []
+        for _ in range(7):
+            start = thread_time()
+            normalize(text)
+            times.append(thread_time() - start)
+        return min(times)
+
+    seconds(1)
+    assert seconds(64) < 3 * seconds(32)

@@ -1,0 +1,167 @@
+"""Defaults for the fields that a producer left out."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from hashlib import blake2b
+
+import pytest
+
+from nearstream.schemas.codec import InvalidMessageError
+from nearstream.schemas.dead_letter import Reason
+from nearstream.schemas.document import EPOCH, Document, to_milliseconds
+from nearstream.streams.ingest.defaults import DocumentLimits, canonical_url, fill_defaults
+
+TIMESTAMP_MS = 1_772_439_300_000
+TIME = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
+PAGE = "https://a.example/x"
+
+
+def completed(key: bytes | None = None, **fields: object) -> Document:
+    return fill_defaults(Document(**{"text": "some text", **fields}), DocumentLimits(), TIMESTAMP_MS, key)  # type: ignore[arg-type]
+
+
+def refusal(
+    document: Document, timestamp_ms: int | None = TIMESTAMP_MS, bounds: DocumentLimits | None = None
+) -> Reason:
+    with pytest.raises(InvalidMessageError) as caught:
+        fill_defaults(document, bounds or DocumentLimits(), timestamp_ms)
+    return caught.value.reason
+
+
+def test_what_the_producer_said_stays_as_it_is() -> None:
+    whole = Document(
+        id="a",
+        text=" Some  text ",
+        url=PAGE,
+        lineage="l",
+        collection="news",
+        observed_at=TIME,
+        source="mail",
+        labels={"a": "b"},
+    )
+    assert fill_defaults(whole, DocumentLimits(), TIMESTAMP_MS, b"key") == whole
+
+
+def test_the_time_of_the_record_is_the_default() -> None:
+    assert completed().observed_at == TIME
+    later = fill_defaults(Document(text="a"), DocumentLimits(), TIMESTAMP_MS + 1)
+    assert later.observed_at == TIME + timedelta(milliseconds=1)
+
+
+@pytest.mark.parametrize(
+    ("url", "canonical"),
+    [
+        ("https://a.example/x?utm_source=a&utm_medium=b&id=7", "https://a.example/x?id=7"),
+        ("https://a.example/x?utm_campaign_id=1", PAGE),
+        ("https://a.example/x?gclid=1&fbclid=2&mc_eid=3&msclkid=4", PAGE),
+        ("https://a.example/x?PHPSESSID=1&jsessionid=2", PAGE),
+        ("https://a.example/x?b=2&a=1", "https://a.example/x?a=1&b=2"),
+        ("https://a.example/x?a=1&a=2", "https://a.example/x?a=1&a=2"),
+        ("https://a.example/x#part", PAGE),
+        ("HTTPS://A.Example/x", PAGE),
+        ("https://a.example/x?", PAGE),
+        ("https://a.example", "https://a.example/"),
+        ("https://a.example/ä?q=ö", "https://a.example/%C3%A4?q=%C3%B6"),
+        ("https://a.example/x?utmost=1", "https://a.example/x?utmost=1"),
+        ("no url", "no%20url"),
+        ("http://[::1", "http://[::1"),
+    ],
+)
+def test_the_canonical_url_is_the_default_lineage(url: str, canonical: str) -> None:
+    assert canonical_url(url) == canonical
+    assert completed(url=url).lineage == canonical
+    assert completed(url=url).url == url
+
+
+def test_two_ways_to_one_page_are_one_lineage() -> None:
+    assert canonical_url(f"{PAGE}?b=2&utm_source=mail&a=1#top") == canonical_url(f"{PAGE}?a=1&b=2&gclid=9")
+
+
+def test_a_url_full_of_tracking_parameters_is_done_in_a_moment() -> None:
+    url = f"{PAGE}?" + "&".join(f"utm_{chr(97 + number % 26)}{'x' * (number // 26)}=1" for number in range(300))
+    assert canonical_url(url) == PAGE
+
+
+@pytest.mark.parametrize("url", [None, ""])
+def test_without_url_and_lineage_there_is_no_lineage(url: str | None) -> None:
+    assert completed(url=url).lineage is None
+
+
+def test_a_lineage_over_512_characters_is_hashed() -> None:
+    long = "ä" * 513
+    assert completed(lineage=long).lineage == "h:" + blake2b(long.encode(), digest_size=16).hexdigest()
+    assert completed(lineage=long[:512]).lineage == long[:512]
+
+
+def test_a_canonical_url_over_512_characters_is_hashed() -> None:
+    url = f"{PAGE}?a={'y' * 600}"
+    assert completed(url=url).lineage == "h:" + blake2b(url.encode(), digest_size=16).hexdigest()
+
+
+def test_the_record_key_is_the_id_of_a_document_that_names_nothing() -> None:
+    assert completed(b"k-1").id == "k-1"
+    assert completed(b"k-1", id="own").id == "own"
+
+
+@pytest.mark.parametrize("named", [{"url": PAGE}, {"lineage": "l"}])
+def test_the_record_key_of_a_document_with_a_lineage_is_not_its_id(named: dict[str, str]) -> None:
+    assert completed(b"k-1", **named).id == completed(None, **named).id != "k-1"
+
+
+@pytest.mark.parametrize("key", [b"", b"\xff", b"a\n", b"a\x00", b"x" * 513])
+def test_a_record_key_that_is_no_id_is_not_used(key: bytes) -> None:
+    assert completed(key).id == completed(None).id
+
+
+def test_a_derived_id_is_the_hash_of_its_parts_each_behind_its_length() -> None:
+    state = blake2b(digest_size=16)
+    for part in (b"news", str(TIMESTAMP_MS).encode(), "Brücke".encode()):
+        state.update(len(part).to_bytes(4, "big") + part)
+    assert completed(text="Brücke", collection="news").id == state.hexdigest()
+
+
+def test_two_pages_of_one_text_get_two_ids() -> None:
+    assert completed(url=PAGE).id != completed(url=f"{PAGE}y").id
+
+
+def test_one_page_fetched_twice_is_two_states_of_one_document() -> None:
+    again = completed(url=PAGE, text="other text", observed_at=TIME - timedelta(hours=1))
+    assert completed(url=PAGE).id == again.id == again.lineage
+
+
+def test_a_document_without_text_is_refused() -> None:
+    assert refusal(Document(html="<p>")) is Reason.NO_CONTENT
+
+
+def test_the_limit_of_a_text_counts_bytes() -> None:
+    bounds = DocumentLimits(text_bytes=4)
+    assert fill_defaults(Document(text="éé"), bounds, TIMESTAMP_MS).text == "éé"
+    assert refusal(Document(text="ééa"), bounds=bounds) is Reason.TOO_LARGE
+
+
+def test_a_time_is_held_against_the_record_that_brought_it() -> None:
+    bounds = DocumentLimits(clock_skew_seconds=60)
+    ahead = Document(text="a", observed_at=TIME + timedelta(seconds=60))
+    assert fill_defaults(ahead, bounds, TIMESTAMP_MS) is not None
+    assert refusal(ahead, TIMESTAMP_MS - 1, bounds) is Reason.INVALID_TIME
+
+
+def test_a_time_in_another_zone_is_the_same_time() -> None:
+    elsewhere = TIME.astimezone(timezone(timedelta(hours=-11)))
+    assert completed(observed_at=elsewhere).id == completed(observed_at=TIME).id
+    assert refusal(Document(text="a", observed_at=EPOCH - timedelta(microseconds=1))) is Reason.INVALID_TIME
+    assert completed(observed_at=EPOCH).observed_at == EPOCH
+
+
+@pytest.mark.parametrize("timestamp_ms", [None, -1, 2**62])
+def test_without_any_time_a_document_is_refused(timestamp_ms: int | None) -> None:
+    assert refusal(Document(text="a"), timestamp_ms) is Reason.INVALID_TIME
+
+
+def test_without_a_record_its_own_time_is_enough() -> None:
+    far = datetime(2100, 1, 1, tzinfo=UTC)
+    assert fill_defaults(Document(text="a", observed_at=far), DocumentLimits()).observed_at == far
+
+
+def test_milliseconds_are_rounded_down() -> None:
+    assert to_milliseconds(EPOCH + timedelta(microseconds=1999)) == 1
+    assert to_milliseconds(TIME) == TIMESTAMP_MS

@@ -1,0 +1,70 @@
+"""A compiled part that cannot be used is reported with the remedy."""
+
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nearstream.workers.cli import worker
+from nearstream.workers.config.settings import load
+from nearstream.workers.operations import checks
+from nearstream.workers.pipeline.deployment import Deployment
+
+ROOT = Path(__file__).parents[4]
+TELL = """
+import sys
+sys.meta_path = [each for each in sys.meta_path if "editable" not in str(each)]  # this checkout may be installed
+from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
+from nearstream.streams.native import FAULT
+print(DEFAULT_IMPLEMENTATION, FAULT)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        (
+            "_native.py",
+            "def sign() -> None: ...",
+            "numpy nearstream.streams.native._native was built from other sources",
+        ),
+        (
+            "_native.py",
+            "context = pack_pairs = sign = sign_with_form = unicode = unpack_pairs = None",  # it could not compare yet
+            "numpy nearstream.streams.native._native was built from other sources",
+        ),
+        ("_native.abi3.so", "no library", "numpy "),
+        ("other.py", "", "numpy"),
+    ],
+)
+def test_numpy_serves_and_says_why(name: str, content: str, told: str, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    (tmp_path / "src/nearstream/streams/native" / name).write_text(content)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", TELL],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(tmp_path / "src")},
+    )
+    assert done.stdout.startswith(told)
+    assert (len(done.stdout.split()) > 1) == (name != "other.py")
+
+
+def test_doctor_and_the_log_of_a_worker_warn(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(checks, "NATIVE_FAULT", "built from other sources")
+    check = checks.signer("numpy")
+    assert (check.grade, check.subject) == (checks.Grade.WARN, "signer")
+    assert "pip install -e ." in check.detail
+    with caplog.at_level(logging.WARNING):
+        worker._log_start(Deployment.of(load({})), "sign")
+    assert check.detail in caplog.messages
+
+
+def test_where_nothing_is_wrong_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "NATIVE_FAULT", "")
+    assert checks.signer("numpy").grade is checks.Grade.OK

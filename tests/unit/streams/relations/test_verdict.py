@@ -1,0 +1,239 @@
+"""The verdicts about pairs of texts with a known relation."""
+
+from dataclasses import asdict, replace
+from itertools import chain
+from random import Random
+
+import pytest
+from msgspec.structs import replace as replace_fields
+
+from nearstream.schemas.signature import Signature
+from nearstream.streams.estimates.estimate import Estimate, estimate
+from nearstream.streams.relations.rules import consulted_thresholds, decide
+from nearstream.streams.relations.thresholds import Thresholds, neighbours
+from nearstream.streams.relations.verdict import Verdict, relate
+from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.signer import Signer
+from tests.support.made_up import KEY, sign, with_noise, words
+
+
+def verdict(newer: list[str] | str, older: list[str] | str, thresholds: Thresholds = Thresholds()) -> Verdict:  # noqa: B008
+    one, other = sign(newer, "b"), sign(older, "a")
+    return relate(one, other, estimate(one, other), thresholds)
+
+
+def edited_everywhere(text: list[str], every: int, length: int) -> list[str]:
+    result = text.copy()
+    for place in range(every // 2, len(text) - length, every):
+        result[place : place + length] = words(5000 + place, length)
+    return result
+
+
+LONG = words(1, 1500)
+SAMPLES = {
+    "equal_digest": (LONG, " ".join(LONG).upper()),
+    "too_short": (words(2, 6), words(2, 7)),
+    "scattered_noise": (with_noise(" ".join(LONG), 0.15, 1), LONG),
+    "no_common_text": (LONG, words(3, 1500)),
+    "mean_resemblance": (edited_everywhere(LONG, 150, 2), LONG),
+    "reordered": (LONG[900:] + LONG[:900], LONG),
+    "covered": (LONG[300:600], LONG),
+    "spread_edits": (edited_everywhere(LONG, 60, 25), LONG),
+    "shared_passage": (LONG[:600] + words(4, 900), words(5, 900) + LONG[:600]),
+}
+RELATIONS = {
+    "equal_digest": "exact_duplicate",
+    "too_short": "unrelated",
+    "scattered_noise": "version",
+    "no_common_text": "unrelated",
+    "mean_resemblance": "near_duplicate",
+    "reordered": "rearranged",
+    "covered": "containment",
+    "spread_edits": "version",
+    "shared_passage": "overlap",
+}
+RANGES = {
+    "scattered_noise": {
+        "noise_ratio_max": 0.5,
+        "length_ratio_min": 0.5,
+        "version_min": 0.25,
+        "symbols_min": 4.0,
+        "noise_spread_min": 0.6,
+    },
+    "mean_resemblance": {"mean_resemblance_min": 0.7, "order_gap": 0.2},
+    "reordered": {"length_ratio_min": 0.5, "reordered_min": 0.3, "order_gap": 0.2},
+    "covered": {"containment_min": 0.7, "length_ratio_max": 0.85, "segment_cover_min": 0.65, "small_ratio": 0.3},
+    "spread_edits": {"version_min": 0.25, "spread_min": 0.5, "segment_share_max": 0.9, "wide_spread": 0.75},
+    "shared_passage": {"order_free_min": 0.09, "symbols_min": 4.0, "common_words_min": 12.0},
+    "no_common_text": {"order_free_min": 0.09, "symbols_min": 4.0, "common_words_min": 12.0},
+}
+
+
+@pytest.mark.parametrize("rule", SAMPLES)
+def test_every_rule_is_reached_by_a_sample(rule: str) -> None:
+    found = verdict(*SAMPLES[rule])
+    assert (found.rule, found.relation) == (rule, RELATIONS[rule])
+    assert found.thresholds == RANGES.get(rule, {})
+    assert all(isinstance(bound, float) for bound in found.thresholds.values())
+
+
+def test_same_lineage_with_other_content_is_a_version_even_without_common_text() -> None:
+    one, other = sign(LONG, "b", lineage="x"), sign(words(3, 900), "a", lineage="x")
+    found = relate(one, other, estimate(one, other))
+    assert (found.relation, found.rule, found.same_lineage, found.thresholds) == ("version", "same_lineage", True, {})
+    two_states = sign("yes"), sign("no")
+    assert relate(*two_states, estimate(*two_states)).rule == "same_lineage"
+
+
+def test_same_lineage_with_equal_content_is_an_unchanged_exact_duplicate() -> None:
+    one, other = sign(LONG, "b", lineage="x"), sign(LONG, "a", lineage="x")
+    found = relate(one, other, estimate(one, other))
+    assert (found.relation, found.same_lineage) == ("exact_duplicate", True)
+
+
+def test_an_empty_lineage_is_none() -> None:
+    one, other = (replace_fields(sign(text, name), lineage="") for text, name in ((LONG, "a"), (words(3, 900), "b")))
+    assert relate(one, other, estimate(one, other)).relation == "unrelated"
+
+
+@pytest.mark.parametrize(("newer", "older", "inner"), [(LONG[300:600], LONG, "newer"), (LONG, LONG[300:600], "older")])
+def test_the_shorter_text_lies_inside(newer: list[str], older: list[str], inner: str) -> None:
+    assert verdict(newer, older).inner == inner
+
+
+def test_nothing_but_a_containment_has_an_inner_text() -> None:
+    assert all((verdict(*sample).inner is None) == (rule != "covered") for rule, sample in SAMPLES.items())
+
+
+def test_text_between_two_other_texts_is_containment() -> None:
+    found = verdict([*words(10, 700), *LONG[:600], *words(11, 700)], LONG[:600])
+    assert (found.relation, found.inner) == ("containment", "older")
+
+
+def test_shuffled_paragraphs_are_rearranged_but_one_moved_sentence_is_not() -> None:
+    paragraphs = [words(seed, 150) for seed in range(20, 30)]
+    shuffled = paragraphs.copy()
+    Random(1).shuffle(shuffled)
+    assert verdict(list(chain(*shuffled)), list(chain(*paragraphs))).relation == "rearranged"
+    assert verdict([*LONG[20:900], *LONG[:20], *LONG[900:]], LONG).relation == "near_duplicate"
+
+
+def test_below_eight_words_only_equality_and_lineage_count() -> None:
+    text = "the seven words of this short sentence"
+    assert verdict(text, f"{text} too").rule == "too_short"
+    assert verdict(text, text.upper()).relation == "exact_duplicate"
+    one, other = sign(text, "a", lineage="x"), sign("quite another one", "b", lineage="x")
+    assert relate(one, other, estimate(one, other)).relation == "version"
+
+
+def test_short_texts_without_spaces_are_measured_in_bytes() -> None:
+    text = "東京都は日本の首都である"
+    assert verdict(text, f"{text}。そうだ").rule == "too_short"
+    assert verdict(text * 9, f"{text * 9}そうだ").rule != "too_short"
+
+
+def test_a_moved_threshold_changes_the_verdict() -> None:
+    sample = SAMPLES["mean_resemblance"]
+    assert verdict(*sample, Thresholds(mean_resemblance_min=0.99)).relation == "version"
+    shared = SAMPLES["shared_passage"]
+    assert verdict(*shared, Thresholds(order_free_min=0.5, version_min=0.5)).relation == "unrelated"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("mean_resemblance_min", 1.01, r"mean_resemblance_min in \[0, 1\] expected, not 1.01"),
+        ("order_gap", -0.1, "order_gap"),
+        ("wide_spread", float("nan"), "wide_spread"),
+        ("symbols_min", 0, "symbols_min"),
+        ("common_words_min", 0, "common_words_min"),
+        ("order_free_min", 0.26, "order_free_min <= version_min <= containment_min expected, not 0.26, 0.25, 0.7"),
+        ("containment_min", 0.24, "order_free_min <= version_min"),
+    ],
+)
+def test_thresholds_out_of_order_are_refused(name: str, value: float, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Thresholds(**{name: value})
+
+
+def test_each_neighbour_of_the_thresholds_has_one_bound_moved() -> None:
+    standard = asdict(Thresholds())
+    every = frozenset(standard)
+    moved = [
+        {name: value - standard[name] for name, value in asdict(each).items()}
+        for each in neighbours(Thresholds(), every)
+    ]
+    assert len(moved) == 30
+    assert len(neighbours(Thresholds(), frozenset({"order_gap", "symbols_min"}))) == 2
+    assert all(sum(step != 0 for step in each.values()) == 1 for each in moved)
+    assert {abs(round(each["order_free_min"], 3)) for each in moved} == {0, 0.02}
+    assert {abs(round(each["order_gap"], 3)) for each in moved} == {0, 0.05}
+
+
+def test_neighbours_of_any_thresholds_are_valid() -> None:
+    tight = Thresholds(order_free_min=0.25, containment_min=0.25, mean_resemblance_min=1.0)
+    assert neighbours(tight, frozenset(asdict(tight)))
+
+
+def numbers_of(sample: str) -> tuple[Signature, Signature, Estimate]:
+    newer, older = SAMPLES[sample]
+    one, other = sign(newer, "b"), sign(older, "a")
+    return one, other, estimate(one, other)
+
+
+def test_clear_pairs_have_no_reason_for_doubt() -> None:
+    assert verdict(*SAMPLES["equal_digest"]).low_confidence == ()
+    assert verdict(*SAMPLES["covered"]).low_confidence == ()
+    assert verdict([*LONG[:800], *words(6, 40), *LONG[800:]], LONG).low_confidence == ()
+
+
+@pytest.mark.parametrize(
+    ("reason", "fields", "changes"),
+    [
+        ("below_min_length", {"shingles": 39}, {}),
+        ("few_symbols", {}, {"symbols_shorter": 29}),
+        ("char_noise", {}, {"scattered": True}),
+        ("long_text", {}, {"longer_characters": 100_001}),
+        ("no_word_breaks", {"spaceless": True}, {}),
+    ],
+)
+def test_each_weakness_is_named(reason: str, fields: dict[str, object], changes: dict[str, object]) -> None:
+    one, other, numbers = numbers_of("covered")
+    found = relate(replace_fields(one, **fields), other, replace(numbers, **changes))
+    assert reason in found.low_confidence
+    assert reason not in relate(one, other, numbers).low_confidence
+
+
+def test_a_number_close_to_a_bound_is_near_threshold() -> None:
+    one, other, numbers = numbers_of("covered")
+    close = replace(numbers, common_shingles=0.76 * numbers.shingles_shorter)
+    assert "near_threshold" in relate(one, other, close).low_confidence
+    clear = replace(numbers, common_shingles=0.78 * numbers.shingles_shorter)
+    assert "near_threshold" not in relate(one, other, clear).low_confidence
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_bound_that_no_rule_came_to_is_near_to_nothing(sample: str) -> None:
+    _, _, numbers = numbers_of(sample)
+    decided = decide(numbers, Thresholds())
+    moved = {each for each in neighbours(Thresholds(), frozenset(asdict(Thresholds())))}
+    near = {each for each in moved if decide(numbers, each).relation != decided.relation}
+    assert near <= set(neighbours(Thresholds(), consulted_thresholds(decided)))
+
+
+def test_noise_is_always_named() -> None:
+    assert "char_noise" in verdict(*SAMPLES["scattered_noise"]).low_confidence
+
+
+def test_without_an_ld_signature_only_resemblance_decides() -> None:
+    signer = Signer(preset("bands-only", KEY), KEY)
+    near, inside, base = (
+        sign(text, name, signer)
+        for name, text in (("a", edited_everywhere(LONG, 150, 2)), ("b", LONG[300:600]), ("c", LONG))
+    )
+    found = relate(near, base, estimate(near, base))
+    assert (found.relation, found.thresholds) == ("near_duplicate", {"mean_resemblance_min": 0.7})
+    assert found.low_confidence == ()
+    assert relate(inside, base, estimate(inside, base)).relation == "unrelated"
+    same = sign(LONG, "d", signer)
+    assert relate(same, base, estimate(same, base)).relation == "exact_duplicate"

@@ -1,0 +1,480 @@
+"""The events of documents that arrive one after another."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+from msgspec import UNSET
+from msgspec.structs import replace as replace_fields
+
+from nearstream.schemas.codec import decode_event, encode_event
+from nearstream.schemas.document import Document
+from nearstream.schemas.event_id import DocumentState, event_id
+from nearstream.schemas.events import (
+    Containment,
+    Event,
+    ExactDuplicate,
+    NearDuplicate,
+    Overlap,
+    Retraction,
+    Version,
+    kind_of,
+)
+from nearstream.schemas.signature import Origin, Signature
+from nearstream.streams.index.candidate import Candidate
+from nearstream.streams.index.contract import (
+    Admission,
+    Admitted,
+    IndexLimits,
+    IndexState,
+    Position,
+    Status,
+)
+from nearstream.streams.index.family import Family, Settled, Settlement
+from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.matcher import SENT_BY_DEFAULT, Arrival, Matcher
+from nearstream.streams.signing.scheme import Keys, preset
+from nearstream.streams.signing.signer import Signer
+from tests.support import made_up
+from tests.support.made_up import KEY, NOON, STANDARD, words
+
+TEXT = words(1, 1200)
+NEAR = [*TEXT[:600], *words(2, 15), *TEXT[600:]]
+PASSAGE = TEXT[200:500]
+OTHER = words(3, 1200)
+
+
+def sign(name: str, text: list[str] | str, minute: int = 0, **fields: str) -> Signature:
+    return made_up.sign(text, name, observed_at=NOON + timedelta(minutes=minute), **fields)
+
+
+ALL_PAIRS = IndexLimits(events_per_family=0)
+
+
+def matcher(limits: IndexLimits = ALL_PAIRS, **options: object) -> Matcher:
+    return Matcher(MemoryIndex(limits), STANDARD, KEY, **options)
+
+
+def kinds(events: Sequence[Event]) -> list[str]:
+    return sorted(kind_of(event) for event in events)
+
+
+async def told(signatures: Sequence[Signature], limits: IndexLimits = ALL_PAIRS, **options: object) -> list[Event]:
+    """Return all events about documents that arrive in this order."""
+    one = matcher(limits, **options)
+    return [event for signature in signatures for event in (await one.match(signature)).events]
+
+
+@dataclass
+class Scripted:
+    """An index that returns prepared answers and records the settlements that it gets."""
+
+    answers: list[Admitted]
+    settled: list[Settlement] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)
+
+    async def admit(self, batch: Sequence[Admission]) -> Sequence[Admitted]:
+        return self.answers[: len(batch)]
+
+    async def enter(self, batch: Sequence[tuple[int, Admission]]) -> Sequence[tuple[Candidate, ...]]:
+        return [() for _ in batch]
+
+    async def settle(self, batch: Sequence[Settlement]) -> Sequence[Settled]:
+        self.settled.extend(batch)
+        return [
+            Settled(
+                Family(each.number, each.family_id, 1, each.arriving, each.first_seen_ms),
+                tuple(pair.relation not in self.refused for pair in each.pairs),
+            )
+            for each in batch
+        ]
+
+    async def look_up(self, keys: Keys, limit: int) -> Sequence[Candidate]:
+        return []
+
+    async def state(self) -> IndexState:
+        return IndexState.READY
+
+
+def candidate(signature: Signature, number: int = 1) -> Candidate:
+    return Candidate(
+        number, STANDARD.kept(signature), 3, 9, 40, by_digest=False, by_lineage=False, in_full_bucket=False
+    )
+
+
+@pytest.mark.parametrize("change", range(4))
+async def test_of_two_states_of_one_moment_the_one_sent_later_is_newer(change: int) -> None:
+    sent = [
+        replace_fields(sign("a", [*TEXT, *words(50 + change + turn, 9)]), origin=Origin("documents", 1, 9 + turn))
+        for turn in range(2)
+    ]
+    for arrivals in (sent, sent[::-1]):
+        (event,) = await told(arrivals)
+        assert isinstance(event, Version)
+        assert (event.older.offset, event.newer.offset) == (9, 10)
+
+
+async def test_each_relation_becomes_its_event() -> None:
+    arrivals = [
+        sign("a", TEXT),
+        sign("b", NEAR, 1),
+        sign("c", PASSAGE, 2),
+        sign("d", " ".join(TEXT).upper(), 3),
+        sign("e", OTHER, 4),
+    ]
+    events = await told(arrivals)
+    assert {
+        (event.newer.id, event.older.id): kind_of(event) for event in events if not isinstance(event, Retraction)
+    } == {
+        ("b", "a"): "near_duplicate",
+        ("c", "a"): "containment",
+        ("c", "b"): "containment",
+        ("d", "a"): "exact_duplicate",
+        ("d", "b"): "near_duplicate",
+        ("d", "c"): "containment",
+    }
+    assert all(decode_event(encode_event(event)) == event for event in events)
+    of_families = await told(arrivals, IndexLimits())
+    assert [(event.newer.id, event.older.id) for event in of_families if not isinstance(event, Retraction)] == [
+        ("b", "a"),
+        ("c", "a"),
+        ("d", "a"),
+    ]
+
+
+async def test_an_event_names_both_documents_with_all_evidence() -> None:
+    labels = {"lang": "en"}
+    older = replace_fields(
+        sign("a", TEXT, url="https://a.example/x", source="feed"), labels=labels, origin=Origin("t", 3, 9)
+    )
+    newer = sign("b", NEAR, 1)
+    (event,) = await told([older, newer])
+    assert isinstance(event, NearDuplicate)
+    assert event.event_id == event_id(
+        "near_duplicate",
+        DocumentState("default/a", older.version, "3/9"),
+        DocumentState("default/b", newer.version),
+        STANDARD.name,
+    )
+    assert (event.older.url, event.older.source, event.older.labels) == ("https://a.example/x", "feed", labels)
+    assert (event.older.topic, event.older.partition, event.older.offset) == ("t", 3, 9)
+    assert event.newer.observed_at == NOON + timedelta(minutes=1)
+    assert event.newer.topic is None
+    assert (event.rule, event.thresholds) == ("mean_resemblance", {"mean_resemblance_min": 0.7, "order_gap": 0.2})
+    assert event.confidence == 0.99
+    keys = event.evidence.keys
+    own = STANDARD.keys(newer, KEY)
+    assert (keys.bands_of, keys.anchors_newer) == (25, len(own.anchors))
+    assert keys.anchors_older == len(STANDARD.keys(older, KEY).anchors)
+    assert 0 < keys.anchors <= keys.anchors_older
+    assert event.evidence.distance is not UNSET
+    inserted = newer.characters - older.characters
+    assert event.evidence.distance.low <= inserted <= event.evidence.distance.high
+    assert event.evidence.overlap is not UNSET
+    assert event.evidence.overlap.symbols_newer > event.evidence.overlap.symbols_older
+    assert event.evidence.containment is not UNSET
+    assert event.evidence.containment.older_in_newer > event.evidence.containment.newer_in_older > 0.8
+
+
+async def test_arrival_order_never_decides_who_is_newer() -> None:
+    pairs = [
+        (sign("a", TEXT), sign("b", NEAR, 1)),
+        (sign("a", TEXT), sign("b", PASSAGE, 1)),
+        (sign("b", TEXT), sign("a", NEAR)),
+    ]
+    for one, other in pairs:
+        first, second = await told([one, other]), await told([other, one])
+        # The family is that of the document that arrived last.
+        assert [replace_fields(event, family=UNSET) for event in first] == [
+            replace_fields(event, family=UNSET) for event in second
+        ]
+        assert len(first) == 1
+
+
+async def test_a_containment_says_which_one_lies_inside_and_where() -> None:
+    start = len(" ".join(TEXT[:200])) + 1
+    for minute, inner in ((1, "newer"), (-1, "older")):
+        (event,) = await told([sign("a", TEXT), sign("b", PASSAGE, minute)])
+        assert isinstance(event, Containment)
+        assert event.inner == inner
+        assert event.place == pytest.approx((start, start + len(" ".join(PASSAGE))), abs=80)
+
+
+async def test_a_new_state_of_a_document_is_a_version_told_once() -> None:
+    events = await told(
+        [sign("a", TEXT, lineage="x"), sign("a", NEAR, 1, lineage="x"), sign("b", OTHER, 2, lineage="x")]
+    )
+    versions = [event for event in events if isinstance(event, Version)]
+    assert len(versions) == len(events) == 2
+    assert [(event.newer.id, event.older.id, event.rule) for event in versions] == [
+        ("a", "a", "same_lineage"),
+        ("b", "a", "same_lineage"),
+    ]
+    grown = len(" ".join(NEAR)) - len(" ".join(TEXT))
+    assert versions[0].added is not UNSET
+    assert versions[0].removed is not UNSET
+    assert versions[0].added - versions[0].removed == grown
+    assert versions[0].removed == pytest.approx(0, abs=5)
+    assert versions[0].confidence == 0.99
+
+
+def passage(text: list[str], start: int, end: int) -> tuple[int, int]:
+    """Return the span of the words from `start` to `end` of a text, in characters."""
+    return len(" ".join(text[:start])) + bool(start), len(" ".join(text[:end]))
+
+
+def holds(outer: tuple[int, int], inner: tuple[int, int]) -> bool:
+    """Return whether a span contains another with at most 60 characters around it on each side."""
+    return outer[0] <= inner[0] <= outer[0] + 60 and outer[1] - 60 <= inner[1] <= outer[1]
+
+
+async def test_a_duplicate_with_new_text_says_how_much_is_new_and_where() -> None:
+    two = [*TEXT[:400], *words(2, 60), *TEXT[400:900], *words(5, 40), *TEXT[900:]]
+    (event,) = await told([sign("a", TEXT), sign("b", two, 1)])
+    assert isinstance(event, NearDuplicate)
+    assert event.added == pytest.approx(len(" ".join(two)) - len(" ".join(TEXT)), abs=20)
+    assert event.removed == pytest.approx(0, abs=20)
+    assert event.new_spans is not UNSET
+    first, second = event.new_spans
+    assert holds(first, passage(two, 400, 460))
+    assert holds(second, passage(two, 960, 1000))
+    assert event.new_spans_omitted == 0
+
+
+async def test_a_newer_document_that_only_lost_text_has_nothing_new() -> None:
+    (event,) = await told([sign("a", NEAR), sign("b", TEXT, 1)])
+    assert isinstance(event, NearDuplicate)
+    assert event.new_spans == ()
+    assert event.added == pytest.approx(0, abs=10)
+    assert event.removed == pytest.approx(len(" ".join(NEAR)) - len(" ".join(TEXT)), abs=10)
+
+
+async def test_what_a_longer_document_puts_around_a_copy_is_new() -> None:
+    around = [*words(2, 500), *PASSAGE, *words(5, 700)]
+    (event,) = await told([sign("a", PASSAGE), sign("b", around, 1)])
+    assert isinstance(event, Containment)
+    assert event.inner == "older"
+    assert event.new_spans is not UNSET
+    before, after = event.new_spans
+    assert holds(before, passage(around, 0, 500))
+    assert holds(after, passage(around, 800, 1500))
+
+
+async def test_moved_text_is_not_new() -> None:
+    one_moved = [*TEXT[:200], *TEXT[320:1000], *TEXT[200:320], *TEXT[1000:]]
+    (event,) = await told([sign("a", TEXT), sign("b", one_moved, 1)])
+    assert isinstance(event, NearDuplicate)
+    assert event.added
+    assert event.new_spans == ()
+
+
+async def test_more_new_passages_than_are_told_are_counted() -> None:
+    text = words(11, 4000)
+    pieces = [[*text[at : at + 190], *words(50 + at, 20 + at // 190)] for at in range(0, 4000, 190)]
+    edited = [word for piece in pieces for word in piece]
+    (event,) = await told([sign("a", text, lineage="x"), sign("b", edited, 1, lineage="x")])
+    assert isinstance(event, Version)
+    assert event.new_spans is not UNSET
+    assert len(event.new_spans) == 16
+    assert event.new_spans_omitted == pytest.approx(len(pieces) - 16, abs=2)
+    assert list(event.new_spans) == sorted(event.new_spans)
+    assert event.evidence.spans_omitted == pytest.approx(len(pieces) - 16, abs=2)
+
+
+async def test_a_new_state_without_common_text_is_new_all_over() -> None:
+    (event,) = await told([sign("a", TEXT, lineage="x"), sign("b", OTHER, 1, lineage="x")])
+    assert isinstance(event, Version)
+    assert event.new_spans == ((0, len(" ".join(OTHER))),)
+
+
+async def test_a_late_older_state_is_the_older_one() -> None:
+    (event,) = await told([sign("a", TEXT, 5), sign("a", NEAR, 1)])
+    assert isinstance(event, Version)
+    assert (event.newer.characters, event.older.characters) == (len(" ".join(TEXT)), len(" ".join(NEAR)))
+
+
+async def test_an_unchanged_document_makes_no_event_but_its_lineage_does() -> None:
+    assert await told([sign("a", TEXT, lineage="x"), sign("a", TEXT, 1, lineage="x")]) == []
+    (event,) = await told([sign("a", TEXT, lineage="x"), sign("b", TEXT, 1, lineage="x")])
+    assert isinstance(event, ExactDuplicate)
+    assert event.same_lineage
+
+
+async def test_an_overlap_is_counted_but_not_sent_by_default() -> None:
+    pair = [sign("a", [*TEXT[:500], *OTHER[:700]]), sign("b", [*words(4, 700), *TEXT[:500]], 1)]
+    one = matcher()
+    assert [(await one.match(signature)).events for signature in pair] == [(), ()]
+    assert one.counts.suppressed == {"overlap": 1}
+    assert one.counts.candidates == {"looked_up": 1, "verified": 1}
+    (event,) = await told(pair, relations=SENT_BY_DEFAULT | {"overlap"})
+    assert isinstance(event, Overlap)
+
+
+async def test_a_small_overlap_is_never_sent() -> None:
+    pair = [sign("a", [*TEXT[:150], *OTHER[:850]]), sign("b", [*words(4, 850), *TEXT[:150]], 1)]
+    one = matcher(relations=SENT_BY_DEFAULT | {"overlap"})
+    assert [(await one.match(signature)).events for signature in pair] == [(), ()]
+    assert one.counts.suppressed == {"overlap": 1}
+
+
+async def test_relations_not_asked_for_are_not_sent() -> None:
+    assert await told([sign("a", TEXT), sign("b", NEAR, 1)], relations=frozenset({"version"})) == []
+
+
+async def test_batches_of_any_size_tell_the_same() -> None:
+    signatures = [sign("a", TEXT), sign("b", NEAR, 1), sign("c", PASSAGE, 2), sign("a", OTHER, 3), sign("d", NEAR, 4)]
+    batch = await matcher().match_all([Arrival(each.document_key, each) for each in signatures])
+    assert [event for matched in batch for event in matched.events] == await told(signatures)
+
+
+async def test_a_replay_restates_the_same_events() -> None:
+    one = matcher()
+    arrivals = [
+        Arrival(each.document_key, each, Position(0, offset, offset - 1))
+        for offset, each in enumerate([sign("a", TEXT), sign("b", NEAR, 1), sign("a", OTHER, 2), sign("c", NEAR, 3)])
+    ]
+    first = await one.match_all(arrivals)
+    assert [len(matched.events) for matched in first] == [0, 1, 1, 1]
+    assert [matched.events for matched in await one.match_all(arrivals)] == [matched.events for matched in first]
+    assert one.counts.statuses["replayed"] == 4
+
+
+async def test_a_removal_voids_what_was_said() -> None:
+    one = matcher()
+    await one.match_all([Arrival("default/a/x", sign("a/x", TEXT))])
+    gone = Arrival("default/a/x", None, removed_at_ms=1_772_500_000_123)
+    state = DocumentState("default/a/x"), DocumentState(position="1772500000123")
+    assert [matched.events for matched in await one.match_all([gone, gone])] == [
+        (
+            Retraction(
+                event_id=event_id("retraction", *state, STANDARD.name),
+                collection="default",
+                scheme=STANDARD.name,
+                document_id="a/x",
+                removed_at=datetime(2026, 3, 3, 1, 6, 40, 123_000, tzinfo=UTC),
+            ),
+        ),
+        (),
+    ]
+    assert (await one.match(sign("b", NEAR, 1))).events == ()
+
+
+async def test_a_document_removed_meanwhile_is_not_named() -> None:
+    arriving = sign("b", NEAR, 1)
+    answer = Admitted(Status.NEW, 7, candidates=(candidate(sign("a", TEXT), 3), candidate(sign("c", PASSAGE), 5)))
+    index = Scripted([answer], refused={"near_duplicate"})
+    matched = await Matcher(index, STANDARD, KEY).match(arriving)
+    assert kinds(matched.events) == ["containment"]
+    assert matched.verdict is not None
+    assert (matched.verdict.verdict, matched.verdict.events) == ("near_duplicate", 1)
+    (told,) = index.settled
+    assert (told.number, told.joins) == (7, 3)
+    assert [(pair.number, pair.relation) for pair in told.pairs] == [(3, "near_duplicate"), (5, "containment")]
+
+
+async def test_what_is_stale_has_no_verdict() -> None:
+    index = Scripted([Admitted(Status.STALE, 7, candidates=(candidate(sign("a", TEXT)),))])
+    matched = await Matcher(index, STANDARD, KEY).match(sign("b", NEAR, 1))
+    assert (matched.verdict, matched.events, index.settled) == (None, (), [])
+
+
+async def test_an_unchanged_document_has_a_verdict_and_no_event() -> None:
+    same = sign("b", NEAR)
+    index = Scripted([Admitted(Status.UNCHANGED, 7, previous=candidate(same))])
+    matched = await Matcher(index, STANDARD, KEY).match(replace_fields(same, observed_at_ms=1))
+    assert matched.verdict is not None
+    assert (matched.verdict.verdict, matched.events, index.settled) == ("unchanged", (), [])
+    assert matched.verdict.of is not None
+    assert matched.verdict.of.observed_at == NOON
+
+
+async def test_a_state_named_twice_makes_one_event() -> None:
+    before = candidate(sign("b", TEXT), 3)
+    answer = Admitted(Status.UPDATED, 7, previous=before, candidates=(replace(before, bands=0), before))
+    (event,) = (await Matcher(Scripted([answer]), STANDARD, KEY).match(sign("b", NEAR, 1))).events
+    assert isinstance(event, Version)
+    assert event.evidence.keys.bands == 3
+
+
+async def test_what_was_not_whole_is_named() -> None:
+    near = replace(candidate(replace_fields(sign("a", TEXT), degraded=("z", "charset_replaced"))), in_full_bucket=True)
+    answer = Admitted(Status.NEW, 7, candidates=(near,), full_buckets=2, cut=True)
+    one = Matcher(Scripted([answer]), STANDARD, KEY)
+    (event,) = (await one.match(replace_fields(sign("b", NEAR, 1), degraded=("a",)))).events
+    assert isinstance(event, NearDuplicate)
+    assert event.degraded == ("a", "bucket_overflow", "candidates_capped", "charset_replaced", "z")
+    assert event.low_confidence == ("many_siblings",)
+    assert one.counts.full_buckets == 2
+
+
+async def test_a_whole_candidate_and_a_kept_one_make_the_same_event() -> None:
+    older, newer = sign("a", TEXT), sign("b", NEAR, 1)
+    whole = replace(candidate(older), signature=older)
+    events = [
+        (await Matcher(Scripted([Admitted(Status.NEW, 7, candidates=(each,))]), STANDARD, KEY).match(newer)).events
+        for each in (whole, candidate(older))
+    ]
+    assert events[0] == events[1]
+
+
+async def test_two_collections_never_meet() -> None:
+    assert await told([sign("a", TEXT), sign("b", TEXT, 1, collection="other")]) == []
+
+
+async def test_s13_a_bucket_that_two_collections_share_by_chance_makes_no_event() -> None:
+    foreign, own = candidate(sign("a", TEXT, collection="other"), 1), candidate(sign("a", TEXT), 2)
+    answer = Admitted(Status.NEW, 7, candidates=(foreign, own))
+    (event,) = (await Matcher(Scripted([answer]), STANDARD, KEY).match(sign("b", TEXT, 1))).events
+    assert isinstance(event, ExactDuplicate)
+    assert event.collection == "default"
+
+
+@pytest.mark.parametrize("change", [{"n_bytes": 0}, {"scheme": "other"}])
+async def test_what_has_no_keys_is_never_admitted(change: dict[str, object]) -> None:
+    index = Scripted([])
+    with pytest.raises(ValueError):  # noqa: PT011 - the scheme words it
+        await Matcher(index, STANDARD, KEY).match(replace_fields(sign("a", TEXT), **change))
+
+
+def test_an_arrival_has_its_own_key_and_a_removal_its_time() -> None:
+    with pytest.raises(ValueError, match="document_key"):
+        Arrival("default/b", sign("a", TEXT))
+    with pytest.raises(ValueError, match="removed_at_ms"):
+        Arrival("default/b", None)
+
+
+async def test_digest_matches_survive_a_full_candidate_list() -> None:
+    index = MemoryIndex(replace(ALL_PAIRS, candidates=2))
+    one = Matcher(index, STANDARD, KEY)
+    for number in range(5):
+        await one.match(sign(f"near-{number}", [*TEXT[: 200 * number], *words(number, 9), *TEXT[200 * number :]]))
+    await one.match(sign("same", TEXT))
+    events = (await one.match(sign("z", TEXT, 1))).events
+    assert kinds(events) == ["exact_duplicate", "near_duplicate", "near_duplicate"]
+    assert all(event.degraded == ("candidates_capped",) for event in events if not isinstance(event, Retraction))
+
+
+async def test_later_neighbours_never_hide_an_earlier_owner() -> None:
+    one = matcher()
+    await one.match(sign("owner", TEXT))
+    for number in range(100):
+        await one.match(sign(f"half-{number}", [*TEXT[:800], *words(100 + number, 400)], number))
+    events = (await one.match(sign("copy", [*TEXT[:1000], *words(9, 10), *TEXT[1000:]], 200))).events
+    assert "owner" in [event.older.id for event in events if isinstance(event, NearDuplicate)]
+
+
+async def test_without_an_ld_signature_events_leave_out_its_numbers() -> None:
+    scheme = preset("bands-only", KEY)
+    signer = Signer(scheme, KEY)
+    one = Matcher(MemoryIndex(), scheme, KEY)
+    states = [
+        Document(id="a", text=" ".join(text), observed_at=NOON + timedelta(minutes=m))
+        for m, text in enumerate((TEXT, NEAR))
+    ]
+    events = [event for state in states for event in (await one.match(signer.sign(state))).events]
+    assert kinds(events) == ["version"]
+    told_fields = msgspec.json.decode(encode_event(events[0]))
+    assert set(told_fields["evidence"]) == {"keys", "resemblance"}
+    assert not {"added", "removed", "new_spans", "new_spans_omitted"} & set(told_fields)

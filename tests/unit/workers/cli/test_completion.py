@@ -1,0 +1,113 @@
+"""What each shell completes with our script, asked from the shell itself."""
+
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nearstream.workers.cli.parser import SHELLS
+
+ASK_BASH = """
+eval "$(cat "$1")"
+shift
+COMP_WORDS=(nearstream "$@")
+COMP_CWORD=$#
+function=$(complete -p nearstream | sed 's/.* -F \\([^ ]*\\) .*/\\1/')
+$function
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+CASES = [
+    ("wor", "worker"),
+    ("worker si", "sign"),
+    ("worker --time", "--timeout"),
+    ("topics cr", "create"),
+    ("dlq rep", "replay"),
+    ("dlq replay --reason not_j", "not_json"),
+    ("index sw", "switch"),
+    ("completion z", "zsh"),
+    ("scan --qu", "--quiet"),
+    ("scan --ev", "--events"),
+    ("famil", "families"),
+    ("families --to", "--top"),
+    ("tail --type verd", "verdict"),
+    ("scan article", "article-1.txt"),
+    ("compare article-1.txt oth", "other.txt"),
+    ("demo fold", "folder/"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the script of each shell, and with files to complete."""
+    made = tmp_path_factory.mktemp("completion")
+    for name in ("article-1.txt", "other.txt"):
+        (made / name).touch()
+    (made / "folder").mkdir()
+    for shell in SHELLS:
+        done = subprocess.run(
+            [sys.executable, "-m", "nearstream", "completion", shell], capture_output=True, check=True, timeout=60
+        )
+        assert done.stderr == b""
+        (made / f"script.{shell}").write_bytes(done.stdout)
+    return made
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(("line", "expected"), CASES)
+def test_a_shell_completes(shell: str, line: str, expected: str, folder: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell}")
+    completed = {"bash": bash, "zsh": zsh, "fish": fish}[shell](folder, line)
+    assert completed.removesuffix("/") == expected.removesuffix("/")
+
+
+def bash(folder: Path, line: str) -> str:
+    """Return what bash offers for the last word."""
+    command = ["bash", "-c", ASK_BASH, "bash", "script.bash", *line.split()]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+
+
+def fish(folder: Path, line: str) -> str:
+    """Return what fish offers for the last word, without its description."""
+    command = ["fish", "--no-config", "-c", f"source script.fish; complete -C 'nearstream {line}'"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=20)
+    return done.stdout.partition("\t")[0].strip()
+
+
+def zsh(folder: Path, line: str) -> str:
+    """Return the last word after the tab key, read from a terminal."""
+    ours, its = pty.openpty()
+    given = {**os.environ, "TERM": "dumb", "PS1": "> "}
+    with subprocess.Popen(
+        [shutil.which("zsh") or "", "-f", "-i"], cwd=folder, env=given, stdin=its, stdout=its, stderr=its
+    ) as process:
+        os.close(its)
+        try:
+            os.write(ours, b"""autoload -U compinit; compinit -u -D; eval "$(cat script.zsh)"; echo rea''dy\n""")
+            read_until(ours, "ready")
+            os.write(ours, f"nearstream {line}\t".encode())
+            # What follows is typed behind the completed word.
+            os.write(ours, b"\x01echo 'completed '\n")
+            shown = read_until(ours, "\ncompleted ", "\n")
+        finally:
+            process.kill()
+            os.close(ours)
+    return shown.strip().rpartition(" ")[2]
+
+
+def read_until(terminal: int, *texts: str, within_seconds: float = 20.0) -> str:
+    """Return what follows the last of these texts, which come one after the other, up to the end of its line."""
+    seen, deadline = "", time.monotonic() + within_seconds
+    while not re.search(".*".join(map(re.escape, texts)), seen, re.DOTALL):
+        left = deadline - time.monotonic()
+        assert left > 0, seen
+        if select.select([terminal], [], [], left)[0]:
+            seen += os.read(terminal, 65_536).decode(errors="replace").replace("\r", "")
+    return seen.rpartition(texts[0])[2].partition("\n")[0]

@@ -1,0 +1,220 @@
+"""Events as a person reads them, and as JSON."""
+
+import json
+import string
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nearstream.schemas.codec import decode_event, encode_event, event_headers
+from nearstream.schemas.events import RELATIONS, Event, Retraction, Version
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.workers.cli.event_lines import arrival_object, line, print_arrival
+from nearstream.workers.cli.fitting import COLUMNS
+from nearstream.workers.operations.tail import Arrival, EventFilter
+from nearstream.workers.operations.terminal import columns, print_json
+from tests.support.forged import FORGED, dangerous
+
+EXAMPLES = Path(__file__).parents[4] / "schemas" / "examples"
+KINDS = ("verdict", *RELATIONS, "retraction")
+DETECTED = datetime(2026, 3, 2, 8, 16, 40, 123000, tzinfo=UTC)
+
+
+def example(kind: str) -> Event:
+    return decode_event((EXAMPLES / f"{kind}.json").read_bytes())
+
+
+def named(kind: str, newer_id: str, older_id: str = "") -> Event:
+    """Return the example event with these ids, or with one id for both documents."""
+    event = example(kind)
+    if isinstance(event, Retraction):
+        return msgspec.structs.replace(event, document_id=newer_id)
+    if isinstance(event, DocumentVerdict):
+        assert event.of is not None
+        return msgspec.structs.replace(
+            event, id=newer_id, of=msgspec.structs.replace(event.of, id=older_id or newer_id)
+        )
+    newer = msgspec.structs.replace(event.newer, id=newer_id)
+    older = msgspec.structs.replace(event.older, id=older_id or newer_id)
+    return msgspec.structs.replace(event, newer=newer, older=older)
+
+
+def arrival(event: Event) -> Arrival:
+    """The event as a worker sends it."""
+    record = ConsumerRecord("events", 1, 7, 0, None, encode_event(event), event_headers(event, DETECTED))
+    return Arrival(record, event)
+
+
+@pytest.mark.parametrize("document_id", FORGED)
+@pytest.mark.parametrize("kind", KINDS)
+def test_s16_a_log_line_cannot_be_forged(kind: str, document_id: str) -> None:
+    text = line(named(kind, document_id))
+    assert not dangerous(text)
+    assert text.splitlines() == [text]
+
+
+@pytest.mark.parametrize(
+    ("kind", "starts"),
+    [
+        ("verdict", "verdict near_duplicate: c-7730 ~ a-1041  [resemblance 0.90 (0.83-0.94), no. 3 of its family, "),
+        ("exact_duplicate", "exact_duplicate  b-2210 equals a-1041  [resemblance 1.00"),
+        ("near_duplicate", "near_duplicate   c-7730 ~ a-1041  [resemblance 0.90 (0.83-0.94)"),
+        (
+            "containment",
+            "containment      <77@d.example> lies in <12@a.example>  [at 8208-9286, resemblance 0.06 (0.03-0.12), ",
+        ),
+        ("version", "version          p-0388 updates p-0312  [resemblance 0.81 (0.74-0.87), same lineage, "),
+        ("rearranged", "rearranged       e-3316 ~ a-1041  ["),
+        ("overlap", "overlap          f-0420 ~ a-1041  ["),
+        ("retraction", "removed          a-1041: events that name it are void"),
+    ],
+)
+def test_a_line_starts_with_its_type_and_says_who(kind: str, starts: str) -> None:
+    assert line(example(kind)).startswith(starts)
+
+
+def test_a_line_says_why_as_far_as_there_is_room() -> None:
+    assert line(example("version")) == (
+        "version          p-0388 updates p-0312  [resemblance 0.81 (0.74-0.87), same lineage, +496 -126, distance 623]"
+    )
+    assert line(named("near_duplicate", "a", "b")).endswith(
+        "[resemblance 0.90 (0.83-0.94), +31 -73, distance 104, newer in older 0.96, older in newer 0.96]"
+    )
+
+
+def test_a_containment_says_which_one_holds_the_other() -> None:
+    event = msgspec.structs.replace(example("containment"), inner="older")
+    assert "<77@d.example> holds <12@a.example>  [at 8208-9286, " in line(event)
+
+
+def test_an_unchanged_recrawl_is_told_as_such() -> None:
+    event = msgspec.structs.replace(example("exact_duplicate"), same_lineage=True)
+    assert "equals a-1041  [same lineage: unchanged, resemblance 1.00" in line(event)
+
+
+def test_weak_numbers_are_told() -> None:
+    event = msgspec.structs.replace(example("overlap"), low_confidence=("few_symbols", "near_threshold"))
+    assert "[resemblance 0.08 (0.04-0.14), weak: few_symbols, weak: near_threshold, " in line(event)
+
+
+UUID = "0d0f4c3a-1111-4222-8333-444455556666"
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_two_uuids_are_shown_whole(kind: str) -> None:
+    text = line(named(kind, UUID, UUID.replace("0", "9")))
+    assert text.count(UUID) == 1
+    assert text.count(UUID.replace("0", "9")) == (kind != "retraction")
+    assert columns(text) <= COLUMNS
+
+
+def test_ids_that_are_too_long_lose_their_middle_and_the_first_detail_stays() -> None:
+    addresses = [f"https://example.org/news/2026/03/02/flood-in-the-old-town-{number}" for number in (1, 2)]
+    text = line(named("near_duplicate", *addresses))
+    assert text == (
+        "near_duplicate   https://example.org/…d-in-the-old-town-1 ~ https://example.org/…d-in-the-old-town-2"
+        "  [resemblance 0.90]"
+    )
+    assert columns(text) == COLUMNS
+
+
+ID_TEXTS = st.text(
+    st.one_of(
+        st.sampled_from(string.printable),
+        st.characters(exclude_categories=[]),
+        st.sampled_from("日本語한국어\uff21é\u0301"),
+    ),
+    min_size=1,
+    max_size=300,
+)
+
+
+@given(kind=st.sampled_from(KINDS), newer=ID_TEXTS, older=ID_TEXTS)
+def test_a_line_fits_120_columns_whatever_the_ids(kind: str, newer: str, older: str) -> None:
+    text = line(named(kind, newer, older))
+    assert columns(text) <= COLUMNS
+    assert not dangerous(text)
+
+
+def test_a_reason_from_a_foreign_event_cannot_forge_a_line() -> None:
+    event = msgspec.structs.replace(example("overlap"), low_confidence=("x\nremoved          victim",))
+    assert "\n" not in line(event)
+
+
+def test_an_event_of_a_scheme_without_ld_signature_is_told_without_its_numbers() -> None:
+    event = example("version")
+    assert isinstance(event, Version)
+    bare = {name: msgspec.UNSET for name in ("overlap", "containment", "distance", "distance_ratio", "spans")}
+    evidence = msgspec.structs.replace(event.evidence, **bare)
+    text = line(msgspec.structs.replace(event, evidence=evidence, added=msgspec.UNSET, removed=msgspec.UNSET))
+    assert "distance" not in text
+    assert text.endswith("[resemblance 0.81 (0.74-0.87), same lineage, 7 bands and 53 anchors shared]")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_json_is_the_event_with_the_time_of_its_detection(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    print_json(arrival_object(arrival(example(kind))))
+    (text,) = capsys.readouterr().out.splitlines()
+    expected = {**json.loads(encode_event(example(kind))), "detected_at": "2026-03-02T08:16:40.123000Z"}
+    assert json.loads(text) == expected
+    assert list(json.loads(text)) == list(expected)
+
+
+@pytest.mark.parametrize("document_id", FORGED)
+@pytest.mark.parametrize("kind", KINDS)
+def test_s16_json_is_one_line_that_a_terminal_does_not_obey(
+    kind: str, document_id: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    event = named(kind, document_id)
+    fields = {**arrival_object(Arrival(ConsumerRecord("", 0, 0, 0, None, None, []), event))}
+    print_json(fields)
+    text = capsys.readouterr().out
+    assert not dangerous(text.removesuffix("\n"))
+    told = json.loads(text)
+    named_id = {"retraction": told.get("document_id"), "verdict": told.get("id")}.get(kind)
+    assert (named_id or told["newer"]["id"]) == document_id
+
+
+@pytest.mark.parametrize("time", [None, b"", b"yesterday", b"2026-03-02T08:16:40", b"\xff", b"9" * 400])
+def test_without_a_readable_time_the_detection_is_unknown(time: bytes | None) -> None:
+    event = example("version")
+    headers = [] if time is None else [("ce_time", time)]
+    found = Arrival(ConsumerRecord("events", 1, 7, 0, None, encode_event(event), headers), event)
+    assert arrival_object(found)["detected_at"] is None
+
+
+def test_a_record_that_is_no_event_is_shown_by_its_position(capsys: pytest.CaptureFixture[str]) -> None:
+    foreign = Arrival(ConsumerRecord("x" * 249, 1, 7, 0, None, b"no event\x1b[31m", []), None)
+    print_arrival(foreign)
+    text = capsys.readouterr().out
+    assert text.startswith("unknown          xxx")
+    assert text.endswith("xxx 1 offset 7 is no event of this release\n")
+    assert columns(text.removesuffix("\n")) <= COLUMNS
+    assert arrival_object(foreign) == {
+        "type": "unknown_record",
+        "topic": "x" * 249,
+        "partition": 1,
+        "offset": 7,
+        "detected_at": None,
+    }
+
+
+def test_a_filter_chooses_types_and_a_collection() -> None:
+    events = [example(kind) for kind in KINDS]
+
+    def passed(wanted: EventFilter) -> list[str]:
+        return [kind for kind, event in zip(KINDS, events, strict=True) if wanted.passes(event)]
+
+    assert passed(EventFilter()) == list(KINDS)
+    assert passed(EventFilter(frozenset(["version", "retraction"]))) == ["version", "retraction"]
+    assert passed(EventFilter(frozenset(["verdict"]))) == ["verdict"]
+    assert passed(EventFilter(collection="mail")) == ["containment"]
+    assert passed(EventFilter(frozenset(["version"]), "mail")) == []
+    assert EventFilter().passes(None)
+    assert not EventFilter(frozenset(["version"])).passes(None)
+    assert not EventFilter(collection="mail").passes(None)

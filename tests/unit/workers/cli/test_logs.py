@@ -1,0 +1,120 @@
+"""The log of a process: its level, its format, and one JSON object per line."""
+
+import ast
+import json
+import logging
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from nearstream.workers.cli.logs import WORKER_LAYOUT, JsonFormatter, TextFormatter
+from tests.devstack.server import free_ports
+from tests.support.forged import FORGED, dangerous
+
+FLOORS = [Path(__file__).parents[4] / name for name in ("schemas", "streams", "workers")]
+CRASH = "raise ValueError('first\\nsecond')"
+CRASH_OF_THREAD = "import threading; t = threading.Thread(target=lambda: 1 / 0); t.start(); t.join()"
+OTHERS = """import warnings
+warnings.warn('old')
+logging.getLogger('library').info('x')
+logging.getLogger('nearstream.a').info('y')
+"""
+
+
+def failed(program: str) -> list[dict[str, str]]:
+    """Return the lines of JSON that this program writes to stderr."""
+    head = "import logging; from nearstream.workers.cli import logs; logs.configure('json', 'info')\n"
+    done = subprocess.run([sys.executable, "-c", head + program], capture_output=True, text=True, check=False)
+    return [json.loads(line) for line in done.stderr.splitlines()]
+
+
+def worker(**settings: str) -> list[str]:
+    """Return the output of a worker that finds no Kafka."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("NEARSTREAM_")}
+    given = {"kafka": f"127.0.0.1:{free_ports(1)[0]}", "status": "off", **settings}
+    done = subprocess.run(
+        [sys.executable, "-m", "nearstream", "worker", "--timeout", "1.5"],
+        env={**inherited, **{f"NEARSTREAM_{name.upper()}": value for name, value in given.items()}},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode in (69, 78)
+    return done.stderr.splitlines()
+
+
+def test_a_record_is_one_line_of_json_with_its_time_in_utc() -> None:
+    record = logging.LogRecord("nearstream.x", logging.WARNING, "", 0, "%s and\n\u2028\u202e%s", ("a", "b"), None)
+    line = JsonFormatter().format(record)
+    assert line.isascii()
+    assert "\n" not in line
+    told = json.loads(line)
+    assert list(told) == ["time", "level", "logger", "message"]
+    assert told["message"] == "a and\n\u2028\u202eb"
+    assert (told["level"], told["logger"]) == ("WARNING", "nearstream.x")
+    written = datetime.fromisoformat(told["time"])
+    assert written.utcoffset() == timedelta(0)
+    assert datetime.now(UTC) - written < timedelta(minutes=1)
+
+
+@pytest.mark.parametrize("formatter", [TextFormatter(WORKER_LAYOUT), JsonFormatter()])
+@pytest.mark.parametrize("text", FORGED)
+def test_s16_a_record_is_logged_without_what_a_terminal_obeys(formatter: logging.Formatter, text: str) -> None:
+    record = logging.LogRecord("nearstream.x", logging.WARNING, "", 0, "refused %s", (text,), None)
+    assert not dangerous(formatter.format(record))
+    record.exc_info = (ValueError, ValueError(text), None)
+    for line in formatter.format(record).split("\n"):
+        assert not dangerous(line)
+
+
+@pytest.mark.parametrize(("program", "error"), [(CRASH, "ValueError: first"), (CRASH_OF_THREAD, "ZeroDivisionError")])
+def test_a_crash_is_one_line_of_json_too(program: str, error: str) -> None:
+    (told,) = failed(program)
+    assert (told["level"], told["logger"], told["message"]) == ("CRITICAL", "nearstream", "crashed")
+    assert told["exception"].startswith("Traceback")
+    assert error in told["exception"]
+
+
+def test_libraries_log_warnings_only_and_in_json() -> None:
+    assert [(told["level"], told["logger"]) for told in failed(OTHERS)] == [
+        ("WARNING", "py.warnings"),
+        ("INFO", "nearstream.a"),
+    ]
+
+
+def test_all_that_a_worker_writes_is_json_on_wish() -> None:
+    waiting, end = map(json.loads, worker(log_format="json"))
+    assert waiting["logger"].startswith("nearstream.workers.")
+    assert waiting["message"].startswith("waiting for Kafka at 127.0.0.1:")
+    assert end["message"].startswith("cannot connect to Kafka")
+    assert end["level"] == "CRITICAL"
+
+
+def test_settings_that_cannot_be_loaded_are_reported_in_json_too() -> None:
+    (told,) = map(json.loads, worker(log_format="json", rows="x"))
+    assert told["message"] == "NEARSTREAM_ROWS: expected a whole number, got 'x'"
+
+
+def test_the_level_chooses_what_is_logged() -> None:
+    assert len(worker()) == 2
+    (end,) = worker(log_level="error")
+    assert end.startswith("nearstream: cannot connect to Kafka")
+
+
+@pytest.mark.parametrize(("name", "value"), [("log_level", "loud"), ("log_format", "xml")])
+def test_an_unknown_level_or_form_is_refused(name: str, value: str) -> None:
+    (end,) = worker(**{name: value})
+    assert end.startswith(f"nearstream: NEARSTREAM_{name.upper()}: expected ")
+
+
+def test_every_logger_of_ours_has_the_name_of_its_module() -> None:
+    """All loggers are below `nearstream`, so this name sets the level of all."""
+    for path in (path for floor in FLOORS for path in floor.rglob("*.py") if path.name != "logs.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Assign) and "getLogger" in ast.unparse(node.value):
+                assert ast.unparse(node.value) == "logging.getLogger(__name__)", path

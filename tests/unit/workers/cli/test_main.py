@@ -1,0 +1,366 @@
+"""Commands that need no server, started as a user starts them."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nearstream.schemas.events import RELATIONS
+from nearstream.workers.cli.demo import EXAMPLES
+from nearstream.workers.config.settings import load, table
+from tests.support.forged import dangerous
+
+ROOT = Path(__file__).parent.parent.parent.parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def _run(*arguments: str, given: bytes = b"", **variables: str) -> subprocess.CompletedProcess[bytes]:
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("NEARSTREAM_")}
+    return subprocess.run(
+        [sys.executable, "-m", "nearstream", *arguments],
+        env={**inherited, **variables},
+        input=given,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        cwd=ROOT,
+    )
+
+
+def _shell(command: str) -> subprocess.CompletedProcess[bytes]:
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("NEARSTREAM_")}
+    shell = ["/bin/bash", "-o", "pipefail", "-c", command]
+    return subprocess.run(shell, env=inherited, capture_output=True, timeout=60, cwd=ROOT, check=False)
+
+
+def test_the_demo_tells_every_relation_then_agrees_with_history() -> None:
+    done = _run("demo")
+    told = done.stdout.decode()
+    assert done.returncode == 0
+    for relation in ("exact_duplicate", "near_duplicate", "containment", "version", "rearranged", "overlap", "removed"):
+        assert re.search(f"^{relation} ", told, re.MULTILINE)
+    assert not re.search("^unique ", told, re.MULTILINE)
+    assert re.search(r"^33 families with 36 copies, the largest:\n +3  \S+\n", told, re.MULTILINE)
+    assert re.search(r"unrelated +49 +49 +0 +0 +0", told)
+
+
+def test_thinned_events_with_families_show_as_much_as_all_pairs() -> None:
+    def seen(events_per_family: str) -> list[list[str]]:
+        told = _run("demo", NEARSTREAM_EVENTS_PER_FAMILY=events_per_family).stdout.decode()
+        rows = told.partition("\nrelation ")[2].splitlines()[1:]
+        return [line.split()[:3] for line in rows]
+
+    assert seen("1") == seen("all")
+    assert ["version", "35", "35"] in seen("1")
+
+
+def test_the_demo_prints_events_of_pairs_and_its_table_elsewhere() -> None:
+    done = _run("demo", "--events", "--json")
+    kinds = {json.loads(line)["type"] for line in done.stdout.splitlines()}
+    assert kinds == {*RELATIONS, "retraction"}
+    assert b"agreement 99" in done.stderr
+
+
+def test_the_readme_shows_lines_of_the_demo() -> None:
+    shown = re.findall(r"^[a-z_]+ +\S+ (?:updates|equals|lies in|~) .*\]$", README, re.MULTILINE)
+    told = _run("demo").stdout.decode().splitlines()
+    assert len(shown) == 4
+    assert [line for line in shown if line not in told] == []
+
+
+def test_scan_reads_standard_input_and_writes_json_lines() -> None:
+    text = json.loads((EXAMPLES / "documents.jsonl").read_bytes().splitlines()[0])["text"]
+    lines = [
+        json.dumps({"id": name, "text": text, "observed_at": f"2026-01-0{day}T00:00:00Z"})
+        for name, day in (("b", 2), ("a", 1))
+    ]
+    given = "\n".join(lines).encode()
+
+    def told(*options: str) -> list[dict[str, Any]]:
+        done = _run("scan", "-", "--json", "--quiet", *options, given=given)
+        assert (done.returncode, done.stderr) == (0, b"")
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    (verdict,) = told()
+    assert (verdict["type"], verdict["verdict"], verdict["id"]) == ("verdict", "exact_duplicate", "a")
+    assert (verdict["of"]["id"], verdict["family"]["ordinal"]) == ("b", 2)
+    assert [(each["id"], each["verdict"]) for each in told("--all")] == [("b", "unique"), ("a", "exact_duplicate")]
+    (event,) = told("--events")
+    assert (event["type"], event["newer"]["id"], event["older"]["id"]) == ("exact_duplicate", "b", "a")
+
+
+def test_scan_tells_what_is_related_then_the_families_and_the_counts() -> None:
+    texts = {"a": "one two three four five six seven eight nine ten", "b": "nothing that anybody else has said before"}
+    rows = [("a", texts["a"]), ("b", texts["b"]), ("c", texts["a"]), ("d", texts["a"]), ("d", texts["a"])]
+    given = "\n".join(json.dumps({"id": name, "text": text}) for name, text in rows).encode()
+    done = _run("scan", "-", given=given)
+    assert done.stdout.decode().splitlines() == [
+        "exact_duplicate  c equals a  [no. 2 of its family]",
+        "exact_duplicate  d equals a  [no. 3 of its family]",
+    ]
+    assert done.stderr.decode().splitlines()[1:] == [
+        "1 family with 2 copies, the largest:",
+        "        3  a",
+        "found 2 unique, 2 exact_duplicate, 1 unchanged",
+    ]
+    everything = _run("scan", "-", "--all", "--quiet", given=given).stdout.decode().splitlines()
+    assert [line.split()[:2] for line in everything] == [
+        ["unique", "a"],
+        ["unique", "b"],
+        ["exact_duplicate", "c"],
+        ["exact_duplicate", "d"],
+        ["unchanged", "d"],
+    ]
+
+
+def test_scan_of_nothing_finds_no_document() -> None:
+    assert _run("scan", "-").stderr.decode().splitlines()[1:] == ["found no document"]
+
+
+def test_scan_reads_texts_and_folders(tmp_path: Path) -> None:
+    text = "one two three four five six seven eight nine ten eleven twelve thirteen"
+    (tmp_path / "a.txt").write_text(text)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "b.txt").write_text(text.upper())
+    done = _run("scan", str(tmp_path), "--quiet")
+    assert done.returncode == 0
+    assert b"exact_duplicate" in done.stdout
+
+
+def test_an_unreadable_line_is_told_with_its_place_and_the_rest_goes_on() -> None:
+    text = "one two three four five six seven eight nine ten"
+    good = [json.dumps({"id": name, "text": text}).encode() for name in "ab"]
+    done = _run("scan", "-", "--quiet", given=b"\n".join([good[0], b"{", good[1]]))
+    assert done.returncode == 65
+    assert b"refused standard input:2: not_json" in done.stderr
+    assert b"exact_duplicate" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["scan", "no-such-file.jsonl"], 65, "refused no-such-file.jsonl: No such file or directory"),
+        (["demo", "no-such-folder"], 65, "no-such-folder"),
+        ([], 2, "send the documents of files to Kafka"),
+        (["dlq"], 2, "required"),
+        (["scan", "-", "--all", "--events"], 2, "not allowed with argument --all"),
+        (["families", "--top", "0"], 2, "a whole number from 1"),
+        (["worker", "sing"], 2, "invalid choice"),
+        (["fly"], 2, "invalid choice"),
+        (["inspect", ""], 2, "1 to 512 characters"),
+        (["inspect", "a", "--collection", "A"], 2, "lower-case"),
+        (["dlq", "list", "--reason", "typo"], 2, "not_json"),
+        (["worker", "--timeout", "abc"], 2, "a number of seconds above 0"),
+        (["lag", "--max", "-1"], 2, "a whole number from 0"),
+        (["stats", "--timeout", "0"], 2, "a number of seconds above 0"),
+    ],
+)
+def test_wrong_use_gets_a_clear_answer(arguments: list[str], code: int, told: str) -> None:
+    done = _run(*arguments)
+    assert done.returncode == code
+    assert told in done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
+
+
+def test_a_closed_standard_input_is_named() -> None:
+    done = _shell(f"{sys.executable} -m nearstream scan - --quiet <&-")
+    assert (done.returncode, done.stdout) == (65, b"")
+    assert done.stderr == b"refused standard input: it is closed, redirect it from a file or a pipe\n"
+
+
+def test_what_cannot_be_read_is_not_counted_as_scanned() -> None:
+    done = _shell(f"{sys.executable} -m nearstream scan - <&-")
+    assert (done.returncode, done.stdout) == (65, b"")
+    assert done.stderr.splitlines()[1].startswith(b"scanned: 0, ")
+    assert done.stderr.splitlines()[2:] == [b"found no document", b"left out 1 refused"]
+
+
+def test_scan_and_compare_tell_of_a_text_without_words(tmp_path: Path) -> None:
+    lines = [b'{"id": "a", "text": ""}', b'{"id": "b", "text": "..."}', b'{"id": "c", "text": "some words"}']
+    done = _run("scan", "-", given=b"\n".join(lines))
+    assert done.returncode == 65
+    told = done.stderr.decode().splitlines()
+    assert told[:2] == [f"empty standard input:{line}: expected a text with words" for line in (1, 2)]
+    assert told[2].startswith("scanned: 1, ")
+    assert told[3:] == ["found 1 unique", "left out 2 empty"]
+    for name, line in zip("ab", (lines[0], lines[2]), strict=True):
+        (tmp_path / f"{name}.jsonl").write_bytes(line)
+    done = _run("compare", *(str(tmp_path / f"{name}.jsonl") for name in "ab"))
+    assert done.returncode == 65
+    assert b"expected a text with words" in done.stderr
+
+
+def test_compressed_documents_come_through_a_pipe() -> None:
+    plain = _shell(f"{sys.executable} -m nearstream scan examples/documents.jsonl --quiet")
+    packed = _shell(f"gzip -c examples/documents.jsonl | {sys.executable} -m nearstream scan - --quiet")
+    assert packed.stdout.count(b"\n") > 10
+    assert (packed.returncode, packed.stdout) == (0, plain.stdout)
+
+
+def test_files_that_are_no_text_are_refused_and_the_rest_is_done(tmp_path: Path) -> None:
+    text = "one two three four five six seven eight nine ten"
+    (tmp_path / "a.txt").write_text(text)
+    (tmp_path / "b.bin").write_bytes(bytes(range(256)))
+    (tmp_path / "c\x1b[31m.html").write_text(text)
+    (tmp_path / "d.txt").write_text(text)
+    done = _run("scan", str(tmp_path), "--quiet")
+    assert done.returncode == 65
+    assert b"exact_duplicate" in done.stdout
+    refused = done.stderr.decode().splitlines()
+    assert refused[0].startswith(f"refused {tmp_path}/b.bin: binary")
+    assert refused[1].startswith(f"refused {tmp_path}/c\\u001b[31m.html: HTML is not read yet")
+    assert len(refused) == 2
+
+
+def test_wrong_settings_stop_every_command() -> None:
+    done = _run("demo", NEARSTREAM_ROWS="x")
+    assert done.returncode == 78
+    assert done.stderr.decode() == "nearstream: NEARSTREAM_ROWS: expected a whole number, got 'x'\n"
+
+
+def test_settings_are_listed_without_secrets() -> None:
+    done = _run("settings", "--json", NEARSTREAM_REDIS="redis://u:hunter2@h:1/0", NEARSTREAM_HASH_KEY="k" * 40)
+    rows = {row["variable"]: row for row in map(json.loads, done.stdout.splitlines())}
+    assert len(rows) == len(table(load({})))
+    assert rows["NEARSTREAM_REDIS"]["value"] == "redis://***@h:1/0"
+    assert b"hunter2" not in done.stdout + done.stderr
+    assert b"kkkk" not in done.stdout
+
+
+SECRET = "correct-horse-battery-staple-of-32-bytes"  # noqa: S105 - a made-up one
+AWAY = {"NEARSTREAM_KAFKA": "127.0.0.1:1", "NEARSTREAM_REDIS": "redis://127.0.0.1:1/0", "NEARSTREAM_STATUS": "off"}
+SASL = {"NEARSTREAM_KAFKA_USERNAME": "us", "NEARSTREAM_KAFKA_PASSWORD": SECRET, "NEARSTREAM_HASH_KEY": SECRET}
+
+
+def test_families_without_redis_say_so_and_end() -> None:
+    done = _run("families", "--timeout", "0.2", **AWAY)
+    assert (done.returncode, done.stdout) == (69, b"")
+    assert b"Redis does not answer" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {**SASL, "NEARSTREAM_KAFKA_SECURITY": "SASL_PLAINTEXT", "NEARSTREAM_KAFKA_SASL_MECHANISM": "PLAIN"},
+        {**SASL, "NEARSTREAM_KAFKA_SECURITY": "SASL_SSL", "NEARSTREAM_REDIS": f"redis://us:{SECRET}@no.invalid:1/0"},
+        {"NEARSTREAM_REDIS": f"redis://us:{SECRET}%zz@127.0.0.1:1/9999"},
+        {"NEARSTREAM_REDIS": f"rediss://127.0.0.1:1/0?password={SECRET}", "NEARSTREAM_STATUS_TOKEN": SECRET},
+        {"NEARSTREAM_REDIS": f"redis://:{SECRET}@127.0.0.1:1/3", "NEARSTREAM_REDIS_CLUSTER": "yes"},
+        {"NEARSTREAM_REDIS": f"redis://:{SECRET}\uff03@127.0.0.1:1/0"},
+        {"NEARSTREAM_REDIS": f"redis://{SECRET}"},
+        {"NEARSTREAM_REDIS": f"redis://{SECRET}/0"},
+        {"NEARSTREAM_KAFKA": f"us:{SECRET}@127.0.0.1:1"},
+        {"NEARSTREAM_HASH_KEY_FILE": SECRET},
+        {"NEARSTREAM_HASH_KEY": f"{SECRET}\udcff"},
+    ],
+)
+def test_s17_no_command_prints_a_secret_even_if_it_is_wrong(variables: dict[str, str]) -> None:
+    for command in ("settings --json", "doctor --timeout 0.2", "worker --timeout 0.2"):
+        done = _run(*command.split(), **{**AWAY, **variables, "NEARSTREAM_LOG_LEVEL": "debug"})
+        told = (done.stdout + done.stderr).decode()
+        assert done.returncode in (0, 1, 69, 78)
+        assert SECRET not in told
+        assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("arguments", [["\x1b[31m\u2028"], ["inspect", "a", "\x9b\u202e"], ["tail", "--since", "\x1b"]])
+def test_s16_a_usage_error_escapes_the_arguments(arguments: list[str]) -> None:
+    done = _run(*arguments)
+    told = done.stderr.decode().split("\n")
+    assert done.returncode == 2
+    assert [line for line in told if dangerous(line)] == []
+    assert "\\u" in told[-2] or "\\x" in told[-2]
+
+
+def test_s16_a_crash_is_logged_without_what_a_terminal_obeys() -> None:
+    crashing = """
+import nearstream.workers.cli.main as main
+
+def crash(name):
+    raise ZeroDivisionError("\\x1b[31m\\u202e")
+
+main.command_function = crash
+main.main(["settings"])
+"""
+    done = subprocess.run([sys.executable, "-c", crashing], capture_output=True, timeout=60, check=False, cwd=ROOT)
+    told = done.stderr.decode().split("\n")
+    assert done.returncode == 1
+    assert told[:2] == ["CRITICAL: crashed", "Traceback (most recent call last):"]
+    assert told[-2:] == ["ZeroDivisionError: \\u001b[31m\\u202e", ""]
+    assert [line for line in told if dangerous(line)] == []
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    done = _shell(f"{sys.executable} -m nearstream scan examples/documents.jsonl --quiet | head -n 1")
+    assert done.returncode == 0
+    assert done.stderr == b""
+
+
+def test_a_reader_that_is_gone_before_the_end_is_no_error() -> None:
+    done = _shell(f"{sys.executable} -m nearstream settings | true")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_is_no_unreadable_input() -> None:
+    for command in ("settings", "scan examples/documents.jsonl --quiet"):
+        done = _shell(f"{sys.executable} -m nearstream {command} > /dev/full")
+        assert done.returncode == 74
+        assert done.stderr == b"nearstream: No space left on device\n"
+
+
+def test_a_closed_output_is_nobodys_trouble() -> None:
+    done = _shell(f"{sys.executable} -m nearstream demo >&-")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_an_interrupt_while_it_loads_leaves_no_traceback() -> None:
+    slow = """
+import sys, time
+class Slow:
+    def find_spec(self, name, *_):
+        if name == "nearstream.workers.cli.main":
+            print("loading", flush=True)
+            time.sleep(30)
+sys.meta_path.insert(0, Slow())
+from nearstream.workers.__main__ import main
+main()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", slow], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"loading\n"
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=10)
+        assert (process.returncode, told) == (130, b"")
+
+
+def test_an_interrupt_is_heard_while_waiting_for_input() -> None:
+    command = [sys.executable, "-m", "nearstream", "scan", "-", "--quiet"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        text = "one two three four five six seven eight nine ten"
+        for name in "ab":
+            process.stdin.write(json.dumps({"id": name, "text": text}).encode() + b"\n")
+        process.stdin.flush()
+        assert process.stdout.readline()  # it reads by now
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+
+
+def test_a_pipe_holds_json_lines(tmp_path: Path) -> None:
+    text = "one two three four five six seven eight nine ten"
+    lines = "\n".join(json.dumps({"id": name, "text": text}) for name in "ab")
+    (tmp_path / "lines").write_text(lines)
+    command = f"{sys.executable} -m nearstream scan <(cat {tmp_path}/lines) --quiet"
+    done = subprocess.run(["/bin/bash", "-c", command], capture_output=True, timeout=30, cwd=ROOT, check=False)
+    assert done.returncode == 0
+    assert b"exact_duplicate" in done.stdout

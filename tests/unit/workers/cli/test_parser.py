@@ -1,0 +1,83 @@
+"""The existing commands, and the modules that are loaded before one of them runs."""
+
+import argparse
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+from nearstream.workers.cli.arguments import since
+from nearstream.workers.cli.main import command_function, main
+from tests.support.commands import COMMANDS, PARSERS
+
+HEAVY = {"numpy", "faust", "mode", "aiokafka", "redis"}
+REPORT = """
+import sys
+from nearstream.workers.cli.arguments import since
+from nearstream.workers.cli.main import main
+
+for arguments in sys.argv[1:]:
+    try:
+        main(arguments.split())
+    except SystemExit:
+        pass
+print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_every_command_has_help(path: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*path, "--help"])
+    assert ended.value.code == 0
+    assert f"nearstream {' '.join(path)} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS.values() if name])
+def test_every_command_names_a_function(name: str) -> None:
+    assert list(inspect.signature(command_function(name)).parameters) == ["settings", "options"]
+
+
+NUMBERS = [
+    (path, action)
+    for path, parser in PARSERS.items()
+    for action in parser._actions
+    if isinstance(action.default, int | float) or action.metavar in ("N", "S", "PARTITION", "OFFSET")
+    if action.type is not since
+    if action.nargs is None
+]
+
+
+@pytest.mark.parametrize(("path", "action"), NUMBERS, ids=lambda each: getattr(each, "dest", None) or " ".join(each))
+def test_every_number_is_checked_by_the_parser(path: tuple[str, ...], action: argparse.Action) -> None:
+    parser = PARSERS[path]
+    assert parser._get_value(action, "1") == 1
+    for text in ("abc", "", "nan", "inf", "-inf", "-1", "1e999", "9" * 30, "1;2", "½"):
+        with pytest.raises(argparse.ArgumentError, match=r"number .* expected"):
+            parser._get_value(action, text)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--version"],
+        ["settings", "settings --json", "completion bash"],
+        ["--help", *(f"{' '.join(path)} --help" for path in COMMANDS)],
+        ["worker sing", "inspect"],
+    ],
+    ids=["version", "settings", "help", "usage"],
+)
+def test_nothing_heavy_is_loaded_before_a_command_needs_it(arguments: list[str]) -> None:
+    done = subprocess.run([sys.executable, "-c", REPORT, *arguments], capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.splitlines()[-1].split())
+    assert "nearstream" in loaded
+    assert not loaded & HEAVY
+
+
+def test_wrong_settings_are_reported_without_loading_anything_heavy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEARSTREAM_ROWS", "x")
+    done = subprocess.run([sys.executable, "-c", REPORT, "worker"], capture_output=True, text=True, check=True)
+    message, modules = done.stderr.splitlines()
+    assert "NEARSTREAM_ROWS" in message
+    assert not set(modules.split()) & HEAVY

@@ -1,0 +1,124 @@
+"""Verdicts as a person reads them."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from nearstream.schemas.codec import decode_event
+from nearstream.schemas.evidence import DocumentRef
+from nearstream.schemas.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
+from nearstream.workers.cli.event_lines import line, print_verdict
+from nearstream.workers.cli.fitting import COLUMNS
+from nearstream.workers.cli.verdict_lines import verdict_line
+from nearstream.workers.operations.terminal import columns
+from tests.support.forged import FORGED, dangerous
+
+PATH = Path(__file__).parents[4] / "schemas" / "examples" / "verdict.json"
+
+
+def example(kind: str = "near_duplicate", **changed: object) -> DocumentVerdict:
+    """Return the example with another kind: `c-7730`, the third of the family of `a-1041`."""
+    verdict = decode_event(PATH.read_bytes())
+    assert isinstance(verdict, DocumentVerdict)
+    return replace(verdict, verdict=kind, **changed)
+
+
+def counterpart(**changed: object) -> DocumentRef:
+    """Return the document that the example is compared with."""
+    verdict = example()
+    assert verdict.of is not None
+    return replace(verdict.of, **changed)
+
+
+def founder(document_id: str) -> FamilyRef:
+    """Return the family of the example with another founder."""
+    return replace(example().family, founder=counterpart(id=document_id))
+
+
+def alone() -> FamilyRef:
+    """Return a family of which the example is the founder."""
+    return replace(example().family, ordinal=1)
+
+
+def test_a_copy_is_told_with_its_numbers_and_its_place_in_the_family() -> None:
+    assert verdict_line(example()) == (
+        "near_duplicate   c-7730 ~ a-1041  [resemblance 0.90 (0.83-0.94), no. 3 of its family, distance 104]"
+    )
+
+
+def test_an_exact_copy_needs_no_numbers() -> None:
+    assert verdict_line(example("exact_duplicate")) == "exact_duplicate  c-7730 equals a-1041  [no. 3 of its family]"
+
+
+def test_a_founder_that_is_not_the_counterpart_is_named() -> None:
+    assert verdict_line(example("exact_duplicate", family=founder("z-1"))) == (
+        "exact_duplicate  c-7730 equals a-1041  [no. 3 of its family, founded by z-1]"
+    )
+    gone = replace(example().family, founder=None)
+    assert verdict_line(example("exact_duplicate", family=gone)).endswith("a-1041  [no. 3 of its family]")
+
+
+@pytest.mark.parametrize("kind", ["unique", "unchanged"])
+def test_what_brings_nothing_new_is_told_without_a_counterpart(kind: str) -> None:
+    own = replace(alone(), founder=counterpart(id="c-7730"))
+    verdict = example(kind, family=own, resemblance=UNSET, distance=UNSET)
+    assert verdict_line(verdict) == f"{kind:<16} c-7730"
+
+
+@pytest.mark.parametrize(
+    ("inner", "days", "verb"),
+    [("newer", -1, "lies in"), ("older", -1, "holds"), ("newer", 1, "holds"), ("older", 1, "lies in")],
+)
+def test_a_containment_says_which_one_holds_the_other_whichever_is_newer(inner: str, days: int, verb: str) -> None:
+    other = counterpart(observed_at=example().observed_at + timedelta(days=days))
+    text = verdict_line(example("containment", inner=inner, of=other, family=alone()))
+    assert text.startswith(f"containment      c-7730 {verb} a-1041  [resemblance 0.90")
+
+
+@pytest.mark.parametrize(("days", "verb"), [(-1, "updates"), (1, "precedes")])
+def test_a_version_says_which_one_came_first(days: int, verb: str) -> None:
+    other = counterpart(observed_at=example().observed_at + timedelta(days=days))
+    assert verdict_line(example("version", of=other)).startswith(f"version          c-7730 {verb} a-1041  [")
+
+
+@pytest.mark.parametrize("kind", ["near_duplicate", "containment", "version"])
+def test_a_counterpart_that_was_removed_has_no_name(kind: str) -> None:
+    gone = example(kind, of=None, resemblance=UNSET, distance=UNSET, family=alone())
+    assert verdict_line(gone).startswith(f"{kind:<16} c-7730 ~ a document that is gone")
+
+
+def test_what_was_incomplete_is_told() -> None:
+    text = verdict_line(example("exact_duplicate", family=alone(), degraded=("bucket_overflow",)))
+    assert "degraded: bucket_overflow]" in text
+
+
+def test_a_verdict_is_printed_as_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    for kind in VERDICT_KINDS:
+        print_verdict(example(kind))
+    assert [text.split()[0] for text in capsys.readouterr().out.splitlines()] == list(VERDICT_KINDS)
+
+
+@pytest.mark.parametrize("document_id", FORGED)
+@pytest.mark.parametrize("kind", VERDICT_KINDS)
+def test_s16_a_verdict_cannot_forge_a_line(kind: str, document_id: str) -> None:
+    family = founder(document_id)
+    verdict = example(kind, id=document_id, of=counterpart(id=document_id), family=family, degraded=(document_id,))
+    for text in (verdict_line(verdict), line(verdict)):
+        assert not dangerous(text)
+        assert text.splitlines() == [text]
+
+
+@given(
+    kind=st.sampled_from(VERDICT_KINDS),
+    names=st.tuples(*[st.text(st.characters(exclude_categories=[]), min_size=1, max_size=300)] * 3),
+)
+def test_a_verdict_fits_120_columns_whatever_the_ids(kind: str, names: tuple[str, str, str]) -> None:
+    verdict = example(kind, id=names[0], of=counterpart(id=names[1]), family=founder(names[2]))
+    for text in (verdict_line(verdict), line(verdict)):
+        assert columns(text) <= COLUMNS
+        assert not dangerous(text)

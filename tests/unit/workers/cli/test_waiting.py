@@ -1,0 +1,44 @@
+"""While a command waits for a server, it logs the server and the remaining time repeatedly."""
+
+import asyncio
+import logging
+import re
+
+import pytest
+
+from nearstream.workers.cli import waiting
+from tests.support.deployment import until
+
+
+async def test_a_wait_is_logged_after_a_moment_then_regularly(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(waiting, "FIRST_SECONDS", 0.01)
+    monkeypatch.setattr(waiting, "PAUSE_SECONDS", 0.02)
+
+    def logged() -> list[str]:
+        return [record.getMessage() for record in caplog.records if record.name == waiting.log.name]
+
+    async def thrice() -> bool:
+        return len(logged()) >= 3
+
+    with caplog.at_level(logging.WARNING):
+        async with waiting.reported("Kafka at h:1", 500.0):
+            await until(thrice, 10)
+    assert all(re.fullmatch(r"waiting for Kafka at h:1, at most (500|499) s more", text) for text in logged())
+
+
+async def test_a_short_wait_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async with waiting.reported("Kafka at h:1", 5.0):
+        await asyncio.sleep(0)
+    assert waiting.FIRST_SECONDS >= 0.5
+    assert caplog.messages == []
+
+
+async def test_nothing_is_logged_after_the_time_has_run_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(waiting, "FIRST_SECONDS", 0.02)
+    async with waiting.reported("Kafka at h:1", 0.01):
+        await asyncio.sleep(0.1)
+    assert caplog.messages == []

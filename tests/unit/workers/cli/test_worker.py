@@ -1,0 +1,54 @@
+"""The start of a worker."""
+
+import pytest
+from aiokafka.errors import KafkaError, NodeNotReadyError, RequestTimedOutError, UnsupportedVersionError
+
+from nearstream.workers.cli import worker
+from nearstream.workers.cli.worker import prepare
+from nearstream.workers.config.settings import load
+from nearstream.workers.kafka import acls
+from nearstream.workers.kafka import topics as kafka_topics
+from nearstream.workers.kafka.errors import KafkaUnreachableError
+from nearstream.workers.pipeline.deployment import Deployment
+
+DEPLOYMENT = Deployment.of(load({}))
+
+
+def broker(monkeypatch: pytest.MonkeyPatch, *failures: KafkaError) -> list[KafkaError]:
+    """Let the checks at a start fail with these errors first.
+
+    Returns the errors that are still to come.
+    """
+    to_come = list(failures)
+
+    async def require(*_: object, **__: object) -> list[str]:
+        if to_come:
+            raise to_come.pop(0)
+        return []
+
+    monkeypatch.setattr(acls, "require", require)
+    monkeypatch.setattr(kafka_topics, "require", require)
+    for name in ("require_deployment", "claim_deployment"):
+        monkeypatch.setattr(worker, name, require)
+    return to_come
+
+
+async def test_a_broker_that_goes_away_while_a_worker_starts_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    to_come = broker(monkeypatch, NodeNotReadyError(), RequestTimedOutError())
+    signing, matching = await prepare(DEPLOYMENT, "sign", 10.0)
+    assert signing is not None
+    assert matching is None
+    assert not to_come
+
+
+async def test_a_broker_that_stays_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker(monkeypatch, *[NodeNotReadyError()] * 9)
+    with pytest.raises(KafkaUnreachableError, match="cannot get ready: NodeNotReadyError"):
+        await prepare(DEPLOYMENT, "sign", 1.0)
+
+
+async def test_what_no_waiting_cures_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    to_come = broker(monkeypatch, UnsupportedVersionError(), NodeNotReadyError())
+    with pytest.raises(KafkaUnreachableError, match=r"cannot get ready: .*UnsupportedVersionError"):
+        await prepare(DEPLOYMENT, "sign", 10.0)
+    assert len(to_come) == 1

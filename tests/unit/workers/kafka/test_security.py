@@ -1,0 +1,256 @@
+"""Settings and files for secure connections to Kafka and Redis."""
+
+import ssl
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
+
+from nearstream.workers.app import create_app
+from nearstream.workers.cli import worker
+from nearstream.workers.config.settings import PREFIX, Settings, SettingsError, load
+from nearstream.workers.config.tls import in_the_clear, trusting
+from nearstream.workers.kafka import acls
+from nearstream.workers.kafka.security import client_options, tls_context
+from nearstream.workers.monitoring.health import Health
+from nearstream.workers.pipeline.deployment import Deployment
+from tests.support.secured import authority
+
+SASL = {"kafka_security": "SASL_SSL", "kafka_username": "u", "kafka_password": "p"}
+PASSWORD = "correct-horse"  # noqa: S105 - a made-up one
+
+
+def loaded(**given: str) -> Settings:
+    return load({PREFIX + name.upper(): value for name, value in given.items()})
+
+
+def refusal(**given: str) -> str:
+    """Return the line with which these settings are refused.
+
+    This happens at the latest when a client is made.
+    """
+    with pytest.raises(SettingsError) as caught:
+        client_options(loaded(**given))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def pem(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the paths of a CA, a certificate, its key, its encrypted key and a text.
+
+    The password of the encrypted key is `PASSWORD`.
+    """
+    folder = tmp_path_factory.mktemp("pem")
+    made = authority(folder / "ca")
+    certificate, key = made.issue("client", "DNS:client")
+    locked = folder / "locked.key"
+    lock = ["openssl", "pkcs8", "-topk8", "-in", str(key), "-out", str(locked), "-passout", f"pass:{PASSWORD}"]
+    subprocess.run(lock, check=True)
+    text = folder / "text"
+    text.write_text("no PEM")
+    paths = {"ca": made.certificate, "certificate": certificate, "key": key, "locked": locked, "text": text}
+    return {name: str(path) for name, path in paths.items()}
+
+
+@pytest.mark.parametrize("protocol", ["SASL_SSL", "SASL_PLAINTEXT"])
+@pytest.mark.parametrize("missing", ["kafka_username", "kafka_password"])
+def test_a_protocol_with_a_password_needs_name_and_password(protocol: str, missing: str) -> None:
+    given = SASL | {"kafka_security": protocol}
+    del given[missing]
+    assert refusal(**given) == f"{PREFIX}{missing.upper()}: NEARSTREAM_KAFKA_SECURITY={protocol} requires it"
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+@pytest.mark.parametrize("name", ["kafka_username", "kafka_password"])
+def test_a_password_that_would_not_be_used_is_refused_and_not_quoted(protocol: str, name: str) -> None:
+    told = refusal(**{"kafka_security": protocol, name: PASSWORD})
+    assert told.startswith(f"{PREFIX}{name.upper()}: NEARSTREAM_KAFKA_SECURITY={protocol} does not use it")
+    assert PASSWORD not in told
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SASL_PLAINTEXT"])
+@pytest.mark.parametrize("name", ["kafka_ca_path", "kafka_cert_path", "kafka_key_path", "kafka_key_password"])
+def test_certificates_without_tls_are_refused(protocol: str, name: str) -> None:
+    given = {"kafka_security": protocol, "kafka_username": "u", "kafka_password": "p", name: PASSWORD}
+    if protocol == "PLAINTEXT":
+        del given["kafka_username"], given["kafka_password"]
+    told = refusal(**given)
+    assert told.startswith(f"{PREFIX}{name.upper()}: NEARSTREAM_KAFKA_SECURITY={protocol} does not use it")
+    assert PASSWORD not in told
+
+
+@pytest.mark.parametrize("name", ["kafka_key_path", "kafka_key_password"])
+def test_a_key_without_its_certificate_is_refused(name: str) -> None:
+    told = refusal(**{"kafka_security": "SSL", name: "x"})
+    assert told == f"{PREFIX}{name.upper()}: requires NEARSTREAM_KAFKA_CERT_PATH"
+
+
+@pytest.mark.parametrize("name", ["kafka_ca_path", "kafka_cert_path", "kafka_key_path"])
+def test_a_file_that_is_missing_or_no_pem_is_named(name: str, pem: dict[str, str]) -> None:
+    given = {"kafka_security": "SSL", "kafka_cert_path": pem["certificate"]}
+    missing = refusal(**given | {name: "/missing.pem"})
+    assert missing.startswith(f"{PREFIX}{name.upper()}: expected a readable PEM file")
+    assert "/missing.pem" in missing
+    assert refusal(**given | {name: pem["text"]}).startswith(f"{PREFIX}{name.upper()}: expected a PEM file")
+
+
+def test_a_key_among_the_certificates_to_trust_is_refused(pem: dict[str, str]) -> None:
+    assert refusal(kafka_security="SSL", kafka_ca_path=pem["key"]).startswith(
+        "NEARSTREAM_KAFKA_CA_PATH: expected certificates"
+    )
+
+
+def test_a_key_that_does_not_fit_or_open_is_refused_without_asking_the_terminal(pem: dict[str, str]) -> None:
+    given = {"kafka_security": "SSL", "kafka_cert_path": pem["certificate"]}
+    for wrong in (
+        {"kafka_key_path": pem["ca"]},
+        {"kafka_key_path": pem["locked"]},
+        {"kafka_key_path": pem["locked"], "kafka_key_password": f"{PASSWORD}r"},
+        {},
+    ):
+        told = refusal(**given | wrong)
+        assert told.startswith("NEARSTREAM_KAFKA_CERT_PATH, NEARSTREAM_KAFKA_KEY_PATH, NEARSTREAM_KAFKA_KEY_PASSWORD: ")
+        assert PASSWORD not in told
+    right = loaded(**given, kafka_key_path=pem["locked"], kafka_key_password=PASSWORD)
+    assert isinstance(tls_context(right), ssl.SSLContext)
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
+def test_tls_always_checks_certificates_and_host_names(protocol: str, pem: dict[str, str]) -> None:
+    given = SASL if protocol == "SASL_SSL" else {}
+    context = client_options(loaded(**given | {"kafka_security": protocol, "kafka_ca_path": pem["ca"]}))["ssl_context"]
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
+    assert len(context.get_ca_certs()) == 1
+
+
+def test_without_a_file_the_certificates_of_the_system_are_trusted() -> None:
+    context = trusting("X", "")
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.cert_store_stats() == ssl.create_default_context().cert_store_stats()
+
+
+def test_a_client_is_given_what_the_protocol_needs_alone() -> None:
+    assert client_options(loaded()) == {
+        "bootstrap_servers": "127.0.0.1:9092",
+        "security_protocol": "PLAINTEXT",
+        "ssl_context": None,
+    }
+    options = client_options(loaded(**SASL, kafka_sasl_mechanism="PLAIN"))
+    assert (options["sasl_mechanism"], options["sasl_plain_username"], options["sasl_plain_password"]) == (
+        "PLAIN",
+        "u",
+        "p",
+    )
+
+
+def test_certificates_for_redis_need_its_tls() -> None:
+    assert refusal(redis_ca_path="/ca.pem") == "NEARSTREAM_REDIS_CA_PATH: requires rediss:// in NEARSTREAM_REDIS"
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["ssl_cert_reqs=none", "username=a&ssl_check_hostname=false", "ssl%5Fca_certs=/x", "decode_responses=1", "a="],
+)
+def test_no_option_of_the_redis_address_stops_the_check_of_certificates_or_alters_replies(option: str) -> None:
+    assert refusal(redis=f"rediss://h:6379/0?{option}").startswith("NEARSTREAM_REDIS: expected no options but username")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, []),
+        ({"kafka": "localhost:9092,127.0.0.2:9092", "redis": "redis://u:p@localhost:6379"}, []),
+        ({"kafka": "127.0.0.1:9092,b2:9092"}, ["NEARSTREAM_KAFKA"]),
+        ({"kafka": "b1:9092", "kafka_security": "SSL", "redis": "rediss://r:6379"}, []),
+        ({"kafka": "b1:9092", **SASL, "kafka_security": "SASL_PLAINTEXT"}, ["NEARSTREAM_KAFKA"]),
+        ({"redis": "redis://u:p@10.0.0.1:6379/0"}, ["NEARSTREAM_REDIS"]),
+    ],
+)
+def test_another_host_without_tls_is_noticed(given: dict[str, str], expected: list[str]) -> None:
+    assert in_the_clear(loaded(**given)) == expected
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+async def test_faust_shows_what_all_other_clients_show(protocol: str, mechanism: str) -> None:
+    given = SASL if protocol.startswith("SASL") else {}
+    settings = loaded(**given | {"kafka_security": protocol, "kafka_sasl_mechanism": mechanism})
+    app = create_app(settings, Health(), None, None)
+    expected = client_options(settings)
+    del expected["bootstrap_servers"]
+    of_consumer = credentials_to_aiokafka_auth(app.conf.broker_credentials, app.conf.ssl_context)
+    for shown in (of_consumer, app.producer._settings_auth()):
+        assert _without_identity(shown) == _without_identity(expected)
+
+
+def _without_identity(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace the TLS context by what it checks, because each client has its own."""
+    context = options.get("ssl_context")
+    checks = None if context is None else (context.verify_mode, context.check_hostname)
+    return {**options, "ssl_context": checks}
+
+
+@pytest.mark.parametrize(
+    ("role", "read", "written"),
+    [
+        ("sign", "documents", "signatures dead-letters"),
+        ("match", "signatures", "signatures verdicts near-duplicates containments versions overlaps dead-letters"),
+        (
+            "all",
+            "documents signatures",
+            "signatures verdicts near-duplicates containments versions overlaps dead-letters",
+        ),
+    ],
+)
+def test_a_role_needs_to_read_its_input_and_to_write_its_output(role: str, read: str, written: str) -> None:
+    needed = acls.needed(loaded(topic_prefix="p.", group="g"), role)
+    assert [str(right) for right in needed] == [
+        "READ on group g",
+        *(f"READ on topic p.nearstream.{name}.v1" for name in read.split()),
+        *(f"WRITE on topic p.nearstream.{name}.v1" for name in written.split()),
+    ]
+
+
+def test_our_certificate_is_shown_and_the_servers_is_checked(pem: dict[str, str]) -> None:
+    """A broker that requires client certificates is simulated with TLS in memory."""
+    given = {"kafka_security": "SSL", "kafka_ca_path": pem["ca"], "kafka_cert_path": pem["certificate"]}
+    client = tls_context(loaded(**given, kafka_key_path=pem["key"]))
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=pem["ca"])
+    server.verify_mode = ssl.CERT_REQUIRED
+    server.load_cert_chain(pem["certificate"], pem["key"])
+    assert client is not None
+    shown = _handshake(client, server, "client").getpeercert()
+    assert shown is not None
+    assert shown["subject"] == ((("commonName", "client"),),)
+    with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
+        _handshake(client, server, "other")
+
+
+def _handshake(client: ssl.SSLContext, server: ssl.SSLContext, name: str) -> ssl.SSLObject:
+    """Connect both sides in memory and return the server's side."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = client.wrap_bio(to_client, to_server, server_hostname=name)
+    theirs = server.wrap_bio(to_server, to_client, server_side=True)
+    for side in (ours, theirs, ours, theirs):
+        with suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    return theirs
+
+
+def test_a_start_says_once_that_another_host_is_reached_in_the_clear(caplog: pytest.LogCaptureFixture) -> None:
+    worker._log_start(Deployment.of(loaded(kafka="b1:9092,b2:9092", redis="redis://r:6379")), "all")
+    worker._log_start(Deployment.of(loaded()), "all")
+    told = [line.getMessage() for line in caplog.records if "without TLS" in line.getMessage()]
+    assert [line.partition(":")[0] for line in told] == ["NEARSTREAM_KAFKA, NEARSTREAM_REDIS"]
+
+
+@pytest.mark.parametrize(
+    ("code", "operations", "bits"), [(0, 24, 24), (0, -(2**31), -1), (3, -(2**31), -1), (29, -(2**31), 0), (30, 24, 0)]
+)
+def test_a_broker_that_tells_no_rights_is_no_refusal(code: int, operations: int, bits: int) -> None:
+    assert acls.allowed(code, operations) == bits

@@ -1,0 +1,134 @@
+"""Metrics count what was delivered."""
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from prometheus_client import REGISTRY
+from prometheus_client.metrics_core import Metric
+
+from nearstream.schemas.codec import decode_event
+from nearstream.schemas.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.index.contract import Status
+from nearstream.streams.settling import MatchCounts
+from nearstream.workers.kafka.lag import PartitionLag
+from nearstream.workers.monitoring.health import Health
+from nearstream.workers.monitoring.metrics import WorkerMetrics, count_matched, count_signed, count_verdict, timed
+
+EXAMPLES = Path(__file__).parents[4] / "schemas" / "examples"
+
+
+def _value(name: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(name, labels) or 0.0
+
+
+def _record(offset: int) -> ConsumerRecord:
+    return ConsumerRecord("documents", 0, offset, 1000, None, b"", [])
+
+
+def _letter(offset: int) -> ProducerRecord:
+    return outgoing(DeadLetter(_record(offset), Stage.DECODE, Reason.NOT_JSON, ""), "dead", "w", Payload.FULL, 10_000)
+
+
+def _outcomes() -> Counter[str]:
+    names = ("signed", "empty", "dead_letter", "removed", "removed_unknown")
+    return Counter({name: int(_value("nearstream_documents_total", outcome=name)) for name in names})
+
+
+def test_the_identity_of_document_counts_holds() -> None:
+    before = _outcomes()
+    signature, removal = (
+        ProducerRecord("signatures", b"a/1", b"bytes", []),
+        ProducerRecord("signatures", b"a/2", None, []),
+    )
+    count_signed([_record(offset) for offset in range(7)], [signature, _letter(1), removal, signature, _letter(4)])
+    removals = [_record(offset)._replace(key=key, value=None) for offset, key in enumerate((b"a/2", b"a/3"))]
+    retraction = ProducerRecord("t", b"a/2", b"{}", [("ce_type", b"nearstream.retraction.v1")])
+    count_matched([removals[0]], [retraction] * 4)
+    told = _outcomes() - before
+    assert told == Counter(signed=2, dead_letter=2, removed=1, empty=2)
+    assert told.total() == 7
+    count_matched([removals[1]], [])
+    assert _outcomes() - before - told == Counter(removed_unknown=1)
+
+
+def test_events_count_by_type_letters_by_reason() -> None:
+    names = [
+        ("nearstream_events_total", {"type": "near_duplicate"}),
+        ("nearstream_events_total", {"type": "retraction"}),
+    ]
+    names += [("nearstream_dead_letters_total", {"reason": "not_json"})]
+    before = [_value(name, **labels) for name, labels in names]
+    events = [ProducerRecord("t", b"k", b"{}", [("ce_type", f"nearstream.{kind}.v1".encode())]) for kind in _KINDS]
+    waited = _value("nearstream_end_to_end_seconds_count")
+    count_matched([_record(1), _record(2)], [*events, _letter(2)])
+    assert [_value(name, **labels) - was for (name, labels), was in zip(names, before, strict=True)] == [2, 1, 1]
+    assert _value("nearstream_end_to_end_seconds_count") - waited == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "joins"), [(Status.NEW, 1), (Status.UPDATED, 1), (Status.UNCHANGED, 0), (Status.REPLAYED, 0)]
+)
+def test_verdicts_count_by_kind_and_joining_by_the_size_of_the_family(status: Status, joins: int) -> None:
+    third = decode_event((EXAMPLES / "verdict.json").read_bytes())
+    assert isinstance(third, DocumentVerdict)
+    names = [("nearstream_verdicts_total", {"verdict": "near_duplicate"})]
+    names += [("nearstream_family_size_bucket", {"le": bound}) for bound in ("2.0", "5.0")]
+    before = [_value(name, **labels) for name, labels in names]
+    count_verdict(third, status)
+    grown = [_value(name, **labels) - was for (name, labels), was in zip(names, before, strict=True)]
+    assert grown == [1, 0, joins]
+
+
+_KINDS = ("near_duplicate", "retraction", "near_duplicate")
+
+
+def test_a_stage_that_fails_is_not_timed() -> None:
+    with timed("timed"):
+        pass
+    with pytest.raises(ZeroDivisionError), timed("timed"):
+        raise ZeroDivisionError
+    assert _value("nearstream_stage_seconds_count", stage="timed") == 1
+
+
+def test_a_worker_is_told_as_it_is_when_asked() -> None:
+    health, counts = Health(assigned=frozenset({("documents", 2), ("documents", 3)})), MatchCounts()
+    metrics = WorkerMetrics(health, counts, {"version": "1", "scheme": "s"})
+    counts.candidates["looked_up"] = 3
+    health.lags = (PartitionLag("documents", 2, 5, 0, 9, 1.5), PartitionLag("documents", 3, 9, 0, 9, None))
+    health.halted = "too many"
+    metrics.register()
+    told = _samples(REGISTRY.collect())
+    REGISTRY.unregister(metrics)
+    assert told["nearstream_candidates_total", "looked_up"] == 3
+    assert told["nearstream_degraded", ""] == 1
+    assert told["nearstream_consumer_lag_records", "documents 2"] == 4
+    assert told["nearstream_consumer_lag_seconds", "documents 2"] == 1.5
+    assert told["nearstream_consumer_lag_records", "documents 3"] == 0
+    assert ("nearstream_consumer_lag_seconds", "documents 3") not in told
+    assert told["nearstream_build_info", "1 s"] == 1
+
+
+def test_lag_of_a_partition_is_exported_by_the_worker_that_has_it() -> None:
+    lags = tuple(PartitionLag("documents", number, 0, 0, 10, 1.0) for number in range(4))
+    assigned = [frozenset({("documents", 0), ("documents", 3)}), frozenset({("documents", 1)}), frozenset(), None]
+    workers = [WorkerMetrics(Health(lags=lags, assigned=each), None, {}) for each in assigned]
+    told = [
+        sample.labels["partition"]
+        for worker in workers
+        for family in worker.collect()
+        for sample in family.samples
+        if sample.name == "nearstream_consumer_lag_records"
+    ]
+    assert sorted(told) == ["0", "1", "3"]
+
+
+def _samples(families: Iterable[Metric]) -> dict[tuple[str, str], float]:
+    return {
+        (sample.name, " ".join(sample.labels.values())): sample.value
+        for family in families
+        for sample in family.samples
+    }

@@ -1,0 +1,180 @@
+"""The status port: what it reports, and to which clients."""
+
+import http.client
+import json
+import re
+import socket
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from threading import Event, Thread
+from threading import enumerate as enumerate_threads
+from time import monotonic, sleep
+
+import pytest
+
+from nearstream.workers.config.settings import Settings, SettingsError
+from nearstream.workers.kafka.lag import PartitionLag
+from nearstream.workers.monitoring.health import Health
+from nearstream.workers.monitoring.metrics import EVENTS
+from nearstream.workers.monitoring.status_server import AT_ONCE, serve_status
+from tests.devstack.server import free_ports
+
+TOKEN = "a token of 20 letters"  # noqa: S105 - opens nothing
+
+
+def _get(address: str, path: str, **headers: str) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection(address, timeout=10)
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer.status, body
+
+
+def test_readiness_follows_the_health() -> None:
+    health = Health(assigned=frozenset())
+    address = serve_status("127.0.0.1:0", health, "")
+    assert _get(address, "/readyz") == (200, b'{"ready": true, "why": ""}\n')
+    with health.outage("no Redis"):
+        code, body = _get(address, "/readyz")
+    assert (code, json.loads(body)["ready"]) == (503, False)
+    assert _get(address, "/readyz")[0] == 200
+
+
+def test_a_loop_without_turns_is_unhealthy() -> None:
+    health = Health()
+    address = serve_status("127.0.0.1:0", health, "")
+    assert _get(address, "/healthz")[0] == 200
+    health.ticked = monotonic() - 61
+    assert _get(address, "/healthz") == (503, b'{"healthy": false}\n')
+    health.ticked = monotonic()
+    assert _get(address, "/healthz")[0] == 200
+
+
+def test_lag_is_told_by_partition_of_this_worker() -> None:
+    lags = (PartitionLag("documents", 3, 5, 0, 12, 1.5), PartitionLag("documents", 4, 5, 0, 12, 1.5))
+    health = Health(lags=lags, assigned=frozenset({("documents", 3), ("signatures", 4)}))
+    code, body = _get(serve_status("127.0.0.1:0", health, ""), "/lag")
+    assert code == 200
+    assert json.loads(body) == [
+        {"topic": "documents", "partition": 3, "committed": 5, "end": 12, "records": 7, "seconds": 1.5}
+    ]
+
+
+def test_metrics_are_in_the_text_form_of_prometheus() -> None:
+    EVENTS.labels("version")
+    code, body = _get(serve_status("127.0.0.1:0", Health(), ""), "/metrics")
+    assert code == 200
+    assert b'nearstream_events_total{type="version"} ' in body
+    assert b"# TYPE nearstream_documents_total counter" in body
+
+
+def test_s02_a_wrong_token_is_401_and_probes_need_none() -> None:
+    address = serve_status("127.0.0.1:0", Health(assigned=frozenset()), TOKEN)
+    assert _get(address, "/metrics")[0] == 401
+    assert _get(address, "/lag", Authorization="Bearer another token of 20")[0] == 401
+    assert _get(address, "/lag", Authorization="Bearer \xe9")[0] == 401
+    assert _get(address, "/lag", Authorization=f"Bearer {TOKEN}")[0] == 200
+    assert _get(address, "/readyz")[0] == _get(address, "/healthz")[0] == 200
+
+
+def test_other_paths_and_methods_are_refused() -> None:
+    address = serve_status("127.0.0.1:0", Health(), "")
+    assert _get(address, "/")[0] == 404
+    connection = http.client.HTTPConnection(address, timeout=10)
+    connection.request("POST", "/metrics", body=b"x")
+    answer = connection.getresponse()
+    assert (answer.status, answer.headers["Allow"], answer.read()) == (405, "GET, HEAD", b"405 Method Not Allowed\n")
+    assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+
+
+@pytest.mark.parametrize("line", [b"<script>", b"GET / HTTP/9.9", b"<b> / HTTP/1.1", b"G" * 70_000])
+def test_no_refusal_quotes_the_request(line: bytes) -> None:
+    host, port = serve_status("127.0.0.1:0", Health(), "").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(line + b"\r\n\r\n")
+        answer = b"".join(iter(lambda: connection.recv(4096), b""))
+    assert re.match(rb"HTTP/1.\d (400|405|414|505) .*\n\Z", answer, re.DOTALL)
+    assert b"<" not in answer
+
+
+def test_a_probe_may_ask_for_the_head_alone() -> None:
+    address = serve_status("127.0.0.1:0", Health(assigned=frozenset()), "")
+    connection = http.client.HTTPConnection(address, timeout=10)
+    connection.request("HEAD", "/readyz")
+    answer = connection.getresponse()
+    assert (answer.status, answer.read()) == (200, b"")
+
+
+@pytest.mark.parametrize("pause_seconds", [None, 0.1], ids=["silent", "a byte now and then"])
+def test_s03_slow_clients_do_not_shut_others_out(monkeypatch: pytest.MonkeyPatch, pause_seconds: float | None) -> None:
+    monkeypatch.setattr("nearstream.workers.monitoring.status_server._REQUEST_SECONDS", 0.5)
+    address = serve_status("127.0.0.1:0", Health(assigned=frozenset()), "")
+    host, port = address.split(":")
+    with ExitStack() as stack:
+        slow = [stack.enter_context(socket.create_connection((host, int(port)))) for _ in range(AT_ONCE + 4)]
+        done = Event()
+        sender = Thread(target=_send_slowly, args=(slow, pause_seconds, done))
+        sender.start()
+        stack.callback(sender.join)
+        stack.callback(done.set)
+        deadline = monotonic() + 10
+        while not _is_ready(address):
+            assert monotonic() < deadline
+        assert all(_is_ended(connection) for connection in slow)
+
+
+def _send_slowly(connections: Sequence[socket.socket], pause_seconds: float | None, done: Event) -> None:
+    while pause_seconds is not None and not done.wait(pause_seconds):
+        for connection in connections:
+            with suppress(OSError):
+                connection.send(b"G")
+
+
+def _is_ready(address: str) -> bool:
+    try:
+        return _get(address, "/readyz")[0] == 200
+    except (ConnectionError, http.client.HTTPException):
+        return False
+
+
+def _is_ended(connection: socket.socket) -> bool:
+    connection.settimeout(5)
+    try:
+        return connection.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def test_s03_a_client_that_does_not_read_its_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nearstream.workers.monitoring.status_server._REQUEST_SECONDS", 0.5)
+    rows = tuple(PartitionLag("documents", number, 5, 0, 12, 1.5) for number in range(50_000))
+    health = Health(lags=rows, assigned=frozenset((row.topic, row.partition) for row in rows))
+    host, port = serve_status("127.0.0.1:0", health, "").split(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(b"GET /lag HTTP/1.0\r\n\r\n")
+        deadline = monotonic() + 10
+        while any("process_request_thread" in thread.name for thread in enumerate_threads()):
+            assert monotonic() < deadline
+            sleep(0.05)
+
+
+def test_s03_a_huge_request_is_refused() -> None:
+    host, port = serve_status("127.0.0.1:0", Health(), "").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(b"GET /" + b"x" * 70_000 + b" HTTP/1.0\r\n\r\n")
+        assert b" 414 " in connection.recv(1000)
+
+
+def test_an_address_that_somebody_chose_is_never_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = serve_status("127.0.0.1:0", Health(), "")
+    monkeypatch.setattr("nearstream.workers.monitoring.status_server.DEFAULT_ADDRESS", taken)
+    with pytest.raises(SettingsError, match=f"NEARSTREAM_STATUS: cannot listen on {taken}: Address already in use"):
+        serve_status(taken, Health(), "")
+    assert serve_status(Settings.status, Health(), "") != taken
+
+
+def test_the_default_address_is_taken_where_it_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    free = f"127.0.0.1:{free_ports(1)[0]}"
+    monkeypatch.setattr("nearstream.workers.monitoring.status_server.DEFAULT_ADDRESS", free)
+    assert serve_status(Settings.status, Health(), "") == free

@@ -1,0 +1,138 @@
+"""The watchdog finds a stuck worker and leaves one alone that waits for a reason."""
+
+import threading
+
+import pytest
+
+from nearstream.workers.kafka.lag import PartitionLag
+from nearstream.workers.monitoring.health import Health
+from nearstream.workers.monitoring.watchdog import (
+    LOOP_SECONDS,
+    PROGRESS_SECONDS,
+    REBALANCE_SECONDS,
+    Watchdog,
+    rules,
+    stacks,
+)
+
+
+class Worker:
+    """A worker as its watchdog sees it."""
+
+    def __init__(self) -> None:
+        self.health = Health(ticked=0.0, assigned=frozenset({("documents", 0)}))
+        self.rebalancing = self.stopping = False
+        self.guard = Watchdog(rules(self.health, lambda: self.rebalancing, lambda: self.stopping, 30.0))
+
+    def after(self, seconds: float) -> str:
+        """Return what is wrong if nothing changes for this many seconds."""
+        assert self.guard.broken(1000.0) is None
+        rule = self.guard.broken(1000.0 + seconds)
+        return rule.trouble if rule else ""
+
+    def work(self, committed: int, partition: int = 0) -> None:
+        self.health.lags = (PartitionLag("documents", partition, committed, 0, 100, 5.0),)
+
+
+def test_a_blocked_loop_is_found() -> None:
+    assert Worker().after(LOOP_SECONDS) == ""
+    assert "event loop" in Worker().after(LOOP_SECONDS + 1)
+
+
+def test_a_loop_that_turns_is_left_alone() -> None:
+    worker = Worker()
+    for now in range(0, 1000, 30):
+        worker.health.ticked = float(now)
+        assert worker.guard.broken(float(now)) is None
+
+
+def test_a_rebalance_without_end_is_found() -> None:
+    worker = Worker()
+    worker.health.ticked, worker.rebalancing = None, True
+    assert worker.after(REBALANCE_SECONDS) == ""
+    worker = Worker()
+    worker.health.ticked, worker.rebalancing = None, True
+    assert "rebalance" in worker.after(REBALANCE_SECONDS + 1)
+
+
+def test_work_that_nobody_does_is_found() -> None:
+    worker = Worker()
+    worker.health.ticked = None
+    worker.work(committed=7)
+    assert "acknowledged" in worker.after(PROGRESS_SECONDS + 1)
+
+
+def test_progress_starts_the_time_anew() -> None:
+    worker = Worker()
+    worker.health.ticked = None
+    for committed in range(10):
+        worker.work(committed)
+        assert worker.guard.broken(committed * PROGRESS_SECONDS) is None
+
+
+def test_an_agent_that_stands_is_found_while_another_works() -> None:
+    worker = Worker()
+    worker.health.ticked, worker.health.assigned = None, frozenset({("documents", 0), ("signatures", 0)})
+
+    def broken(seconds: float) -> bool:
+        worker.health.lags = (
+            PartitionLag("documents", 0, int(seconds), 0, 1000, 5.0),
+            PartitionLag("signatures", 0, 7, 0, 1000, 5.0),
+        )
+        return worker.guard.broken(seconds) is not None
+
+    assert not any(broken(seconds) for seconds in range(0, int(PROGRESS_SECONDS) + 1, 10))
+    assert broken(PROGRESS_SECONDS + 10)
+
+
+def test_the_partitions_of_others_are_theirs() -> None:
+    worker = Worker()
+    worker.health.ticked = None
+    worker.work(committed=7, partition=1)
+    assert worker.after(10 * PROGRESS_SECONDS) == ""
+
+
+@pytest.mark.parametrize("reason", ["outage", "hold"])
+def test_who_waits_for_a_reason_is_left_alone(reason: str) -> None:
+    worker = Worker()
+    worker.health.ticked, worker.rebalancing = None, True
+    worker.work(committed=7)
+    if reason == "hold":
+        worker.health.halted = "too many letters"
+    else:
+        worker.health.away = "no Kafka"
+    assert worker.after(10 * PROGRESS_SECONDS) == ""
+
+
+def test_a_pause_is_not_counted_as_standing_still() -> None:
+    worker = Worker()
+    worker.health.ticked = None
+    worker.work(committed=7)
+    assert worker.guard.broken(0.0) is None
+    worker.health.away = "no Kafka"
+    assert worker.guard.broken(10_000.0) is None
+    worker.health.away = ""
+    assert worker.guard.broken(10_001.0) is None
+    assert worker.guard.broken(10_001.0 + PROGRESS_SECONDS) is None
+    assert worker.guard.broken(10_002.0 + PROGRESS_SECONDS) is not None
+
+
+def test_a_stop_without_end_is_found_and_a_stopped_loop_does_not_tick() -> None:
+    worker = Worker()
+    worker.stopping = True
+    assert worker.after(30.0) == ""
+    worker = Worker()
+    worker.stopping = True
+    assert "stop" in worker.after(31.0)
+
+
+def test_the_stacks_name_each_thread_and_what_it_does() -> None:
+    go_on = threading.Event()
+    waiting = threading.Thread(target=go_on.wait, args=(20,), name="the one that waits")
+    waiting.start()
+    seen = stacks()
+    go_on.set()
+    waiting.join()
+    of_waiting = seen.partition("thread the one that waits:")[2].partition("\nthread ")[0]
+    assert "in wait" in of_waiting
+    assert "seen = stacks()" in seen.partition("thread MainThread:")[2]

@@ -1,0 +1,62 @@
+"""The newest record on the signatures topic explains why a document is absent."""
+
+import re
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from nearstream.schemas.codec import encode_signature
+from nearstream.schemas.document import Document
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.signing.scheme import Scheme, preset
+from nearstream.streams.signing.signer import Signer
+from nearstream.workers.operations.inspection import DocumentStatus, explain_absence
+
+KEY = HashKey.public()
+SCHEME = preset("standard", KEY)
+NOW_MS = time.time_ns() // 1_000_000
+HOUR = 3_600
+
+
+def signed(scheme: Scheme = SCHEME, text: str = "seven words that nobody has written before") -> bytes:
+    document = Document(id="a", text=text, observed_at=datetime(2026, 3, 2, tzinfo=UTC))
+    return encode_signature(Signer(scheme, KEY).sign(document))
+
+
+@pytest.mark.parametrize(
+    ("value", "offset", "age_seconds", "status", "expected"),
+    [
+        (signed(), 7, 2 * HOUR, DocumentStatus.EXPIRED, "offset 7 of the signatures topic is older than the retention"),
+        (signed(), 8, 0, DocumentStatus.WAITING, "offset 8 of the signatures topic is not matched yet"),
+        (None, 8, 0, DocumentStatus.WAITING, "is not matched yet"),
+        (None, 7, 0, DocumentStatus.REMOVED, "by partition 2 offset 7"),
+        (signed(), 7, 0, DocumentStatus.UNKNOWN, "was matched, but the index does not hold it"),
+        (
+            signed(preset("compact", KEY)),
+            8,
+            0,
+            DocumentStatus.UNKNOWN,
+            "of another scheme: compact-.*, the index has standard-",
+        ),
+        (signed(text=" "), 8, 0, DocumentStatus.UNKNOWN, "holds the signature of an empty text"),
+        (b"no signature", 8, 0, DocumentStatus.UNKNOWN, "holds no signature: "),
+    ],
+)
+def test_the_newest_record_tells_what_became_of_it(
+    value: bytes | None, offset: int, age_seconds: int, status: DocumentStatus, expected: str
+) -> None:
+    record = ConsumerRecord("signatures", 2, offset, NOW_MS - 1_000 * age_seconds, b"default/a", value, [])
+    found, reason = explain_absence(record, {2: 7}, SCHEME, HOUR)
+    assert found is status
+    assert re.search(expected, reason)
+
+
+def test_what_never_expires_has_not_expired() -> None:
+    record = ConsumerRecord("signatures", 2, 7, 0, b"default/a", signed(), [])
+    assert explain_absence(record, {2: 7}, SCHEME, 0)[0] is DocumentStatus.UNKNOWN
+
+
+def test_without_a_record_nobody_knows_it() -> None:
+    assert explain_absence(None, {2: 7}, SCHEME, HOUR)[0] is DocumentStatus.UNKNOWN

@@ -1,0 +1,98 @@
+"""The log of replayed dead letters."""
+
+import argparse
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.workers.cli.arguments import since
+from nearstream.workers.operations.dead_letters import ReasonCount, RecentIds
+from nearstream.workers.operations.replay_log import ALL_REASONS, Replayed, TooManySpansError, parse_replay_log
+
+NOTHING = parse_replay_log("")
+
+
+def test_spans_that_touch_become_one() -> None:
+    decided = NOTHING.with_span("a", 5, 9).with_span("a", 0, 3).with_span("a", 3, 5).with_span("a", 7, 8)
+    assert decided.spans == {"a": ((0, 9),)}
+    assert decided.with_span("a", 4, 4) == decided
+
+
+def test_a_reason_is_covered_by_its_own_spans_or_by_those_of_all() -> None:
+    decided = NOTHING.with_span("a", 0, 3).with_span(ALL_REASONS, 5, 6)
+    assert [decided.covers("a", offset) for offset in range(7)] == [True, True, True, False, False, True, False]
+    assert [decided.covers("b", offset) for offset in range(7)] == [False] * 5 + [True, False]
+
+
+def test_what_is_covered_by_all_reasons_takes_no_place() -> None:
+    decided = NOTHING.with_span("a", 0, 3).with_span("b", 2, 6).with_span(ALL_REASONS, 0, 4)
+    assert decided.spans == {"b": ((2, 6),), ALL_REASONS: ((0, 4),)}
+    assert NOTHING.with_span(ALL_REASONS, 0, 0) == NOTHING
+
+
+def test_what_the_topic_no_longer_holds_is_forgotten() -> None:
+    decided = NOTHING.with_span("a", 0, 3).with_span("a", 4, 8).with_span("b", 0, 4)
+    assert decided.since(4).spans == {"a": ((4, 8),)}
+
+
+@given(st.lists(st.tuples(st.sampled_from(["", "a", "b"]), st.integers(0, 60), st.integers(0, 60))))
+def test_it_is_the_set_of_its_offsets_and_survives_being_text(given: list[tuple[str, int, int]]) -> None:
+    decided, known = NOTHING, set[tuple[str, int]]()
+    for reason, start, end in given:
+        decided = decided.with_span(reason, start, end)
+        known |= {(reason, offset) for offset in range(start, end)}
+    assert parse_replay_log(decided.text(10**6)) == decided
+    for reason in ("a", "b"):
+        for offset in range(61):
+            assert decided.covers(reason, offset) == bool({(reason, offset), ("", offset)} & known)
+
+
+def test_more_spans_than_commit_metadata_holds_are_an_error() -> None:
+    decided = Replayed({"a": tuple((10 * number, 10 * number + 1) for number in range(1000))})
+    with pytest.raises(TooManySpansError, match="Kafka stores at most 4096"):
+        decided.text(4096)
+
+
+@pytest.mark.parametrize("text", ["x", "[]", '{"a": [[1]]}', '{"a": [["1", 2]]}', '{"a": 1}'])
+def test_foreign_metadata_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match="spans of offsets expected"):
+        parse_replay_log(text)
+
+
+@pytest.mark.parametrize(("age", "seconds"), [("90s", 90), ("15m", 900), ("24h", 86_400), ("7d", 604_800)])
+def test_since_takes_an_age(age: str, seconds: int) -> None:
+    assert abs(since(age) - 1000 * (time.time() - seconds)) < 5000
+
+
+def test_since_before_1970_is_since_the_first_dead_letter() -> None:
+    assert since("99999d") == since("1900-01-01T00:00Z") == 1
+
+
+def test_since_takes_a_time_with_its_zone() -> None:
+    assert since("2026-03-02T08:15:00Z") == since("2026-03-02T10:15+02:00") == 1_772_439_300_000
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "5", "5w", "-5m", "2026-03-02", "2026-03-02T08:15:00", "9999999d"])
+def test_since_takes_nothing_else(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="expected"):
+        since(text)
+
+
+def test_a_dead_letter_that_was_written_twice_is_counted_once() -> None:
+    recent = RecentIds()
+    assert [recent.add(dead_id) for dead_id in "abab"] == [True, True, False, False]
+    for number in range(100_000):
+        recent.add(str(number))
+    assert recent.add("a")
+
+
+def test_a_count_knows_the_first_the_last_and_the_newest_three() -> None:
+    count = ReasonCount()
+    for written_ms in (50, 10, 40, 20, 30):
+        about = ConsumerRecord("t", 0, written_ms, 0, b"key", b"value", [])
+        count.add(written_ms, about, written_ms > 20)
+    assert (count.count, count.oldest_ms, count.newest_ms, count.replayed) == (5, 10, 50, 3)
+    assert [(about.offset, about.value) for _, about in count.newest] == [(50, None), (40, None), (30, None)]

@@ -1,0 +1,175 @@
+"""What is written to a terminal: nothing that it would obey, whatever is printed."""
+
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nearstream.workers.operations.terminal import (
+    ID_CHARACTERS,
+    Progress,
+    columns,
+    escaped,
+    print_json,
+    print_line,
+    print_message,
+    printable,
+)
+from tests.support.forged import FORGED, dangerous
+
+ROOT = Path(__file__).parents[4]
+SAME = "one two three four five six seven eight nine ten eleven twelve"
+
+
+@pytest.mark.parametrize("text", FORGED)
+def test_an_escaped_id_is_one_line_without_commands(text: str) -> None:
+    assert not dangerous(escaped(text))
+    assert "\\u" in escaped(text)
+
+
+def test_a_readable_id_is_shown_as_it_is() -> None:
+    for text in ("p-0312", "<77@d.example>", "Wasserstände/日本語 №7", "https://a.example/x?a=1"):
+        assert escaped(text) == text
+
+
+def test_s16_a_long_id_is_cut() -> None:
+    assert escaped("x" * ID_CHARACTERS) == "x" * ID_CHARACTERS
+    assert escaped("x" * (ID_CHARACTERS + 1)) == "x" * ID_CHARACTERS + "…"
+
+
+def test_s16_every_character_of_unicode_that_a_terminal_obeys_is_escaped() -> None:
+    for start in range(0, sys.maxunicode + 1, 4096):
+        text = "".join(map(chr, range(start, start + 4096)))
+        shown = "".join(set(printable(text)))
+        assert not dangerous(shown)
+        assert {char for char in text if unicodedata.category(char)[0] in "LMNPS"} <= set(shown)
+
+
+@given(st.text(st.characters(exclude_categories=[])))
+def test_printable_json_holds_what_it_held(text: str) -> None:
+    assert json.loads(printable(json.dumps(text, ensure_ascii=False))) == text
+
+
+@pytest.mark.parametrize("text", FORGED)
+def test_s16_every_way_of_printing_escapes(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    print_line(text, color="31")
+    print_json({text: [text]})
+    print_message(text)
+    written = capsys.readouterr()
+    line, as_json = written.out.removesuffix("\n").split("\n")
+    assert not dangerous(line + as_json + written.err.removesuffix("\n"))
+    assert json.loads(as_json) == {text: [text]}
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_what_an_output_cannot_encode_is_escaped(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding))
+    for text in ("Wasserstände 日本語", "\U0001f600"):
+        print_line(text)
+        print_json(text, flush=True)
+    lines = raw.getvalue().decode(encoding).splitlines()
+    assert [json.loads(line) for line in lines[1::2]] == ["Wasserstände 日本語", "\U0001f600"]
+    assert lines[0] == ("Wasserstände 日本語" if encoding == "utf-8" else lines[0])
+    assert (lines[2] == "\U0001f600") == (encoding == "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("", 0), ("abc", 3), ("日本", 4), ("\uff21b", 3), ("e\u0301", 1), ("\U0001f600", 2)]
+)
+def test_columns_of_wide_and_combining_characters(text: str, expected: int) -> None:
+    assert columns(text) == expected
+
+
+def on_a_terminal(**environment: str) -> str:
+    """What `scan` writes to a terminal about two equal documents."""
+    lines = "\n".join(json.dumps({"id": name, "text": SAME}) for name in ("a", "b\u2028c"))
+    ours, theirs = pty.openpty()
+    inherited = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+    try:
+        subprocess.run(
+            [sys.executable, "-m", "nearstream", "scan", "-", "--quiet"],
+            env={**inherited, "TERM": "xterm", **environment},
+            input=lines.encode(),
+            stdout=theirs,
+            stderr=theirs,
+            timeout=60,
+            check=True,
+            cwd=ROOT,
+        )
+        os.set_blocking(ours, False)
+        return os.read(ours, 10_000).decode()
+    finally:
+        os.close(theirs)
+        os.close(ours)
+
+
+def test_a_terminal_shows_the_relation_in_color() -> None:
+    assert on_a_terminal().startswith("\x1b[32mexact_duplicate\x1b[0m  b\\u2028c equals a ")
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_who_wants_no_color_gets_none(environment: dict[str, str]) -> None:
+    assert on_a_terminal(**environment).startswith("exact_duplicate  b\\u2028c equals a ")
+
+
+def test_an_empty_no_color_counts_as_unset() -> None:
+    assert on_a_terminal(NO_COLOR="").startswith("\x1b[32m")
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_ends_with_its_count() -> None:
+    stream = io.StringIO()
+    progress = Progress("signing", 4, stream=stream)
+    for _ in range(3):
+        progress.step()
+    progress.end()
+    assert stream.getvalue().startswith("signing [###############.....] 3 of 4 (75 %), ")
+    assert stream.getvalue().endswith("/s\n")
+
+
+def test_progress_without_a_total_has_no_share() -> None:
+    stream = io.StringIO()
+    progress = Progress("signing", stream=stream)
+    progress.step(5)
+    progress.end()
+    assert stream.getvalue().startswith("signing: 5, ")
+
+
+def test_progress_on_a_terminal_rewrites_its_line() -> None:
+    stream = Terminal()
+    progress = Progress("signing", 2, stream=stream)
+    progress.step()
+    progress.end()
+    assert stream.getvalue().startswith("\rsigning [##########..........] 1 of 2 (50 %)")
+
+
+def test_many_steps_at_once_make_one_line() -> None:
+    stream = io.StringIO()
+    progress = Progress("signing", 10_000, stream=stream)
+    for _ in range(10_000):
+        progress.step()
+    progress.end()
+    assert stream.getvalue().count("\n") == 1
+
+
+def test_quiet_progress_says_nothing() -> None:
+    stream = io.StringIO()
+    progress = Progress("signing", 2, quiet=True, stream=stream)
+    progress.step(2)
+    progress.end()
+    assert stream.getvalue() == ""

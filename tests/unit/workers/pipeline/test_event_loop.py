@@ -1,0 +1,144 @@
+"""The event loop stays responsive while texts of the largest size are processed."""
+
+import asyncio
+import gc
+import gzip
+import json
+import math
+import random
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from time import thread_time
+
+import pytest
+
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.verdict import VERDICT_KINDS
+from nearstream.streams.index.contract import IndexLimits
+from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.ingest.defaults import DocumentLimits
+from nearstream.workers.pipeline import step
+from nearstream.workers.pipeline.match import Matching
+from tests.support.matching import matching
+from tests.support.signing import record, signer
+
+LONGEST_SECONDS = 0.15
+TEXT_BYTES = DocumentLimits().text_bytes
+COPIES = 24
+TRIES = 3
+
+
+async def test_the_largest_texts_hold_the_loop_only_for_a_moment() -> None:
+    sent = documents()
+    signed = signatures(await signer().decide(sent))
+    assert len(signed) == COPIES
+    assert len(await comparing_all().decide(signed)) == COPIES + COPIES * (COPIES - 1) / 2
+    assert await longest_turn(lambda: signer().decide(sent)) < LONGEST_SECONDS
+    assert await longest_turn(lambda: comparing_all().decide(signed)) < LONGEST_SECONDS
+
+
+async def test_a_replay_of_the_largest_texts_holds_the_loop_no_longer() -> None:
+    signed = signatures(await signer().decide(documents()))
+    job = comparing_all()
+    told = await job.decide(signed)
+    assert [sent.value for sent in await job.decide(signed)] == [sent.value for sent in told]
+    assert await longest_turn(lambda: job.decide(signed)) < LONGEST_SECONDS
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["v" * TEXT_BYTES, "a\u0301" * (TEXT_BYTES // 3), "日本" * (TEXT_BYTES // 6), "𐌀 " * (TEXT_BYTES // 5)],
+    ids=["one word", "composed", "no spaces", "wide"],
+)
+async def test_a_strange_text_of_the_largest_size_is_no_exception(text: str) -> None:
+    value = json.dumps({"text": text}).encode()
+    assert len(await signer().decide([record(value)])) == 1
+    assert await longest_turn(lambda: signer().decide([record(value)])) < LONGEST_SECONDS
+
+
+async def test_the_largest_value_that_unpacks_is_no_exception() -> None:
+    field = random.Random(3).randbytes(100_000).hex()
+    value = gzip.compress(json.dumps({"text": field, "other": [field] * 70}).encode(), 1)
+    packed = record(value, [("content-encoding", b"gzip")])
+    assert len(await signer().decide([packed])) == 1
+    assert await longest_turn(lambda: signer().decide([packed])) < LONGEST_SECONDS
+
+
+async def test_work_without_a_pause_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    signed = signatures(await signer().decide(documents()))
+    monkeypatch.setattr(step, "YIELD_SECONDS", 3600.0)
+    assert await longest_turn(lambda: comparing_all().decide(signed)) > LONGEST_SECONDS
+
+
+def comparing_all() -> Matching:
+    """Return a matching that compares all pairs and says everything."""
+    return matching(index=MemoryIndex(IndexLimits(events_per_family=0)), verdicts=frozenset(VERDICT_KINDS))
+
+
+@pytest.fixture(autouse=True)
+def own_heap() -> Iterator[None]:
+    """Leave objects of other tests out of garbage collections, which take longer than a step in a large process."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+async def longest_turn(work: Callable[[], Awaitable[object]]) -> float:
+    """Return the processor seconds of the event loop's longest step during this work.
+
+    It is the best of three tries, because the system may provide memory slowly.
+    """
+    best = math.inf
+    for _ in range(TRIES):
+        watching = asyncio.create_task(_watch(turned := [0.0]))
+        await asyncio.sleep(0)
+        await work()
+        await asyncio.sleep(0)
+        watching.cancel()
+        best = min(best, max(turned))
+        if best < LONGEST_SECONDS:
+            break
+    return best
+
+
+async def _watch(turned: list[float]) -> None:
+    while True:
+        before = thread_time()
+        await asyncio.sleep(0)
+        turned.append(thread_time() - before)
+
+
+def documents() -> list[ConsumerRecord]:
+    return [record(copy(number), offset=number) for number in range(COPIES)]
+
+
+def signatures(sent: Sequence[ProducerRecord]) -> list[ConsumerRecord]:
+    """Return the records that signing sent, as matching reads them."""
+    return [
+        ConsumerRecord(each.topic, 0, offset, each.timestamp_ms or 0, each.key, each.value, each.headers)
+        for offset, each in enumerate(sent)
+    ]
+
+
+def copy(number: int) -> bytes:
+    """Return a document of the largest size with changes.
+
+    One word in a hundred is changed and a tenth of it is moved.
+    """
+    chance = random.Random(number)
+    words = list(WORDS)
+    for at in range(number % 7, len(words), 100):
+        words[at] = chance.choice(WORDS)
+    start = chance.randrange(len(words) // 2)
+    end = start + len(words) // 10
+    moved = [*words[:start], *words[end:], *words[start:end]]
+    return json.dumps({"id": str(number), "text": " ".join(moved).encode()[:TEXT_BYTES].decode()}).encode()
+
+
+def _words() -> list[str]:
+    chance = random.Random(5)
+    vocabulary = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(2, 9))) for _ in range(20_000)]
+    return chance.choices(vocabulary, k=TEXT_BYTES // 6)
+
+
+WORDS = _words()

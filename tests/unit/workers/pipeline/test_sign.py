@@ -1,0 +1,227 @@
+"""Signing of records of `documents`."""
+
+import asyncio
+import json
+import unicodedata
+from dataclasses import replace
+
+import pytest
+
+from nearstream.schemas.codec import decode_signature
+from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, header
+from nearstream.schemas.signature import Origin, Signature
+from nearstream.streams.signing.signer import Signer
+from nearstream.workers.pipeline import step
+from tests.support.implementations import each_implementation, implementation_of
+from tests.support.signing import KEY, SCHEME, TIMESTAMP_MS, record, signer
+
+TEXT = "Water levels at the old bridge rose overnight and stood at three metres forty in the morning. " * 3
+
+ORIGIN = ("nearstream-origin", b"nearstream.documents.v1/2/4410")
+
+
+def document(document_id: str = "p-0312", text: str = TEXT, **fields: object) -> bytes:
+    return json.dumps({"id": document_id, "text": text, "collection": "news", **fields}).encode()
+
+
+async def decided(*records: ConsumerRecord) -> list[ProducerRecord]:
+    return await signer().decide(records)
+
+
+async def signature(value: bytes, headers: Headers | None = None) -> Signature:
+    (sent,) = await decided(record(value, headers))
+    assert sent.value is not None
+    return decode_signature(sent.value)
+
+
+async def test_a_document_becomes_its_signature_under_its_document_key() -> None:
+    (sent,) = await decided(record(document(url="https://a.example/x", source="crawler", labels={"lang": "en"})))
+    assert (sent.topic, sent.key) == ("p.nearstream.signatures.v1", b"news/p-0312")
+    assert sent.headers == [("content-type", b"application/msgpack")]
+    assert sent.value is not None
+    made = decode_signature(sent.value)
+    SCHEME.check(made)
+    assert (made.scheme, made.document_key) == (SCHEME.name, "news/p-0312")
+    assert (made.url, made.lineage, made.source, made.labels) == (
+        "https://a.example/x",
+        "https://a.example/x",
+        "crawler",
+        {"lang": "en"},
+    )
+    assert made.origin == Origin("nearstream.documents.v1", 2, 4410)
+    assert made.observed_at_ms == TIMESTAMP_MS
+    assert made.n_bytes > 0
+
+
+async def test_a_signature_holds_no_text() -> None:
+    (sent,) = await decided(record(document()))
+    assert sent.value is not None
+    assert not any(word.encode() in sent.value for word in ("Water", "water", "bridge", "metres", "morning"))
+
+
+async def test_the_timestamp_of_a_document_is_kept() -> None:
+    removed = record(None, key=b"p-0312")._replace(timestamp_ms=5)
+    assert [sent.timestamp_ms for sent in await decided(record(document()), removed)] == [TIMESTAMP_MS, 5]
+
+
+async def test_a_removal_is_passed_on_as_null_with_its_origin() -> None:
+    named: Headers = [("nearstream-id", b"p-0312"), ("nearstream-collection", b"news")]
+    (sent,) = await decided(record(None, named, b"https://a.example/x"))
+    assert sent == ProducerRecord("p.nearstream.signatures.v1", b"news/p-0312", None, [ORIGIN], TIMESTAMP_MS)
+
+
+async def test_a_document_and_its_removal_have_one_key() -> None:
+    sent, removed = await decided(record(b'{"text":"some text"}', key=b"k"), record(None, key=b"k"))
+    assert sent.key == removed.key == b"default/k"
+
+
+async def test_a_trace_is_passed_on() -> None:
+    trace: Headers = [("traceparent", b"00-1"), ("x", b"y"), ("traceparent", b"00-2")]
+    sent, removed = await decided(record(document(), trace), record(None, trace, b"k"))
+    assert sent.headers == [("content-type", b"application/msgpack"), ("traceparent", b"00-2")]
+    assert removed.headers == [ORIGIN, ("traceparent", b"00-2")]
+
+
+async def test_what_cannot_be_read_becomes_a_dead_letter() -> None:
+    (sent,) = await decided(record(b"{broken", [("x", b"y")], b"k"))
+    assert (sent.topic, sent.key, sent.value) == ("p.nearstream.dead-letters.v1", b"k", b"{broken")
+    assert header(sent.headers, "nearstream-dead-reason") == b"not_json"
+    assert header(sent.headers, "nearstream-dead-stage") == b"decode"
+    assert header(sent.headers, "nearstream-dead-worker") == b"nearstream/0 sign"
+    assert header(sent.headers, "x") == b"y"
+
+
+async def test_a_bad_record_delays_no_neighbour() -> None:
+    values = [document("a"), b"{broken", document("b"), b"", document("c")]
+    sent = await decided(*[record(value, offset=offset) for offset, value in enumerate(values)])
+    assert [each.topic.split(".")[2] for each in sent] == [
+        "signatures",
+        "dead-letters",
+        "signatures",
+        "dead-letters",
+        "signatures",
+    ]
+    assert [each.key for each in sent] == [b"news/a", None, b"news/b", None, b"news/c"]
+
+
+async def test_a_private_record_leaves_no_bytes() -> None:
+    (sent,) = await decided(record(b"{planted", [("nearstream-private", b"1"), ("x", b"planted")], b"planted"))
+    assert sent.value == b""
+    assert header(sent.headers, "nearstream-dead-payload") == b"hash"
+    assert b"planted" not in repr(sent).encode()
+
+
+async def test_a_redelivery_says_the_same_bytes() -> None:
+    records = [record(document()), record(b"{broken"), record(None, key=b"k")]
+    assert await decided(*records) == await decided(*records)
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "\u200b\u00ad"])
+async def test_b34_an_empty_text_makes_nothing(text: str) -> None:
+    assert await decided(record(document(text=text))) == []
+
+
+async def test_b34_a_short_text_is_signed() -> None:
+    assert (await signature(document(text="one word"))).n_bytes == 8
+
+
+async def test_b18_control_characters_in_the_text_are_signed() -> None:
+    assert (await signature(document(text=f"\0\x1b[31m {TEXT}"))).n_bytes > 0
+
+
+async def test_b35_a_mebibyte_of_one_character_is_signed_within_its_bounds() -> None:
+    made = await signature(document(text="v" * 1024 * 1024))
+    SCHEME.check(made)
+    assert made.n_bytes == 1024 * 1024
+
+
+async def test_b36_a_text_without_spaces_is_signed() -> None:
+    assert (await signature(document(text="日本語のテキスト、" * 20))).spaceless
+
+
+async def test_b37_zero_width_and_direction_marks_between_words_change_nothing() -> None:
+    marked = "\u202b" + TEXT.replace(" ", " \u200b\u200f").replace(".", "\u2060.\ufeff")
+    assert (await signature(document(text=marked))).digest == (await signature(document())).digest
+
+
+async def test_b38_composed_and_decomposed_texts_are_equal() -> None:
+    text = "Brücken über große Flüsse " * 5
+    digests = {(await signature(document(text=unicodedata.normalize(form, text)))).digest for form in ("NFC", "NFD")}
+    assert len(digests) == 1
+
+
+async def test_b39_a_text_over_a_mebibyte_is_a_dead_letter() -> None:
+    (sent,) = await decided(record(document(text="v" * (1024 * 1024 + 1))))
+    assert header(sent.headers, "nearstream-dead-reason") == b"too_large"
+
+
+async def test_b44_a_replaced_charset_is_told_by_the_signature() -> None:
+    made = await signature(TEXT.encode() + b"\xff", [("content-type", b"text/plain"), ("nearstream-id", b"a")])
+    assert made.degraded == ("charset_replaced",)
+    assert (await signature(document())).degraded == ()
+
+
+async def test_a_lone_surrogate_from_a_strange_charset_is_signed() -> None:
+    made = await signature(b"a +2AA- b", [("content-type", b"text/plain; charset=utf-7")])
+    assert made.n_bytes > 0
+
+
+async def test_signing_yields_to_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step, "YIELD_SECONDS", 0.0)
+    seen = 0
+
+    async def count() -> None:
+        nonlocal seen
+        while True:
+            seen += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    await decided(*[record(document(str(number))) for number in range(10)])
+    counting.cancel()
+    assert seen >= 9
+
+
+async def test_a_batch_of_large_texts_holds_the_loop_no_longer_than_one_of_them() -> None:
+    longest = 0.0
+    loop = asyncio.get_running_loop()
+
+    async def watch() -> None:
+        nonlocal longest
+        while True:
+            before = loop.time()
+            await asyncio.sleep(0)
+            longest = max(longest, loop.time() - before)
+
+    value = document(text=TEXT * 1000)
+    began = loop.time()
+    await decided(record(value))
+    alone = loop.time() - began
+    watching = asyncio.create_task(watch())
+    await decided(*[record(value, offset=offset) for offset in range(8)])
+    watching.cancel()
+    assert longest < 4 * max(alone, step.YIELD_SECONDS)
+
+
+@each_implementation
+async def test_a_text_that_grows_too_large_leaves_those_signed_beside_it_as_they_are(implementation: str) -> None:
+    worker = replace(signer(), signer=Signer(SCHEME, KEY, 3_000, implementation_of(implementation)))
+    records = [
+        record(document(str(number), text), offset=number)
+        for number, text in enumerate([TEXT, "\ufdfa" * 300, "", "é" * 20, "語 " * 40, TEXT[:40]])
+    ]
+    records[2:2] = [record(None, key=b"gone", offset=9), record(b"{broken", offset=10)]
+    alone = [sent for each in records for sent in await worker.decide([each])]
+    assert [header(sent.headers, "nearstream-dead-reason") for sent in alone] == [
+        *(None, b"too_large", None, b"not_json", None, None, None)
+    ]
+    assert [header(sent.headers, "nearstream-dead-stage") for sent in alone] == [
+        *(None, b"sign", None, b"decode", None, None, None)
+    ]
+    assert await worker.decide(records) == alone
+
+
+async def test_a_text_that_grows_beyond_the_limit_when_normalised_is_too_large() -> None:
+    (letter,) = await decided(record(document(text="\ufdfa" * 100_000)))
+    assert header(letter.headers, "nearstream-dead-reason") == b"too_large"
+    assert header(letter.headers, "nearstream-dead-stage") == b"sign"

@@ -1,0 +1,79 @@
+"""The settings that Faust gets when a worker is created."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from nearstream.schemas.dead_letter import Payload
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.ingest.defaults import DocumentLimits
+from nearstream.streams.matcher import Matcher
+from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.signer import Signer
+from nearstream.workers.app import create_app
+from nearstream.workers.config.settings import load
+from nearstream.workers.monitoring.health import Health
+from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
+from nearstream.workers.pipeline.faust_consumer import BatchConsumer, IdempotentProducer, Transport
+from nearstream.workers.pipeline.match import Matching, SignatureTopic
+from nearstream.workers.pipeline.sign import Signing
+
+KEY = HashKey.public()
+SCHEME = preset("standard", KEY)
+LETTERS = DeadLetterWriter("p.nearstream.dead-letters.v1", "nearstream/0", Payload.FULL)
+
+
+async def nothing(*_: object) -> dict[int, int]:
+    return {}
+
+
+def app(roles: str) -> Any:  # noqa: ANN401 - Faust's App without its many type variables
+    signing = Signing(Signer(SCHEME, KEY), DocumentLimits(), "p.nearstream.signatures.v1", LETTERS)
+    topic: Any = SignatureTopic(nothing, nothing)  # type: ignore[arg-type]
+    matcher = Matcher(MemoryIndex(), SCHEME, KEY)
+    matching = Matching(matcher, SCHEME, DocumentLimits(), "p.", LETTERS, topic, nothing, nothing, frozenset())
+    return create_app(
+        load({"NEARSTREAM_TOPIC_PREFIX": "p."}),
+        Health(),
+        signing if roles in ("sign", "all") else None,
+        matching if roles in ("match", "all") else None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("roles", "reads"),
+    [
+        ("sign", {"sign": ("p.nearstream.documents.v1",)}),
+        ("match", {"match": ("p.nearstream.signatures.v1",)}),
+        ("all", {"sign": ("p.nearstream.documents.v1",), "match": ("p.nearstream.signatures.v1",)}),
+    ],
+)
+async def test_each_agent_reads_the_topic_the_table_says(roles: str, reads: dict[str, tuple[str]]) -> None:
+    agents = app(roles).agents
+    assert {name.rpartition(".")[2]: agent.channel.topics for name, agent in agents.items()} == reads
+
+
+async def test_the_poll_interval_is_off() -> None:
+    """A batch that pauses longer would silently leave the group for ever."""
+    assert app("all").conf.broker_max_poll_interval >= 7 * 86_400
+
+
+async def test_alarms_that_count_from_the_start_of_the_process_are_off() -> None:
+    """Otherwise a late rebalance would raise false alarms.
+
+    There would be one for every partition that is new to a worker.
+    """
+    consumer = app("all").consumer
+    async with asyncio.timeout(5):
+        await consumer._commit_livelock_detector.fun(consumer)
+
+
+async def test_the_producer_is_idempotent() -> None:
+    made = app("all")
+    assert isinstance(made.transport, Transport)
+    assert isinstance(made.consumer, BatchConsumer)
+    producer = made.transport.create_producer()
+    assert isinstance(producer, IdempotentProducer)
+    assert producer._settings_extra() == {"acks": "all", "enable_idempotence": True}

@@ -1,0 +1,90 @@
+"""Check and convert the arguments of commands.
+
+Each function takes the text of one argument and is used as an argparse `type`.
+"""
+
+import argparse
+import math
+import re
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from nearstream.schemas.document import ID_PATTERN, NAME_PATTERN
+
+_DAY_SECONDS = 86_400
+_WHOLE = re.compile(r"[0-9]{1,19}")
+_AGE = re.compile(r"(\d{1,6})([smhd])")
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": _DAY_SECONDS}
+
+
+def document_id(text: str) -> str:
+    """Return a valid document id.
+
+    Raises:
+        argparse.ArgumentTypeError: The text cannot be the id of a document.
+    """
+    # The shell may pass bytes that are not UTF-8, which Python then holds as surrogates.
+    if not re.search(ID_PATTERN, text) or re.search("[\ud800-\udfff]", text):
+        raise argparse.ArgumentTypeError("1 to 512 characters of UTF-8 without control characters expected")
+    return text
+
+
+def collection(text: str) -> str:
+    """Return a valid name of a collection.
+
+    Raises:
+        argparse.ArgumentTypeError: The text cannot be the name of a collection.
+    """
+    if not re.search(NAME_PATTERN, text):
+        raise argparse.ArgumentTypeError("up to 63 lower-case letters, digits, dashes expected")
+    return text
+
+
+def positive_seconds(text: str) -> float:
+    """Return a number of seconds above 0, at most a day.
+
+    Raises:
+        argparse.ArgumentTypeError: The text is no such number.
+    """
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= _DAY_SECONDS:
+        raise argparse.ArgumentTypeError(f"a number of seconds above 0, at most {_DAY_SECONDS} expected: {text}")
+    return seconds
+
+
+def whole_number(low: int, high: int) -> Callable[[str], int]:
+    """Return a function that converts a text to a whole number from `low` to `high`.
+
+    The function raises `argparse.ArgumentTypeError` for any other text.
+    """
+
+    def convert(text: str) -> int:
+        if not _WHOLE.fullmatch(text) or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"a whole number from {low} to {high} expected: {text}")
+        return int(text)
+
+    return convert
+
+
+def since(text: str) -> int:
+    """Convert a time or an age to milliseconds since 1970.
+
+    Args:
+        text: A time with zone in ISO 8601, or an age before now: 90s, 15m, 24h, 7d.
+
+    Raises:
+        argparse.ArgumentTypeError: The text is neither a time nor an age.
+    """
+    if age := _AGE.fullmatch(text):
+        return max(round(1000 * (time.time() - int(age[1]) * _UNIT_SECONDS[age[2]])), 1)
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            return max(round(1000 * moment.timestamp()), 1)
+    except (ValueError, OverflowError):
+        pass
+    raise argparse.ArgumentTypeError(f"a time with zone (2026-03-02T08:15Z) or an age (15m, 24h, 7d) expected: {text}")

@@ -1,0 +1,220 @@
+"""List, show, replay and skip dead letters."""
+
+import argparse
+import asyncio
+import re
+from collections.abc import Iterator
+from contextlib import aclosing
+
+from nearstream.schemas.dead_letter import Payload, StoredDeadLetter, dead_id
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.kafka.client import TopicPartition
+from nearstream.workers.operations import dead_letters
+from nearstream.workers.operations.dead_letters import NOT_OURS, ReasonCount
+from nearstream.workers.operations.replay import ReplayOutcome, Selection, plan_replay, replay_dead_letters
+from nearstream.workers.operations.replay_log import TooManySpansError
+from nearstream.workers.operations.skip import NotSkippedError, Target, skip_record
+from nearstream.workers.operations.terminal import Progress, escaped, print_json, print_line, print_message, utc_time
+from nearstream.workers.pipeline.deployment import Deployment
+
+SHOWN_CHARACTERS = 2000
+_DEAD_ID = re.compile(r"[0-9a-f]{32}")
+_HEX_COLUMNS = 16
+
+
+def list_reasons(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Print how many dead letters each reason has, with the newest of them, or print each one."""
+    if options.each:
+        asyncio.run(_list_each(settings, options))
+        return Exit.OK
+    progress = Progress("dead letters", 0, options.quiet)
+    counts = asyncio.run(dead_letters.count(settings, options.reason, options.since, options.timeout, progress))
+    if counts and not options.json:
+        print_line(f"{'reason':<26} {'letters':>9} {'replayed':>9}  written")
+    for reason, count in counts.items():
+        if options.json:
+            print_json(_count_object(reason, count))
+            continue
+        for line in _count_lines(reason, count):
+            print_line(line)
+    return Exit.OK
+
+
+async def _list_each(settings: Settings, options: argparse.Namespace) -> None:
+    progress = Progress("dead letters", 0, quiet=True)
+    listing = dead_letters.each(settings, options.reason, options.since, options.timeout, progress)
+    async with aclosing(listing) as listed:
+        async for record, dead_letter in listed:
+            if options.json:
+                print_json(_listed_object(record, dead_letter))
+            else:
+                print_line(_listed_line(record, dead_letter))
+
+
+def show_dead_letter(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Print one dead letter with the headers and bytes of the original record."""
+    wanted = _wanted_id(options.dead_letter)
+    if not wanted:
+        print_message("nearstream dlq show: expected the id of a dead letter (32 hex), or TOPIC PARTITION OFFSET")
+        return Exit.USAGE
+    dead_letter = asyncio.run(dead_letters.find(settings, wanted, options.timeout))
+    if dead_letter is None:
+        print_message(_missing(settings, options.dead_letter, options.timeout))
+        return Exit.NO
+    value = dead_letter.original.value or b""
+    for line in (*_dead_letter_lines(dead_letter), *(_hex_lines(value) if options.hex else _text_lines(value))):
+        print_line(line)
+    return Exit.OK
+
+
+def _missing(settings: Settings, words: list[str], wait_seconds: float) -> str:
+    if len(words) == 1:
+        return f"no dead letter has the id {words[0]}: `nearstream dlq list --each` shows all"
+    topic, partition, offset = words
+    tp = TopicPartition(topic, int(partition))
+    reason = asyncio.run(dead_letters.explain_missing(settings, tp, int(offset), wait_seconds))
+    return f"no dead letter about {topic} {partition} {offset}: {reason}"
+
+
+def replay(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Send refused records to their topics again, or count what would be sent."""
+    run = plan_replay if options.dry_run else replay_dead_letters
+    deployment = Deployment.of(settings)
+    progress = Progress("dead letters", 0, options.quiet)
+    try:
+        outcome = asyncio.run(run(deployment, Selection(options.reason, options.since), options.timeout, progress))
+    except TooManySpansError as error:
+        print_message(f"nearstream: {error}: replay without --reason and --since")
+        return Exit.NO
+    print_message(_summary("would be sent" if options.dry_run else "sent", outcome))
+    return Exit.OK
+
+
+def skip(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Skip one record that crashes the workers."""
+    target = Target(options.topic, options.partition, options.offset)
+    try:
+        asyncio.run(skip_record(Deployment.of(settings), target, options.timeout))
+    except NotSkippedError as error:
+        print_message(f"nearstream: {error}")
+        return Exit.NO
+    print_message(f"skipped {options.offset}")
+    return Exit.OK
+
+
+def _summary(verb: str, outcome: ReplayOutcome) -> str:
+    causes = ", ".join(f"{number} {cause}" for cause, number in outcome.skipped.most_common())
+    return f"{verb} {outcome.sent}, skipped {outcome.skipped.total()}{f': {causes}' if causes else ''}"
+
+
+def _wanted_id(words: list[str]) -> str:
+    """Return the dead-letter id that the words name, empty if they name none."""
+    match words:
+        case [one] if _DEAD_ID.fullmatch(one):
+            return one
+        case [topic, partition, offset] if partition.isdecimal() and offset.isdecimal():
+            return dead_id(topic, int(partition), int(offset))
+    return ""
+
+
+def _count_lines(reason: str, count: ReasonCount) -> Iterator[str]:
+    written = f"{utc_time(count.oldest_ms)} to {utc_time(count.newest_ms)}"
+    replayed = "-" if count.replayed is None else count.replayed
+    yield f"{escaped(reason):<26} {count.count:>9} {replayed:>9}  {written}"
+    for written_ms, record in count.newest:
+        yield f"    {_id_of(reason, record) or '-':<32}  {utc_time(written_ms)}  {_position(record)}"
+
+
+def _listed_line(record: ConsumerRecord, dead_letter: StoredDeadLetter | None) -> str:
+    reason, refused = (dead_letter.reason, dead_letter.original) if dead_letter else (NOT_OURS, record)
+    detail = f": {dead_letter.detail}" if dead_letter else ""
+    head = f"{_id_of(reason, refused) or '-':<32}  {utc_time(record.timestamp_ms)}  {_position(refused)}"
+    return f"{head}  {escaped(reason)}{_printable(detail)}"
+
+
+def _listed_object(record: ConsumerRecord, dead_letter: StoredDeadLetter | None) -> dict[str, object]:
+    reason, refused = (dead_letter.reason, dead_letter.original) if dead_letter else (NOT_OURS, record)
+    fields: dict[str, object] = {"reason": reason, **_place(reason, refused, record.timestamp_ms)}
+    if dead_letter:
+        names = ("stage", "detail", "worker", "replays", "size", "sha256", "payload")
+        fields |= {name: getattr(dead_letter, name) for name in names}
+    return fields
+
+
+def _id_of(reason: str, refused: ConsumerRecord) -> str | None:
+    """Return the id of dead letters about a record, None if nearstream did not write them."""
+    return None if reason == NOT_OURS else dead_id(refused.topic, refused.partition, refused.offset)
+
+
+def _position(record: ConsumerRecord) -> str:
+    return f"{escaped(record.topic)} {record.partition} {record.offset}"
+
+
+def _place(reason: str, refused: ConsumerRecord, written_ms: int) -> dict[str, object]:
+    return {
+        "id": _id_of(reason, refused),
+        "topic": refused.topic,
+        "partition": refused.partition,
+        "offset": refused.offset,
+        "written": utc_time(written_ms, "milliseconds"),
+    }
+
+
+def _count_object(reason: str, count: ReasonCount) -> dict[str, object]:
+    return {
+        "reason": reason,
+        "letters": count.count,
+        "replayed": count.replayed,
+        "oldest": utc_time(count.oldest_ms, "milliseconds"),
+        "newest": utc_time(count.newest_ms, "milliseconds"),
+        "places": [_place(reason, record, written_ms) for written_ms, record in count.newest],
+    }
+
+
+def _dead_letter_lines(dead_letter: StoredDeadLetter) -> Iterator[str]:
+    original, stored = dead_letter.original, dead_letter.record
+    yield f"dead id    {dead_letter.dead_id}"
+    reason, stage, detail = map(_printable, (dead_letter.reason, dead_letter.stage, dead_letter.detail))
+    yield f"reason     {reason}, stage {stage}: {detail}"
+    for name, record, note in (("origin", original, ""), ("written", stored, f", by {_printable(dead_letter.worker)}")):
+        position = f"{_printable(record.topic)} {record.partition} {record.offset}"
+        yield f"{name:<10} {position}, {utc_time(record.timestamp_ms, 'milliseconds')}{note}"
+    sha256, payload = _printable(dead_letter.sha256), _printable(dead_letter.payload)
+    yield f"value      {dead_letter.size} bytes, sha256 {sha256}, kept {payload}"
+    yield f"replays    {dead_letter.replays}"
+    yield f"key        {_printable_key(dead_letter)}"
+    for name, value in original.headers:
+        yield f"header     {_printable(name)}: {_printable_bytes(value)}"
+
+
+def _printable_key(dead_letter: StoredDeadLetter) -> str:
+    key = dead_letter.original.key
+    if key is None or dead_letter.payload != Payload.HASH:
+        return _printable_bytes(key)
+    return f"{key.hex()} (blake2b-16 of the original key)"
+
+
+def _text_lines(value: bytes) -> Iterator[str]:
+    """Yield the first characters of a value, line by line."""
+    head = value[: 4 * SHOWN_CHARACTERS].decode("utf-8", "backslashreplace")
+    shown = head[:SHOWN_CHARACTERS]
+    yield from shown.removesuffix("\n").split("\n")
+    if len(shown) < len(head) or len(value) > 4 * SHOWN_CHARACTERS:
+        yield "… (--hex shows all)"
+
+
+def _hex_lines(value: bytes) -> Iterator[str]:
+    for start in range(0, len(value), _HEX_COLUMNS):
+        row = value[start : start + _HEX_COLUMNS]
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        yield f"{start:08x}  {row.hex(' '):<{3 * _HEX_COLUMNS - 1}}  {text}"
+
+
+def _printable(text: str) -> str:
+    return escaped(text, SHOWN_CHARACTERS)
+
+
+def _printable_bytes(value: bytes | None) -> str:
+    return "null" if value is None else _printable(value.decode("utf-8", "backslashreplace"))

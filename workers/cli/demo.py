@@ -1,0 +1,193 @@
+"""Check the relations found among the example documents.
+
+They are compared with the relations known from the history of the texts.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from nearstream.schemas.events import Containment, Event, Retraction, kind_of
+from nearstream.schemas.verdict import DocumentVerdict
+
+EXAMPLES = Path(str(files("nearstream"))) / "examples"
+AGREEMENT_MIN = 0.95
+_COLUMNS = ("relation", "known", "seen as such", "by family", "seen otherwise", "missed")
+
+
+class KnownRelation(msgspec.Struct, frozen=True):
+    """One relation known from the history of the texts.
+
+    Attributes:
+        newer: Id of the newer document.
+        older: Id of the older document.
+        relation: Name of the relation, or `unrelated`.
+        inner: For a containment, `newer` or `older`: the document inside the other.
+    """
+
+    newer: str
+    older: str
+    relation: str
+    inner: str = ""
+
+
+class Row(NamedTuple):
+    """How one relation was seen.
+
+    Attributes:
+        relation: Its name.
+        known: How many pairs have it.
+        as_such: How many were seen as such.
+        by_family: How many of these only a family shows.
+        otherwise: How many were seen as another relation.
+        missed: How many were not seen.
+    """
+
+    relation: str
+    known: int
+    as_such: int
+    by_family: int
+    otherwise: int
+    missed: int
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How well the relations found agree with the known ones.
+
+    Attributes:
+        rows: One for each relation.
+        share: Share of the known relations that were seen as such. For an unrelated pair that means: neither an
+            event nor a family relates both.
+        unknown_pairs: Pairs that events name or families hold, but the known relations do not name.
+    """
+
+    rows: tuple[Row, ...]
+    share: float
+    unknown_pairs: int
+
+    @property
+    def is_sufficient(self) -> bool:
+        """Whether at least `AGREEMENT_MIN` of the known relations were seen as such."""
+        return self.share >= AGREEMENT_MIN
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What verdicts and events say about all documents. A relation is its name with the id of the inner document.
+
+    Attributes:
+        related: For each document, the others that events relate to it.
+        verdicts: The last verdict of each document.
+    """
+
+    related: dict[str, dict[str, tuple[str, str]]]
+    verdicts: dict[str, DocumentVerdict]
+
+    def told(self, one: str, other: str) -> tuple[str, str] | None:
+        """Return the relation of two documents that an event names."""
+        return self.related.get(one, {}).get(other)
+
+    def by_family(self, one: str, other: str) -> tuple[str, str] | None:
+        """Return the relation of two members of a family, or of a document to a member of the other's family."""
+        if self.in_one_family(one, other):
+            return self._of_copies(self.verdicts[one], self.verdicts[other]), ""
+        for each, of_family in ((one, other), (other, one)):
+            for member, (relation, inner) in self.related.get(each, {}).items():
+                if self.in_one_family(member, of_family):
+                    return relation, inner if inner in ("", each) else of_family
+        return None
+
+    def in_one_family(self, one: str, other: str) -> bool:
+        """Return whether one family holds both documents."""
+        held, beside = self.verdicts.get(one), self.verdicts.get(other)
+        return held is not None and beside is not None and held.family.id == beside.family.id
+
+    def count_beyond(self, known: set[tuple[str, str]]) -> int:
+        """Count the pairs that events name or families hold, but are not known."""
+        sizes = Counter(verdict.family.id for verdict in self.verdicts.values())
+        held = sum(size * (size - 1) // 2 for size in sizes.values())
+        named = {(one, other) for one, others in self.related.items() for other in others if one < other}
+        between = {pair for pair in named if not self.in_one_family(*pair)}
+        return held + len(between - known) - sum(self.in_one_family(*pair) for pair in known)
+
+    def _of_copies(self, one: DocumentVerdict, other: DocumentVerdict) -> str:
+        if one.version == other.version:
+            return "exact_duplicate"
+        return "version" if one.lineage and one.lineage == other.lineage else "near_duplicate"
+
+
+def read_known_relations(folder: Path) -> list[KnownRelation]:
+    """Read the known relations from `relations.jsonl` in a folder.
+
+    Raises:
+        OSError: The file does not exist or cannot be read.
+        msgspec.DecodeError: The file does not contain relations.
+    """
+    path = folder / "relations.jsonl"
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist: name a folder with documents.jsonl and relations.jsonl")
+    lines = path.read_bytes().splitlines()
+    return [msgspec.json.decode(line, type=KnownRelation) for line in lines if line.strip()]
+
+
+def check_relations(known: Iterable[KnownRelation], events: Iterable[Event], sent: frozenset[str]) -> Agreement:
+    """Compare the known relations with the verdicts and events.
+
+    A pair is seen if an event names it. Else a family shows it: both are copies in one family, or an event relates one
+    of them to a copy of the other.
+
+    Args:
+        known: The known relations.
+        events: The verdicts and events found.
+        sent: Relations that are sent. For any other known relation, no event is the right result.
+    """
+    found = _found(events)
+    counts: dict[str, Counter[str]] = {}
+    pairs = set()
+    for row in known:
+        pairs.add((min(row.newer, row.older), max(row.newer, row.older)))
+        inner = {"newer": row.newer, "older": row.older}.get(row.inner, "")
+        expected = (row.relation, inner) if row.relation in sent else None
+        told = found.told(row.newer, row.older)
+        result = _result(expected, told or found.by_family(row.newer, row.older))
+        count = counts.setdefault(row.relation, Counter())
+        count["known"] += 1
+        count[result] += 1
+        count["by family"] += result == "right" and expected is not None and told is None
+    columns = ("known", "right", "by family", "otherwise", "missed")
+    rows = tuple(Row(relation, *(count[column] for column in columns)) for relation, count in sorted(counts.items()))
+    share = sum(row.as_such for row in rows) / max(sum(row.known for row in rows), 1)
+    return Agreement(rows, share, found.count_beyond(pairs))
+
+
+def table(agreement: Agreement) -> list[str]:
+    """Format the agreement as aligned lines."""
+    rows = [_COLUMNS, *((row[0], *map(str, row[1:])) for row in agreement.rows)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+    lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
+    lines.append(f"agreement {agreement.share:.1%}; pairs seen beyond the known ones: {agreement.unknown_pairs}")
+    return lines
+
+
+def _found(events: Iterable[Event]) -> _Found:
+    found = _Found(defaultdict(dict), {})
+    for event in events:
+        if isinstance(event, DocumentVerdict):
+            found.verdicts[event.id] = event
+        elif not isinstance(event, Retraction):
+            inner = getattr(event, event.inner).id if isinstance(event, Containment) else ""
+            found.related[event.newer.id][event.older.id] = kind_of(event), inner
+            found.related[event.older.id][event.newer.id] = kind_of(event), inner
+    return found
+
+
+def _result(expected: tuple[str, str] | None, seen: tuple[str, str] | None) -> str:
+    if seen == expected:
+        return "right"
+    return "missed" if seen is None else "otherwise"

@@ -1,0 +1,211 @@
+"""Format an index and its documents as lines for a person, or as JSON."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from msgspec import to_builtins
+
+from nearstream.schemas.signature import Signature
+from nearstream.workers.cli.family_report import family_object
+from nearstream.workers.operations.inspection import Inspected
+from nearstream.workers.operations.terminal import escaped, in_bytes, utc_time
+from nearstream.workers.redis_index.inspect import BucketFacts, DocumentFacts, MemberFacts, StateFacts
+from nearstream.workers.redis_index.stats import CROWDED, ShardFacts
+
+_HOTTEST_SHOWN = 10
+
+
+def document_lines(inspected: Inspected, now_ms: int) -> Iterator[str]:
+    """Yield the status of a document, its current state, all its states and its buckets.
+
+    Args:
+        inspected: What is known of the document.
+        now_ms: Milliseconds since 1970, from which the time left is counted.
+    """
+    facts = inspected.facts
+    yield f"{escaped(inspected.document_key)}: {inspected.status}{_expiry(facts, now_ms)}"
+    if inspected.reason:
+        yield _row("", inspected.reason)
+    yield _row("scheme", inspected.scheme)
+    if facts is None:
+        return
+    yield from _signature_lines(facts.states[0].signature)
+    yield from _family_lines(facts.states[0])
+    yield from _state_lines(facts.states)
+    if facts.buckets:
+        yield from _bucket_lines(facts.buckets)
+
+
+def document_object(inspected: Inspected) -> dict[str, Any]:
+    """Return everything known of a document, for JSON."""
+    facts = inspected.facts
+    return {
+        "document": inspected.document_key,
+        "status": inspected.status,
+        "reason": inspected.reason,
+        "scheme": inspected.scheme,
+        "states": [_state_object(state) for state in facts.states] if facts else [],
+        "buckets": [to_builtins(bucket) | {"hot": bucket.is_hot} for bucket in (facts.buckets if facts else ())],
+    }
+
+
+def shard_lines(shard: ShardFacts, name: str) -> Iterator[str]:
+    """Yield the state, documents, memory, chunks, overflows and checkpoints of a shard."""
+    yield f"{name}: {shard.state}"
+    expired = f", those below {shard.floor} have expired" if shard.floor > 1 else ""
+    yield _row("documents", f"{shard.documents} live (estimated); {shard.numbers} numbers given{expired}")
+    if shard.kept:
+        yield _row("", f"{shard.kept} kept beyond their retention because an event names them")
+    if shard.rebuilt:
+        yield _row("", f"numbers up to {shard.rebuilt} come from a rebuild")
+    yield _row("memory", _memory(shard))
+    for chunk in shard.chunks:
+        fill = f"{chunk.chunks} of {chunk.mean:g} fields on average, {chunk.largest} at most"
+        yield _row("chunks" if chunk is shard.chunks[0] else "", f"{chunk.kind:<9} {fill}{_crowded(chunk.mean)}")
+    yield _row("overflows", f"{shard.overflows}{', the hottest buckets:' if shard.hottest else ''}")
+    for bucket in shard.hottest[:_HOTTEST_SHOWN]:
+        yield _row("", f"{bucket.kind:<9} {bucket.name}, {bucket.overflows} times")
+    checkpoints = ", ".join(f"{partition}: {offset}" for partition, offset in sorted(shard.checkpoints.items()))
+    yield _row("checkpoints", checkpoints or "none")
+
+
+def shard_object(shard: ShardFacts, scheme: str, number: int) -> dict[str, Any]:
+    """Return everything known of a shard, for JSON."""
+    facts = to_builtins(shard)
+    del facts["key"]
+    return {"shard": number, "scheme": scheme, **facts}
+
+
+def _row(name: str, text: str) -> str:
+    return f"{name:<12}  {text}".rstrip()
+
+
+def _expiry(facts: DocumentFacts | None, now_ms: int) -> str:
+    if facts is None or facts.states[0].expired:
+        return ""
+    end_ms = facts.states[0].expires_at_ms
+    return ", does not expire" if end_ms is None else f", expires in {_span(end_ms - now_ms)} ({utc_time(end_ms)})"
+
+
+def _span(ms: int) -> str:
+    minutes, seconds = divmod(max(ms, 0) // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours} h"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
+
+
+def _signature_lines(signature: Signature) -> Iterator[str]:
+    yield _row("observed", utc_time(signature.observed_at_ms))
+    yield _row("size", f"{signature.characters} characters, {signature.words} words, {signature.n_bytes} bytes")
+    if signature.lineage is not None:
+        yield _row("lineage", escaped(signature.lineage))
+    if signature.url is not None and signature.url != signature.lineage:
+        yield _row("url", escaped(signature.url))
+    if signature.origin is not None:
+        origin = signature.origin
+        yield _row("origin", f"{escaped(origin.topic)} {origin.partition} offset {origin.offset}")
+    if signature.degraded:
+        yield _row("degraded", ", ".join(map(escaped, signature.degraded)))
+
+
+def _family_lines(state: StateFacts) -> Iterator[str]:
+    """Yield the place of a state in its family, and how large that is."""
+    member = state.family
+    facts = member.facts if member else None
+    if member is None:
+        yield _row("family", "its own")
+        return
+    if facts is None:
+        yield _row("family", "its own, without copies" if member.ordinal else _presumed(member))
+        return
+    place = f"no. {member.ordinal}, {facts.size} live" if member.ordinal else _presumed(member)
+    yield _row("family", f"{facts.family_id}, {place}")
+    founder = "this state" if facts.number == state.number else escaped(facts.founder) or f"number {facts.number}"
+    others = f"number {facts.representative}" if facts.representative else "nobody"
+    representative = "this state" if facts.representative == state.number else others
+    yield _row("", f"founded by {founder}, represented by {representative}")
+    hour, day, week = facts.joined
+    yield _row("", f"joined: {hour} in the last hour, {day} in the last day, {week} in the last week")
+
+
+def _presumed(member: MemberFacts) -> str:
+    return f"not decided yet, presumably a copy of number {member.number}"
+
+
+def _state_lines(states: Sequence[StateFacts]) -> Iterator[str]:
+    yield _row("states", f"{'number':>8}  {'version':<16}  {'':<8}  {'signature':<16}  bytes  events  observed")
+    for state in states:
+        position = f"{state.position[0]} offset {state.position[1]}" if state.position else "seen again"
+        yield _row(
+            "",
+            f"{state.number:>8}  {state.signature.version}  {_status(state):<8}  {position:<16}"
+            f"  {state.record_bytes:>5}  {state.reports:>6}  {utc_time(state.signature.observed_at_ms)}",
+        )
+
+
+def _status(state: StateFacts) -> str:
+    if state.expired:
+        return "expired"
+    return "replaced" if state.superseded_by else "live"
+
+
+def _bucket_lines(buckets: Sequence[BucketFacts]) -> Iterator[str]:
+    """Yield how many buckets of each kind hold how many states, then each hot bucket."""
+    for kind, group in groupby(buckets, key=lambda bucket: bucket.kind):
+        of_kind = list(group)
+        fills = sorted(Counter(bucket.entries for bucket in of_kind).items())
+        counts = ", ".join(f"{count} with {entries or 'none'}" for entries, count in fills)
+        yield _row("buckets" if of_kind[0] is buckets[0] else "", f"{kind:<8} {counts}, of at most {of_kind[0].cap}")
+    for bucket in sorted((each for each in buckets if each.is_hot), key=lambda bucket: -bucket.overflows):
+        fill = f"{bucket.entries} of {bucket.cap}, overflowed {bucket.overflows} times"
+        yield _row("  HOT", f"{bucket.kind:<8} {bucket.name}: {fill}")
+
+
+def _family_object(member: MemberFacts) -> dict[str, Any]:
+    known = family_object(member.facts) if member.facts else {}
+    return {"number": member.number, "ordinal": member.ordinal, **known}
+
+
+def _state_object(state: StateFacts) -> dict[str, Any]:
+    signature = state.signature
+    return {
+        "number": state.number,
+        "status": _status(state),
+        "version": signature.version,
+        "observed_at_ms": signature.observed_at_ms,
+        "expires_at_ms": state.expires_at_ms,
+        "spared": state.spared,
+        "superseded_by": state.superseded_by,
+        "family": state.family and _family_object(state.family),
+        "signature": state.position and {"partition": state.position[0], "offset": state.position[1]},
+        "origin": signature.origin,
+        "lineage": signature.lineage,
+        "url": signature.url,
+        "source": signature.source,
+        "labels": signature.labels,
+        "characters": signature.characters,
+        "words": signature.words,
+        "bytes": signature.n_bytes,
+        "degraded": signature.degraded,
+        "events": state.reports,
+        "record_bytes": state.record_bytes,
+    }
+
+
+def _memory(shard: ShardFacts) -> str:
+    used = shard.memory_bytes
+    if used is None:
+        return "unknown, because the Redis user may not run MEMORY USAGE"
+    total = sum(used.values())
+    largest = sorted(((size, name) for name, size in used.items() if size), reverse=True)
+    shares = ", ".join(f"{name} {100 * size / total:.0f} %" for size, name in largest)
+    mean = f", {total / shard.documents:.0f} bytes a document" if shard.documents else ""
+    return f"{in_bytes(total)} (estimated){mean}" + (f": {shares}" if shares else "")
+
+
+def _crowded(mean: float) -> str:
+    return "  CROWDED: create a new index with a larger NEARSTREAM_INDEX_DOCUMENTS" if mean > CROWDED else ""

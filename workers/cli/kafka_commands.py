@@ -1,0 +1,102 @@
+"""Manage topics, send documents, show events and consumer lag."""
+
+import argparse
+import asyncio
+from contextlib import aclosing
+
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.workers.cli.event_lines import arrival_object, print_arrival
+from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.kafka import topics as kafka_topics
+from nearstream.workers.kafka.lag import PartitionLag, lag_reader
+from nearstream.workers.operations.produce import produce_files
+from nearstream.workers.operations.tail import EventFilter, follow_events
+from nearstream.workers.operations.terminal import print_json, print_line, print_message
+from nearstream.workers.pipeline.deployment import Deployment
+
+
+def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
+    """List, create or check the topics."""
+    if options.action == "create":
+        if not options.dry_run:
+            _create(settings, options)
+    elif options.dry_run or options.apply_config or options.partitions:
+        print_message("nearstream topics: --dry-run, --apply-config and --partitions go with `create` only")
+        return Exit.USAGE
+    states = asyncio.run(kafka_topics.topic_states(settings, options.timeout, options.partitions))
+    for state in states:
+        if options.json:
+            row = {"topic": state.name, "partitions": state.partitions, "cleanup": state.topic.cleanup}
+            print_json({**row, "differences": state.differences})
+            continue
+        result = "; ".join(state.differences) or "OK"
+        print_line(f"{state.name:<40} {state.partitions:>3} partitions  {state.topic.cleanup:<15} {result}")
+    return Exit.NO if options.action != "list" and any(state.differences for state in states) else Exit.OK
+
+
+def _create(settings: Settings, options: argparse.Namespace) -> None:
+    creating = kafka_topics.create_missing(settings, options.replication, options.timeout, options.partitions)
+    for name in asyncio.run(creating):
+        print_message(f"created {name}")
+    if options.apply_config:
+        for change in asyncio.run(kafka_topics.apply_configs(settings, options.timeout)):
+            print_message(f"set {change}")
+
+
+def show_lag(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Print the consumer lag of each partition.
+
+    The exit code is NO if a partition exceeds the limit.
+    """
+    rows = asyncio.run(_read_lag(settings, options.timeout))
+    if not options.json:
+        print_line(
+            f"{'group':<24} {'topic':<36} {'partition':>9} {'committed':>12} {'end':>12} {'records':>9}  seconds"
+        )
+    for row in rows:
+        fields = row.as_json()
+        if options.json:
+            print_json({"group": settings.group, **fields})
+            continue
+        committed, seconds = ("-" if fields[name] is None else fields[name] for name in ("committed", "seconds"))
+        print_line(
+            f"{settings.group:<24} {row.topic:<36} {row.partition:>9} {committed:>12} {row.end:>12} "
+            f"{row.records:>9}  {seconds}"
+        )
+    return Exit.NO if options.max is not None and any(row.records > options.max for row in rows) else Exit.OK
+
+
+async def _read_lag(settings: Settings, wait_seconds: float) -> list[PartitionLag]:
+    topics = [settings.topic_prefix + topic.name for topic in (DOCUMENTS, SIGNATURES)]
+    # This raises SettingsError for a missing topic, for which the lag reader has no rows.
+    await kafka_offsets.partitions(settings, topics, wait_seconds)
+    async with lag_reader(settings, wait_seconds) as read_lag:
+        return await read_lag()
+
+
+def send_documents(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Send the documents of files to their topic."""
+    produced = asyncio.run(produce_files(Deployment.of(settings), options.paths, options.timeout, quiet=options.quiet))
+    print_message(f"sent {produced.sent}, refused {produced.refused}")
+    return Exit.UNREADABLE if produced.refused else Exit.OK
+
+
+def show_events(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Print events as they arrive."""
+
+    async def run() -> None:
+        wanted = EventFilter(frozenset(options.type), options.collection or "")
+        following = follow_events(
+            settings, options.timeout, wanted, since_ms=options.since, until_end=options.until_end
+        )
+        async with aclosing(following) as arrivals:
+            async for arrival in arrivals:
+                if options.json:
+                    print_json(arrival_object(arrival), flush=True)
+                else:
+                    print_arrival(arrival)
+
+    asyncio.run(run())
+    return Exit.OK

@@ -1,0 +1,135 @@
+"""Match documents in this process, without Kafka and Redis."""
+
+import argparse
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from nearstream.schemas.codec import InvalidMessageError
+from nearstream.schemas.events import RELATIONS, Event, Retraction
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.workers.cli import comparison, demo, family_report
+from nearstream.workers.cli.event_lines import print_event, print_verdict
+from nearstream.workers.cli.verdict_lines import NOTHING_NEW
+from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.operations.terminal import (
+    PATH_CHARACTERS,
+    Progress,
+    escaped,
+    print_json,
+    print_line,
+    print_message,
+)
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.file_content import UnreadableFileError
+from nearstream.workers.pipeline.file_source import Item, Refused, count_lines, read
+from nearstream.workers.pipeline.in_process import Outcome, embedded
+
+
+def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Print what each document of files is to those before it."""
+    job = embedded(Deployment.of(settings))
+
+    async def run() -> Exit:
+        found, left_out = Counter[str](), Counter[str]()
+        progress = Progress("scanned", count_lines(options.paths), options.quiet)
+        async for outcome in job.outcomes(read(options.paths)):
+            if outcome.verdict:
+                found[outcome.verdict.verdict] += 1
+            _print_outcome(outcome, options)
+            if outcome.refusal or outcome.is_empty:
+                left_out["empty" if outcome.is_empty else "refused"] += 1
+            else:
+                progress.step()
+        progress.end()
+        if not options.quiet:
+            for line in family_report.summary_lines(await job.index.families()):
+                print_message(line)
+            print_message(f"found {_counted(found) or 'no document'}")
+            if left_out:
+                print_message(f"left out {_counted(left_out)}")
+        return Exit.UNREADABLE if left_out else Exit.OK
+
+    return asyncio.run(run())
+
+
+def show_comparison(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Print how the documents of two files relate, with all evidence."""
+    try:
+        compared = comparison.compare_files(Deployment.of(settings), (options.a, options.b))
+    except (InvalidMessageError, UnreadableFileError) as error:
+        print_message(f"nearstream: {error}")
+        return Exit.UNREADABLE
+    if options.json:
+        print_json(comparison.as_object(compared))
+    else:
+        for line in comparison.as_text(compared):
+            print_line(line)
+    return Exit.OK if compared.is_related else Exit.NO
+
+
+def run_demo(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Match the example documents, then compare the relations found with the known ones."""
+    folder = options.folder or demo.EXAMPLES
+    settings = replace(settings, relations=" ".join(RELATIONS))
+    known = demo.read_known_relations(folder)
+    job = embedded(Deployment.of(settings))
+    print_summary = print_message if options.json else print_line
+    events: list[Event] = []
+
+    async def run() -> None:
+        async for outcome in job.outcomes(_demo_items(folder)):
+            _print_outcome(outcome, options)
+            events.extend((*outcome.events, outcome.verdict) if outcome.verdict else outcome.events)
+        for line in ("", *family_report.summary_lines(await job.index.families())):
+            print_summary(line)
+
+    asyncio.run(run())
+    agreement = demo.check_relations(known, events, frozenset(RELATIONS))
+    for line in ("", *demo.table(agreement)):
+        print_summary(line)
+    return Exit.OK if agreement.is_sufficient else Exit.NO
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{number} {name}" for name, number in counts.most_common())
+
+
+def _print_outcome(outcome: Outcome, options: argparse.Namespace) -> None:
+    if outcome.refusal:
+        print_message(f"refused {escaped(outcome.source, PATH_CHARACTERS)}: {outcome.refusal}")
+    if outcome.is_empty:
+        print_message(f"empty {escaped(outcome.source, PATH_CHARACTERS)}: expected a text with words")
+    for event in _told(outcome, options):
+        if options.json:
+            print_json(event, flush=True)
+        elif isinstance(event, DocumentVerdict):
+            print_verdict(event)
+        else:
+            print_event(event)
+
+
+def _told(outcome: Outcome, options: argparse.Namespace) -> Iterator[Event]:
+    """Yield the verdict of a related document, or the events of its pairs, or a retraction."""
+    verdict = outcome.verdict
+    if verdict is not None and not options.events and (options.all or verdict.verdict not in NOTHING_NEW):
+        yield verdict
+    for event in outcome.events:
+        if options.events or isinstance(event, Retraction):
+            yield event
+
+
+def _demo_items(folder: Path) -> Iterator[Item | Refused]:
+    """Yield the example documents, then the removal of the last one."""
+    last = None
+    for item in read([str(folder / "documents.jsonl")]):
+        yield item
+        if isinstance(item, Item):
+            last = item.record
+    if last is not None:
+        key = json.loads(last.value or b"{}")["id"].encode()
+        yield Item("the removal", last._replace(offset=last.offset + 1, key=key, value=None))

@@ -1,0 +1,105 @@
+"""Declare every command with its arguments.
+
+A command names its function as `module:function` in this package. The module is imported when the command runs, so
+that help and the version load nothing that only one command needs.
+"""
+
+import argparse
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nearstream.workers.cli.parser_index import add_index_commands
+from nearstream.workers.cli.parser_options import add, add_json, add_paths, add_timeout
+from nearstream.workers.cli.parser_topics import add_dead_letter_commands, add_kafka_commands
+
+if TYPE_CHECKING:
+    from nearstream.workers.cli.parser_options import Commands
+
+SHELLS = ("bash", "zsh", "fish")
+ROLES = ("sign", "match", "all")
+
+_EXIT_CODES = """exit codes:
+  0    success
+  1    the answer is no (a check failed, nothing was found), or a crash
+  2    wrong usage
+  65   unreadable input
+  69   Kafka or Redis cannot be reached
+  74   the output cannot be written
+  78   settings, permissions or the index do not fit
+  130  interrupted"""
+
+
+def create_parser() -> argparse.ArgumentParser:
+    """Create the parser of the whole command line.
+
+    `command` of its result names the function of the chosen command.
+    """
+    parser = argparse.ArgumentParser(
+        prog="nearstream",
+        description="Find out how each arriving document relates to the documents before it.",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"nearstream {version('nearstream')}")
+    commands = parser.add_subparsers(required=True, metavar="command")
+    _add_local_commands(commands)
+    _add_server_commands(commands)
+    add_kafka_commands(commands)
+    add_index_commands(commands)
+    add_dead_letter_commands(commands)
+    return parser
+
+
+def _add_local_commands(commands: "Commands") -> None:
+    """Add the commands that need no server."""
+    demo = add(commands, "demo", "local_commands:run_demo", "match the example documents and check the relations found")
+    demo.add_argument(
+        "folder", nargs="?", type=Path, help="folder with documents.jsonl and relations.jsonl (default: our examples)"
+    )
+    _add_choice(demo)
+    scan = add(commands, "scan", "local_commands:scan_files", "say what each document of files is to those before it")
+    add_paths(scan)
+    _add_choice(scan)
+    compare = add(
+        commands, "compare", "local_commands:show_comparison", "show how two documents relate, with all evidence"
+    )
+    for name in ("a", "b"):
+        compare.add_argument(
+            name, metavar=name.upper(), help="file with one document: a text, JSON (.json) or JSON Lines (.jsonl)"
+        )
+    add_json(compare, "one JSON object")
+    settings = add(
+        commands, "settings", "settings_command:show_settings", "list all settings with their values and meanings"
+    )
+    add_json(settings, "one JSON object per line")
+    completion = add(
+        commands,
+        "completion",
+        "completion_command:print_completion",
+        "print a script that completes commands in a shell",
+    )
+    completion.add_argument("shell", choices=SHELLS, help="shell of the script")
+
+
+def _add_server_commands(commands: "Commands") -> None:
+    """Add the commands that need both Kafka and Redis."""
+    worker = add(commands, "worker", "worker_command:start_worker", "run one worker process")
+    worker.add_argument("role", nargs="?", choices=ROLES, default="all", help="agents to run (default all)")
+    worker.add_argument(
+        "--new-group", action="store_true", help="take the place of the group that has read the topics so far"
+    )
+    add_timeout(worker, 30.0)
+    doctor = add(
+        commands, "doctor", "doctor_command:check_deployment", "check everything a worker needs, suggest remedies"
+    )
+    add_json(doctor, "one JSON object per line")
+    add_timeout(doctor, 5.0)
+
+
+def _add_choice(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose what is printed about documents."""
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--all", action="store_true", help="also print the verdicts on unique and unchanged documents")
+    choice.add_argument("--events", action="store_true", help="print the events of pairs instead of the verdicts")
+    add_json(parser, "verdicts, or events, as JSON Lines")

@@ -1,0 +1,72 @@
+"""Declare the commands for the index and its schemes."""
+
+from typing import TYPE_CHECKING
+
+from nearstream.schemas.document import DEFAULT_COLLECTION
+from nearstream.workers.cli.arguments import collection, document_id, whole_number
+from nearstream.workers.cli.parser_options import add, add_group, add_json, add_quiet, add_timeout
+
+if TYPE_CHECKING:
+    from nearstream.workers.cli.parser_options import Commands
+
+TOP_MAX = 100_000
+
+
+def add_index_commands(commands: "Commands") -> None:
+    """Add the commands for the index and its schemes."""
+    inspect = add(
+        commands, "inspect", "index_commands:show_document", "show the states and buckets of one document in the index"
+    )
+    inspect.add_argument("id", type=document_id, metavar="ID", help="id of the document")
+    add_json(inspect, "one JSON object")
+    add_quiet(inspect)
+    remove = add(commands, "remove", "index_commands:remove_by_id", "remove documents, and say which were live")
+    remove.add_argument("ids", nargs="+", type=document_id, metavar="ID", help="ids of the documents")
+    add_json(remove, "one JSON object per line")
+    for command in (inspect, remove):
+        command.add_argument(
+            "--collection",
+            type=collection,
+            default=DEFAULT_COLLECTION,
+            metavar="C",
+            help=f"collection of the documents (default {DEFAULT_COLLECTION})",
+        )
+    stats = add(commands, "stats", "index_commands:show_stats", "show the size of the index and its fullest buckets")
+    add_json(stats, "one JSON object per line, one for each shard")
+    families = add(
+        commands, "families", "families_command:show_families", "show the largest families of copies and their growth"
+    )
+    families.add_argument(
+        "--top",
+        type=whole_number(1, TOP_MAX),
+        default=10,
+        metavar="N",
+        help="show N of the largest and N of the fastest growing (default 10)",
+    )
+    add_json(families, "one JSON object per line, one for each family")
+    rebuild = add(commands, "rebuild", "index_commands:rebuild_index", "rebuild a lost index, sending no events")
+    for command in (families, rebuild):
+        add_quiet(command)
+    for command in (inspect, remove, stats, families, rebuild):
+        add_timeout(command, 10.0)
+    _add_scheme_commands(commands)
+
+
+def _add_scheme_commands(commands: "Commands") -> None:
+    """Add the commands that build and switch to the index of another scheme."""
+    actions = add_group(commands, "index", "manage schemes: list, build, switch, drop")
+    listing = add(
+        actions, "list", "index_commands:list_schemes", "list the schemes: active, building or retired; their indexes"
+    )
+    build = add(
+        actions, "build", "index_commands:build_index", "build the index of another scheme beside the active one"
+    )
+    add_quiet(build)
+    switch = add(actions, "switch", "index_commands:switch_index", "make a scheme active and retire the active one")
+    switch.add_argument("scheme", nargs="?", metavar="SCHEME", help="name of the scheme (default: from the settings)")
+    for command in (listing, switch):
+        add_json(command, "one JSON object per line")
+    drop = add(actions, "drop", "index_commands:drop_index", "delete the index of a scheme that is not active")
+    drop.add_argument("scheme", metavar="SCHEME", help="name of the scheme")
+    for command in (listing, build, switch, drop):
+        add_timeout(command, 10.0)

@@ -1,0 +1,64 @@
+"""Add commands to a parser, and the options that several of them have."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from nearstream.workers.cli.arguments import positive_seconds, since
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def add(commands: "Commands", name: str, function: str, summary: str) -> argparse.ArgumentParser:
+    """Add a command that runs `function`, named as `module:function`."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=f"{_sentence(summary)}.")
+    parser.set_defaults(command=function)
+    return parser
+
+
+def add_group(commands: "Commands", name: str, summary: str) -> "Commands":
+    """Add a command that has commands of its own."""
+    parser = commands.add_parser(name, help=summary, description=f"{_sentence(summary)}.")
+    return parser.add_subparsers(required=True, metavar="action")
+
+
+def _sentence(summary: str) -> str:
+    return summary[0].upper() + summary[1:]
+
+
+def add_since(options: argparse._ActionsContainer, what: str, default: int | None) -> None:
+    """Add an option for a time or an age."""
+    meaning = f"{what} since a time with zone (2026-03-02T08:15Z) or an age (15m, 24h, 7d)"
+    options.add_argument("--since", type=since, default=default, metavar="T", help=meaning)
+
+
+def add_paths(parser: argparse.ArgumentParser) -> None:
+    """Add the files with documents, and `--quiet`."""
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        help="JSON Lines (.jsonl, .ndjson, or - for standard input), JSON (.json), texts, folders; also gzip, zstd",
+    )
+    add_quiet(parser)
+
+
+def add_json(parser: argparse.ArgumentParser, form: str) -> None:
+    """Add `--json`, whose output has this form."""
+    parser.add_argument("--json", action="store_true", help=f"print {form}")
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    """Add `--quiet`."""
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def add_timeout(parser: argparse.ArgumentParser, seconds: float) -> None:
+    """Add `--timeout` with this default."""
+    parser.add_argument(
+        "--timeout",
+        type=positive_seconds,
+        default=seconds,
+        metavar="S",
+        help=f"seconds to wait for Kafka or Redis (default {seconds:g})",
+    )

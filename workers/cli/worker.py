@@ -1,0 +1,216 @@
+"""Run one worker process, from its settings to its end."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from functools import partial
+from importlib.metadata import version
+
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.topics import SIGNATURES
+from nearstream.streams.index.contract import IndexLostError
+from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
+from nearstream.workers.cli.waiting import reported
+from nearstream.workers.config.settings import Settings, SettingsError, shown, table
+from nearstream.workers.config.tls import in_the_clear
+from nearstream.workers.kafka import acls
+from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.kafka import records as kafka_records
+from nearstream.workers.kafka import topics as kafka_topics
+from nearstream.workers.kafka.batches import use_our_batches
+from nearstream.workers.kafka.client import retry_until_answered
+from nearstream.workers.kafka.lag import lag_reader
+from nearstream.workers.monitoring.health import Health
+from nearstream.workers.monitoring.metrics import WorkerMetrics
+from nearstream.workers.monitoring.probe import start_probe
+from nearstream.workers.monitoring.status_server import serve_status
+from nearstream.workers.operations.checks import Grade, memory, persistence, signer
+from nearstream.workers.operations.claim import claim_deployment, describe_lost_index, require_deployment
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.match import Matching, SignatureTopic
+from nearstream.workers.pipeline.sign import Signing
+from nearstream.workers.redis_index.client import ask, open_client, server_facts, until_answered
+from nearstream.workers.redis_index.index import RedisIndex
+
+WATCH_SECONDS = 5.0
+
+log = logging.getLogger(__name__)
+
+
+def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group: bool) -> None:
+    """Run a worker until a signal or a crash.
+
+    Args:
+        settings: The settings of the deployment.
+        role: `sign`, `match` or `all`: the agents to run.
+        wait_seconds: How long to wait for Kafka, and for Redis, at the start.
+        new_group: Take the place of the group that has read the topics so far.
+
+    Raises:
+        SettingsError: The worker cannot run with these settings or topics, or other workers have another scheme, key
+            or group.
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        IndexUnavailableError: Redis did not answer within `wait_seconds`.
+        SystemExit: The worker has ended, with 0 after a signal and 1 after a crash.
+    """
+    # Imported on use: loading Faust takes a third of a second, which `nearstream doctor` does not need.
+    from nearstream.workers.app import create_app
+    from nearstream.workers.pipeline.faust_runtime import serve
+
+    use_our_batches()
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    deployment = Deployment.of(settings)
+    signing, matching = loop.run_until_complete(prepare(deployment, role, wait_seconds, new_group=new_group))
+    _log_start(deployment, role)
+    health = Health()
+    _start_monitoring(deployment, role, health, matching)
+    app = create_app(settings, health, signing, matching)
+    try:
+        serve(app, health, loop, settings.stop_seconds)
+    finally:
+        log.info("stopped")
+
+
+async def open_index(deployment: Deployment, wait_seconds: float) -> RedisIndex:
+    """Open the shared index as soon as Redis answers.
+
+    The index is created only if the group has never committed an offset of `signatures`. Otherwise a missing index
+    has been lost and must be rebuilt.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds` whether the group has committed before.
+        IndexUnavailableError: Redis did not answer within `wait_seconds`.
+        SettingsError: The index belongs to another scheme or key, the Redis server may evict keys, or the index is
+            ahead of the topic.
+        IndexLostError: The group has committed before, but there is no index.
+    """
+    topic = deployment.topic(SIGNATURES)
+    may_create = not await kafka_offsets.ever_committed(deployment.settings, topic, wait_seconds)
+    opening = partial(RedisIndex.open, deployment.index_address(), may_create=may_create)
+    try:
+        index = await until_answered(opening, wait_seconds)
+    except IndexLostError as error:
+        raise IndexLostError(await describe_lost_index(deployment, wait_seconds)) from error
+    await _require_same_topic(deployment, await index.checkpoints(), wait_seconds)
+    for info in await server_facts(index.client):
+        for check in (memory(info), persistence(info)):
+            if check.grade is not Grade.OK:
+                log.warning("%s: %s", check.subject, check.detail)
+    return index
+
+
+async def _require_same_topic(deployment: Deployment, checkpoints: Mapping[int, int], wait_seconds: float) -> None:
+    """Refuse an index that is ahead of the topic.
+
+    It was built from an earlier topic of this name, so it would take new records for repeats.
+
+    Raises:
+        SettingsError: A checkpoint of the index is not below the end of its partition.
+    """
+    topic = deployment.topic(SIGNATURES)
+    ends = await kafka_offsets.end_offsets(deployment.settings, topic, wait_seconds)
+    for partition, offset in checkpoints.items():
+        if offset >= ends.get(partition, 0):
+            raise SettingsError(
+                f"topic {topic} partition {partition} ends at {ends.get(partition, 0)}, but the index has already "
+                f"admitted offset {offset}: the topic was created again; set NEARSTREAM_NAMESPACE to a new name"
+            )
+
+
+async def prepare(
+    deployment: Deployment, role: str, wait_seconds: float, *, new_group: bool = False
+) -> tuple[Signing | None, Matching | None]:
+    """Make what the agents of this role decide with, once Kafka and Redis are ready.
+
+    Everything is made again if a broker fails during the preparation.
+
+    Raises:
+        KafkaUnreachableError: A broker still failed after `wait_seconds`, or failed in a way that does not pass.
+    """
+    preparation = partial(_prepare, deployment, role, wait_seconds, new_group=new_group)
+    return await retry_until_answered(preparation, wait_seconds, "the worker cannot get ready")
+
+
+async def _prepare(
+    deployment: Deployment, role: str, wait_seconds: float, *, new_group: bool
+) -> tuple[Signing | None, Matching | None]:
+    """Check permissions, topics and deployment, then make what the agents of this role decide with."""
+    settings = deployment.settings
+    async with reported(f"Kafka at {settings.kafka}", wait_seconds):
+        await acls.require(settings, role, wait_seconds)
+        for warning in await kafka_topics.require(settings, wait_seconds):
+            log.warning(warning)
+    async with reported(f"Redis at {shown('redis', settings.redis)}", wait_seconds):
+        await require_deployment(deployment, role, wait_seconds, new_group=new_group)
+    dead_letters = deployment.dead_letter_writer(role)
+    signing = matching = None
+    if role in ("sign", "all"):
+        signing = Signing(deployment.signer(), deployment.document_limits, deployment.topic(SIGNATURES), dead_letters)
+    if role in ("match", "all"):
+        index = await open_index(deployment, wait_seconds)
+        matching = Matching(
+            deployment.matcher(index),
+            deployment.scheme,
+            deployment.document_limits,
+            deployment.settings.topic_prefix,
+            dead_letters,
+            _signature_topic(deployment),
+            index.trusted_checkpoints,
+            index.pass_over,
+            deployment.verdicts(),
+        )
+    # Last, so that a refused start leaves no record where NEARSTREAM_NAMESPACE is mistyped.
+    await claim_deployment(deployment, role, wait_seconds, new_group=new_group)
+    return signing, matching
+
+
+def _start_monitoring(deployment: Deployment, role: str, health: Health, matching: Matching | None) -> None:
+    """Start the probe that updates the worker's health, and serve health and metrics."""
+    settings, address = deployment.settings, deployment.index_address()
+
+    async def ask_index() -> None:
+        if matching is not None:
+            async with open_client(address.connection) as client:
+                await ask(client, "EXISTS", address.key)
+
+    start_probe(health, lambda: lag_reader(settings, WATCH_SECONDS), ask_index, deployment.topic(SIGNATURES))
+    build = {"version": version("nearstream"), "role": role, "scheme": address.scheme}
+    WorkerMetrics(health, matching.matcher.counts if matching else None, build).register()
+    if settings.status != "off":
+        served = serve_status(settings.status, health, settings.status_token)
+        log.info("status: http://%s/metrics /healthz /readyz /lag", served)
+
+
+def _signature_topic(deployment: Deployment) -> SignatureTopic:
+    settings, topic = deployment.settings, deployment.topic(SIGNATURES)
+
+    async def committed(partitions: Iterable[int]) -> dict[int, int]:
+        return await kafka_offsets.committed(settings, topic, partitions)
+
+    def read_range(partition: int, start: int, end: int) -> AsyncGenerator[ConsumerRecord]:
+        return kafka_records.read_range(settings, topic, partition, start, end)
+
+    return SignatureTopic(committed, read_range)
+
+
+def _log_start(deployment: Deployment, role: str) -> None:
+    settings = deployment.settings
+    log.info(
+        "nearstream %s, role %s, group %s, scheme %s, signing by %s",
+        version("nearstream"),
+        role,
+        settings.group,
+        deployment.scheme.name,
+        DEFAULT_IMPLEMENTATION,
+    )
+    check = signer(DEFAULT_IMPLEMENTATION)
+    if check.grade is not Grade.OK:
+        log.warning("%s", check.detail)
+    if not settings.hash_key:
+        log.warning("NEARSTREAM_HASH_KEY is not set: the public key is used, so anyone can construct collisions")
+    exposed = in_the_clear(settings)
+    if exposed:
+        log.warning("%s: another host without TLS, its traffic and passwords can be read", ", ".join(exposed))
+    changed = [f"{variable}={value}" for variable, value, default, _ in table(settings) if value != default]
+    log.info("settings: %s", " ".join(changed) or "all defaults")

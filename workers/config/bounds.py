@@ -1,0 +1,52 @@
+"""Ranges of numeric settings and patterns of text settings."""
+
+_PORT = r"(?:6553[0-5]|655[0-2]\d|65[0-4]\d{2}|6[0-4]\d{3}|[1-5]?\d{1,4})"  # 0 to 65535
+# A key that is given in place of its path would be printed as a path.
+_PEM_PATH = (r"(?!-----BEGIN)[^\r\n]*", "the path of a PEM file, not its content")
+MAX_VALUE_BYTES = 4 * 1024 * 1024
+RANGES: dict[str, tuple[float, float]] = {
+    "bands": (0, 128),
+    "rows": (0, 128),
+    "mean_resemblance_min": (0.0, 1.0),
+    "containment_min": (0.0, 1.0),
+    "order_free_min": (0.0, 1.0),
+    "bucket_cap": (12, 1000),
+    "candidates": (1, 400),
+    "retention_seconds": (0, 10**9),
+    "index_documents": (1000, 10**10),
+    "index_shards": (1, 256),
+    "max_text_bytes": (1, 4 * 1024 * 1024),
+    "max_value_bytes": (1024, MAX_VALUE_BYTES),
+    "max_clock_skew_seconds": (0, 10**9),
+    "dead_letter_max_consecutive": (0, 10**9),
+    "dead_letter_max_ratio": (0.0, 1.0),
+    "outage_seconds": (0, 10**9),
+    "stop_seconds": (1, 3600),
+}
+PATTERNS = {
+    "profile": ("development|production|mail", "development, production or mail"),
+    "kafka": (rf"[^\s,:/@]+:{_PORT}(,[^\s,:/@]+:{_PORT})*", "host:port[,host:port]"),
+    "kafka_security": ("PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL", "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL"),
+    "kafka_sasl_mechanism": ("PLAIN|SCRAM-SHA-256|SCRAM-SHA-512", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
+    "kafka_ca_path": _PEM_PATH,
+    "kafka_cert_path": _PEM_PATH,
+    "kafka_key_path": _PEM_PATH,
+    "kafka_compression": ("|gzip|snappy|lz4|zstd", "gzip, snappy, lz4, zstd or nothing"),
+    "redis": (
+        rf"rediss?://([^\s/?#\[\]]*@)?[^\s/@:?#\[\]]+:{_PORT}(/\d{{0,4}})?(\?[^\s#]*)?",
+        "redis://host:port/db, or redis://name:password@host:port/db with / ? # [ ] as %2F %3F %23 %5B %5D",
+    ),
+    "redis_ca_path": _PEM_PATH,
+    "redis_cluster": ("yes|no", "yes or no"),
+    "group": (r"[A-Za-z0-9._-]{1,200}", "1 to 200 letters, digits, dots, underscores or dashes"),
+    "group_instance": (r"[A-Za-z0-9._-]{0,200}", "at most 200 letters, digits, dots, underscores or dashes"),
+    "namespace": (r"[a-z0-9-]{1,32}", "1 to 32 lower-case letters, digits or dashes"),
+    "topic_prefix": (r"[A-Za-z0-9._-]{0,100}", "at most 100 letters, digits, dots, underscores or dashes"),
+    "scheme": ("standard|compact|bands-only|dense|noise", "standard, compact, bands-only, dense or noise"),
+    "verdicts": ("all|related|none", "all, related or none"),
+    "events_per_family": (r"[1-9]|[1-5]\d|6[0-4]|all", "1 to 64, or all"),
+    "dead_letter_payload": ("full|head|hash", "full, head or hash"),
+    "log_level": ("|debug|info|warning|error|critical", "debug, info, warning, error, critical or nothing"),
+    "log_format": ("text|json", "text or json"),
+    "status": (rf"auto|off|[^\s/:@]+:{_PORT}", "host:port, auto or off"),
+}

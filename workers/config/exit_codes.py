@@ -1,0 +1,16 @@
+"""Exit codes of all commands."""
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """The exit code of a command, from sysexits.h where possible."""
+
+    OK = 0
+    NO = 1
+    USAGE = 2
+    UNREADABLE = 65
+    UNREACHABLE = 69
+    UNWRITABLE = 74
+    MISCONFIGURED = 78
+    INTERRUPTED = 130

@@ -1,0 +1,283 @@
+"""Settings, read from `NEARSTREAM_*` environment variables."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from nearstream.schemas.dead_letter import Payload
+from nearstream.schemas.events import RELATIONS
+from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL
+from nearstream.streams.relations.thresholds import Thresholds
+from nearstream.workers.config.bounds import PATTERNS, RANGES
+
+PREFIX = "NEARSTREAM_"
+AUTO = "auto"
+_KEY_MIN_BYTES = 32
+_TOKEN_MIN_CHARACTERS = 16
+
+
+class SettingsError(Exception):
+    """A setting is wrong, or what it names does not fit.
+
+    That may be a server, a topic, a file or an index. There is no point in starting. The message is one line that
+    names the setting or what does not fit.
+    """
+
+
+def _setting(default: object, help_text: str, *, secret: bool = False) -> Any:  # noqa: ANN401 - as dataclasses.field
+    return field(default=default, repr=not secret, metadata={"help": help_text, "secret": secret})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of a deployment.
+
+    What no deployment needs to change is a constant in the module that uses it.
+    """
+
+    profile: str = _setting("development", "development, production or mail (sets defaults and refusals)")
+    kafka: str = _setting("127.0.0.1:9092", "bootstrap brokers, host:port[,host:port]")
+    kafka_security: str = _setting("PLAINTEXT", "security protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL")
+    kafka_sasl_mechanism: str = _setting("SCRAM-SHA-512", "SASL mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")
+    kafka_username: str = _setting("", "SASL user name")
+    kafka_password: str = _setting("", "SASL password", secret=True)
+    kafka_ca_path: str = _setting("", "PEM file with the CA certificates to trust for brokers (empty: the system's)")
+    kafka_cert_path: str = _setting("", "PEM file with the client certificate (empty: none)")
+    kafka_key_path: str = _setting("", "PEM file with the client's private key (empty: in the certificate file)")
+    kafka_key_password: str = _setting("", "password of the private key", secret=True)
+    kafka_compression: str = _setting("", "compression of sent records: gzip, snappy, lz4, zstd (empty: none)")
+    redis: str = _setting("redis://127.0.0.1:6379/0", "address of the index, redis:// or rediss://", secret=True)
+    redis_ca_path: str = _setting("", "PEM file with the CA certificates to trust for rediss:// (empty: the system's)")
+    redis_cluster: str = _setting("no", "yes or no: whether the address is a node of a Redis Cluster")
+    group: str = _setting("nearstream", "Kafka consumer group of the workers")
+    group_instance: str = _setting("", "static member id (group.instance.id) of this worker (empty: none)")
+    namespace: str = _setting("nearstream", "first part of every Redis key, [a-z0-9-]{1,32}")
+    topic_prefix: str = _setting("", "prefix of every topic name")
+    hash_key: str = _setting("", "secret key of all hashes, at least 32 bytes, shared by all workers", secret=True)
+    scheme: str = _setting(DEFAULT_LABEL, "preset of the signatures: standard, compact, bands-only, dense or noise")
+    bands: int = _setting(0, "number of bands of the sketch (0: as in the preset)")
+    rows: int = _setting(0, "sketch slots per band (0: as in the preset)")
+    mean_resemblance_min: float = _setting(
+        Thresholds.mean_resemblance_min, "minimum mean resemblance of a near-duplicate"
+    )
+    containment_min: float = _setting(Thresholds.containment_min, "minimum containment of a contained document")
+    order_free_min: float = _setting(
+        Thresholds.order_free_min, "share of common shingles below which documents are unrelated"
+    )
+    relations: str = _setting(
+        "exact_duplicate near_duplicate containment version rearranged",
+        "relations that are sent as events, separated by spaces",
+    )
+    verdicts: str = _setting("all", "verdicts that are sent: all, related (all but unique) or none")
+    events_per_family: str = _setting(
+        "1", "maximum number of events of a document with each other family, 1 to 64, or all: an event for every pair"
+    )
+    bucket_cap: int = _setting(100, "maximum number of entries in an anchor bucket, 12 to 1000")
+    candidates: int = _setting(60, "maximum number of earlier documents compared with each new one, 1 to 400")
+    retention_seconds: int = _setting(2_592_000, "how long a document can be found in the index (0: forever)")
+    index_documents: int = _setting(1_000_000, "expected number of live documents (fixed when the index is created)")
+    index_shards: int = _setting(1, "shards that the collections are spread over (fixed when the index is created)")
+    max_text_bytes: int = _setting(1024 * 1024, "maximum UTF-8 bytes of a text or normal form (larger: dead letter)")
+    max_value_bytes: int = _setting(4 * 1024 * 1024, "maximum bytes of a record on documents (larger: dead letter)")
+    max_clock_skew_seconds: int = _setting(86_400, "how far observed_at may be ahead of the record's timestamp")
+    dead_letter_payload: str = _setting("full", "what a dead letter keeps of the record: full, head (64 KiB) or hash")
+    dead_letter_max_consecutive: int = _setting(100, "consecutive dead letters at which a worker halts (0: no limit)")
+    dead_letter_max_ratio: float = _setting(
+        0.2, "share of dead letters in the last 1000 records above which a worker halts (0: no limit)"
+    )
+    outage_seconds: int = _setting(900, "how long a worker waits for Kafka or Redis until it exits (0: forever)")
+    stop_seconds: int = _setting(30, "how long a worker may take to stop")
+    status: str = _setting(
+        AUTO,
+        "host:port of the worker's status server (metrics, health, lag), auto (127.0.0.1:9464, or a free port where "
+        "that is taken), or off",
+    )
+    status_token: str = _setting("", "bearer token that the status server requires (needed off loopback)", secret=True)
+    log_level: str = _setting("", "debug, info, warning, error or critical (empty: info for workers, else warning)")
+    log_format: str = _setting("text", "form of the log: text, or json for one JSON object a line")
+
+
+def load(environment: Mapping[str, str] = os.environ) -> Settings:
+    """Read and check the settings of an environment.
+
+    `NEARSTREAM_X_FILE` names a file that contains the value of `NEARSTREAM_X`.
+
+    Raises:
+        SettingsError: A variable is unknown, unreadable or out of range. The message names it.
+    """
+    known = {item.name: item for item in fields(Settings)}
+    given: dict[str, Any] = {}
+    for variable in sorted(name for name in environment if name.startswith(PREFIX)):
+        name = variable.removeprefix(PREFIX).lower()
+        text = environment[variable]
+        if name.endswith("_file") and name not in known:
+            name, text = name.removesuffix("_file"), _from_file(variable, text)
+            if variable.removesuffix("_FILE") in environment:
+                raise SettingsError(f"{variable}: {variable.removesuffix('_FILE')} is set too, expected only one")
+        if name not in known:
+            raise SettingsError(f"{variable}: no such setting{_meant(name)}")
+        given[name] = _parsed(variable, text, type(known[name].default))
+    if given.get("profile") == "mail":
+        given.setdefault("dead_letter_payload", Payload.HASH.value)
+    settings = Settings(**given)
+    _validate(settings)
+    return settings
+
+
+def table(settings: Settings) -> list[tuple[str, str, str, str]]:
+    """Return rows of variable, value, default and help text.
+
+    There is one for each setting. Secrets in the value are masked.
+    """
+    return [
+        (
+            PREFIX + item.name.upper(),
+            shown(item.name, getattr(settings, item.name)),
+            str(item.default),
+            item.metadata["help"],
+        )
+        for item in fields(Settings)
+    ]
+
+
+def shown(name: str, value: object) -> str:
+    """Return a value with its secrets masked, for logs.
+
+    A secret becomes stars. An address loses its user name, its password and its options.
+    """
+    if name in ("hash_key", "kafka_password", "kafka_key_password", "status_token"):
+        return "***" if value else ""
+    # A password may contain any character, even `@`, and redis-py also accepts one among the options.
+    scheme, mark, rest = str(value).partition("://")
+    _, at, host = rest.rpartition("@")
+    address, options, _ = f"{scheme}{mark}{'***@' if at else ''}{host}".partition("?")
+    return f"{address}?***" if options else address
+
+
+def _meant(name: str) -> str:
+    """Return a question that names the setting with the most similar name, if one is similar."""
+    similar = get_close_matches(name, [item.name for item in fields(Settings)], n=1)
+    return f", is it {PREFIX}{similar[0].upper()}?" if similar else ", `env -i nearstream settings` lists all"
+
+
+def _from_file(variable: str, path: str) -> str:
+    # Do not print the path: it is the secret itself if somebody has mistaken one variable for the other.
+    try:
+        return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
+    except OSError as error:
+        raise SettingsError(f"{variable}: expected the path of a readable file: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{variable}: expected a file in UTF-8") from None
+
+
+def _parsed(variable: str, text: str, kind: type) -> object:
+    if any("\ud800" <= char <= "\udfff" for char in text):  # how Python stands for bytes that are not UTF-8
+        raise SettingsError(f"{variable}: expected UTF-8")
+    try:
+        return kind(text.strip())
+    except ValueError:
+        expected = "a whole number" if kind is int else "a number"
+        raise SettingsError(f"{variable}: expected {expected}, got {text[:40]!r}") from None
+
+
+def _validate(settings: Settings) -> None:
+    for name, (low, high) in RANGES.items():
+        value = getattr(settings, name)
+        if not low <= value <= high:
+            raise SettingsError(f"{PREFIX}{name.upper()}: expected {low} to {high}, got {value}")
+    for name, (pattern, expected) in PATTERNS.items():
+        if not re.fullmatch(pattern, getattr(settings, name)):
+            # Do not print the value, which may contain a password.
+            raise SettingsError(f"{PREFIX}{name.upper()}: expected {expected}")
+    _validate_key(settings)
+    _validate_kafka_security(settings)
+    _validate_redis_security(settings)
+    _validate_status(settings)
+    _validate_hosts(settings)
+    _validate_relations(settings)
+
+
+def _validate_hosts(settings: Settings) -> None:
+    """Raise if the name of a host is invalid, for which the clients have no error."""
+    hosts = [("kafka", address.rsplit(":", 1)[0]) for address in settings.kafka.split(",")]
+    hosts += [("redis", urlsplit(settings.redis).hostname or ""), ("status", settings.status.rsplit(":", 1)[0])]
+    for name, host in hosts:
+        try:
+            host.encode("idna")
+        except UnicodeError:
+            raise SettingsError(f"{PREFIX}{name.upper()}: expected the name of a host") from None
+
+
+def _validate_relations(settings: Settings) -> None:
+    named = settings.relations.split()
+    unknown = sorted(set(named) - set(RELATIONS))
+    if unknown or not named:
+        got = repr(unknown[0]) if unknown else "none"
+        raise SettingsError(f"NEARSTREAM_RELATIONS: expected some of {', '.join(RELATIONS)}, got {got}")
+
+
+def _validate_key(settings: Settings) -> None:
+    if settings.hash_key and len(settings.hash_key.encode()) < _KEY_MIN_BYTES:
+        raise SettingsError(f"NEARSTREAM_HASH_KEY: expected at least {_KEY_MIN_BYTES} bytes")
+    if settings.profile != "development" and not settings.hash_key:
+        raise SettingsError(f"NEARSTREAM_HASH_KEY: the profile {settings.profile} requires a secret key")
+
+
+def _validate_kafka_security(settings: Settings) -> None:
+    """Raise if a setting is missing for the protocol, or useless.
+
+    A setting that would not be used was meant for another protocol.
+    """
+    protocol = settings.kafka_security
+    credentials = ("kafka_username", "kafka_password")
+    if protocol.startswith("SASL_"):
+        _require(settings, credentials, f"NEARSTREAM_KAFKA_SECURITY={protocol} requires it")
+    else:
+        _refuse(settings, credentials, f"NEARSTREAM_KAFKA_SECURITY={protocol} does not use it, expected SASL_SSL")
+    files = ("kafka_ca_path", "kafka_cert_path", "kafka_key_path", "kafka_key_password")
+    if not protocol.endswith("SSL"):
+        _refuse(settings, files, f"NEARSTREAM_KAFKA_SECURITY={protocol} does not use it, expected SSL or SASL_SSL")
+    if not settings.kafka_cert_path:
+        _refuse(settings, files[2:], "requires NEARSTREAM_KAFKA_CERT_PATH")
+
+
+def _validate_redis_security(settings: Settings) -> None:
+    try:
+        options = parse_qs(urlsplit(settings.redis).query, keep_blank_values=True)
+    except ValueError:  # its text quotes the password
+        raise SettingsError(
+            "NEARSTREAM_REDIS: expected characters that Unicode maps to / ? # @ or : to be percent-encoded"
+        ) from None
+    # redis-py obeys other options, among them those that turn off the check of certificates.
+    if options.keys() - {"username", "password"}:
+        raise SettingsError(
+            "NEARSTREAM_REDIS: expected no options but username and password, "
+            "set NEARSTREAM_REDIS_CA_PATH to choose the trusted certificates"
+        )
+    if not settings.redis.startswith("rediss://"):
+        _refuse(settings, ("redis_ca_path",), "requires rediss:// in NEARSTREAM_REDIS")
+
+
+def _require(settings: Settings, names: Iterable[str], reason: str) -> None:
+    for name in names:
+        if not getattr(settings, name):
+            raise SettingsError(f"{PREFIX}{name.upper()}: {reason}")
+
+
+def _refuse(settings: Settings, names: Iterable[str], reason: str) -> None:
+    for name in names:
+        if getattr(settings, name):
+            raise SettingsError(f"{PREFIX}{name.upper()}: {reason}")
+
+
+def _validate_status(settings: Settings) -> None:
+    if settings.status_token and len(settings.status_token) < _TOKEN_MIN_CHARACTERS:
+        raise SettingsError(f"NEARSTREAM_STATUS_TOKEN: expected at least {_TOKEN_MIN_CHARACTERS} characters")
+    on_loopback = settings.status.rsplit(":", 1)[0] in ("off", AUTO, "localhost", "127.0.0.1")
+    if not on_loopback and not settings.status_token:
+        raise SettingsError("NEARSTREAM_STATUS_TOKEN: expected a token, because NEARSTREAM_STATUS is not on loopback")

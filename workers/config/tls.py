@@ -1,0 +1,63 @@
+"""TLS contexts that check certificates and host names.
+
+Also finds the addresses that are reached without TLS.
+"""
+
+import ssl
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from nearstream.workers.config.settings import PREFIX, Settings, SettingsError
+
+
+def trusting(variable: str, ca_path: str) -> ssl.SSLContext:
+    """Return a client context that trusts the certificates in a file.
+
+    Args:
+        variable: The setting that names the file, for error messages.
+        ca_path: PEM file with the CA certificates to trust. Empty: those of the system.
+
+    Raises:
+        SettingsError: The file cannot be read or contains no certificate.
+    """
+    if not ca_path:
+        return ssl.create_default_context()
+    require_pem(variable, ca_path)
+    try:
+        return ssl.create_default_context(cafile=ca_path)
+    except ssl.SSLError as error:
+        raise SettingsError(f"{variable}: expected certificates in {ca_path}: {error}") from None
+
+
+def require_pem(variable: str, path: str) -> None:
+    """Raise unless the file is a PEM file.
+
+    Raises:
+        SettingsError: The file cannot be read or has another format. The message names the variable.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise SettingsError(f"{variable}: expected a readable PEM file: {error}") from None
+    if b"-----BEGIN " not in content:
+        raise SettingsError(f"{variable}: expected a PEM file, {path} is not one")
+
+
+def in_the_clear(settings: Settings) -> list[str]:
+    """Return the variables whose address is another host reached without TLS."""
+    found = []
+    brokers = [address.rsplit(":", 1)[0] for address in settings.kafka.split(",")]
+    if not settings.kafka_security.endswith("SSL") and not all(map(_is_loopback, brokers)):
+        found.append(f"{PREFIX}KAFKA")
+    redis = urlsplit(settings.redis)
+    if redis.scheme != "rediss" and not _is_loopback(redis.hostname or ""):
+        found.append(f"{PREFIX}REDIS")
+    return found
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

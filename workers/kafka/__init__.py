@@ -1,0 +1,1 @@
+"""Kafka clients, topics, offsets and records. Only this wing imports aiokafka."""

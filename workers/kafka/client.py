@@ -1,0 +1,176 @@
+"""Connect Kafka clients and close them."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+# Exported for wings that must not import aiokafka.
+from aiokafka import AIOKafkaConsumer as AIOKafkaConsumer
+from aiokafka import TopicPartition as TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient as AIOKafkaAdminClient
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    KafkaConnectionError,
+    KafkaError,
+    UnknownTopicOrPartitionError,
+    for_code,
+)
+
+from nearstream.workers.config.settings import Settings, SettingsError
+from nearstream.workers.kafka.batches import use_our_batches
+from nearstream.workers.kafka.errors import KafkaUnreachableError, refused, retriable, settings_error_of
+from nearstream.workers.kafka.security import client_options, why_unconnected
+
+SEND_MAX_BYTES = 4_718_592
+RETRY_SECONDS = 0.5
+FIRST_REPORT_SECONDS = 1.0
+REPORT_SECONDS = 10.0
+# A crashed worker remains a member of its group for this long, and for twice as long if it crashed while joining.
+# 6 s is the shortest session timeout that a broker accepts by default.
+SESSION_SECONDS = 6.0
+STOP_SECONDS = 1.0
+
+log = logging.getLogger(__name__)
+
+_Answer = TypeVar("_Answer")
+
+
+@asynccontextmanager
+async def admin(settings: Settings, wait_seconds: float) -> AsyncIterator[AIOKafkaAdminClient]:
+    """Connect an admin client, and close it at the end.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+    """
+    client = await connect(partial(AIOKafkaAdminClient, request_timeout_ms=10_000), settings, wait_seconds)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+@asynccontextmanager
+async def consumer(
+    settings: Settings, wait_seconds: float, *, fetch_bytes: int = 1_048_576, fetch_wait_ms: int = 500
+) -> AsyncIterator[AIOKafkaConsumer]:
+    """Connect a consumer without a group, and stop it at the end.
+
+    It fetches at most `fetch_bytes` of a partition at a time, or one record batch if that is larger. At the end of a
+    partition the broker waits `fetch_wait_ms` for more, and meanwhile answers no fetch of another partition.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+    """
+    use_our_batches()
+    client = await connect(
+        partial(
+            AIOKafkaConsumer,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            max_partition_fetch_bytes=fetch_bytes,
+            fetch_max_wait_ms=fetch_wait_ms,
+        ),
+        settings,
+        wait_seconds,
+    )
+    try:
+        # Yield once: if aiokafka's task has not started yet, stopping the client cancels the caller.
+        await asyncio.sleep(0)
+        yield client
+    finally:
+        await _finish(client.stop())
+        await _finish(client._client.close())  # a stop that was cut off leaves its connections open
+
+
+async def _finish(stopping: Coroutine[Any, Any, None]) -> None:
+    """Wait until a client has stopped, but at most twice `STOP_SECONDS`.
+
+    The stop runs in a task of its own, because aiokafka passes on the cancellation of a fetch as if the caller were
+    cancelled. aiokafka's tasks can miss a cancellation, if partitions were assigned just before or a response arrives
+    at that moment. Cancelling the stop cancels them again.
+    """
+    task = asyncio.ensure_future(stopping)
+    for _ in range(2):
+        await asyncio.wait([task], timeout=STOP_SECONDS)
+        task.cancel()
+
+
+async def describe(client: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[str, list[int]]:
+    """Return the partitions of each topic that exists.
+
+    Raises:
+        SettingsError: The permission to describe a topic is missing. The message names the topic.
+    """
+    found = {}
+    for row in await client.describe_topics(list(topics)):
+        error = for_code(row["error_code"])
+        if refused(error()) and error is not UnknownTopicOrPartitionError:
+            raise settings_error_of(error(), row["topic"], "DESCRIBE")
+        if row["partitions"]:
+            found[row["topic"]] = sorted(partition["partition"] for partition in row["partitions"])
+    return found
+
+
+async def retry_until_answered(ask: Callable[[], Awaitable[_Answer]], wait_seconds: float, failure: str) -> _Answer:
+    """Call `ask` until the broker answers.
+
+    A freshly started broker returns retriable errors while it loads its groups.
+
+    Raises:
+        KafkaUnreachableError: The broker did not answer within `wait_seconds`, or no retry can help. The message
+            begins with `failure`, which says what could not be done.
+    """
+    loop = asyncio.get_running_loop()
+    deadline, report_at = loop.time() + wait_seconds, loop.time() + FIRST_REPORT_SECONDS
+    while True:
+        try:
+            return await ask()
+        except KafkaError as error:
+            now = loop.time()
+            if not retriable(error) or now > deadline:
+                raise KafkaUnreachableError(f"{failure}: {error}") from error
+            if now > report_at:
+                log.warning("%s: %s, retrying for at most %.0f s", failure, error, deadline - now)
+                report_at = now + REPORT_SECONDS
+            await asyncio.sleep(RETRY_SECONDS)
+
+
+async def connect(make: Callable[..., Any], settings: Settings, wait_seconds: float) -> Any:  # noqa: ANN401 - aiokafka has no types
+    """Return a connected client. Each attempt calls `make` for a new one.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: A broker refuses us, or we refuse its certificate.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wait_seconds
+    options = client_options(settings)
+    while True:
+        client = make(**options)
+        try:
+            async with asyncio.timeout_at(deadline):
+                await client.start()
+            return client
+        except (KafkaError, TimeoutError) as error:
+            await _close_unconnected(client)
+            if isinstance(error, ClusterAuthorizationFailedError):
+                raise SettingsError("NEARSTREAM_KAFKA_USERNAME: permission WRITE on a topic is missing") from None
+            reason = await why_unconnected(settings, max(deadline - loop.time(), RETRY_SECONDS))
+            if loop.time() + RETRY_SECONDS >= deadline:
+                if not isinstance(error, TimeoutError | KafkaConnectionError):
+                    reason = str(error)
+                raise KafkaUnreachableError(
+                    f"cannot connect to Kafka at {settings.kafka} within {wait_seconds:g} s: {reason}"
+                ) from None
+            await asyncio.sleep(RETRY_SECONDS)
+
+
+async def _close_unconnected(client: Any) -> None:  # noqa: ANN401 - aiokafka has no types
+    """Close a client that could not connect.
+
+    aiokafka's admin client has `close` where its other clients have `stop`.
+    """
+    await (client.close() if isinstance(client, AIOKafkaAdminClient) else client.stop())

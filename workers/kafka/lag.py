@@ -1,0 +1,151 @@
+"""Consumer lag of the group."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.kafka.client import admin, consumer, describe
+from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError, retriable
+from nearstream.workers.kafka.offsets import committed_offsets
+
+ANSWER_SECONDS = 10.0
+# Per partition. A larger record batch is fetched alone.
+_FETCH_BYTES = 16 * 1024
+
+
+@dataclass(frozen=True)
+class PartitionLag:
+    """The lag of the group in one partition.
+
+    Attributes:
+        topic: Name of the topic, with the deployment's prefix.
+        partition: Number of the partition.
+        committed: Offset that the group reads next. -1: the group has never committed.
+        begin: Offset of the oldest record that the broker still has.
+        end: Offset after the newest record.
+        seconds: Age of the oldest unacknowledged record by its own timestamp. None: no record is waiting.
+    """
+
+    topic: str
+    partition: int
+    committed: int
+    begin: int
+    end: int
+    seconds: float | None
+
+    @property
+    def records(self) -> int:
+        """Number of offsets between the group and the end.
+
+        A compacted topic has fewer records than offsets.
+        """
+        return 0 if self.seconds is None else self.end - max(self.committed, self.begin)
+
+    def as_json(self) -> dict[str, object]:
+        """Return a row as the commands and the status server show it.
+
+        `committed` is null if the group has never committed, `seconds` if no record is waiting.
+        """
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "committed": None if self.committed < 0 else self.committed,
+            "end": self.end,
+            "records": self.records,
+            "seconds": None if self.seconds is None else round(self.seconds, 1),
+        }
+
+
+LagReader = Callable[[], Awaitable[list[PartitionLag]]]
+
+
+@asynccontextmanager
+async def lag_reader(settings: Settings, wait_seconds: float) -> AsyncIterator[LagReader]:
+    """Yield a function that reads the lag of `documents` and `signatures`.
+
+    Its connections stay open between calls. It raises KafkaUnreachableError when there is no answer within
+    `ANSWER_SECONDS`, and may then be called again.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+    """
+    async with (
+        admin(settings, wait_seconds) as admin_client,
+        consumer(settings, wait_seconds, fetch_bytes=_FETCH_BYTES) as reader,
+    ):
+        yield partial(_group_lag, settings, admin_client, reader)
+
+
+async def _group_lag(
+    settings: Settings, admin_client: AIOKafkaAdminClient, reader: AIOKafkaConsumer
+) -> list[PartitionLag]:
+    """Return rows ordered by topic and partition."""
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            found = await describe(
+                admin_client, [settings.topic_prefix + topic.name for topic in (DOCUMENTS, SIGNATURES)]
+            )
+            partitions = [
+                TopicPartition(topic, number) for topic, numbers in sorted(found.items()) for number in numbers
+            ]
+            return await _lags(settings, admin_client, reader, partitions)
+    except TimeoutError:
+        raise KafkaUnreachableError(f"no answer from Kafka at {settings.kafka} within {ANSWER_SECONDS:g} s") from None
+    except KafkaError as error:
+        if not retriable(error):
+            raise
+        raise KafkaUnreachableError(f"cannot read the offsets of group {settings.group}: {error}") from error
+
+
+async def _lags(
+    settings: Settings,
+    admin_client: AIOKafkaAdminClient,
+    reader: AIOKafkaConsumer,
+    partitions: Sequence[TopicPartition],
+) -> list[PartitionLag]:
+    if not partitions:
+        return []
+    # Read committed offsets first: a commit in between makes the lag too large, but never negative.
+    known = await committed_offsets(admin_client, settings.group, partitions)
+    begins = await reader.beginning_offsets(partitions)
+    ends = await reader.end_offsets(partitions)
+    unread = {tp: (max(known[tp], begins[tp]), ends[tp]) for tp in partitions}
+    ages = await _ages(reader, {tp: span for tp, span in unread.items() if span[0] < span[1]})
+    return [PartitionLag(tp.topic, tp.partition, known[tp], begins[tp], ends[tp], ages.get(tp)) for tp in partitions]
+
+
+async def _ages(
+    reader: AIOKafkaConsumer, spans: Mapping[TopicPartition, tuple[int, int]]
+) -> dict[TopicPartition, float]:
+    """Return the age of the first record in each span.
+
+    Ages are in seconds, spans are offsets from start to before end. A span with only transaction markers or gaps has
+    no age.
+    """
+    ages: dict[TopicPartition, float] = {}
+    waiting = set(spans)
+    if not spans:
+        return ages
+    reader.assign(list(spans))
+    for partition, (start, _) in spans.items():
+        reader.seek(partition, start)
+    try:
+        while waiting:
+            found = await reader.getmany(*waiting, timeout_ms=1000)
+            for partition, records in found.items():
+                if records[0].offset < spans[partition][1]:
+                    ages[partition] = max(time.time() - records[0].timestamp / 1000, 0.0)
+            done = found.keys() | {tp for tp in waiting if await reader.position(tp) >= spans[tp][1]}
+            reader.pause(*done)
+            waiting -= done
+    finally:
+        reader.pause(*spans)  # otherwise the consumer would keep fetching later records
+    return ages

@@ -1,0 +1,199 @@
+"""Send and read records."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
+from itertools import islice
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import ConsumerRecord as FetchedRecord
+from aiokafka.partitioner import murmur2 as murmur2  # exported for wings that must not import aiokafka
+
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.kafka.client import SEND_MAX_BYTES, connect, consumer
+from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError, first_failure
+
+IN_FLIGHT = 1000
+SEND_SECONDS = 60.0
+SILENCE_SECONDS = 5.0
+NOTHING_SECONDS = 60.0
+_POLL_SECONDS = 1.0
+
+SendAll = Callable[[Iterable[ProducerRecord]], Awaitable[None]]
+
+log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def sender(settings: Settings, wait_seconds: float) -> AsyncIterator[SendAll]:
+    """Yield a function that sends records and waits until all are confirmed.
+
+    The producer is idempotent, so its retries neither duplicate nor reorder records.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+    """
+    client = await connect(
+        partial(
+            AIOKafkaProducer,
+            acks="all",
+            enable_idempotence=True,
+            max_request_size=SEND_MAX_BYTES,
+            compression_type=settings.kafka_compression or None,
+        ),
+        settings,
+        wait_seconds,
+    )
+    try:
+        yield partial(_send_all, client)
+    finally:
+        await client.stop()
+
+
+async def read_range(
+    settings: Settings, topic: str, partition: int, start: int, end: int
+) -> AsyncGenerator[ConsumerRecord]:
+    """Yield records of a partition from `start` to before `end`.
+
+    Both are offsets. Records that the broker no longer has are left out.
+    """
+    async with (
+        consumer(settings, 10.0) as client,
+        aclosing(between(client, TopicPartition(topic, partition), start, end)) as records,
+    ):
+        async for record in records:
+            yield record
+
+
+async def record_at(client: AIOKafkaConsumer, tp: TopicPartition, offset: int) -> ConsumerRecord | None:
+    """Return the record at an offset, None if it is gone."""
+    async with aclosing(between(client, tp, offset, offset + 1)) as records:
+        return await anext(records, None)
+
+
+async def between(client: AIOKafkaConsumer, tp: TopicPartition, start: int, end: int) -> AsyncGenerator[ConsumerRecord]:
+    """Yield records of a partition from `start` to before `end`.
+
+    Both are offsets. Records that the broker no longer has are left out.
+
+    Raises:
+        KafkaUnreachableError: No records arrived for `NOTHING_SECONDS`.
+    """
+    begins, ends = await client.beginning_offsets([tp]), await client.end_offsets([tp])
+    end = min(end, ends[tp])
+    client.assign([tp])
+    client.seek(tp, max(start, begins[tp]))
+    silent = 0.0
+    while (position := await client.position(tp)) < end:
+        for record in (await client.getmany(tp, timeout_ms=int(1000 * _POLL_SECONDS))).get(tp, []):
+            if record.offset < end:
+                yield as_record(record)
+        silent = silent + _POLL_SECONDS if await client.position(tp) == position else 0.0
+        if silent >= NOTHING_SECONDS:
+            raise KafkaUnreachableError(f"no records from {tp.topic} partition {tp.partition} for {silent:g} s")
+
+
+async def follow(
+    client: AIOKafkaConsumer, partitions: Sequence[TopicPartition], *, since_ms: int | None, until_end: bool
+) -> AsyncGenerator[ConsumerRecord]:
+    """Yield the records of these partitions as they arrive.
+
+    Args:
+        client: A connected consumer without a group.
+        partitions: The partitions to read, as returned by `offsets.partitions`.
+        since_ms: Begin at the first record of this time or later, 0 for the oldest. None: at the end.
+        until_end: Stop at the offsets that were the ends when reading began.
+    """
+    client.assign(partitions)
+    ends = await client.end_offsets(partitions)
+    starts = ends if since_ms is None else await offsets_since(client, partitions, since_ms)
+    for tp in partitions:
+        client.seek(tp, starts[tp])
+    checked = asyncio.get_running_loop().time()
+    while not (until_end and all([await client.position(tp) >= ends[tp] for tp in partitions])):
+        for records in (await client.getmany(timeout_ms=200)).values():
+            for record in records:
+                yield as_record(record)
+        if asyncio.get_running_loop().time() - checked > SILENCE_SECONDS:
+            await _warn_if_unreachable(client, partitions)
+            checked = asyncio.get_running_loop().time()
+
+
+async def offsets_since(
+    client: AIOKafkaConsumer, partitions: Sequence[TopicPartition], since_ms: int
+) -> dict[TopicPartition, int]:
+    """Return the offset of the first record of each partition written at a time or later.
+
+    Without such a record it is the end. At time 0 it is the beginning.
+    """
+    ends: dict[TopicPartition, int] = await client.end_offsets(partitions)
+    if not since_ms:
+        begins: dict[TopicPartition, int] = await client.beginning_offsets(partitions)
+        return begins
+    found = await client.offsets_for_times(dict.fromkeys(partitions, since_ms))
+    return {tp: ends[tp] if found[tp] is None else found[tp].offset for tp in partitions}
+
+
+def as_record(record: FetchedRecord) -> ConsumerRecord:
+    """Return a record of aiokafka as one of ours."""
+    headers = list(record.headers)
+    return ConsumerRecord(
+        record.topic, record.partition, record.offset, record.timestamp, record.key, record.value, headers
+    )
+
+
+async def _send_all(client: AIOKafkaProducer, records: Iterable[ProducerRecord]) -> None:
+    """Send records with at most `IN_FLIGHT` unconfirmed at a time.
+
+    Raises:
+        KafkaUnreachableError: The broker did not confirm a batch of them within `SEND_SECONDS`.
+        SettingsError: The broker does not let us write to a topic. The message names the topic.
+    """
+    for batch in batched(records, IN_FLIGHT):
+        late = asyncio.get_running_loop().call_later(
+            SILENCE_SECONDS, log.warning, "Kafka has not confirmed %d records for %g s", len(batch), SILENCE_SECONDS
+        )
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                waiting = [
+                    await client.send(
+                        record.topic,
+                        key=record.key,
+                        value=record.value,
+                        headers=record.headers,
+                        timestamp_ms=record.timestamp_ms,
+                    )
+                    for record in batch
+                ]
+                sent = await asyncio.gather(*waiting, return_exceptions=True)
+        except TimeoutError:
+            raise KafkaUnreachableError(
+                f"Kafka has not confirmed {len(batch)} records for {SEND_SECONDS:g} s"
+            ) from None
+        finally:
+            late.cancel()
+        error = first_failure(sent, [record.topic for record in batch])
+        if error is not None:
+            raise error
+
+
+def batched(records: Iterable[ProducerRecord], size: int) -> Iterator[list[ProducerRecord]]:
+    """Split records into lists of at most `size`."""
+    remaining = iter(records)
+    while batch := list(islice(remaining, size)):
+        yield batch
+
+
+async def _warn_if_unreachable(client: AIOKafkaConsumer, partitions: Sequence[TopicPartition]) -> None:
+    """Log a warning if the broker does not answer.
+
+    The consumer alone cannot distinguish a broker without new records from an unreachable one.
+    """
+    try:
+        async with asyncio.timeout(SILENCE_SECONDS):
+            await client.end_offsets(partitions)
+    except (KafkaError, TimeoutError):
+        log.warning("Kafka does not answer, waiting for it")

@@ -1,0 +1,229 @@
+"""Create the topics of a deployment, and compare them with the table."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import for_code
+
+from nearstream.schemas.topics import ALL, DEAD_LETTERS, SIGNATURES, Topic
+from nearstream.workers.config.settings import Settings, SettingsError
+from nearstream.workers.kafka.client import RETRY_SECONDS, admin, describe
+from nearstream.workers.kafka.errors import KafkaUnreachableError, missing_topic_error, settings_error_of
+
+UNCOMPARED = "size limit and cleanup policy are not compared: permission DESCRIBE_CONFIGS is missing"
+WHY_FIXED = (
+    "the states of a document would be in two partitions, without order: create topics with another"
+    " NEARSTREAM_TOPIC_PREFIX, and start with another NEARSTREAM_NAMESPACE and NEARSTREAM_GROUP"
+)
+_NOT_ALLOWED = 29
+_TOPIC_EXISTS = 36
+_SET_ON_TOPIC = 1
+
+
+@dataclass(frozen=True)
+class TopicState:
+    """The state of one topic of the table on the broker.
+
+    Attributes:
+        topic: The row of the table.
+        name: Name of the topic, with the deployment's prefix.
+        partitions: Number of partitions. 0: the topic is missing.
+        differences: What differs from the table, one text each.
+        fatal: Whether a worker must not start, because the topic is missing or the size limit is too small.
+        wrong: Topic settings that differ, with the value from the table.
+    """
+
+    topic: Topic
+    name: str
+    partitions: int
+    differences: tuple[str, ...]
+    fatal: bool
+    wrong: Mapping[str, str]
+
+
+async def topic_states(settings: Settings, wait_seconds: float, partitions: int | None = None) -> list[TopicState]:
+    """Return the state of each topic of the table.
+
+    Args:
+        settings: Where the broker is, and the prefix of the names.
+        wait_seconds: How long to wait for a broker.
+        partitions: The number that topics should have. None: any number, because it is chosen when they are created.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The permission to describe a topic is missing. The message names the topic.
+    """
+    names = [settings.topic_prefix + topic.name for topic in ALL]
+    async with admin(settings, wait_seconds) as client:
+        found = await describe(client, names)
+        configs = await _configs(client, list(found)) if found else {}
+    states = [
+        _state(settings, topic, name, found.get(name, []), configs.get(name))
+        for topic, name in zip(ALL, names, strict=True)
+    ]
+    return [_compared(state, partitions) for state in states]
+
+
+async def create_missing(
+    settings: Settings, replication: int, wait_seconds: float, partitions: int | None = None
+) -> list[str]:
+    """Create the topics that are missing and return their names.
+
+    Args:
+        settings: Where the broker is, the prefix of the names, and the retention.
+        replication: Number of replicas.
+        wait_seconds: How long to wait for a broker.
+        partitions: Number of partitions of every topic but dead letters. None: as in the table.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The broker refused to create a topic, or `signatures` has another number of partitions. The
+            message names the topic.
+    """
+    states = await topic_states(settings, wait_seconds, partitions)
+    missing = [state for state in states if not state.partitions]
+    _require_partitions_of_signatures(states, partitions)
+    if not missing:
+        return []
+    async with admin(settings, wait_seconds) as client:
+        response = await client.create_topics(
+            [
+                NewTopic(
+                    state.name,
+                    _wanted(state.topic, partitions),
+                    replication,
+                    topic_configs=state.topic.config(settings.retention_seconds),
+                )
+                for state in missing
+            ]
+        )
+        for name, code, message in response.topic_errors:
+            if code not in (0, _TOPIC_EXISTS):
+                raise SettingsError(f"topic {name} cannot be created: {message or for_code(code).__name__}")
+        await _wait_until_visible(client, [state.name for state in missing], wait_seconds)
+    return [state.name for state in missing]
+
+
+async def _wait_until_visible(client: AIOKafkaAdminClient, names: Sequence[str], wait_seconds: float) -> None:
+    """Wait until new topics appear in the metadata, which takes a moment."""
+    deadline = asyncio.get_running_loop().time() + wait_seconds
+    while len(await describe(client, names)) < len(names):
+        if asyncio.get_running_loop().time() > deadline:
+            raise KafkaUnreachableError(f"created topics do not appear in the metadata within {wait_seconds:g} s")
+        await asyncio.sleep(RETRY_SECONDS)
+
+
+async def apply_configs(settings: Settings, wait_seconds: float) -> list[str]:
+    """Set topic settings that differ from the table, return the changes.
+
+    Other settings of a topic and its number of partitions stay as they are.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The broker refused a change. The message names the topic.
+    """
+    wrong = {state.name: state.wrong for state in await topic_states(settings, wait_seconds) if state.wrong}
+    if not wrong:
+        return []
+    async with admin(settings, wait_seconds) as client:
+        # This request resets every setting that it does not name, so name those that were set before too.
+        kept = {
+            name: {entry[0]: entry[1] for entry in entries if entry[3] == _SET_ON_TOPIC}
+            for name, entries in (await _configs(client, list(wrong))).items()
+        }
+        responses = await client.alter_configs(
+            [ConfigResource(ConfigResourceType.TOPIC, name, {**kept[name], **wrong[name]}) for name in wrong]
+        )
+    for code, message, _, name in (row for response in responses for row in response.resources):
+        if code == _NOT_ALLOWED:
+            raise settings_error_of(for_code(code)(), name, "ALTER_CONFIGS")
+        if code:
+            raise SettingsError(f"topic {name} cannot be altered: {message or for_code(code).__name__}")
+    return [f"{name}: {setting}={value}" for name, changes in wrong.items() for setting, value in changes.items()]
+
+
+async def require(settings: Settings, wait_seconds: float) -> list[str]:
+    """Raise if a topic cannot be used, return warnings otherwise.
+
+    A warning is about a harmless difference from the table.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: A topic is missing, or differs in a way that would lose documents.
+    """
+    warnings = []
+    states = await topic_states(settings, wait_seconds)
+    for state in states:
+        if not state.partitions:
+            raise missing_topic_error(state.name)
+        if state.fatal:
+            raise SettingsError(f"topic {state.name}: {'; '.join(state.differences)}")
+        warnings += [f"topic {state.name}: {text}" for text in state.differences if text != UNCOMPARED]
+    return warnings + ([f"topics: {UNCOMPARED}"] if any(UNCOMPARED in state.differences for state in states) else [])
+
+
+async def _configs(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, list[Any]]:
+    """Return the settings of each topic.
+
+    They are rows of name, value, read-only and source. A topic is left out if the permission to describe its settings
+    is missing.
+    """
+    responses = await client.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names])
+    found: dict[str, list[Any]] = {}
+    for response in responses:
+        for code, message, _, name, entries in response.resources:
+            if code == _NOT_ALLOWED:
+                continue
+            if code:
+                raise KafkaUnreachableError(f"topic {name} cannot be described: {message}")
+            found[name] = entries
+    return found
+
+
+def _state(
+    settings: Settings, topic: Topic, name: str, partitions: Sequence[int], entries: Sequence[Any] | None
+) -> TopicState:
+    if not partitions:
+        return TopicState(topic, name, 0, ("missing",), True, {})
+    if entries is None:
+        return TopicState(topic, name, len(partitions), (UNCOMPARED,), False, {})
+    differences, fatal = [], False
+    wrong, config = {}, {entry[0]: entry[1] for entry in entries}
+    for setting, expected in topic.config(settings.retention_seconds).items():
+        value = config.get(setting, "")
+        if setting == "max.message.bytes" and int(value or 0) < int(expected):
+            differences.append(f"{setting}: expected at least {expected}, found {value}")
+            wrong[setting], fatal = expected, True
+        elif setting != "max.message.bytes" and sorted(value.split(",")) != sorted(expected.split(",")):
+            differences.append(f"{setting}: expected {expected}, found {value}")
+            wrong[setting] = expected
+    return TopicState(topic, name, len(partitions), tuple(differences), fatal, wrong)
+
+
+def _wanted(topic: Topic, partitions: int | None) -> int:
+    return topic.partitions if partitions is None or topic is DEAD_LETTERS else partitions
+
+
+def _compared(state: TopicState, partitions: int | None) -> TopicState:
+    """Add the difference to a number of partitions that was asked for."""
+    wanted = _wanted(state.topic, partitions)
+    if partitions is None or state.partitions in (0, wanted):
+        return state
+    return replace(state, differences=(f"partitions: {wanted} asked for, found {state.partitions}", *state.differences))
+
+
+def _require_partitions_of_signatures(states: Sequence[TopicState], partitions: int | None) -> None:
+    """Refuse another number of partitions than `signatures` has.
+
+    The number decides in which partition a document key lives, so it cannot change. On other topics it is only a
+    matter of throughput.
+    """
+    found = next(state for state in states if state.topic is SIGNATURES)
+    if partitions is not None and found.partitions not in (0, partitions):
+        raise SettingsError(
+            f"topic {found.name} has {found.partitions} partitions and cannot get {partitions}: {WHY_FIXED}"
+        )

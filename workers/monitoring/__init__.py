@@ -1,0 +1,1 @@
+"""The state of a worker: health, probe, watchdog, metrics and status server."""

@@ -1,0 +1,114 @@
+"""The state of one worker.
+
+The event loop and the probe write it, the watchdog and the status server read it.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+
+from nearstream.streams.index.contract import IndexBehindError
+from nearstream.workers.kafka.lag import PartitionLag
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Health:
+    """Plain values that any thread may read without a lock.
+
+    Attributes:
+        outages: Number of agents that are waiting for a service now.
+        cause: The error that the last of these agents is waiting out.
+        away: The error of the service that does not answer the probe. Empty: all services answer.
+        caught_up: Number of batches delivered again because the index had lost them.
+        refused: Why this worker must not go on. Empty: it may.
+        halted: Why the worker consumes nothing more. Empty: it consumes.
+        ticked: When the event loop last ran, in monotonic seconds. None: it has not started.
+        assigned: Topic and number of each partition assigned to this worker. None: no assignment yet.
+        lags: Lag of the group's partitions, as last read from the broker.
+    """
+
+    outages: int = 0
+    cause: str = ""
+    away: str = ""
+    caught_up: int = 0
+    refused: str = ""
+    halted: str = ""
+    ticked: float | None = None
+    assigned: frozenset[tuple[str, int]] | None = None
+    lags: tuple[PartitionLag, ...] = ()
+    _began: float = field(default=0.0, repr=False)
+
+    @property
+    def in_outage(self) -> bool:
+        """Whether a service is unavailable to an agent or to the probe."""
+        return self.outages > 0 or bool(self.away)
+
+    @property
+    def own_lags(self) -> list[PartitionLag]:
+        """Lag of the partitions that are assigned to this worker.
+
+        Of a group each partition belongs to one worker at a time, so sums over workers count it once.
+        """
+        return [lag for lag in self.lags if (lag.topic, lag.partition) in (self.assigned or ())]
+
+    @property
+    def unready(self) -> str:
+        """Why this worker would not process a record now.
+
+        Empty: it would.
+        """
+        if self.halted:
+            return f"halted: {self.halted}"
+        if self.in_outage:
+            return f"outage: {self.away or self.cause}"
+        return "" if self.assigned is not None else "no partitions assigned yet"
+
+    @contextmanager
+    def outage(self, cause: str) -> Iterator[None]:
+        """Count an outage of one agent for the duration of the context.
+
+        The end of the outage is logged only if the service answers again, not if an error ends the worker.
+        """
+        was_in_outage = self.in_outage
+        self.outages += 1
+        self.cause = cause
+        self._log_change(was_in_outage, cause)
+        answers = True
+        try:
+            yield
+        except BaseException as error:
+            answers = isinstance(error, IndexBehindError)
+            raise
+        finally:
+            self.outages -= 1
+            if answers:
+                self._log_change(True, "")
+
+    def change_cause(self, cause: str) -> None:
+        """Log that an outage goes on for another reason.
+
+        That may need another remedy.
+        """
+        self.cause = cause
+        log.warning("outage goes on: %s", cause)
+
+    def find_away(self, what: str) -> None:
+        """Set why a service does not answer the probe.
+
+        Empty: all services answer.
+        """
+        was_in_outage = self.in_outage
+        self.away = what
+        self._log_change(was_in_outage, what)
+
+    def _log_change(self, was_in_outage: bool, cause: str) -> None:
+        """Log when the first outage begins and when the last is over."""
+        if self.in_outage and not was_in_outage:
+            self._began = monotonic()
+            log.warning("outage: %s", cause)
+        elif was_in_outage and not self.in_outage:
+            log.warning("outage over after %.1f s", monotonic() - self._began)

@@ -1,0 +1,174 @@
+"""All metrics: name, type, labels and meaning."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter, time
+
+from prometheus_client import REGISTRY, Counter, Histogram, disable_created_metrics
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from nearstream.schemas.dead_letter import REASON_HEADER
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord, header
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.index.contract import Status
+from nearstream.streams.settling import MatchCounts
+from nearstream.workers.monitoring.health import Health
+
+_SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_ORDINALS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 10_000, 100_000)
+_LONG = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
+
+disable_created_metrics()  # type: ignore[no-untyped-call]
+DOCUMENTS = Counter(
+    "nearstream_documents",
+    "Records read from documents by outcome. Matching counts removals: removed_unknown ones matched no document",
+    ["outcome"],
+)
+EVENTS = Counter("nearstream_events", "Events sent, including repeats. A retraction counts once per topic", ["type"])
+VERDICTS = Counter("nearstream_verdicts", "Verdicts reached by kind, including repeats, sent or not", ["verdict"])
+FAMILY_SIZE = Histogram(
+    "nearstream_family_size",
+    "Ordinal of each new or changed document in its family, 1 for the first",
+    buckets=_ORDINALS,
+)
+DEAD_LETTERS = Counter("nearstream_dead_letters", "Dead letters sent", ["reason"])
+STAGE_SECONDS = Histogram("nearstream_stage_seconds", "Time that a stage takes for a batch", ["stage"], buckets=_SHORT)
+END_TO_END_SECONDS = Histogram(
+    "nearstream_end_to_end_seconds", "Time from a record's timestamp to the delivery of its events", buckets=_LONG
+)
+OUTAGES = Counter("nearstream_outages", "Failed attempts because a service was unavailable", ["kind"])
+REBALANCES = Counter("nearstream_rebalances", "Partition assignments received")
+GAP_RECORDS = Counter("nearstream_index_gap_records", "Records admitted again because the index had lost them")
+
+_OUTCOMES = {name: DOCUMENTS.labels(name) for name in ("signed", "empty", "dead_letter", "removed", "removed_unknown")}
+_RETRACTION = b"nearstream.retraction.v1"
+
+
+def count_signed(records: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord]) -> None:
+    """Count the outcomes of a delivered batch of documents."""
+    dead = _count_dead_letters(outgoing)
+    removals = sum(sent.value is None for sent in outgoing)
+    _OUTCOMES["dead_letter"].inc(dead)
+    _OUTCOMES["signed"].inc(len(outgoing) - dead - removals)
+    _OUTCOMES["empty"].inc(len(records) - len(outgoing))
+
+
+def count_matched(records: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord]) -> None:
+    """Count the events and the removals of a delivered batch of signatures."""
+    _count_dead_letters(outgoing)
+    retracted = {sent.key for sent in outgoing if header(sent.headers, "ce_type") == _RETRACTION}
+    removed = [record.key in retracted for record in records if record.value is None]
+    _OUTCOMES["removed"].inc(sum(removed))
+    _OUTCOMES["removed_unknown"].inc(len(removed) - sum(removed))
+    for sent in outgoing:
+        kind = header(sent.headers, "ce_type")
+        if kind is not None:
+            EVENTS.labels(kind.decode().removeprefix("nearstream.").removesuffix(".v1")).inc()
+    now = time()
+    for record in records:
+        END_TO_END_SECONDS.observe(max(now - record.timestamp_ms / 1000, 0.0))
+
+
+def count_verdict(verdict: DocumentVerdict, status: Status) -> None:
+    """Count a verdict, and the ordinal of a document that is new or has changed."""
+    VERDICTS.labels(verdict.verdict).inc()
+    if status in (Status.NEW, Status.UPDATED):
+        FAMILY_SIZE.observe(verdict.family.ordinal)
+
+
+@contextmanager
+def timed(stage: str) -> Iterator[None]:
+    """Observe how long a stage took, unless it failed."""
+    began = perf_counter()
+    yield
+    STAGE_SECONDS.labels(stage).observe(perf_counter() - began)
+
+
+@dataclass(frozen=True, eq=False)
+class WorkerMetrics(Collector):
+    """Metrics that are read from a worker at each scrape.
+
+    Attributes:
+        health: State of the worker.
+        counts: Counts of its matcher. None: the worker has no matcher.
+        build: Labels of `nearstream_build_info`.
+    """
+
+    health: Health
+    counts: MatchCounts | None
+    build: Mapping[str, str]
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all metric families, as prometheus-client requires."""
+        yield _gauge(
+            "nearstream_degraded",
+            "1 during an outage or while the worker is halted, else 0",
+            {(): bool(self.health.in_outage or self.health.halted)},
+        )
+        yield from self._lag()
+        if self.counts is not None:
+            yield from _matching(self.counts)
+        build = GaugeMetricFamily("nearstream_build_info", "Always 1", labels=list(self.build))
+        build.add_metric(list(self.build.values()), 1)
+        yield build
+
+    def register(self) -> None:
+        """Register these metrics with the process-wide registry."""
+        REGISTRY.register(self)
+
+    def _lag(self) -> Iterator[Metric]:
+        rows = [((lag.topic, str(lag.partition)), lag) for lag in self.health.own_lags]
+        labels = ("topic", "partition")
+        yield _gauge(
+            "nearstream_consumer_lag_records",
+            "Records not yet acknowledged by the consumer group",
+            {values: lag.records for values, lag in rows},
+            labels,
+        )
+        yield _gauge(
+            "nearstream_consumer_lag_seconds",
+            "Age of the oldest record not yet acknowledged by the consumer group",
+            {values: lag.seconds for values, lag in rows if lag.seconds is not None},
+            labels,
+        )
+
+
+def _matching(counts: MatchCounts) -> Iterator[Metric]:
+    yield _counter("nearstream_candidates", "Earlier documents compared with new ones", "stage", counts.candidates)
+    yield _counter(
+        "nearstream_events_suppressed", "Relations found, but not among those to send", "relation", counts.suppressed
+    )
+    yield CounterMetricFamily(
+        "nearstream_bucket_overflows", "Buckets that were full when a document was admitted", value=counts.full_buckets
+    )
+    yield CounterMetricFamily(
+        "nearstream_candidates_cut",
+        "Documents for which the limit of candidates left earlier documents out",
+        value=counts.cut,
+    )
+    yield CounterMetricFamily(
+        "nearstream_index_stale", "Records older than the state that the index holds", value=counts.statuses["stale"]
+    )
+
+
+def _count_dead_letters(outgoing: Sequence[ProducerRecord]) -> int:
+    reasons = [reason for sent in outgoing if (reason := header(sent.headers, REASON_HEADER)) is not None]
+    for reason in reasons:
+        DEAD_LETTERS.labels(reason.decode()).inc()
+    return len(reasons)
+
+
+def _counter(name: str, meaning: str, label: str, counts: Mapping[str, int]) -> Metric:
+    family = CounterMetricFamily(name, meaning, labels=[label])
+    for value, count in list(counts.items()):
+        family.add_metric([value], count)
+    return family
+
+
+def _gauge(name: str, meaning: str, values: Mapping[tuple[str, ...], float], labels: Sequence[str] = ()) -> Metric:
+    family = GaugeMetricFamily(name, meaning, labels=list(labels))
+    for label_values, value in values.items():
+        family.add_metric(label_values, value)
+    return family

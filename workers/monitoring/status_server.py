@@ -1,0 +1,195 @@
+"""Serve metrics, health, readiness and lag of one worker over HTTP.
+
+The server is read-only. It runs in threads of its own, so it answers while the event loop is blocked.
+"""
+
+import hmac
+import json
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingTCPServer
+from time import monotonic
+from typing import Any, NamedTuple
+
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from nearstream.workers.config.settings import AUTO, SettingsError
+from nearstream.workers.monitoring.health import Health
+from nearstream.workers.monitoring.watchdog import LOOP_SECONDS
+
+DEFAULT_ADDRESS = "127.0.0.1:9464"
+AT_ONCE = 32
+_REQUEST_SECONDS = 2.0
+_JSON = "application/json"
+_TEXT = "text/plain; charset=utf-8"
+
+log = logging.getLogger(__name__)
+
+
+class Answer(NamedTuple):
+    """A response: status code, content type and body."""
+
+    code: int
+    kind: str
+    body: bytes
+
+
+def answers(health: Health) -> dict[str, Callable[[], Answer]]:
+    """Return the function that answers each path.
+
+    No answer contains ids or text.
+    """
+
+    def healthz() -> Answer:
+        stalled = health.ticked is not None and monotonic() - health.ticked > LOOP_SECONDS
+        return _json(503 if stalled else 200, {"healthy": not stalled})
+
+    def readyz() -> Answer:
+        reason = health.unready
+        return _json(503 if reason else 200, {"ready": not reason, "why": reason})
+
+    def lag() -> Answer:
+        return _json(200, [row.as_json() for row in health.own_lags])
+
+    return {
+        "/metrics": lambda: Answer(200, CONTENT_TYPE_LATEST, generate_latest()),
+        "/healthz": healthz,
+        "/readyz": readyz,
+        "/lag": lag,
+    }
+
+
+def serve_status(address: str, health: Health, token: str) -> str:
+    """Start the status server and return its address.
+
+    It runs until the process ends.
+
+    Args:
+        address: `host:port`, where port 0 means any free port. Or `auto`: the default address, with a free port if its
+            own is taken.
+        health: State of the worker.
+        token: If not empty, a request needs `Authorization: Bearer <token>`, except for `/healthz` and `/readyz`.
+
+    Raises:
+        SettingsError: The server cannot listen on the address that was chosen.
+    """
+    host, port = (DEFAULT_ADDRESS if address == AUTO else address).rsplit(":", 1)
+    handler = _handler(answers(health), token)
+    try:
+        server = _Server((host, int(port)), handler)
+    except OSError as error:
+        if address != AUTO:
+            raise SettingsError(
+                f"NEARSTREAM_STATUS: cannot listen on {address}: {error.strerror or error}: choose another address, "
+                "port 0 for any free port, or auto"
+            ) from None
+        server = _Server((host, 0), handler)  # of another worker on this host, which has the default port
+    threading.Thread(target=server.serve_forever, name="status", daemon=True).start()
+    return f"{host}:{server.server_address[1]}"
+
+
+class _Server(ThreadingTCPServer):
+    """An HTTP server that answers at most `AT_ONCE` requests at a time, each within `_REQUEST_SECONDS`.
+
+    It closes further connections, and those that take longer.
+    """
+
+    allow_reuse_address = True
+    daemon_threads = True
+    request_queue_size = AT_ONCE
+
+    def __init__(self, *arguments: Any) -> None:  # noqa: ANN401 - as socketserver
+        self._free = threading.BoundedSemaphore(AT_ONCE)
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as socketserver
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as socketserver
+        # A limit of each read would not do: a client that sends a byte now and then would keep its place for ever.
+        deadline = threading.Timer(_REQUEST_SECONDS, _cut_off, [request])
+        deadline.daemon = True
+        try:
+            deadline.start()
+            super().process_request_thread(request, client_address)
+        finally:
+            deadline.cancel()
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as socketserver
+        """Log at debug level only, because clients that disconnect are normal."""
+        log.debug("a request failed", exc_info=True)
+
+
+def _cut_off(request: socket.socket) -> None:
+    """End a request, wherever its thread waits for the client."""
+    with suppress(OSError):  # It may end by itself at this moment.
+        request.shutdown(socket.SHUT_RDWR)
+
+
+class _PlainHandler(BaseHTTPRequestHandler):
+    """Answers in plain text or JSON, and logs nothing."""
+
+    server_version = "nearstream"
+    sys_version = ""
+
+    def send(self, answer: Answer) -> None:
+        self.send_response(answer.code)
+        self.send_header("Content-Type", answer.kind)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.send_header("Allow", "GET, HEAD")
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse a request in plain text, because http.server would answer HTML that quotes the request."""
+        del message, explain
+        self.close_connection = True
+        self.request_version = self.protocol_version  # else no headers follow a version that cannot be read
+        self.send(_refusal(code))
+
+    def log_message(self, *_: Any) -> None:  # noqa: ANN401 - as http.server
+        """Log nothing, because every scrape would add a line."""
+
+
+def _handler(known: dict[str, Callable[[], Answer]], token: str) -> type[BaseHTTPRequestHandler]:
+    class Handler(_PlainHandler):
+        def do_GET(self) -> None:
+            path = self.path.partition("?")[0]
+            if path not in known:
+                self.send(_json(404, {"paths": sorted(known)}))
+            elif not self._is_allowed(path):
+                self.send(_json(401, {"expected": "Authorization: Bearer <token>"}))
+            else:
+                self.send(known[path]())
+
+        do_HEAD = do_GET  # noqa: N815 - name required by http.server
+
+        def _is_allowed(self, path: str) -> bool:
+            if not token or path in ("/healthz", "/readyz"):
+                return True
+            given = self.headers.get("Authorization", "")
+            return hmac.compare_digest(given.encode(), f"Bearer {token}".encode())
+
+    return Handler
+
+
+def _refusal(code: int) -> Answer:
+    # http.server says 501 for a method without a function.
+    status = HTTPStatus.METHOD_NOT_ALLOWED if code == HTTPStatus.NOT_IMPLEMENTED else HTTPStatus(code)
+    return Answer(status, _TEXT, f"{status} {status.phrase}\n".encode())
+
+
+def _json(code: int, value: object) -> Answer:
+    return Answer(code, _JSON, json.dumps(value).encode() + b"\n")

@@ -1,0 +1,142 @@
+"""A thread that exits the process when the worker hangs.
+
+The worker hangs if it does not stop, or does nothing although there is work. Only acknowledged records are ever
+committed, so a hard exit loses nothing.
+"""
+
+import logging
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.monitoring.health import Health
+
+LOOP_SECONDS = 60.0
+REBALANCE_SECONDS = 120.0
+PROGRESS_SECONDS = 120.0
+_TICK_SECONDS = 0.5
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class WatchdogRule:
+    """A limit on how long a state may stay unchanged.
+
+    Attributes:
+        trouble: What is wrong if a state stays unchanged for longer.
+        seconds: How long a state may stay unchanged.
+        states: Returns the states to watch, each timed by itself. While it returns none, the rule is suspended.
+    """
+
+    trouble: str
+    seconds: float
+    states: Callable[[], Iterable[Hashable]]
+
+
+def rules(
+    health: Health, rebalancing: Callable[[], bool], stopping: Callable[[], bool], stop_seconds: float
+) -> list[WatchdogRule]:
+    """Return the rules for one worker."""
+
+    def while_working(states: Iterable[Hashable]) -> Iterable[Hashable]:
+        return () if health.in_outage or health.halted or stopping() else states
+
+    def loop_turns() -> Iterable[Hashable]:
+        return () if stopping() or health.ticked is None else (health.ticked,)
+
+    return [
+        WatchdogRule("the event loop is blocked", LOOP_SECONDS, loop_turns),
+        WatchdogRule(
+            "a rebalance does not end", REBALANCE_SECONDS, lambda: while_working(("rebalancing",) * rebalancing())
+        ),
+        WatchdogRule(
+            "no record is acknowledged although some are waiting",
+            PROGRESS_SECONDS,
+            lambda: while_working(_progress(health)),
+        ),
+        WatchdogRule("the worker does not stop", stop_seconds, lambda: ("stopping",) * stopping()),
+    ]
+
+
+@dataclass
+class Watchdog:
+    """Measures for how long each state has been unchanged."""
+
+    rules: Sequence[WatchdogRule]
+    _since: dict[str, dict[Hashable, float]] = field(default_factory=dict)
+
+    def broken(self, now: float) -> WatchdogRule | None:
+        """Return the first rule with a state unchanged for too long.
+
+        Args:
+            now: Monotonic seconds.
+        """
+        for rule in self.rules:
+            known = self._since.get(rule.trouble, {})
+            since = self._since[rule.trouble] = {state: known.get(state, now) for state in rule.states()}
+            if any(now - began > rule.seconds for began in since.values()):
+                return rule
+        return None
+
+
+def start_watchdog(
+    watchdog: Watchdog, health: Health, stopping: Callable[[], bool], end_code: Callable[[], Exit]
+) -> None:
+    """Start a thread that exits the process when a rule is broken, or when the worker must not go on.
+
+    It also exits at once when the worker stops while it is halted or in an outage. In both cases there is a record that
+    is never acknowledged, and Faust would wait for it forever.
+
+    Args:
+        watchdog: What is watched.
+        health: What the worker knows of its own state.
+        stopping: Whether the worker stops, for whatever reason.
+        end_code: Logs why it stops, unless a signal asked it to, and returns its exit code.
+    """
+    threading.Thread(target=_watch, args=(watchdog, health, stopping, end_code), name="watchdog", daemon=True).start()
+
+
+def _watch(watchdog: Watchdog, health: Health, stopping: Callable[[], bool], end_code: Callable[[], Exit]) -> None:
+    while True:
+        time.sleep(_TICK_SECONDS)
+        if health.refused:
+            log.critical("%s: exiting, unacknowledged records will be redelivered", health.refused)
+            os._exit(Exit.MISCONFIGURED)
+        if stopping() and health.halted:
+            log.warning("stopped while halted: unacknowledged records will be redelivered")
+            os._exit(Exit.UNREADABLE)
+        if stopping() and health.in_outage:
+            log.warning("stopped during an outage: unacknowledged records will be redelivered")
+            os._exit(end_code())
+        rule = watchdog.broken(time.monotonic())
+        if rule is not None:
+            text = "%s for %g s: exiting, unacknowledged records will be redelivered"
+            log.critical(text, rule.trouble, rule.seconds)
+            for line in stacks().splitlines():
+                log.critical("%s", line)
+            os._exit(Exit.NO)
+
+
+def stacks() -> str:
+    """Return what each thread is doing."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    return "\n".join(
+        f"thread {names.get(ident, ident)}:\n{''.join(traceback.format_stack(frame))}"
+        for ident, frame in sys._current_frames().items()
+    )
+
+
+def _progress(health: Health) -> Iterable[Hashable]:
+    """Yield the committed offsets of our partitions, per topic with unread records.
+
+    Each topic is a state of its own, so that a busy agent cannot hide a stuck one.
+    """
+    ours = health.own_lags
+    for topic in {lag.topic for lag in ours if lag.records}:
+        yield frozenset((topic, lag.partition, lag.committed) for lag in ours if lag.topic == topic), health.caught_up

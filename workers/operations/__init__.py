@@ -1,0 +1,1 @@
+"""What an operator does: check, produce, tail, inspect, rebuild, replay, skip."""

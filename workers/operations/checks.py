@@ -1,0 +1,108 @@
+"""Checks of the signer, Redis and Kafka, each with a remedy."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from nearstream.streams.native import FAULT as NATIVE_FAULT
+from nearstream.workers.operations.terminal import in_bytes
+
+CROWDED_RATIO = 0.8
+SKEW_SECONDS = 1.0
+
+
+class Grade(StrEnum):
+    """The result of a check."""
+
+    OK = "OK"
+    WARN = "WARN"
+    FAIL = "FAIL"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: its result, its subject, and what to do."""
+
+    grade: Grade
+    subject: str
+    detail: str
+
+
+def signer(implementation: str) -> Check:
+    """Check that the compiled part can sign.
+
+    Args:
+        implementation: The one that signs, "native" or "numpy".
+    """
+    if NATIVE_FAULT:
+        problem = f"numpy signs, several times slower, because the compiled part cannot be used ({NATIVE_FAULT})"
+        remedy = "rebuild it with `pip install --force-reinstall --no-deps nearstream`, in a checkout with"
+        return Check(Grade.WARN, "signer", f"{problem}: {remedy} `pip install -e .`")
+    slower = "; several times faster if a C compiler is there at `pip install`" if implementation == "numpy" else ""
+    return Check(Grade.OK, "signer", f"implementation {implementation}{slower}")
+
+
+def memory(info: Mapping[str, Any]) -> Check:
+    """Check how much memory a Redis server has left.
+
+    Args:
+        info: Its reply to INFO.
+    """
+    used, limit, machine = (info.get(name) or 0 for name in ("used_memory", "maxmemory", "total_system_memory"))
+    of_machine = f"the machine has {in_bytes(machine)}" if machine else "the memory of the machine is unknown"
+    if not limit:
+        remedy = "set maxmemory below that, so that a full index pauses the workers and does not end the server"
+        return Check(Grade.WARN, "memory", f"{in_bytes(used)} used, no maxmemory, {of_machine}: {remedy}")
+    left = f"{in_bytes(used)} used of maxmemory {in_bytes(limit)}, {in_bytes(max(limit - used, 0))} left"
+    if machine and limit > machine:
+        return Check(Grade.WARN, "memory", f"{left}, but {of_machine}: set maxmemory below that")
+    if used < CROWDED_RATIO * limit:
+        return Check(Grade.OK, "memory", left)
+    remedy = "raise maxmemory, or shorten NEARSTREAM_RETENTION_SECONDS"
+    if used < limit:
+        return Check(Grade.WARN, "memory", f"{left}: {remedy}; workers pause when none is left")
+    return Check(Grade.FAIL, "memory", f"{left}, workers pause: {remedy}")
+
+
+def persistence(info: Mapping[str, Any]) -> Check:
+    """Check that a Redis server keeps its data over a restart.
+
+    Args:
+        info: Its reply to INFO.
+    """
+    if info.get("aof_enabled"):
+        return Check(Grade.OK, "redis", "keeps an append-only file")
+    problem = "keeps no append-only file, so a restart loses the index"
+    return Check(Grade.WARN, "redis", f"{problem}: set appendonly yes, or run `nearstream rebuild` after a restart")
+
+
+def clock(server: str, ahead_seconds: float, within_seconds: float) -> Check:
+    """Compare the clock of a server with the clock of this machine.
+
+    Args:
+        server: Whose clock it is.
+        ahead_seconds: How far it is ahead. Negative: behind.
+        within_seconds: Uncertainty of that.
+    """
+    if abs(ahead_seconds) - within_seconds <= SKEW_SECONDS:
+        return Check(Grade.OK, "clock", f"{server} and this machine agree within {SKEW_SECONDS:g} s")
+    direction = "ahead of" if ahead_seconds > 0 else "behind"
+    problem = f"{server} is {abs(ahead_seconds):.1f} s {direction} this machine"
+    reason = f"retention uses the clock of {server}, documents the times of their records"
+    return Check(Grade.WARN, "clock", f"{problem}: set both clocks by NTP, because {reason}")
+
+
+def records_ahead(seconds: float) -> Check:
+    """Check that no record has a timestamp in the future.
+
+    The clock of a producer or a broker may have set the timestamp.
+
+    Args:
+        seconds: How far the timestamp is in the future. 0: no record has one.
+    """
+    if seconds <= SKEW_SECONDS:
+        return Check(Grade.OK, "clock", "no record has a timestamp in the future (brokers do not report their time)")
+    problem = f"a record has a timestamp {seconds:.0f} s in the future, until then it is the newer of every pair"
+    remedy = "set by NTP the clocks that set timestamps, of producers or brokers, and the clock of this machine"
+    return Check(Grade.WARN, "clock", f"{problem}: {remedy}")

@@ -1,0 +1,171 @@
+"""Check at a start that the settings are those of the deployment whose topics and index they name."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
+
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.redis_index.client import Client, open_client, until_answered
+from nearstream.workers.redis_index.deployments import (
+    DeploymentRecord,
+    Records,
+    add_deployment,
+    deployments,
+    replace_deployment,
+    require_same,
+)
+from nearstream.workers.redis_index.schemes import schemes
+
+_READ = {"sign": (DOCUMENTS,), "match": (SIGNATURES,), "all": (DOCUMENTS, SIGNATURES)}
+
+_Reply = TypeVar("_Reply")
+
+log = logging.getLogger(__name__)
+
+
+async def require_deployment(
+    deployment: Deployment, role: str, wait_seconds: float, *, new_group: bool = False
+) -> DeploymentRecord | None:
+    """Refuse settings that differ from those of the other workers.
+
+    A worker that only signs is also refused if the record is lost, because it has no index that would show that the
+    namespace is the wrong one. Nothing is written.
+
+    Args:
+        deployment: What the settings describe.
+        role: `sign`, `match` or `all`.
+        wait_seconds: How long to wait for Kafka, and for Redis.
+        new_group: Permit another group than the one that has read the topics so far.
+
+    Returns:
+        The record of the deployment, None if no worker has started yet.
+
+    Raises:
+        SettingsError: Scheme, key, topic or group differ, or the record is lost. The message names the settings to
+            restore.
+        IndexUnavailableError: Redis did not answer within `wait_seconds`.
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+    """
+    records = await _asked(deployment, partial(deployments, address=deployment.index_address()), wait_seconds)
+    known = await _required(deployment, records, role, wait_seconds, new_group=new_group)
+    lost = await describe_lost_record(deployment, wait_seconds) if known is None and role == "sign" else None
+    if lost is not None:
+        raise SettingsError(lost)
+    return known
+
+
+async def claim_deployment(deployment: Deployment, role: str, wait_seconds: float, *, new_group: bool = False) -> None:
+    """Write the record of this deployment unless there is one, then check it like `require_deployment`.
+
+    With `new_group` the record passes to the group of the settings.
+    """
+    address, topic = deployment.index_address(), deployment.topic(SIGNATURES)
+    ours = await _ours(deployment, wait_seconds)
+    adding = partial(add_deployment, address=address, topic=topic, ours=ours)
+    records = await _asked(deployment, adding, wait_seconds)
+    known = await _required(deployment, records, role, wait_seconds, new_group=new_group)
+    if known is not None and known.group != ours.group:
+        replacing = partial(replace_deployment, address=address, topic=topic, record=ours)
+        await _asked(deployment, replacing, wait_seconds)
+        log.warning("group %s takes the place of group %s on %s", ours.group, known.group, topic)
+
+
+async def require_scheme(deployment: Deployment, wait_seconds: float) -> None:
+    """Refuse settings that would not sign as the workers of the deployment do.
+
+    Raises:
+        SettingsError: Scheme or key differ, or no worker has started yet.
+        IndexUnavailableError: Redis did not answer within `wait_seconds`.
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+    """
+    address, topic = deployment.index_address(), deployment.topic(SIGNATURES)
+    records = await _asked(deployment, partial(deployments, address=address), wait_seconds)
+    if topic not in records:
+        raise SettingsError(
+            f"NEARSTREAM_NAMESPACE: {address.namespace} in Redis does not know the scheme of {topic}: restore the"
+            " former value, or start a worker first"
+        )
+    require_same(records, address, topic, await _ours(deployment, wait_seconds))
+
+
+async def describe_lost_record(deployment: Deployment, wait_seconds: float) -> str | None:
+    """Say why the record is missing of a group that has read its topics before, and what to do.
+
+    Returns:
+        None if the group has never read them.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+    """
+    settings = deployment.settings
+    for topic in map(deployment.topic, _READ["all"]):
+        if await kafka_offsets.ever_committed(settings, topic, wait_seconds):
+            return (
+                f"NEARSTREAM_NAMESPACE: group {settings.group} has read {topic} before, but {settings.namespace} in"
+                " Redis does not know its scheme: restore the former value (and NEARSTREAM_REDIS), or, if Redis has"
+                " lost its data, run `nearstream rebuild` with the former NEARSTREAM_SCHEME and _HASH_KEY"
+            )
+    return None
+
+
+async def describe_lost_index(deployment: Deployment, wait_seconds: float) -> str:
+    """Say why the index is missing of a group that has matched before, and what to do.
+
+    Raises:
+        IndexUnavailableError: Redis did not answer within `wait_seconds`.
+    """
+    address, topic, group = deployment.index_address(), deployment.topic(SIGNATURES), deployment.settings.group
+    known = await until_answered(partial(schemes, address), wait_seconds)
+    if address.scheme in (facts.name for facts in known):
+        return f"the index of {address.scheme} in {address.namespace} is lost: run `nearstream rebuild`"
+    return (
+        f"NEARSTREAM_NAMESPACE: group {group} has matched {topic} before, but {address.namespace} in Redis holds no"
+        " index: restore the former value (and NEARSTREAM_REDIS), or, if Redis has lost its data, run"
+        " `nearstream rebuild`"
+    )
+
+
+async def _required(
+    deployment: Deployment, records: Records, role: str, wait_seconds: float, *, new_group: bool
+) -> DeploymentRecord | None:
+    topic, group = deployment.topic(SIGNATURES), deployment.settings.group
+    require_same(records, deployment.index_address(), topic, await _ours(deployment, wait_seconds))
+    known = records.get(topic)
+    if known is not None and known.group != group and not new_group:
+        raise SettingsError(
+            f"NEARSTREAM_GROUP: {topic} and {deployment.settings.namespace} in Redis belong to group {known.group}, got"
+            f" {group}: restore the former value; on purpose, run `nearstream worker --new-group`, which as {group}"
+            f" {await _effect_of_new_group(deployment, role, wait_seconds)}"
+        )
+    return known
+
+
+async def _effect_of_new_group(deployment: Deployment, role: str, wait_seconds: float) -> str:
+    topics = [deployment.topic(topic) for topic in _READ[role]]
+    committed = {
+        topic: await kafka_offsets.ever_committed(deployment.settings, topic, wait_seconds) for topic in topics
+    }
+    unread = [topic for topic in topics if not committed[topic]]
+    if not unread:
+        return "goes on where it stopped before, and sends the events since then again"
+    return f"reads all of {' and '.join(unread)} from the start and sends all events again"
+
+
+async def _ours(deployment: Deployment, wait_seconds: float) -> DeploymentRecord:
+    settings, topic = deployment.settings, deployment.topic(SIGNATURES)
+    partitions = await kafka_offsets.partitions(settings, [topic], wait_seconds)
+    return DeploymentRecord(deployment.scheme.name, deployment.key.fingerprint, settings.group, len(partitions))
+
+
+async def _asked(deployment: Deployment, ask: Callable[[Client], Awaitable[_Reply]], wait_seconds: float) -> _Reply:
+    connection = deployment.index_address().connection
+
+    async def once() -> _Reply:
+        async with open_client(connection) as client:
+            return await ask(client)
+
+    return await until_answered(once, wait_seconds)

@@ -1,0 +1,258 @@
+"""Read, count and find dead letters."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from nearstream.schemas.dead_letter import StoredDeadLetter, read_dead_letter
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.topics import DEAD_LETTERS
+from nearstream.workers.config.settings import Settings, SettingsError
+from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.kafka.client import (
+    AIOKafkaAdminClient,
+    AIOKafkaConsumer,
+    TopicPartition,
+    admin,
+    consumer,
+    describe,
+)
+from nearstream.workers.kafka.errors import KafkaError
+from nearstream.workers.kafka.offsets import partitions
+from nearstream.workers.kafka.records import between, offsets_since
+from nearstream.workers.operations.replay_log import Replayed, parse_replay_log
+from nearstream.workers.operations.terminal import Progress
+
+NOT_OURS = "(no dead letter of nearstream)"
+_NEWEST_SHOWN = 3
+_IDS_REMEMBERED = 100_000
+
+
+class OffsetRange(NamedTuple):
+    """Offsets of one partition of the dead-letter topic.
+
+    From `start` up to `end`, which is not included.
+    """
+
+    tp: TopicPartition
+    start: int
+    end: int
+
+
+@dataclass
+class RecentIds:
+    """The ids of the last dead letters.
+
+    A redelivered record writes its dead letter again, soon after the first one.
+    """
+
+    _ids: dict[str, None] = field(default_factory=dict)
+
+    def add(self, dead_id: str) -> bool:
+        """Add an id and return whether it is new."""
+        is_new = dead_id not in self._ids
+        self._ids[dead_id] = None
+        if len(self._ids) > _IDS_REMEMBERED:
+            del self._ids[next(iter(self._ids))]
+        return is_new
+
+
+@dataclass
+class ReasonCount:
+    """The dead letters of one reason.
+
+    Attributes:
+        count: How many there are.
+        oldest_ms: When the first one was written.
+        newest_ms: When the last one was written.
+        newest: The last refused records, newest first, each with the time of its dead letter.
+        replayed: How many a replay has decided. None: unknown.
+    """
+
+    count: int = 0
+    oldest_ms: int = 0
+    newest_ms: int = 0
+    newest: list[tuple[int, ConsumerRecord]] = field(default_factory=list)
+    replayed: int | None = None
+
+    def add(self, written_ms: int, refused: ConsumerRecord, replayed: bool | None) -> None:
+        """Count a dead letter and remember the position of its refused record.
+
+        Args:
+            written_ms: When the dead letter was written.
+            refused: The refused record.
+            replayed: Whether a replay has decided it. None: unknown.
+        """
+        if replayed is not None:
+            self.replayed = (self.replayed or 0) + replayed
+        self.oldest_ms = min(self.oldest_ms, written_ms) if self.count else written_ms
+        self.newest_ms = max(self.newest_ms, written_ms)
+        self.count += 1
+        self.newest.append((written_ms, refused._replace(key=None, value=None, headers=[])))
+        self.newest = sorted(self.newest, reverse=True)[:_NEWEST_SHOWN]
+
+
+async def ranges(settings: Settings, client: AIOKafkaConsumer, since_ms: int, wait_seconds: float) -> list[OffsetRange]:
+    """Return the offsets that each partition holds now, from a time on.
+
+    Args:
+        settings: Settings of the deployment.
+        client: A connected consumer.
+        since_ms: The range starts at the first dead letter written at this time or later.
+        wait_seconds: Longest wait for a broker.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The topic does not exist.
+    """
+    tps = await partitions(settings, [settings.topic_prefix + DEAD_LETTERS.name], wait_seconds)
+    ends = await client.end_offsets(tps)
+    starts = await offsets_since(client, tps, since_ms)
+    return [OffsetRange(tp, starts[tp], ends[tp]) for tp in tps]
+
+
+async def read(
+    client: AIOKafkaConsumer, offsets: OffsetRange
+) -> AsyncGenerator[tuple[ConsumerRecord, StoredDeadLetter | None]]:
+    """Yield the records of a range, each with its dead letter.
+
+    The dead letter is None if nearstream did not write the record.
+    """
+    async for record in between(client, *offsets):
+        yield record, read_dead_letter(record)
+
+
+async def decided(
+    client: AIOKafkaAdminClient, settings: Settings, tps: Sequence[TopicPartition]
+) -> dict[TopicPartition, Replayed]:
+    """Return which dead letters of each partition earlier replays have decided.
+
+    Raises:
+        KafkaError: The offsets of the replay group cannot be read.
+        SettingsError: The replay group has other metadata than ours.
+    """
+    group = replay_group(settings)
+    metadata = await kafka_offsets.commit_metadata(client, group, tps)
+    try:
+        return {tp: parse_replay_log(text) for tp, text in metadata.items()}
+    except ValueError as error:
+        raise SettingsError(f"group {group} is not a replay log of nearstream: {error}") from None
+
+
+def replay_group(settings: Settings) -> str:
+    """Return the group whose commit metadata is the replay log.
+
+    It has no members.
+    """
+    return f"{settings.group}.replay"
+
+
+async def count(
+    settings: Settings, reason: str, since_ms: int, wait_seconds: float, progress: Progress
+) -> dict[str, ReasonCount]:
+    """Count dead letters by reason, the most frequent reason first.
+
+    Args:
+        settings: Settings of the deployment.
+        reason: Count only dead letters of this reason. Empty: of all.
+        since_ms: Count only dead letters written at this time or later.
+        wait_seconds: Longest wait for a broker.
+        progress: Shows how many are read.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The topic does not exist.
+    """
+    counts: dict[str, ReasonCount] = {}
+    async with consumer(settings, wait_seconds) as client, admin(settings, wait_seconds) as admin_client:
+        found = await ranges(settings, client, since_ms, wait_seconds)
+        logs = await _decided_if_allowed(admin_client, settings, [offsets.tp for offsets in found])
+        async for record, dead_letter in _selected(client, found, reason, progress):
+            its_reason = dead_letter.reason if dead_letter else NOT_OURS
+            replay_log = logs.get(TopicPartition(record.topic, record.partition))
+            replayed = replay_log.covers(its_reason, record.offset) if replay_log else None
+            refused = dead_letter.original if dead_letter else record
+            counts.setdefault(its_reason, ReasonCount()).add(record.timestamp_ms, refused, replayed)
+    return dict(sorted(counts.items(), key=lambda pair: -pair[1].count))
+
+
+async def each(
+    settings: Settings, reason: str, since_ms: int, wait_seconds: float, progress: Progress
+) -> AsyncGenerator[tuple[ConsumerRecord, StoredDeadLetter | None]]:
+    """Yield every dead letter, by partition and there in order of time.
+
+    Args and errors are as of `count`, and records as of `read`.
+    """
+    async with consumer(settings, wait_seconds) as client:
+        found = await ranges(settings, client, since_ms, wait_seconds)
+        async with aclosing(_selected(client, found, reason, progress)) as selected:
+            async for record, dead_letter in selected:
+                yield record, dead_letter
+
+
+async def _selected(
+    client: AIOKafkaConsumer, found: Sequence[OffsetRange], reason: str, progress: Progress
+) -> AsyncGenerator[tuple[ConsumerRecord, StoredDeadLetter | None]]:
+    """Yield the records of these ranges that have the reason, one for each dead id."""
+    recent = RecentIds()
+    progress.total = sum(offsets.end - offsets.start for offsets in found)
+    for offsets in found:
+        async for record, dead_letter in read(client, offsets):
+            progress.step()
+            its_reason = dead_letter.reason if dead_letter else NOT_OURS
+            if reason in ("", its_reason) and (dead_letter is None or recent.add(dead_letter.dead_id)):
+                yield record, dead_letter
+    progress.end()
+
+
+async def _decided_if_allowed(
+    client: AIOKafkaAdminClient, settings: Settings, tps: Sequence[TopicPartition]
+) -> dict[TopicPartition, Replayed]:
+    """Return what `decided` does, or nothing without the permission.
+
+    A user may be allowed to read dead letters but not the replay group.
+    """
+    try:
+        return await decided(client, settings, tps)
+    except KafkaError:
+        return {}
+
+
+async def find(settings: Settings, dead_id: str, wait_seconds: float) -> StoredDeadLetter | None:
+    """Return the first dead letter with this id, or None.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The topic does not exist.
+    """
+    async with consumer(settings, wait_seconds) as client:
+        for offsets in await ranges(settings, client, 0, wait_seconds):
+            async for _, dead_letter in read(client, offsets):
+                if dead_letter and dead_letter.dead_id == dead_id:
+                    return dead_letter
+    return None
+
+
+async def explain_missing(settings: Settings, tp: TopicPartition, offset: int, wait_seconds: float) -> str:
+    """Explain why there is no dead letter about a record.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+    """
+    try:
+        async with admin(settings, wait_seconds) as admin_client:
+            numbers = (await describe(admin_client, [tp.topic])).get(tp.topic)
+    except SettingsError as error:  # the name is invalid, or a permission is missing
+        return str(error)
+    if numbers is None:
+        return "the topic does not exist"
+    if tp.partition not in numbers:
+        return f"the topic has {len(numbers)} partitions, counted from 0"
+    async with consumer(settings, wait_seconds) as client:
+        begin, end = (await client.beginning_offsets([tp]))[tp], (await client.end_offsets([tp]))[tp]
+    if offset >= end:
+        return f"the partition has no such offset, it ends at {end}"
+    days = (DEAD_LETTERS.retention_seconds or 0) // 86_400
+    gone = f", and the record is gone too, the partition begins at {begin}" if offset < begin else ""
+    return f"the record was not refused, or longer than {days} days ago{gone}"

@@ -1,0 +1,190 @@
+"""Check everything that a worker needs, and name remedies."""
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from typing import Any
+
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.streams.index.contract import IndexLostError, IndexState, IndexUnavailableError
+from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
+from nearstream.workers.config.settings import Settings, SettingsError
+from nearstream.workers.config.tls import in_the_clear
+from nearstream.workers.kafka import acls
+from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.kafka import topics as kafka_topics
+from nearstream.workers.kafka.client import consumer
+from nearstream.workers.kafka.errors import KafkaUnreachableError
+from nearstream.workers.kafka.topics import TopicState
+from nearstream.workers.operations.checks import Check, Grade, clock, memory, persistence, records_ahead, signer
+from nearstream.workers.operations.claim import describe_lost_index, describe_lost_record, require_deployment
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.redis_index.address import Connection
+from nearstream.workers.redis_index.client import open_client, server_facts, server_time_ms, until_answered
+from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.stats import CROWDED, mean_fields
+
+
+async def examine(deployment: Deployment, wait_seconds: float) -> AsyncIterator[Check]:
+    """Yield each check as soon as it is done."""
+    settings = deployment.settings
+    yield Check(Grade.OK, "settings", f"profile {settings.profile}")
+    if not settings.hash_key:
+        yield Check(
+            Grade.WARN, "hash key", "the public key is used: set NEARSTREAM_HASH_KEY to a secret of 32 bytes or more"
+        )
+    yield signer(DEFAULT_IMPLEMENTATION)
+    for variable in in_the_clear(settings):
+        problem = f"{variable} is another host, reached without TLS: anyone on the network can read everything"
+        yield Check(Grade.WARN, "tls", problem)
+    async for check in _kafka(settings, wait_seconds):
+        yield check
+    async for check in _redis(deployment, wait_seconds):
+        yield check
+
+
+async def _kafka(settings: Settings, wait_seconds: float) -> AsyncIterator[Check]:
+    try:
+        missing = await acls.missing(settings, "all", wait_seconds)
+        states = [] if missing else await kafka_topics.topic_states(settings, wait_seconds)
+        ahead = await _ahead(settings, states, wait_seconds)
+    except KafkaUnreachableError as error:
+        remedy = "start a broker (in a checkout: `make stack`) or set NEARSTREAM_KAFKA"
+        yield Check(Grade.FAIL, "kafka", f"{error}: {remedy}")
+        return
+    except SettingsError as error:
+        yield Check(Grade.FAIL, "kafka", str(error))
+        return
+    yield Check(Grade.OK, "kafka", f"answers at {settings.kafka}")
+    for state in states:
+        yield _topic(state)
+    for permission in missing:
+        yield Check(Grade.FAIL, "rights", f"a worker `all` lacks the permission {permission}: grant it with an ACL")
+    if ahead is not None:
+        yield records_ahead(ahead)
+
+
+def _topic(state: TopicState) -> Check:
+    if not state.differences:
+        return Check(Grade.OK, "topic", f"{state.name}, {state.partitions} partitions")
+    remedy = "run `nearstream topics create`" if not state.partitions else "alter it with Kafka's own tools"
+    grade = Grade.FAIL if state.fatal else Grade.WARN
+    return Check(grade, "topic", f"{state.name}: {'; '.join(state.differences)}: {remedy}")
+
+
+async def _ahead(settings: Settings, states: Sequence[TopicState], wait_seconds: float) -> float | None:
+    """Return how far documents and signatures are ahead of now, in seconds.
+
+    Returns:
+        None if neither `documents` nor `signatures` exists.
+    """
+    topics = [state.name for state in states if state.topic in (DOCUMENTS, SIGNATURES) and state.partitions]
+    return await seconds_ahead(settings, topics, wait_seconds) if topics else None
+
+
+async def seconds_ahead(settings: Settings, topics: Sequence[str], wait_seconds: float) -> float:
+    """Return how far the records are ahead of now, in seconds.
+
+    Only the first record of a partition with a timestamp in the future counts.
+
+    Returns:
+        Seconds by the clock of this machine, 0 if no record has a timestamp in the future.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: A topic does not exist.
+    """
+    tps = await kafka_offsets.partitions(settings, topics, wait_seconds)
+    async with consumer(settings, wait_seconds) as client:
+        now_ms = time.time_ns() // 1_000_000
+        found = await client.offsets_for_times(dict.fromkeys(tps, now_ms + 1))
+    return max((first.timestamp - now_ms for first in found.values() if first is not None), default=0) / 1000
+
+
+async def _redis(deployment: Deployment, wait_seconds: float) -> AsyncIterator[Check]:
+    connection = deployment.index_address().connection
+    try:
+        facts, ahead, within = await until_answered(partial(_server, connection), wait_seconds)
+    except IndexUnavailableError as error:
+        remedy = "start a server (in a checkout: `make stack`) or set NEARSTREAM_REDIS"
+        yield Check(Grade.FAIL, "redis", f"{error}: {remedy}")
+        return
+    except SettingsError as error:
+        yield Check(Grade.FAIL, "redis", str(error))
+        return
+    yield Check(Grade.OK, "redis", "answers")
+    for info in facts:
+        yield memory(info)
+        yield persistence(info)
+    yield clock("Redis", ahead, within)
+    yield await _workers(deployment, wait_seconds)
+    yield await _index(deployment, wait_seconds)
+
+
+async def _server(connection: Connection) -> tuple[list[dict[str, Any]], float, float]:
+    """Ask each server for its INFO, and one for its time.
+
+    Returns:
+        The replies to INFO, the seconds that the clock is ahead, and the uncertainty of these in seconds.
+    """
+    async with open_client(connection) as client:
+        facts = await server_facts(client)
+        before = time.time()
+        server_time = await server_time_ms(client) / 1000
+        after = time.time()
+        return facts, server_time - (before + after) / 2, (after - before) / 2
+
+
+async def _workers(deployment: Deployment, wait_seconds: float) -> Check:
+    """Compare the settings with those that the workers of the deployment started with."""
+    try:
+        record = await require_deployment(deployment, "all", wait_seconds)
+        lost = await describe_lost_record(deployment, wait_seconds) if record is None else None
+    except KafkaUnreachableError:
+        return Check(Grade.WARN, "workers", "their scheme and group are not compared, because Kafka does not answer")
+    except (IndexUnavailableError, SettingsError) as error:
+        return Check(Grade.FAIL, "workers", str(error))
+    if lost is not None:
+        return Check(Grade.FAIL, "workers", lost)
+    if record is None:
+        return Check(Grade.OK, "workers", "none has started yet, the first one fixes scheme, key and group")
+    return Check(Grade.OK, "workers", f"group {record.group}, scheme {record.scheme}")
+
+
+async def _index(deployment: Deployment, wait_seconds: float) -> Check:
+    try:
+        index = await RedisIndex.open(deployment.index_address(), may_create=False)
+    except IndexUnavailableError as error:
+        return Check(Grade.FAIL, "index", str(error))
+    except IndexLostError:
+        return await _no_index(deployment, wait_seconds)
+    except SettingsError as error:
+        return Check(Grade.FAIL, "index", str(error))
+    try:
+        state, fields = await index.state(), await mean_fields(index)
+    finally:
+        await index.close()
+    detail = f"{state}, scheme {deployment.scheme.name}"
+    if state is not IndexState.READY:
+        return Check(Grade.FAIL, "index", detail)
+    if fields > CROWDED:
+        remedy = "fill a new namespace with a larger NEARSTREAM_INDEX_DOCUMENTS"
+        problem = f"a chunk has {fields:.0f} fields on average, and soon wastes memory"
+        return Check(Grade.WARN, "index", f"{detail}; {problem}: {remedy}")
+    return Check(Grade.OK, "index", detail)
+
+
+async def _no_index(deployment: Deployment, wait_seconds: float) -> Check:
+    """Check whether the index may be missing.
+
+    It may until the group has matched something.
+    """
+    topic = deployment.topic(SIGNATURES)
+    try:
+        if await kafka_offsets.ever_committed(deployment.settings, topic, wait_seconds):
+            return Check(Grade.FAIL, "index", await describe_lost_index(deployment, wait_seconds))
+    except KafkaUnreachableError:
+        return Check(Grade.WARN, "index", "there is no index, and only Kafka knows whether there should be one")
+    except IndexUnavailableError as error:
+        return Check(Grade.FAIL, "index", str(error))
+    return Check(Grade.OK, "index", f"{deployment.settings.namespace} does not exist yet, the first worker creates it")

@@ -1,0 +1,195 @@
+"""Find out what became of one document.
+
+The answer comes from the index and the `signatures` topic.
+"""
+
+import time
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+
+from nearstream.schemas.codec import InvalidMessageError, decode_signature
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.signature import Signature
+from nearstream.schemas.topics import SIGNATURES
+from nearstream.streams.signing.scheme import Scheme
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.kafka import records as kafka_records
+from nearstream.workers.kafka.client import TopicPartition, consumer
+from nearstream.workers.kafka.offsets import partitions
+from nearstream.workers.kafka.records import murmur2
+from nearstream.workers.operations.terminal import Progress, escaped
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.redis_index.client import until_answered
+from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.inspect import DocumentFacts, inspect_document
+
+# A search goes backwards in blocks of this many offsets. Each block is twice as long as the one before.
+FIRST_BLOCK = 1_000
+LONGEST_BLOCK = 64_000
+# A shorter search shows no progress.
+NOTABLE_SEARCH = 20_000
+
+
+class DocumentStatus(StrEnum):
+    """Whether a document can be found, or why not."""
+
+    LIVE = "live"
+    EXPIRED = "expired"
+    REMOVED = "removed"
+    WAITING = "waiting"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """What is known of a document.
+
+    Attributes:
+        document_key: `<collection>/<id>`.
+        status: Its status. Its earlier states are in `facts`.
+        reason: What the status follows from. Empty for a live document whose buckets are known.
+        scheme: Name of the scheme of the index.
+        facts: What the index holds. None: nothing.
+    """
+
+    document_key: str
+    status: DocumentStatus
+    reason: str
+    scheme: str
+    facts: DocumentFacts | None
+
+
+async def inspect(deployment: Deployment, document_key: str, wait_seconds: float, *, quiet: bool) -> Inspected:
+    """Find out what became of a document.
+
+    Raises:
+        IndexUnavailableError: Redis did not answer within `wait_seconds`.
+        IndexLostError: There is no index.
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The index or the topic does not fit the settings.
+    """
+    settings, scheme = deployment.settings, deployment.scheme
+    address = replace(deployment.index_address(), beside=True)
+    index = await until_answered(partial(RedisIndex.open_to_read, address), wait_seconds)
+    try:
+        facts = await inspect_document(index, document_key)
+        record = await _record(settings, document_key, facts, wait_seconds, quiet=quiet)
+        if facts is None:
+            status, reason = explain_absence(record, await index.checkpoints(), scheme, settings.retention_seconds)
+            return Inspected(document_key, status, reason, scheme.name, None)
+        status = DocumentStatus.EXPIRED if facts.states[0].expired else DocumentStatus.LIVE
+        signature = _readable(record, scheme)
+        if signature is None or signature.digest != facts.states[0].signature.digest:
+            reason = "its buckets are unknown: the signatures topic no longer holds the signature of its current state"
+            return Inspected(document_key, status, reason, scheme.name, facts)
+        facts = await inspect_document(index, document_key, scheme.keys(signature, deployment.key)) or facts
+        return Inspected(document_key, status, "", scheme.name, facts)
+    finally:
+        await index.close()
+
+
+async def _record(
+    settings: Settings, document_key: str, facts: DocumentFacts | None, wait_seconds: float, *, quiet: bool
+) -> ConsumerRecord | None:
+    """Return the record of the document's current state.
+
+    If its position is unknown or the record is gone, return the newest record of the document.
+    """
+    topic, key = settings.topic_prefix + SIGNATURES.name, document_key.encode("utf-8", "surrogatepass")
+    position = facts and facts.states[0].position
+    if position:
+        record = await record_at(settings, topic, *position, wait_seconds)
+        if record is not None and record.key == key:
+            return record
+    return await newest_of_key(settings, topic, key, wait_seconds, quiet=quiet)
+
+
+def _readable(record: ConsumerRecord | None, scheme: Scheme) -> Signature | None:
+    """Return the signature of a record, if the scheme can use it."""
+    if record is None or record.value is None:
+        return None
+    try:
+        signature = decode_signature(record.value)
+        scheme.check(signature)
+    except InvalidMessageError:
+        return None
+    return signature if signature.n_bytes else None
+
+
+def explain_absence(
+    record: ConsumerRecord | None, checkpoints: dict[int, int], scheme: Scheme, retention_seconds: int
+) -> tuple[DocumentStatus, str]:
+    """Explain why the index does not hold a document.
+
+    Args:
+        record: Its newest record on `signatures`. None: there is none.
+        checkpoints: The last offset of each partition that the index has admitted.
+        scheme: The scheme of the index.
+        retention_seconds: How long a document can be found. 0: without limit.
+    """
+    if record is None:
+        return DocumentStatus.UNKNOWN, "neither the index nor its partition of the signatures topic holds it"
+    position = f"partition {record.partition} offset {record.offset} of the signatures topic"
+    if record.value is not None and _readable(record, scheme) is None:
+        return DocumentStatus.UNKNOWN, f"{position} holds {_unreadable(record.value, scheme)}"
+    if record.offset > checkpoints.get(record.partition, -1):
+        return DocumentStatus.WAITING, f"{position} is not matched yet"
+    if record.value is None:
+        return DocumentStatus.REMOVED, f"by {position}"
+    if retention_seconds and record.timestamp_ms + 1000 * retention_seconds < time.time_ns() // 1_000_000:
+        return DocumentStatus.EXPIRED, f"{position} is older than the retention"
+    return (
+        DocumentStatus.UNKNOWN,
+        f"{position} was matched, but the index does not hold it: it may have been rebuilt since",
+    )
+
+
+def _unreadable(value: bytes, scheme: Scheme) -> str:
+    try:
+        signature = decode_signature(value)
+    except InvalidMessageError as error:
+        return f"no signature: {error}"
+    if signature.scheme != scheme.name:
+        return f"a signature of another scheme: {escaped(signature.scheme)}, the index has {scheme.name}"
+    return "the signature of an empty text" if not signature.n_bytes else "a signature that was refused"
+
+
+async def record_at(
+    settings: Settings, topic: str, partition: int, offset: int, wait_seconds: float
+) -> ConsumerRecord | None:
+    """Return the record at this offset, if the topic holds it.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+    """
+    async with consumer(settings, wait_seconds) as client:
+        return await kafka_records.record_at(client, TopicPartition(topic, partition), offset)
+
+
+async def newest_of_key(
+    settings: Settings, topic: str, key: bytes, wait_seconds: float, *, quiet: bool
+) -> ConsumerRecord | None:
+    """Return the newest record with this key, or None.
+
+    Only the partition that producers choose for the key is searched, from its end: a new record is found at once, an
+    unknown key takes the whole partition.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The topic does not exist.
+    """
+    tps = await partitions(settings, [topic], wait_seconds)
+    tp = tps[(murmur2(key) & 0x7FFFFFFF) % len(tps)]  # the default partitioner of Kafka's own clients
+    async with consumer(settings, wait_seconds) as client:
+        first, end = (await client.beginning_offsets([tp]))[tp], (await client.end_offsets([tp]))[tp]
+        progress = Progress("searched", end - first, quiet or end - first < NOTABLE_SEARCH)
+        found, block = None, FIRST_BLOCK
+        while found is None and end > first:
+            start = max(first, end - block)
+            async for record in kafka_records.between(client, tp, start, end):
+                found = record if record.key == key else found
+            progress.step(end - start)
+            end, block = start, min(2 * block, LONGEST_BLOCK)
+        progress.end()
+        return found

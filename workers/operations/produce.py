@@ -1,0 +1,81 @@
+"""Send documents from files to the `documents` topic."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from nearstream.schemas.codec import InvalidMessageError
+from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.topics import DOCUMENTS
+from nearstream.streams.ingest.defaults import DocumentLimits
+from nearstream.streams.ingest.parse import ParsedDocument, Removal, parse_record
+from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.kafka import records as kafka_records
+from nearstream.workers.operations.terminal import PATH_CHARACTERS, Progress, escaped, print_message
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.file_source import Refused, count_lines, read
+
+BATCH = 500
+
+
+@dataclass
+class Produced:
+    """The number of documents sent, and of files and documents refused."""
+
+    sent: int = 0
+    refused: int = 0
+
+    def refuse(self, source: str, reason: str) -> None:
+        """Report a file or document that cannot be read."""
+        self.refused += 1
+        print_message(f"refused {escaped(source, PATH_CHARACTERS)}: {reason}")
+
+
+async def produce_files(deployment: Deployment, paths: Sequence[str], wait_seconds: float, *, quiet: bool) -> Produced:
+    """Send every readable document of the paths.
+
+    An unreadable file or document is reported on stderr and left out.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The topic does not exist.
+    """
+    settings, topic = deployment.settings, deployment.topic(DOCUMENTS)
+    progress = Progress("sent", count_lines(paths), quiet)
+    produced = Produced()
+    await kafka_offsets.partitions(settings, [topic], wait_seconds)
+    records = _readable(topic, paths, deployment.document_limits, produced)
+    try:
+        async with kafka_records.sender(settings, wait_seconds) as send_all:
+            for batch in kafka_records.batched(records, BATCH):
+                await send_all(batch)
+                progress.step(len(batch))
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        print_message(f"interrupted: {progress.done} documents were confirmed")
+        raise
+    progress.end()
+    produced.sent = progress.done
+    return produced
+
+
+def _readable(topic: str, paths: Sequence[str], limits: DocumentLimits, produced: Produced) -> Iterator[ProducerRecord]:
+    """Yield the readable documents of the paths, and report what is not."""
+    for item in read(paths):
+        if isinstance(item, Refused):
+            produced.refuse(item.source, item.reason)
+            continue
+        try:
+            key = _key(parse_record(item.record, limits)) or item.record.key
+        except InvalidMessageError as error:
+            produced.refuse(item.source, str(error))
+        else:
+            yield ProducerRecord(topic, key, item.record.value, item.record.headers)
+
+
+def _key(parsed: ParsedDocument | Removal) -> bytes | None:
+    """Return the record key: the id, or else the lineage, or else none.
+
+    So the states of one document stay in order, and a null value under the same key removes it.
+    """
+    key = parsed.id if isinstance(parsed, Removal) else parsed.record_key
+    return key.encode() if key else None

@@ -1,0 +1,67 @@
+"""Remove documents by their ids."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from nearstream.schemas.document import DEFAULT_COLLECTION, document_key
+from nearstream.schemas.record import Headers, ProducerRecord
+from nearstream.schemas.topics import DOCUMENTS
+from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.kafka import records as kafka_records
+from nearstream.workers.operations.inspection import DocumentStatus
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.redis_index.client import until_answered
+from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.inspect import inspect_document
+
+
+@dataclass(frozen=True)
+class Removed:
+    """A document whose removal was sent.
+
+    Attributes:
+        document_key: `<collection>/<id>`.
+        status: Its status when the removal was sent: live, expired, or unknown to the index.
+    """
+
+    document_key: str
+    status: DocumentStatus
+
+
+async def remove_documents(
+    deployment: Deployment, ids: Sequence[str], collection: str, wait_seconds: float
+) -> list[Removed]:
+    """Send the removal of each document, and return what the index held of it before.
+
+    Raises:
+        IndexUnavailableError: Redis did not answer within `wait_seconds`. Nothing was sent.
+        IndexLostError: There is no index. Nothing was sent.
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The index or the topic does not fit the settings.
+    """
+    settings, topic = deployment.settings, deployment.topic(DOCUMENTS)
+    index = await until_answered(partial(RedisIndex.open_to_read, deployment.index_address()), wait_seconds)
+    try:
+        removed = [Removed(key, await _status(index, key)) for key in (document_key(collection, name) for name in ids)]
+    finally:
+        await index.close()
+    await kafka_offsets.partitions(settings, [topic], wait_seconds)
+    async with kafka_records.sender(settings, wait_seconds) as send_all:
+        await send_all([_removal(topic, name, collection) for name in ids])
+    return removed
+
+
+async def _status(index: RedisIndex, key: str) -> DocumentStatus:
+    facts = await inspect_document(index, key)
+    if facts is None:
+        return DocumentStatus.UNKNOWN
+    return DocumentStatus.EXPIRED if facts.states[0].expired else DocumentStatus.LIVE
+
+
+def _removal(topic: str, name: str, collection: str) -> ProducerRecord:
+    """Return the record that removes a document, under the key of the document itself."""
+    headers: Headers = [("nearstream-id", name.encode())]
+    if collection != DEFAULT_COLLECTION:
+        headers.append(("nearstream-collection", collection.encode()))
+    return ProducerRecord(topic, name.encode(), None, headers)

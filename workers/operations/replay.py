@@ -1,0 +1,232 @@
+"""Send refused records to their topics again."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+
+from nearstream.schemas.dead_letter import MAX_REPLAYS, Reason, StoredDeadLetter, sent_again, size_of
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, SIGNATURES
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.kafka.client import AIOKafkaAdminClient, AIOKafkaConsumer, TopicPartition, admin, consumer
+from nearstream.workers.kafka.errors import KafkaError, refused, retriable
+from nearstream.workers.kafka.offsets import METADATA_MAX_BYTES, CommitMetadata
+from nearstream.workers.kafka.records import SendAll, record_at, sender
+from nearstream.workers.operations import dead_letters
+from nearstream.workers.operations.dead_letters import NOT_OURS, OffsetRange, RecentIds
+from nearstream.workers.operations.replay_log import Replayed
+from nearstream.workers.operations.resign import NotSentError, Resigner
+from nearstream.workers.operations.terminal import Progress, escaped, print_message
+from nearstream.workers.pipeline.deployment import Deployment
+
+# Why a record is not sent.
+DECIDED_BEFORE = "decided by an earlier replay"
+EXHAUSTED = f"already sent again {MAX_REPLAYS} times"
+OTHER_TOPIC = "not from a topic that documents or signatures are read from"
+GONE = "its topic no longer holds the original"
+TOO_LARGE = "larger than its topic allows"
+EMPTY = "has neither key nor value, which cannot be sent"
+
+COMMIT_EVERY = 100
+_RECORD_BYTES = 64 * 1024  # fetched for one original, more only if its batch is larger
+_KEEP_MS = 1000 * (DEAD_LETTERS.retention_seconds or 0)
+
+SaveLog = Callable[[TopicPartition, int, Replayed], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which dead letters to replay.
+
+    Attributes:
+        reason: Only dead letters of this reason. Empty: of all reasons.
+        since_ms: Only dead letters written at this time or later.
+    """
+
+    reason: str
+    since_ms: int
+
+
+@dataclass
+class ReplayOutcome:
+    """The number of records sent, and of those skipped, by cause."""
+
+    sent: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+
+
+async def replay_dead_letters(
+    deployment: Deployment, selection: Selection, wait_seconds: float, progress: Progress
+) -> ReplayOutcome:
+    """Send the records of the selected dead letters again, each once.
+
+    In place of a signature of another scheme, a signature of the deployment's scheme is sent. What was decided is kept
+    in the replay log for as long as dead letters are kept.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: A topic does not exist, or documents would be signed with another scheme than the workers'.
+        IndexUnavailableError: Redis did not answer what the scheme of the workers is.
+        TooManySpansError: The replay log is full. Nothing more is sent.
+    """
+    settings = deployment.settings
+    async with sender(settings, wait_seconds) as send_all, _connect(settings, wait_seconds) as clients:
+        save_log = partial(_commit, clients.admin, dead_letters.replay_group(settings))
+        resigner = Resigner(deployment, clients.originals, wait_seconds)
+        return await _Replay(settings, selection, clients, resigner, send_all, save_log, progress).run(wait_seconds)
+
+
+async def plan_replay(
+    deployment: Deployment, selection: Selection, wait_seconds: float, progress: Progress
+) -> ReplayOutcome:
+    """Return what `replay_dead_letters` would do, without sending or saving anything.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: A topic does not exist, or documents would be signed with another scheme than the workers'.
+        IndexUnavailableError: Redis did not answer what the scheme of the workers is.
+        TooManySpansError: The replay log would be full.
+    """
+
+    async def nothing(*_: object) -> None:
+        """Neither send nor save."""
+
+    settings = deployment.settings
+    async with _connect(settings, wait_seconds) as clients:
+        resigner = Resigner(deployment, clients.originals, wait_seconds)
+        return await _Replay(settings, selection, clients, resigner, nothing, nothing, progress).run(wait_seconds)
+
+
+@dataclass(frozen=True)
+class _Clients:
+    """Clients for the dead letters, the original records and the replay log."""
+
+    dead_letters: AIOKafkaConsumer
+    originals: AIOKafkaConsumer
+    admin: AIOKafkaAdminClient
+
+
+@asynccontextmanager
+async def _connect(settings: Settings, wait_seconds: float) -> AsyncIterator[_Clients]:
+    async with (
+        consumer(settings, wait_seconds) as dead_letter_client,
+        consumer(settings, wait_seconds, fetch_bytes=_RECORD_BYTES, fetch_wait_ms=1) as original_client,
+        admin(settings, wait_seconds) as admin_client,
+    ):
+        yield _Clients(dead_letter_client, original_client, admin_client)
+
+
+@dataclass
+class _Replay:
+    settings: Settings
+    selection: Selection
+    clients: _Clients
+    resigner: Resigner
+    send_all: SendAll
+    save_log: SaveLog
+    progress: Progress
+    outcome: ReplayOutcome = field(default_factory=ReplayOutcome)
+    recent: RecentIds = field(default_factory=RecentIds)
+    max_bytes: Mapping[TopicPartition, int] = field(default_factory=dict)  # of a record in a partition of origin
+
+    async def run(self, wait_seconds: float) -> ReplayOutcome:
+        """Decide every dead letter that the topic holds now."""
+        found = await dead_letters.ranges(
+            self.settings, self.clients.dead_letters, self.selection.since_ms, wait_seconds
+        )
+        prefix = self.settings.topic_prefix
+        max_bytes = {prefix + topic.name: topic.max_message_bytes for topic in (DOCUMENTS, SIGNATURES)}
+        origins = await kafka_offsets.partitions(self.settings, list(max_bytes), wait_seconds)
+        self.max_bytes = {tp: max_bytes[tp.topic] for tp in origins}
+        self.progress.total = sum(offsets.end - offsets.start for offsets in found)
+        for offsets in found:
+            await self._replay(offsets, await self._load_log(offsets))
+        self.progress.end()
+        return self.outcome
+
+    async def _replay(self, offsets: OffsetRange, log: Replayed) -> None:
+        reason, saved_until = self.selection.reason, offsets.start
+        async for record, dead_letter in dead_letters.read(self.clients.dead_letters, offsets):
+            self.progress.step()
+            await self._decide(record, dead_letter, log)
+            if record.offset >= saved_until + COMMIT_EVERY:
+                saved_until = record.offset + 1
+                await self.save_log(offsets.tp, saved_until, log.with_span(reason, offsets.start, saved_until))
+        new_log = log.with_span(reason, offsets.start, offsets.end)
+        if new_log != log:
+            await self.save_log(offsets.tp, offsets.end, new_log)
+
+    async def _load_log(self, offsets: OffsetRange) -> Replayed:
+        tp = offsets.tp
+        logs = await dead_letters.decided(self.clients.admin, self.settings, [tp])
+        begins = await self.clients.dead_letters.beginning_offsets([tp])
+        log = logs[tp].since(begins[tp])
+        # Check before anything is sent that the log will still fit when all of this range is decided.
+        log.with_span(self.selection.reason, offsets.start, offsets.end).text(METADATA_MAX_BYTES)
+        return log
+
+    async def _decide(self, record: ConsumerRecord, dead_letter: StoredDeadLetter | None, log: Replayed) -> None:
+        if self.selection.reason not in ("", dead_letter.reason if dead_letter else NOT_OURS):
+            return
+        if dead_letter is None:
+            self.outcome.skipped[NOT_OURS] += 1
+            return
+        is_new = self.recent.add(dead_letter.dead_id)
+        if not is_new or log.covers(dead_letter.reason, record.offset):
+            self.outcome.skipped[DECIDED_BEFORE] += 1
+            return
+        try:
+            await self._send(dead_letter)
+        except NotSentError as error:
+            self.outcome.skipped[str(error)] += 1
+            origin = dead_letter.original
+            position = f"{escaped(origin.topic)} {origin.partition} offset {origin.offset}"
+            print_message(f"not sent: {position}: {error}")
+        else:
+            self.outcome.sent += 1
+
+    async def _send(self, dead_letter: StoredDeadLetter) -> None:
+        """Send the refused record.
+
+        Raises:
+            NotSentError: It is not sent.
+        """
+        tp = TopicPartition(dead_letter.original.topic, dead_letter.original.partition)
+        if dead_letter.replays >= MAX_REPLAYS:
+            raise NotSentError(EXHAUSTED)
+        if tp not in self.max_bytes:
+            raise NotSentError(OTHER_TOPIC)
+        record = sent_again(dead_letter, await self._usable(tp, dead_letter))
+        if record.key is None and record.value is None:
+            raise NotSentError(EMPTY)
+        if size_of(record.key, record.value, record.headers) > self.max_bytes[tp]:
+            raise NotSentError(TOO_LARGE)
+        try:
+            await self.send_all([record])
+        except KafkaError as error:
+            if retriable(error) or refused(error):
+                raise
+            raise NotSentError(f"refused by Kafka: {type(error).__name__}") from error
+
+    async def _usable(self, tp: TopicPartition, dead_letter: StoredDeadLetter) -> ConsumerRecord:
+        """Return the refused record, in place of a signature of another scheme one of ours."""
+        original = dead_letter.original if dead_letter.is_whole else await self._original(tp, dead_letter)
+        if dead_letter.reason == Reason.OTHER_SCHEME:
+            return await self.resigner.resign(original, self.max_bytes.keys())
+        return original
+
+    async def _original(self, tp: TopicPartition, dead_letter: StoredDeadLetter) -> ConsumerRecord:
+        """Read the refused record from its topic."""
+        record = await record_at(self.clients.originals, tp, dead_letter.original.offset)
+        # If the topic was deleted and created again, another record may have this offset.
+        if record is None or sha256(record.value or b"").hexdigest() != dead_letter.sha256:
+            raise NotSentError(GONE)
+        return record
+
+
+async def _commit(client: AIOKafkaAdminClient, group: str, tp: TopicPartition, offset: int, log: Replayed) -> None:
+    await kafka_offsets.commit(client, group, tp, offset, CommitMetadata(log.text(METADATA_MAX_BYTES), _KEEP_MS))

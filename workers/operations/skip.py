@@ -1,0 +1,130 @@
+"""Skip one record by hand, if a bug stops its partition."""
+
+from typing import NamedTuple
+
+from nearstream.schemas.dead_letter import DeadLetter, Reason, Stage
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.streams.index.contract import Position
+from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.kafka.client import (
+    SESSION_SECONDS,
+    AIOKafkaAdminClient,
+    AIOKafkaConsumer,
+    TopicPartition,
+    admin,
+    consumer,
+)
+from nearstream.workers.kafka.records import record_at, sender
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.redis_index.index import RedisIndex
+
+DETAIL = "passed over by hand"
+
+
+class NotSkippedError(Exception):
+    """The record was not skipped.
+
+    It is not there, or other records would be lost.
+    """
+
+
+class Target(NamedTuple):
+    """The position of the record to skip."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+async def skip_record(deployment: Deployment, target: Target, wait_seconds: float) -> None:
+    """Write a dead letter for a record, then commit past it.
+
+    Args:
+        deployment: The deployment, whose workers have stopped.
+        target: A record of `documents` or `signatures`.
+        wait_seconds: Longest wait for a broker.
+
+    Raises:
+        NotSkippedError: The group has members, is past the record or too far before it, or there is no such record.
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: A topic does not exist, or the index has another scheme or key.
+        IndexUnavailableError: Redis does not answer. The index must be updated when a signature is skipped.
+        IndexLostError: There is no index, which must be updated when a signature is skipped.
+    """
+    settings = deployment.settings
+    tp, offset = TopicPartition(target.topic, target.partition), target.offset
+    await _check_partition(deployment, tp, wait_seconds)
+    index = await _open_index(deployment) if tp.topic == deployment.topic(SIGNATURES) else None
+    try:
+        async with (
+            admin(settings, wait_seconds) as admin_client,
+            consumer(settings, wait_seconds) as consumer_client,
+            sender(settings, wait_seconds) as send_all,
+        ):
+            next_offset = await _next_offset(settings.group, admin_client, consumer_client, tp, index)
+            record = await record_at(consumer_client, tp, offset)
+            if record is None:
+                raise NotSkippedError(f"{tp.topic} {tp.partition} has no record at {offset}")
+            _check_order(next_offset, offset)
+            await send_all([_dead_letter(deployment, record)])
+            if index is not None:
+                # Previous offset -1, so without a check: every record before this one has an outcome.
+                await index.pass_over([Position(tp.partition, offset, -1)])
+            await kafka_offsets.commit(admin_client, settings.group, tp, offset + 1)
+    finally:
+        if index is not None:
+            await index.close()
+
+
+async def _check_partition(deployment: Deployment, tp: TopicPartition, wait_seconds: float) -> None:
+    topics = [deployment.topic(topic) for topic in (DOCUMENTS, SIGNATURES)]
+    if tp.topic not in topics:
+        raise NotSkippedError(f"{' or '.join(topics)} expected, got {tp.topic}")
+    if tp not in await kafka_offsets.partitions(deployment.settings, [tp.topic], wait_seconds):
+        raise NotSkippedError(f"{tp.topic} has no partition {tp.partition}")
+
+
+async def _open_index(deployment: Deployment) -> RedisIndex:
+    """Open the index, whose checkpoint has to move too.
+
+    Otherwise it would take the skipped record for lost and ask the worker for it.
+    """
+    return await RedisIndex.open(deployment.index_address(), may_create=False)
+
+
+async def _next_offset(
+    group: str,
+    admin_client: AIOKafkaAdminClient,
+    consumer_client: AIOKafkaConsumer,
+    tp: TopicPartition,
+    index: RedisIndex | None,
+) -> int:
+    """Return the first offset of a partition without an outcome."""
+    members = await kafka_offsets.members(admin_client, group)
+    if members:
+        raise NotSkippedError(
+            f"group {group} has {members} members: stop its workers; "
+            f"a worker that crashed remains a member for {SESSION_SECONDS:g} s"
+        )
+    committed = await kafka_offsets.committed_offsets(admin_client, group, [tp])
+    begins: dict[TopicPartition, int] = await consumer_client.beginning_offsets([tp])
+    offset = committed[tp]
+    if index is not None:
+        offset = min(offset, (await index.checkpoints()).get(tp.partition, -1) + 1)
+    return max(offset, begins[tp])
+
+
+def _check_order(next_offset: int, offset: int) -> None:
+    if offset < next_offset:
+        raise NotSkippedError(f"the group is past offset {offset}, its next offset is {next_offset}")
+    if next_offset < offset:
+        raise NotSkippedError(
+            f"offsets {next_offset} to {offset - 1} before it have no outcome yet and would be lost: start a worker, "
+            "which stops at the record it fails on and names it in its log"
+        )
+
+
+def _dead_letter(deployment: Deployment, record: ConsumerRecord) -> ProducerRecord:
+    dead_letter = DeadLetter(record, Stage.SKIP, Reason.SKIPPED_BY_OPERATOR, DETAIL)
+    return deployment.dead_letter_writer("dlq").write(dead_letter)

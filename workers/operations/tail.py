@@ -1,0 +1,92 @@
+"""Follow the verdicts and events of all topics."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime
+
+from nearstream.schemas.codec import InvalidMessageError, decode_event
+from nearstream.schemas.events import Event, Retraction, kind_of
+from nearstream.schemas.record import ConsumerRecord, header
+from nearstream.schemas.topics import EVENT_TOPICS
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.kafka import client as kafka_client
+from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.kafka import records as kafka_records
+
+
+@dataclass(frozen=True)
+class EventFilter:
+    """Which verdicts and events to show. A record that is neither passes the empty filter only.
+
+    Attributes:
+        types: Types of events, as in their JSON: also `verdict`. Empty: all.
+        collection: The collection of the documents. Empty: all.
+    """
+
+    types: frozenset[str] = frozenset()
+    collection: str = ""
+
+    def passes(self, event: Event | None) -> bool:
+        """Return whether an event is shown, or a record that is no event (None)."""
+        if event is None:
+            return not self.types and not self.collection
+        return (not self.types or kind_of(event) in self.types) and self.collection in ("", event.collection)
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A record of an event topic.
+
+    Attributes:
+        record: The record.
+        event: Its verdict or event. None: the record holds neither in a form of this release.
+    """
+
+    record: ConsumerRecord
+    event: Event | None
+
+    @property
+    def detected_at(self) -> datetime | None:
+        """When the event was sent, by the header `ce_time`. None: the header is missing or not a time."""
+        try:
+            time = datetime.fromisoformat((header(self.record.headers, "ce_time") or b"").decode("ascii"))
+        except ValueError:
+            return None
+        return time if time.tzinfo else None
+
+
+async def follow_events(
+    settings: Settings, wait_seconds: float, wanted: EventFilter, *, since_ms: int | None, until_end: bool
+) -> AsyncGenerator[Arrival]:
+    """Yield the wanted verdicts and events of all topics as they arrive.
+
+    Args:
+        settings: Settings of the deployment.
+        wait_seconds: Longest wait for a broker.
+        wanted: Which events to yield.
+        since_ms: Begin with the events sent at this time or later, 0 for the oldest. None: with the next.
+        until_end: Stop after the events that exist now.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: A topic does not exist.
+    """
+    topics = [settings.topic_prefix + topic.name for topic in EVENT_TOPICS]
+    tps = await kafka_offsets.partitions(settings, topics, wait_seconds)
+    async with (
+        kafka_client.consumer(settings, wait_seconds) as client,
+        aclosing(kafka_records.follow(client, tps, since_ms=since_ms, until_end=until_end)) as records,
+    ):
+        async for record in records:
+            event = _event(record)
+            # A retraction is sent to every topic, but yielded once.
+            if wanted.passes(event) and (not isinstance(event, Retraction) or record.topic == topics[0]):
+                yield Arrival(record, event)
+
+
+def _event(record: ConsumerRecord) -> Event | None:
+    try:
+        return decode_event(record.value or b"")
+    except InvalidMessageError:
+        return None

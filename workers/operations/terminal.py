@@ -1,0 +1,155 @@
+"""Write to a terminal: lines, JSON, messages, a progress line. Nothing that is written can be a command of it."""
+
+import json
+import os
+import sys
+import time
+import unicodedata
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TextIO
+
+import msgspec
+
+ID_CHARACTERS = 128
+PATH_CHARACTERS = 4200  # a path of Linux with a line number
+_TERMINAL_SECONDS = 0.2
+_PIPE_SECONDS = 10.0
+_BAR_CHARACTERS = 20
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def printable(text: str) -> str:
+    r"""Return a text as one line that a terminal shows and does not obey.
+
+    Controls (C0 and C1), line separators, bidirectional overrides and other characters that cannot be seen become
+    `\uXXXX` as in JSON, so that JSON remains JSON.
+    """
+    return text if text.isprintable() else "".join(char if char.isprintable() else _escape(char) for char in text)
+
+
+def escaped(text: str, max_characters: int = ID_CHARACTERS) -> str:
+    """Return a text as one line for a terminal or a log, cut if it is longer."""
+    return printable(text[:max_characters]) + ("…" if len(text) > max_characters else "")
+
+
+def columns(text: str) -> int:
+    """Return how many columns of a terminal a printable text takes."""
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    return len(text) + wide - sum(unicodedata.combining(char) > 0 for char in text)
+
+
+def print_line(text: str, *, color: str = "", flush: bool = False) -> None:
+    """Print one line to stdout.
+
+    Args:
+        text: The line.
+        color: Number of an ANSI color for its first word, shown on a terminal unless `NO_COLOR` is set.
+        flush: Write at once, for lines that arrive one by one.
+    """
+    line = printable(text)
+    if color and _shows_color(sys.stdout):
+        word, space, rest = line.partition(" ")
+        line = f"\x1b[{color}m{word}\x1b[0m{space}{rest}"
+    _write(line, flush=flush)
+
+
+def print_json(value: object, *, flush: bool = False) -> None:
+    """Print a value to stdout as one line of JSON, in which `printable` has escaped characters."""
+    is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    text = json.dumps(msgspec.to_builtins(value, str_keys=True), ensure_ascii=not is_unicode, separators=(",", ":"))
+    _write(printable(text), flush=flush)
+
+
+def print_message(text: str) -> None:
+    """Print one line to stderr."""
+    sys.stderr.write(f"{printable(text)}\n")
+    sys.stderr.flush()
+
+
+def in_bytes(count: float) -> str:
+    """Return a number of bytes with a unit that fits its size."""
+    unit = 0
+    while count >= 1024 and unit < len(_UNITS) - 1:
+        count, unit = count / 1024, unit + 1
+    return f"{count:.0f} {_UNITS[unit]}" if not unit else f"{count:.1f} {_UNITS[unit]}"
+
+
+def utc_time(milliseconds: int, timespec: str = "seconds") -> str:
+    """Return a time in ISO 8601, in UTC.
+
+    Args:
+        milliseconds: Since 1970. A number that no calendar holds is returned as it is, with its unit.
+        timespec: As of `datetime.isoformat`.
+    """
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec=timespec)
+    except (ValueError, OverflowError, OSError):
+        return f"{milliseconds} ms"
+
+
+def _escape(char: str) -> str:
+    """Return a character as one or two UTF-16 code units."""
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+def _write(line: str, *, flush: bool) -> None:
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+    if flush:
+        sys.stdout.flush()
+
+
+def _shows_color(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+@dataclass
+class Progress:
+    """A progress line on stderr for a long operation.
+
+    On a terminal it is rewritten, at most five times a second. Elsewhere there is a new line every 10 s.
+
+    Attributes:
+        what: What is done, in the past tense.
+        total: Number of items. 0: not known.
+        quiet: Write nothing.
+        stream: Where the line is written.
+        done: Number of items done so far.
+    """
+
+    what: str
+    total: int = 0
+    quiet: bool = False
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
+    done: int = 0
+    _began: float = field(default_factory=time.monotonic)
+    _written: float = field(default_factory=time.monotonic)
+
+    def step(self, count: int = 1) -> None:
+        """Count `count` more items as done."""
+        self.done += count
+        now = time.monotonic()
+        pause = _TERMINAL_SECONDS if self.stream.isatty() else _PIPE_SECONDS
+        if not self.quiet and now - self._written >= pause:
+            self._written = now
+            self._write("\r" if self.stream.isatty() else "", "" if self.stream.isatty() else "\n")
+
+    def end(self) -> None:
+        """Write the last count, and end the line."""
+        if not self.quiet:
+            self._write("\r" if self.stream.isatty() else "", "\n")
+
+    def _write(self, before: str, after: str) -> None:
+        seconds = max(time.monotonic() - self._began, 1e-9)
+        rate = self.done / seconds
+        text = f"{self.what}: {self.done}"
+        if self.total:
+            left = (self.total - self.done) / rate if rate else 0
+            ratio = min(self.done / self.total, 1.0)
+            bar = "#" * round(_BAR_CHARACTERS * ratio)
+            text = f"{self.what} [{bar:.<{_BAR_CHARACTERS}}] {self.done} of {self.total} ({100 * ratio:.0f} %)"
+            text += f", {left:.0f} s left"
+        self.stream.write(f"{before}{text}, {rate:.0f}/s{after}")
+        self.stream.flush()

@@ -1,0 +1,4 @@
+"""The way of a record: take a batch, decide, deliver, acknowledge.
+
+No other wing imports Faust.
+"""

@@ -1,0 +1,133 @@
+"""Write and log dead letters, and halt when there are too many."""
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from nearstream.schemas.dead_letter import ID_HEADER, REASON_HEADER, DeadLetter, Payload, Reason, dead_id, outgoing
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord, header
+from nearstream.schemas.topics import DEAD_LETTERS
+
+LOG_INTERVAL_SECONDS = 60.0
+WINDOW_RECORDS = 1000
+MIN_WINDOW_RECORDS = 200  # no ratio is judged before
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class DeadLetterLog:
+    """A rate-limited log of dead letters.
+
+    It logs the first dead letter of a reason at once, then a count per minute.
+    """
+
+    _further: dict[Reason, int] = field(default_factory=dict)
+    _newest: dict[tuple[str, int], int] = field(default_factory=dict)  # last offset for each topic and partition
+
+    def add(self, dead_letter: DeadLetter) -> None:
+        """Log a dead letter or count it.
+
+        One that was added before, because its batch is tried again, is ignored.
+        """
+        record, reason = dead_letter.record, dead_letter.reason
+        partition = (record.topic, record.partition)
+        if record.offset <= self._newest.get(partition, -1):
+            return
+        self._newest[partition] = record.offset
+        if reason in self._further:
+            self._further[reason] += 1
+            return
+        log.warning("dead letter: %s at %s %d offset %d: %s", reason, *partition, record.offset, dead_letter.detail)
+        self._start_counting(reason)
+
+    def _start_counting(self, reason: Reason) -> None:
+        self._further[reason] = 0
+        asyncio.get_running_loop().call_later(LOG_INTERVAL_SECONDS, self._log_count, reason)
+
+    def _log_count(self, reason: Reason) -> None:
+        count = self._further.pop(reason)
+        if count:
+            log.warning("dead letters: %d more %s within %g s", count, reason, LOG_INTERVAL_SECONDS)
+            self._start_counting(reason)
+
+
+@dataclass(frozen=True)
+class DeadLetterWriter:
+    """Makes and logs dead letters.
+
+    Attributes:
+        topic: Where they are sent.
+        worker: Who refused the record: `nearstream/<version> <role>`.
+        payload: How much of the refused record they keep.
+    """
+
+    topic: str
+    worker: str
+    payload: Payload
+    log: DeadLetterLog = field(default_factory=DeadLetterLog, compare=False)
+
+    def write(self, dead_letter: DeadLetter) -> ProducerRecord:
+        """Log a dead letter and return the record to send."""
+        self.log.add(dead_letter)
+        return outgoing(dead_letter, self.topic, self.worker, self.payload, DEAD_LETTERS.max_message_bytes)
+
+
+@dataclass(frozen=True)
+class DeadLetterLimit:
+    """Limits on dead letters.
+
+    Beyond them the deployment must be at fault, not the records.
+
+    Attributes:
+        max_consecutive: Dead letters in a row. 0: no limit.
+        max_ratio: Ratio among the last 1000 records, checked from the 200th record on. 0: no limit.
+    """
+
+    max_consecutive: int
+    max_ratio: float
+
+
+@dataclass
+class DeadLetterWindow:
+    """The last records of one topic, and which of them were refused."""
+
+    limit: DeadLetterLimit
+    _refused: deque[bool] = field(default_factory=lambda: deque(maxlen=WINDOW_RECORDS))
+    _consecutive: int = 0
+
+    def exceeded_limit(self, records: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord]) -> str:
+        """Add a batch and describe the limit that it exceeds.
+
+        Args:
+            records: The batch.
+            outgoing: What was decided for it.
+
+        Returns:
+            The limit, with the dead letters of the batch by reason. Empty: no limit is exceeded.
+        """
+        dead_ids = {header(sent.headers, ID_HEADER) for sent in outgoing} - {None}
+        longest = 0
+        for record in records:
+            refused = bool(dead_ids) and dead_id(record.topic, record.partition, record.offset).encode() in dead_ids
+            self._consecutive = self._consecutive + 1 if refused else 0
+            longest = max(longest, self._consecutive)
+            self._refused.append(refused)
+        exceeded = self._exceeded(longest)
+        return f"{exceeded}; this batch: {_reasons(outgoing)}" if exceeded else ""
+
+    def _exceeded(self, consecutive: int) -> str:
+        if 0 < self.limit.max_consecutive <= consecutive:
+            return f"{consecutive} dead letters in a row (limit {self.limit.max_consecutive})"
+        count, ratio = len(self._refused), sum(self._refused) / max(len(self._refused), 1)
+        if count >= MIN_WINDOW_RECORDS and 0 < self.limit.max_ratio < ratio:
+            return f"{ratio:.1%} of the last {count} records are dead letters (limit {self.limit.max_ratio:.0%})"
+        return ""
+
+
+def _reasons(outgoing: Sequence[ProducerRecord]) -> str:
+    reasons = Counter((header(sent.headers, REASON_HEADER) or b"").decode() for sent in outgoing)
+    del reasons[""]
+    return ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())

@@ -1,0 +1,207 @@
+"""Take a batch, deliver every result, then acknowledge.
+
+This is the only place where offsets move. Faust's usual idioms acknowledge records whose results were never
+delivered: an exception in `async for`, `take` or `take_events` commits the events that failed, the result of
+`topic.send` is never awaited, and after a selective or unordered acknowledgement the next commit skips the gap. Hence
+one loop over batches that it requests from our consumer: all or nothing, in order.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NoReturn, cast
+
+import faust
+from faust.exceptions import ProducerSendError
+
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.streams.index.contract import IndexBehindError
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.kafka.errors import first_failure
+from nearstream.workers.monitoring.health import Health
+from nearstream.workers.pipeline.dead_letters import DeadLetterLimit, DeadLetterWindow
+from nearstream.workers.pipeline.faust_consumer import BatchConsumer
+from nearstream.workers.pipeline.retry import OutageTooLongError, RetryPolicy
+from nearstream.workers.pipeline.step import Lost, Recovery, Step
+
+# Linger after a partial batch so that the next one is fuller. A single record is never delayed.
+LINGER_SECONDS = 0.005
+UNCONFIRMED_SECONDS = 5.0
+HALT_LOG_SECONDS = 60.0
+CHECK_SECONDS = 5.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """The loop that all agents of one worker run.
+
+    Attributes:
+        app: The Faust app, for its consumer and producer.
+        health: Where outages and a halt are recorded.
+        limit: The dead-letter limit beyond which the worker halts.
+        retry_policy: How long an outage is waited out.
+    """
+
+    app: faust.App
+    health: Health
+    limit: DeadLetterLimit
+    retry_policy: RetryPolicy
+
+    @property
+    def _consumer(self) -> BatchConsumer:
+        return cast(BatchConsumer, self.app.consumer)  # Faust declares the base class.
+
+    async def run(self, topic: str, step: Step) -> NoReturn:
+        """Process batch after batch of a topic, without end.
+
+        Raises:
+            OutageTooLongError: An outage did not end in time. Nothing of the batch is acknowledged.
+            SettingsError: A server refuses us. Nothing of the batch is acknowledged.
+            Exception: A bug, or a delivery that no retry can complete. Nothing is acknowledged from its record on.
+        """
+        window = DeadLetterWindow(self.limit)
+        while True:
+            async with self._consumer.batch(topic, step.batch) as records:
+                try:
+                    await self._process(step, window, records)
+                except (OutageTooLongError, SettingsError):
+                    raise
+                except Exception:
+                    if len(records) == 1:
+                        raise
+                    await self._process_each(step, records)
+            if len(records) < step.batch:
+                await asyncio.sleep(LINGER_SECONDS)
+
+    async def _process_each(self, step: Step, records: Sequence[ConsumerRecord]) -> None:
+        """Process the records of a failed batch one by one.
+
+        The records before the one that fails are acknowledged, and the log names its offset.
+        """
+        for record in records:
+            await self._process(step, DeadLetterWindow(self.limit), [record])
+
+    async def _process(self, step: Step, window: DeadLetterWindow, records: Sequence[ConsumerRecord]) -> None:
+        """Decide, deliver and acknowledge a whole batch, or acknowledge none of it."""
+        try:
+            async with step.turn:
+                outgoing = await self._decide(step, records)
+                await self._halt_if(window.exceeded_limit(records, outgoing))
+                await self.retry_policy.call("deliver", partial(self._send_all, outgoing))
+        except SettingsError as error:
+            log.error("refused, nothing acknowledged: %s: %s", error, _offsets(records))  # noqa: TRY400 - no bug
+            raise
+        except Exception:
+            log.exception("failed, nothing acknowledged: %s", _offsets(records))
+            raise
+        self._consumer.acknowledge(records)
+        step.count(records, outgoing)
+
+    async def keep_whole(self, step: Step, topic: str) -> None:
+        """Restore, every few seconds, what the index lost of our partitions.
+
+        Where records arrive, `run` notices a loss itself. This finds losses in partitions of `topic` without new
+        records: until their documents are restored, documents of other partitions do not find them. Never returns for
+        a step with a recovery.
+        """
+        while step.recovery is not None:
+            await asyncio.sleep(CHECK_SECONDS)
+            partitions = [partition for name, partition in self.health.assigned or () if name == topic]
+            async with step.turn:
+                # Keep this list until everything is restored. Asked again halfway, the index would report fewer losses.
+                for lost in await self.retry_policy.call("catch_up", partial(step.recovery.lost, partitions)):
+                    await self._recover(step.recovery, lost)
+
+    async def _decide(self, step: Step, records: Sequence[ConsumerRecord]) -> Sequence[ProducerRecord]:
+        """Decide a batch, after restoring what the index lost before it."""
+        while True:
+            try:
+                return await self.retry_policy.call(step.name, partial(step.decide, records))
+            except IndexBehindError as error:
+                if step.recovery is None:
+                    raise
+                end = min(record.offset for record in records if record.partition == error.partition)
+                lost = Lost(error.partition, error.checkpoint, end)
+            await self._recover(step.recovery, lost)
+
+    async def _recover(self, recovery: Recovery, lost: Lost) -> None:
+        """Restore what the index lost.
+
+        If anything fails meanwhile, start again, and further back if the index lost more.
+        """
+        while True:
+            try:
+                return await self.retry_policy.call("catch_up", partial(self._catch_up, recovery, lost))
+            except IndexBehindError as error:
+                lost = lost._replace(checkpoint=min(lost.checkpoint, error.checkpoint))
+
+    async def _catch_up(self, recovery: Recovery, lost: Lost) -> None:
+        log.warning(
+            "the index lost offsets %d to %d of partition %d", lost.checkpoint + 1, lost.end - 1, lost.partition
+        )
+        async for outgoing in recovery.catch_up(lost):
+            await self._send_all(outgoing)
+            self.health.caught_up += 1
+
+    async def _halt_if(self, exceeded: str) -> None:
+        """Return at once if no limit is exceeded, else never.
+
+        A worker that exits instead would be restarted, or leave its partitions to another one, and the records would
+        go on to the dead-letter topic.
+        """
+        while exceeded:
+            self.health.halted = exceeded
+            log.error("halted: dead-letter limit exceeded, consuming stopped until restart: %s", exceeded)
+            await asyncio.sleep(HALT_LOG_SECONDS)
+
+    async def _send_all(self, outgoing: Sequence[ProducerRecord]) -> None:
+        """Send the records and wait until the broker has confirmed all.
+
+        Raises:
+            Exception: The first failure.
+        """
+        producer: Any = self.app.producer  # Its type does not allow header values of None, but they are sent well.
+        confirmations: list[asyncio.Future[Any]] = []
+        for record in outgoing:
+            seconds = None if record.timestamp_ms is None else record.timestamp_ms / 1000
+            try:
+                sent = await producer.send(record.topic, record.key, record.value, None, seconds, record.headers)
+            except ProducerSendError as error:  # Faust wraps the error of Kafka.
+                raise first_failure([error.__cause__], [record.topic]) or error from None
+            confirmations.append(asyncio.ensure_future(sent))
+        if confirmations:
+            await self._wait_for(confirmations, [record.topic for record in outgoing])
+
+    async def _wait_for(self, confirmations: Sequence[asyncio.Future[Any]], topics: Sequence[str]) -> None:
+        """Wait for the confirmations of records sent to these topics.
+
+        An idempotent producer raises nothing while the broker is away, so a late confirmation counts as an outage.
+        """
+        _, unconfirmed = await asyncio.wait(confirmations, timeout=UNCONFIRMED_SECONDS)
+        if unconfirmed:
+            with self.health.outage(
+                f"Kafka has not confirmed {len(unconfirmed)} records for {UNCONFIRMED_SECONDS:g} s"
+            ):
+                _, unconfirmed = await asyncio.wait(confirmations, timeout=self.retry_policy.seconds or None)
+                if unconfirmed:
+                    raise OutageTooLongError(f"Kafka: no confirmation for {self.retry_policy.seconds:g} s")
+        error = first_failure((confirmation.exception() for confirmation in confirmations), topics)
+        if error is not None:
+            raise error
+
+
+def _offsets(records: Sequence[ConsumerRecord]) -> str:
+    """Describe for the log which offsets of each partition these records have."""
+    by_partition: dict[tuple[str, int], list[int]] = {}
+    for record in records:
+        by_partition.setdefault((record.topic, record.partition), []).append(record.offset)
+    return ", ".join(
+        f"{topic} {part} offset {offsets[0]}"
+        if len(offsets) == 1
+        else f"{topic} {part} offsets {offsets[0]}-{offsets[-1]}"
+        for (topic, part), offsets in by_partition.items()
+    )

@@ -1,0 +1,130 @@
+"""A deployment: its settings and all values computed from them."""
+
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Self
+
+from nearstream.schemas.dead_letter import Payload
+from nearstream.schemas.topics import DEAD_LETTERS, Topic
+from nearstream.schemas.verdict import VERDICT_KINDS
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.index.contract import Index, IndexLimits
+from nearstream.streams.ingest.defaults import DocumentLimits
+from nearstream.streams.matcher import Matcher
+from nearstream.streams.relations.thresholds import Thresholds
+from nearstream.streams.signing.scheme import Scheme, preset
+from nearstream.streams.signing.signer import Signer
+from nearstream.workers.config.settings import Settings, SettingsError
+from nearstream.workers.config.tls import trusting
+from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
+from nearstream.workers.redis_index.address import IndexAddress
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """The settings of a deployment with the values computed from them.
+
+    It is made once at start.
+
+    Attributes:
+        settings: The settings that everything else was made from.
+        key: The hash key. Without a secret in the settings it is the public key.
+        scheme: The preset with the bands and rows of the settings.
+        thresholds: Limits of the relations.
+        document_limits: Limits of a document.
+        index_limits: Limits of the index.
+    """
+
+    settings: Settings
+    key: HashKey
+    scheme: Scheme
+    thresholds: Thresholds
+    document_limits: DocumentLimits
+    index_limits: IndexLimits
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Make the deployment that these settings describe.
+
+        Raises:
+            SettingsError: Bands and rows need more slots than the sketch has, or the thresholds are out of order.
+        """
+        key = HashKey.from_secret(settings.hash_key.encode()) if settings.hash_key else HashKey.public()
+        return cls(
+            settings,
+            key,
+            _scheme(settings, key),
+            _thresholds(settings),
+            DocumentLimits(settings.max_text_bytes, settings.max_value_bytes, settings.max_clock_skew_seconds),
+            _index_limits(settings),
+        )
+
+    def signer(self) -> Signer:
+        """Make a signer for the deployment's scheme."""
+        return Signer(self.scheme, self.key, self.settings.max_text_bytes)
+
+    def matcher(self, index: Index) -> Matcher:
+        """Make a matcher over this index, with the deployment's thresholds and relations."""
+        return Matcher(index, self.scheme, self.key, self.thresholds, frozenset(self.settings.relations.split()))
+
+    def verdicts(self) -> frozenset[str]:
+        """Return the kinds of verdicts that are sent."""
+        left_out = {"all": (), "related": ("unique",), "none": VERDICT_KINDS}[self.settings.verdicts]
+        return frozenset(VERDICT_KINDS) - frozenset(left_out)
+
+    def dead_letter_writer(self, role: str) -> DeadLetterWriter:
+        """Make a writer of dead letters that name this role."""
+        worker = f"nearstream/{version('nearstream')} {role}"
+        return DeadLetterWriter(self.topic(DEAD_LETTERS), worker, Payload(self.settings.dead_letter_payload))
+
+    def index_address(self) -> IndexAddress:
+        """Return the address of the shared index.
+
+        Raises:
+            SettingsError: The file of trusted certificates cannot be read or holds none.
+        """
+        settings = self.settings
+        if settings.redis_ca_path:
+            trusting("NEARSTREAM_REDIS_CA_PATH", settings.redis_ca_path)
+        return IndexAddress(
+            settings.redis,
+            settings.namespace,
+            self.scheme.name,
+            self.key.fingerprint,
+            self.index_limits,
+            ca_path=settings.redis_ca_path or None,
+            shards=settings.index_shards,
+            cluster=settings.redis_cluster == "yes",
+        )
+
+    def topic(self, topic: Topic) -> str:
+        """Return the name of a topic with the deployment's prefix."""
+        return self.settings.topic_prefix + topic.name
+
+
+def _index_limits(settings: Settings) -> IndexLimits:
+    return IndexLimits(
+        settings.bucket_cap,
+        settings.candidates,
+        settings.retention_seconds,
+        settings.index_documents,
+        0 if settings.events_per_family == "all" else int(settings.events_per_family),
+    )
+
+
+def _scheme(settings: Settings, key: HashKey) -> Scheme:
+    try:
+        return preset(settings.scheme, key, bands=settings.bands or None, rows=settings.rows or None)
+    except ValueError as error:
+        raise SettingsError(f"NEARSTREAM_BANDS, NEARSTREAM_ROWS: {error}") from None
+
+
+def _thresholds(settings: Settings) -> Thresholds:
+    try:
+        return Thresholds(
+            mean_resemblance_min=settings.mean_resemblance_min,
+            containment_min=settings.containment_min,
+            order_free_min=settings.order_free_min,
+        )
+    except ValueError as error:
+        raise SettingsError(f"NEARSTREAM_*_MIN: {error}") from None

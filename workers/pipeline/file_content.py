@@ -1,0 +1,172 @@
+"""Read the content of a file in pieces: unpacked, in UTF-8."""
+
+import codecs
+import gzip
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from io import BufferedReader
+from itertools import chain
+from typing import IO, cast
+
+from nearstream.streams.ingest.parse import INFLATED_MAX_BYTES, INFLATED_MAX_RATIO
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+PIECE_BYTES = 64 * 1024
+# A longer document is refused anyway, so no more of one is ever held.
+DOCUMENT_MAX_BYTES = 8 * 1024 * 1024
+PACKED_SUFFIXES = (".gz", ".gzip", ".zst", ".zstd")
+
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_ZSTD_SKIPPABLE = b"\x2a\x4d\x18"  # after a byte from 0x50 to 0x5f
+START_BYTES = 4  # of the longest mark of a compression or an encoding
+# The mark of UTF-32-LE begins with that of UTF-16-LE, so it is tried first.
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+)
+
+
+class UnreadableFileError(Exception):
+    """The file holds no documents that can be read, or none from some place on."""
+
+
+@dataclass
+class _Stored:
+    """The file as it is stored.
+
+    Attributes:
+        stream: The rest of the file.
+        start: What was read of the stream to recognise it.
+        count: Bytes read by the decompressor so far.
+    """
+
+    stream: BufferedReader
+    start: bytes
+    count: int = 0
+
+    def read(self, size: int) -> bytes:
+        """Read `size` bytes, or fewer at the end."""
+        data, self.start = self.start[:size], self.start[size:]
+        data += self.stream.read(size - len(data))
+        self.count += len(data)
+        return data
+
+
+def read_pieces(stream: BufferedReader, name: str) -> Iterator[bytes]:
+    """Yield the content of a file in pieces: unpacked, in UTF-8, without a byte order mark.
+
+    Gzip and zstd are recognised by their first bytes, UTF-16 and UTF-32 by their byte order mark. What arrives through
+    a pipe that is not compressed is yielded as soon as it arrives.
+
+    Args:
+        stream: The file as it is stored.
+        name: Its name. With a suffix of `PACKED_SUFFIXES` it has to be compressed.
+
+    Raises:
+        UnreadableFileError: A stream is damaged, cut off or expands too much, or the text does not fit its mark.
+        OSError: The file cannot be read.
+    """
+    start = stream.read(START_BYTES)
+    if packing := packing_of(start):
+        return _in_utf8(_unpacked(_Stored(stream, start), packing))
+    if name.lower().endswith(PACKED_SUFFIXES):
+        raise UnreadableFileError("expected gzip or zstd, as the name says")
+    return _in_utf8(chain([start], iter(partial(stream.read1, PIECE_BYTES), b"")))
+
+
+def packing_of(start: bytes) -> str:
+    """Return `gzip` or `zstd` for the first 4 bytes of a compressed file, else nothing."""
+    if start.startswith(_GZIP):
+        return "gzip"
+    is_skippable = start[1:] == _ZSTD_SKIPPABLE and 0x50 <= start[0] <= 0x5F
+    return "zstd" if start == _ZSTD or is_skippable else ""
+
+
+def with_head(pieces: Iterator[bytes], is_enough: Callable[[bytearray], bool]) -> tuple[bytes, Iterator[bytes]]:
+    """Return the beginning of a content, and the whole content.
+
+    Args:
+        pieces: The content. If it breaks off, what precedes is the beginning, and the whole content raises the error.
+        is_enough: Whether these first bytes suffice. All of the content does.
+    """
+    head = bytearray()
+    try:
+        for piece in pieces:
+            head += piece
+            if is_enough(head):
+                break
+    except UnreadableFileError as error:
+        if not head:
+            raise
+        pieces = _fail(error)
+    return bytes(head), chain([bytes(head)], pieces)
+
+
+def _fail(error: UnreadableFileError) -> Iterator[bytes]:
+    """Raise an error when the content is read, after no content."""
+    yield b""
+    raise error
+
+
+def _unpacked(stored: _Stored, packing: str) -> Iterator[bytes]:
+    """Decompress a stream, which may have several members or frames.
+
+    Only a piece is held at a time, so a limit on the expansion bounds the work that a small file can cause.
+    """
+    total = 0
+    try:
+        with _decompressor(stored, packing) as stream:
+            while piece := stream.read1(PIECE_BYTES):
+                total += len(piece)
+                if total > max(INFLATED_MAX_BYTES, INFLATED_MAX_RATIO * stored.count):
+                    raise UnreadableFileError(
+                        f"the {packing} stream expands to more than {INFLATED_MAX_RATIO} times its size. If this is "
+                        "right, unpack it and send it through a pipe"
+                    )
+                yield piece
+    except EOFError:
+        raise UnreadableFileError(f"the {packing} stream is cut off") from None
+    except gzip.BadGzipFile:  # its text quotes bytes of the file
+        raise UnreadableFileError("the gzip stream is damaged, or something else follows it") from None
+    except (zlib.error, zstd.ZstdError) as error:
+        raise UnreadableFileError(f"the {packing} stream is damaged ({error})") from None
+
+
+def _decompressor(stored: _Stored, packing: str) -> gzip.GzipFile | zstd.ZstdFile:
+    # Both only call `read` when they read on from the start, but their types ask for more.
+    file = cast(IO[bytes], stored)
+    return gzip.GzipFile(fileobj=file) if packing == "gzip" else zstd.ZstdFile(file)
+
+
+def _in_utf8(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    start, pieces = with_head(pieces, lambda head: len(head) >= START_BYTES)
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if start.startswith(mark):
+            next(pieces)
+            return _decoded(chain([start.removeprefix(mark)], pieces), encoding)
+    return pieces
+
+
+def _decoded(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    """Convert pieces to UTF-8, unless they have this encoding by their mark already."""
+    if encoding == "utf-8":
+        yield from pieces
+        return
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        for piece in pieces:
+            yield decoder.decode(piece).encode()
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        raise UnreadableFileError(f"expected {encoding} as its byte order mark says") from None

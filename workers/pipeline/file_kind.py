@@ -1,0 +1,157 @@
+"""Recognise by name and content what a file holds."""
+
+import re
+from enum import Enum, auto
+from pathlib import PurePath
+
+import msgspec
+
+from nearstream.workers.pipeline.file_content import PACKED_SUFFIXES, UnreadableFileError
+
+HEAD_BYTES = 64 * 1024
+_LINE_SUFFIXES = (".jsonl", ".ndjson")
+_HTML = "HTML is not read yet: send its text (it will be read with the extra `crawl`)"
+_MAIL = "mail is not read yet: send its text (it will be read with the extra `mail`)"
+_WARC = "WARC is not read yet: send its texts (it will be read with the extra `crawl`)"
+_UNREAD_SUFFIXES = {".html": _HTML, ".htm": _HTML, ".xhtml": _HTML, ".eml": _MAIL, ".mbox": _MAIL, ".warc": _WARC}
+_UNREAD_STARTS = (
+    (b"%PDF-", "binary (PDF): send its text"),
+    (b"PK\x03\x04", "binary (zip archive or office document): send its text"),
+    (b"\xd0\xcf\x11\xe0", "binary (office document or Outlook message): send its text"),
+    (b"\x89PNG\r\n", "binary (PNG image)"),
+    (b"\xff\xd8\xff", "binary (JPEG image)"),
+    (b"GIF87a", "binary (GIF image)"),
+    (b"GIF89a", "binary (GIF image)"),
+    (b"\x1f\x8b", "binary (compressed twice): unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "binary (compressed twice): unpack it first"),
+    (b"\xfd7zXZ", "binary (xz): unpack it first"),
+    (b"7z\xbc\xaf", "binary (7z archive): unpack it first"),
+    (b"WARC/1.", _WARC),
+)
+_BZIP2_START = re.compile(rb"BZh[1-9]1AY&SY")
+_HTML_START = re.compile(
+    rb"\A\s*+(?:<\?xml\b[^>]{0,200}>\s*+)?(?:<!--(?>.{0,4096}?-->)\s*+)*+(?:<!doctype html|<html)[\s>]",
+    re.IGNORECASE | re.DOTALL,
+)
+_MBOX_START = re.compile(rb"From \S.{0,200}? (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [A-Za-z\d ]{1,16} \d\d?:\d\d")
+_MAIL_HEADER = re.compile(rb"\A(?:([!-9;-~]+):(.*)|[ \t])")
+_MAIL_DATE = re.compile(rb"\A\s*+(?:[A-Za-z]{3},)?\s*+\d\d?\s++[A-Za-z]{3,9}\s++\d{2,4}\s++\d\d?:\d\d")
+_MAIL_MARKS = {b"date", b"delivered-to", b"message-id", b"mime-version", b"received", b"return-path"}
+_OBJECT_START = re.compile(rb'\A\s*+(?:\[\s*+)?\{\s*+"')
+_CONTENT_FIELD = re.compile(rb'"(?:text|html|raw)"\s*+:')
+_UNUSUAL = bytes({*range(32), 127} - set(b"\t\n\v\f\r\b\x1b"))
+_UNREADABLE_MAX_RATIO = 0.1
+
+
+class Kind(Enum):
+    """How documents are found in a file."""
+
+    TEXT = auto()
+    JSON_LINES = auto()
+    JSON_ARRAY = auto()
+    JSON_OBJECTS = auto()  # usually one, over several lines
+
+
+def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
+    """Return how documents are found in a file.
+
+    Args:
+        name: Its name, of which the suffix counts.
+        head: The beginning of its content: `HEAD_BYTES`, or all of it, or of a pipe at least a line.
+        is_pipe: A pipe holds JSON, because most have more than one document.
+
+    Raises:
+        UnreadableFileError: It holds neither text nor JSON.
+    """
+    suffix = _suffix(name)
+    _refuse_unread(suffix, head)
+    start = head.lstrip()
+    is_lines = is_pipe or suffix in _LINE_SUFFIXES
+    if not is_lines and suffix != ".json" and not _looks_like_documents(head):
+        return Kind.TEXT
+    if not start.startswith((b"{", b"[")) or b"\0" in start[:2]:
+        refuse_binary(head)
+        if not is_lines:
+            raise UnreadableFileError("expected a JSON object or array, as the name says")
+    if start.startswith(b"["):
+        return Kind.JSON_ARRAY
+    return Kind.JSON_LINES if is_lines or _has_lines(start) else Kind.JSON_OBJECTS
+
+
+def refuse_binary(content: bytes) -> None:
+    """Refuse a content that is no text in UTF-8.
+
+    A few invalid bytes are accepted, because they are replaced, and the events of the document say so.
+
+    Raises:
+        UnreadableFileError: It has a NUL byte, or more than a tenth of its characters cannot be read.
+    """
+    nul = content.find(b"\0")
+    if nul >= 0:
+        raise UnreadableFileError(
+            f"binary, or UTF-16 without a byte order mark: it has a NUL byte ({_place(content, nul)})"
+        )
+    unusual = len(content) - len(content.translate(None, _UNUSUAL))
+    try:
+        invalid, length, place = 0, len(content.decode()), ""
+    except UnicodeDecodeError as error:
+        text = content.decode(errors="replace")
+        invalid, length, place = text.count("\ufffd"), len(text), f" ({_place(content, error.start)})"
+    if invalid + unusual > _UNREADABLE_MAX_RATIO * length:
+        raise UnreadableFileError(f"binary, or a text that is not UTF-8{place}: convert a text with iconv")
+
+
+def _suffix(name: str) -> str:
+    """Return the suffix of a file in lower case, without that of its compression."""
+    path = PurePath(name.lower())
+    return (path.with_suffix("") if path.suffix in PACKED_SUFFIXES else path).suffix
+
+
+def _refuse_unread(suffix: str, head: bytes) -> None:
+    reason = next((reason for start, reason in _UNREAD_STARTS if head.startswith(start)), "")
+    if _BZIP2_START.match(head):
+        reason = "binary (bzip2): unpack it first"
+    elif _HTML_START.match(head):
+        reason = _HTML
+    elif _MBOX_START.match(head) or _is_mail(head):
+        reason = _MAIL
+    if reason := _UNREAD_SUFFIXES.get(suffix, reason):
+        raise UnreadableFileError(reason)
+
+
+def _is_mail(head: bytes) -> bool:
+    """Return whether a text begins with the headers of a mail, and not only with a name and a colon."""
+    headers: dict[bytes, bytes] = {}
+    for line in head.partition(b"\n\n")[0].partition(b"\r\n\r\n")[0].splitlines():
+        match = _MAIL_HEADER.match(line)
+        if match is None:
+            return False
+        if match[1]:
+            headers.setdefault(match[1].lower(), match[2])
+    is_sent = b"@" in headers.get(b"from", b"") and _MAIL_DATE.match(headers.get(b"date", b""))
+    return b"from" in headers and bool(is_sent or len(headers.keys() & _MAIL_MARKS) >= 2)
+
+
+def _looks_like_documents(head: bytes) -> bool:
+    """Return whether a file that is not named so holds JSON documents.
+
+    Prose does not begin with an object, and without a content an object is no document.
+    """
+    return bool(_OBJECT_START.match(head) and _CONTENT_FIELD.search(head))
+
+
+def _has_lines(start: bytes) -> bool:
+    """Return whether the first line is a whole JSON value, and another object follows."""
+    first, _, rest = start.partition(b"\n")
+    if not rest.lstrip().startswith(b"{"):
+        return False
+    try:
+        msgspec.json.decode(first)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def _place(content: bytes, at: int) -> str:
+    line = 1 + content.count(b"\n", 0, at)
+    return f"line {line}, byte {at}"

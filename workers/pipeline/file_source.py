@@ -1,0 +1,198 @@
+"""Read files, folders and standard input as records of `documents`."""
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from io import BufferedReader
+from itertools import count
+from typing import NamedTuple
+
+import msgspec
+
+from nearstream.schemas.document import Id
+from nearstream.schemas.record import ConsumerRecord, Headers
+from nearstream.workers.pipeline.file_content import (
+    DOCUMENT_MAX_BYTES,
+    START_BYTES,
+    UnreadableFileError,
+    packing_of,
+    read_pieces,
+    with_head,
+)
+from nearstream.workers.pipeline.file_kind import HEAD_BYTES, Kind, kind_of, refuse_binary
+from nearstream.workers.pipeline.json_split import split_lines, split_values
+
+STDIN = "-"
+INPUT = "input"  # the topic of a record that came from no topic
+
+
+class Item(NamedTuple):
+    """One record as read.
+
+    Attributes:
+        source: File and line that it was read from, for messages.
+        record: The record.
+    """
+
+    source: str
+    record: ConsumerRecord
+
+
+class Refused(NamedTuple):
+    """A file that cannot be read, or not to its end.
+
+    Attributes:
+        source: The file, for messages.
+        reason: Why it cannot be read, and what to do.
+    """
+
+    source: str
+    reason: str
+
+
+class _Found(NamedTuple):
+    """One document of a file, with the record fields that depend on the file."""
+
+    source: str
+    value: bytes
+    headers: Headers
+    key: bytes | None = None
+
+
+def read(paths: Iterable[str]) -> Iterator[Item | Refused]:
+    """Yield every document of the paths as a record of `documents`.
+
+    Of a folder, all files that are not hidden are read, in order of their names. `kind_of` decides how the documents
+    of a file are found in it. A text has its path as id and its time of change as `observed_at`. A file that cannot
+    be read is refused, and the others are read.
+    """
+    offsets = count()
+    for path in _files(paths):
+        number = 0
+        try:
+            for source, value, headers, key in _documents(path):
+                number += 1
+                now_ms = time.time_ns() // 1_000_000
+                yield Item(source, ConsumerRecord(INPUT, 0, next(offsets), now_ms, key, value, headers))
+        except (UnreadableFileError, OSError) as error:
+            reason = (isinstance(error, OSError) and error.strerror) or str(error)
+            found = f" (found before that: {number} document{'s' * (number > 1)})"
+            yield Refused(_name(path), reason + found * bool(number))
+
+
+def count_lines(paths: Iterable[str]) -> int:
+    """Count the documents in the paths, for a progress line.
+
+    Returns:
+        0 if the number is not known: one of the paths is a pipe, or holds documents in an array or compressed lines.
+    """
+    total = 0
+    for path in _files(paths):
+        number = _count(path)
+        if number is None:
+            return 0
+        total += number
+    return total
+
+
+def _count(path: str) -> int | None:
+    if path == STDIN or (os.path.exists(path) and not os.path.isfile(path)):
+        return None
+    try:
+        with _open(path) as stream:
+            is_packed = bool(packing_of(stream.peek(START_BYTES)[:START_BYTES]))
+            kind, content = _recognised(path, stream)
+            if kind is Kind.TEXT:
+                return 1
+            return None if is_packed or kind is not Kind.JSON_LINES else sum(1 for _ in split_lines(content))
+    except (UnreadableFileError, OSError):
+        return 1  # which is refused when it is read
+
+
+def _files(paths: Iterable[str]) -> Iterator[str]:
+    """Yield the files of the paths, and the folders that cannot be listed."""
+    for path in paths:
+        if path == STDIN or not os.path.isdir(path):
+            yield path
+            continue
+        errors: list[OSError] = []
+        for folder, folders, names in os.walk(path, onerror=errors.append):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            found = (os.path.join(folder, name) for name in sorted(names) if not name.startswith("."))
+            # A broken link is yielded too, to be refused, but a socket or pipe in a folder is no document.
+            yield from (file for file in found if os.path.isfile(file) or not os.path.exists(file))
+        yield from (str(error.filename) for error in errors)
+
+
+def _documents(path: str) -> Iterator[_Found]:
+    name = _name(path)
+    with _open(path) as stream:
+        kind, content = _recognised(path, stream)
+        if kind is Kind.TEXT:
+            yield _text(path, content)
+        elif kind is Kind.JSON_LINES:
+            yield from (_Found(f"{name}:{line}", value, []) for line, value in split_lines(content))
+        else:
+            for number, (line, value) in enumerate(split_values(content), 1):
+                is_whole = kind is Kind.JSON_OBJECTS and number == 1
+                source = f"{name}:{line}" if is_whole else f"{name}:{line} (document {number})"
+                yield _Found(source, value, [], os.fsencode(path) if is_whole else None)
+
+
+def _open(path: str) -> BufferedReader:
+    if path != STDIN:
+        return open(path, "rb")
+    if sys.stdin is None:
+        raise UnreadableFileError("it is closed, redirect it from a file or a pipe")
+    os.set_blocking(sys.stdin.fileno(), True)  # else an empty pipe would look like its end
+    return open(sys.stdin.fileno(), "rb", closefd=False)
+
+
+def _recognised(path: str, stream: BufferedReader) -> tuple[Kind, Iterator[bytes]]:
+    """Return what an open file holds, and its content."""
+    is_pipe = path == STDIN or not os.path.isfile(path)
+    # A pipe may be idle for long after its first line, which has to be read by then.
+    pieces = read_pieces(stream, path)
+    head, content = with_head(pieces, lambda head: len(head) >= HEAD_BYTES or (is_pipe and b"\n" in head.lstrip()))
+    return kind_of(path, head, is_pipe=is_pipe), content
+
+
+def _text(path: str, content: Iterator[bytes]) -> _Found:
+    value = bytearray()
+    for piece in content:
+        value += piece[: DOCUMENT_MAX_BYTES - len(value)]
+        if len(value) == DOCUMENT_MAX_BYTES:
+            break
+    if not value.strip():
+        raise UnreadableFileError("the file is empty" if not value else "the file holds only white space")
+    refuse_binary(bytes(value))
+    _require_id(path)
+    headers: Headers = [
+        ("content-type", b"text/plain; charset=utf-8"),
+        ("nearstream-id", os.fsencode(path)),
+        ("nearstream-observed-at", _time_of_change(path).isoformat().encode()),
+    ]
+    return _Found(path, bytes(value), headers)
+
+
+def _require_id(path: str) -> None:
+    try:
+        msgspec.convert(path.encode().decode(), Id)
+    except (UnicodeEncodeError, msgspec.ValidationError):
+        raise UnreadableFileError(
+            "the path is the id of a text, so 1 to 512 characters in UTF-8 without control characters are expected:"
+            " rename the file, or send its text as JSON with another id"
+        ) from None
+
+
+def _time_of_change(path: str) -> datetime:
+    try:
+        return datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
+    except (ValueError, OverflowError):
+        raise UnreadableFileError("its time of change lies outside the years 1 to 9999, change it with touch") from None
+
+
+def _name(path: str) -> str:
+    return "standard input" if path == STDIN else path

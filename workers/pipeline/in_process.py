@@ -1,0 +1,89 @@
+"""Sign and match documents in this process, without a server."""
+
+import time
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+
+from nearstream.schemas.codec import InvalidMessageError
+from nearstream.schemas.events import PairEvent, Retraction
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.signature import Signature
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.ingest.defaults import DocumentLimits
+from nearstream.streams.ingest.parse import Removal
+from nearstream.streams.matcher import Arrival, Matcher
+from nearstream.streams.signing.signer import Signer
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.file_source import Item, Refused
+from nearstream.workers.pipeline.sign import parse_unsigned
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one record.
+
+    Attributes:
+        source: File and line of the record, for messages.
+        events: Its events.
+        verdict: What its document is to those before it. None: it holds no document, or an empty text.
+        refusal: Why it was refused. Empty: it was not.
+        is_empty: Whether it is a document without words, which has no relations.
+    """
+
+    source: str
+    events: tuple[PairEvent | Retraction, ...] = ()
+    verdict: DocumentVerdict | None = None
+    refusal: str = ""
+    is_empty: bool = False
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """The signer and matcher of a deployment, all in this process.
+
+    It takes one document at a time, and is the reference: every deployment must send the verdicts and events that it
+    yields.
+    """
+
+    signer: Signer
+    matcher: Matcher
+    limits: DocumentLimits
+    index: MemoryIndex
+
+    async def outcomes(self, items: Iterable[Item | Refused]) -> AsyncIterator[Outcome]:
+        """Yield the outcome of each record, in order."""
+        for item in items:
+            if isinstance(item, Refused):
+                yield Outcome(item.source, refusal=item.reason)
+                continue
+            try:
+                yield await self._outcome(item)
+            except InvalidMessageError as error:
+                yield Outcome(item.source, refusal=str(error))
+
+    def sign(self, record: ConsumerRecord) -> Signature | Removal:
+        """Sign the document of a record, or return its removal.
+
+        Raises:
+            InvalidMessageError: The record holds neither, or the document is too large.
+        """
+        parsed = parse_unsigned(record, self.limits)
+        return parsed if isinstance(parsed, Removal) else self.signer.sign(*parsed)
+
+    async def _outcome(self, item: Item) -> Outcome:
+        signed = self.sign(item.record)
+        if isinstance(signed, Signature):
+            if not signed.n_bytes:
+                return Outcome(item.source, is_empty=True)
+            matched = await self.matcher.match(signed)
+            return Outcome(item.source, matched.events, matched.verdict)
+        arrival = Arrival(signed.document_key, None, None, signed.removed_at_ms, signed.origin)
+        (matched,) = await self.matcher.match_all([arrival])
+        return Outcome(item.source, matched.events)
+
+
+def embedded(deployment: Deployment) -> Embedded:
+    """Create the signer and matcher of a deployment, with a new index."""
+    index = MemoryIndex(deployment.index_limits, clock=lambda: time.time_ns() // 1_000_000)
+    return Embedded(deployment.signer(), deployment.matcher(index), deployment.document_limits, index)

@@ -1,0 +1,104 @@
+"""Sign the records of `documents`."""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import tee
+
+from nearstream.schemas.codec import InvalidMessageError, encode_signature, origin_header
+from nearstream.schemas.dead_letter import DeadLetter, Stage
+from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, traceparent
+from nearstream.schemas.signature import Origin, Signature
+from nearstream.streams.ingest.defaults import DocumentLimits
+from nearstream.streams.ingest.parse import Removal, parse_record
+from nearstream.streams.signing.signer import Signer, Unsigned
+from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
+from nearstream.workers.pipeline.file_source import INPUT
+from nearstream.workers.pipeline.step import cooperative_yield
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Signing:
+    """Turns records of `documents` into records of `signatures`.
+
+    Attributes:
+        signer: Signs the documents.
+        limits: Limits of a document.
+        topic: Where signatures are sent.
+        dead_letters: Writes the refused records.
+    """
+
+    signer: Signer
+    limits: DocumentLimits
+    topic: str
+    dead_letters: DeadLetterWriter
+    _pause: Callable[[], Awaitable[None]] = field(default_factory=cooperative_yield, compare=False)
+
+    async def decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
+        """Return a signature, a removal or a dead letter for each record.
+
+        A document with an empty text has no result.
+        """
+        outgoing = []
+        # The signer reads ahead, because it signs several documents together.
+        parsed, ahead = tee(map(self._parse, records))
+        signatures = self.signer.sign_many(item for item in ahead if isinstance(item, Unsigned))
+        for record, item in zip(records, parsed, strict=True):
+            result = self._signed(record, next(signatures)) if isinstance(item, Unsigned) else item
+            if result is not None:
+                outgoing.append(result)
+            await self._pause()
+        return outgoing
+
+    def _parse(self, record: ConsumerRecord) -> Unsigned | ProducerRecord:
+        try:
+            parsed = parse_unsigned(record, self.limits)
+        except InvalidMessageError as error:
+            return self._refused(record, Stage.DECODE, error)
+        if isinstance(parsed, Removal):
+            return removal_record(self.topic, parsed, _passed_on(record))
+        return parsed
+
+    def _signed(self, record: ConsumerRecord, signature: Signature | InvalidMessageError) -> ProducerRecord | None:
+        if isinstance(signature, InvalidMessageError):
+            return self._refused(record, Stage.SIGN, signature)
+        if not signature.n_bytes:
+            log.debug("empty text: %s %d %d", record.topic, record.partition, record.offset)
+            return None
+        return ProducerRecord(
+            self.topic,
+            signature.document_key.encode(),
+            encode_signature(signature),
+            [("content-type", b"application/msgpack"), *_passed_on(record)],
+            record.timestamp_ms,
+        )
+
+    def _refused(self, record: ConsumerRecord, stage: Stage, error: InvalidMessageError) -> ProducerRecord:
+        return self.dead_letters.write(DeadLetter(record, stage, error.reason, error.detail))
+
+
+def parse_unsigned(record: ConsumerRecord, limits: DocumentLimits) -> Unsigned | Removal:
+    """Parse a record of `documents`: a document to sign, or a removal.
+
+    Raises:
+        InvalidMessageError: The record holds neither.
+    """
+    parsed = parse_record(record, limits)
+    origin = Origin(record.topic, record.partition, record.offset) if record.topic != INPUT else None
+    if isinstance(parsed, Removal):
+        return replace(parsed, origin=origin)
+    return Unsigned(parsed.document, origin, parsed.degraded)
+
+
+def removal_record(topic: str, removal: Removal, headers: Headers) -> ProducerRecord:
+    """Return the record of `signatures` that removes a document: a null value that names its origin."""
+    named = [origin_header(removal.origin)] if removal.origin else []
+    return ProducerRecord(topic, removal.document_key.encode(), None, [*named, *headers], removal.removed_at_ms)
+
+
+def _passed_on(record: ConsumerRecord) -> Headers:
+    """Return the headers that a result takes over from its record."""
+    trace = traceparent(record.headers)
+    return [("traceparent", trace)] if trace else []

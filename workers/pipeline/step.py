@@ -1,0 +1,90 @@
+"""Pipeline steps: decide, recover lost admissions, yield to the event loop."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import NamedTuple, Protocol
+
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+
+YIELD_SECONDS = 0.02
+
+Decide = Callable[[Sequence[ConsumerRecord]], Awaitable[Sequence[ProducerRecord]]]
+CountBatch = Callable[[Sequence[ConsumerRecord], Sequence[ProducerRecord]], None]
+
+
+class Lost(NamedTuple):
+    """A range of records whose admission the index has lost.
+
+    Attributes:
+        partition: Partition of the topic that is matched.
+        checkpoint: Last offset that the index knows. -1: none.
+        end: Offset after the last one that is lost.
+    """
+
+    partition: int
+    checkpoint: int
+    end: int
+
+
+class Recovery(Protocol):
+    """Finds what the index lost, and restores it."""
+
+    async def lost(self, partitions: Collection[int]) -> Sequence[Lost]:
+        """Return what the index lost of these partitions.
+
+        A worker knows only what it admitted itself, or what the group has committed.
+
+        Raises:
+            IndexUnavailableError: Wait, then ask again.
+            IndexLostError: The index was emptied.
+        """
+
+    def catch_up(self, lost: Lost) -> AsyncIterator[Sequence[ProducerRecord]]:
+        """Admit the lost records again and yield their events, batch by batch.
+
+        The events must be sent again.
+
+        Raises:
+            IndexUnavailableError: Wait, then start again.
+            IndexLostError: The index was emptied.
+            IndexBehindError: The index lost more meanwhile.
+        """
+
+
+@dataclass(frozen=True)
+class Step:
+    """What an agent does with a batch.
+
+    Attributes:
+        name: Label of its processing time in the metrics.
+        batch: Maximum number of records in a batch.
+        decide: Returns the records to send for a batch. After an outage it is called again.
+        count: Called once for each batch, after everything is delivered.
+        recovery: Restores what the index lost. None: the step uses no index.
+        turn: Held by one batch or one recovery at a time.
+    """
+
+    name: str
+    batch: int
+    decide: Decide
+    count: CountBatch
+    recovery: Recovery | None = None
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False)
+
+
+def cooperative_yield() -> Callable[[], Awaitable[None]]:
+    """Return a function to await between pieces of work.
+
+    It lets the event loop run if the loop has not run for `YIELD_SECONDS`.
+    """
+    since = monotonic()
+
+    async def pause() -> None:
+        nonlocal since
+        if monotonic() - since > YIELD_SECONDS:
+            await asyncio.sleep(0)
+            since = monotonic()
+
+    return pause

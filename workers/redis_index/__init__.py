@@ -1,0 +1,1 @@
+"""The shared index on Redis or Valkey. No other package imports redis."""

@@ -1,0 +1,211 @@
+"""Redis client: index functions, plain commands, facts about the server and its keys."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisClusterException, ResponseError
+
+from nearstream.streams.index.contract import IndexUnavailableError
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.redis_index.address import Connection
+from nearstream.workers.redis_index.errors import errors_mapped
+from nearstream.workers.redis_index.function_library import function_library
+
+Client = Redis | RedisCluster
+_Answer = TypeVar("_Answer")
+
+_RETRY_SECONDS = 0.5
+_PAGE_KEYS = 1_000
+_PIPELINE_COMMANDS = 1_000  # commands in one round trip
+
+
+def connect(connection: Connection) -> Client:
+    """Return a client without hidden retries, which opens its connections when it needs them.
+
+    Raises:
+        SettingsError: The address cannot be that of a cluster.
+    """
+    options: dict[str, Any] = {
+        "protocol": 2,
+        "retry": Retry(NoBackoff(), 0),
+        "socket_connect_timeout": 1,
+        "socket_timeout": 5,
+        "health_check_interval": 0,
+        "max_connections": 4,
+    }
+    if connection.ca_path is not None and connection.url.startswith("rediss://"):
+        options["ssl_ca_certs"] = connection.ca_path
+    if connection.cluster:
+        try:
+            return RedisCluster.from_url(connection.url, **options)
+        except RedisClusterException as error:
+            raise SettingsError(f"NEARSTREAM_REDIS, NEARSTREAM_REDIS_CLUSTER: {error}") from error
+    return Redis.from_pool(BlockingConnectionPool.from_url(connection.url, timeout=2, **options))
+
+
+@asynccontextmanager
+async def open_client(connection: Connection) -> AsyncIterator[Client]:
+    """Yield a client and close it at the end.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+        SettingsError: The server refuses our name, password or rights.
+    """
+    client = connect(connection)
+    try:
+        with errors_mapped():
+            yield client
+    finally:
+        await client.aclose()
+
+
+async def until_answered(ask: Callable[[], Awaitable[_Answer]], wait_seconds: float) -> _Answer:
+    """Return the answer of `ask`, calling it again while the server is unavailable.
+
+    Raises:
+        IndexUnavailableError: There was no answer within `wait_seconds`.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wait_seconds
+    while True:
+        try:
+            with errors_mapped():
+                async with asyncio.timeout_at(deadline):
+                    return await ask()
+        except IndexUnavailableError:
+            if loop.time() + _RETRY_SECONDS >= deadline:
+                raise
+        await asyncio.sleep(_RETRY_SECONDS)
+
+
+async def ask(client: Client, command: str, key: bytes, *arguments: bytes | str | int) -> Any:  # noqa: ANN401 - as redis
+    """Return the reply to one plain command about one key.
+
+    The type is Any because each command has its own form of reply.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    with errors_mapped():
+        return await client.execute_command(command, key, *arguments)
+
+
+async def call(client: Client, name: str, key: bytes, *arguments: bytes | str | int) -> list[Any]:
+    """Return the reply of an index function, loading the library if the server lacks it.
+
+    The items are Any because each function has its own form of reply.
+
+    Raises:
+        IndexUnavailableError: The server does not answer. The function may have run.
+        SettingsError: The server refuses our name, password or rights.
+    """
+    suffix, source = function_library()
+    with errors_mapped():
+        try:
+            return await _fcall(client, f"nearstream_{name}_{suffix}", key, arguments)
+        except ResponseError as error:
+            if "Function not found" not in str(error):
+                raise
+        await _load(client, source)
+        return await _fcall(client, f"nearstream_{name}_{suffix}", key, arguments)
+
+
+async def _fcall(client: Client, name: str, key: bytes, arguments: tuple[bytes | str | int, ...]) -> list[Any]:
+    # Functions that only read then work on replicas, and while the server refuses writes.
+    command = "FCALL_RO" if "_look_up_" in name or "_state_" in name else "FCALL"
+    # Without a target, the client of a cluster would ask a server which of the arguments are keys.
+    target: dict[str, Any] = {}
+    if isinstance(client, RedisCluster):
+        target["target_nodes"] = (await client.initialize()).get_node_from_key(key.decode())
+    reply: list[Any] = await client.execute_command(command, name, 1, key, *arguments, **target)
+    return reply
+
+
+async def _load(client: Client, source: str) -> None:
+    if isinstance(client, Redis):
+        targets: list[dict[str, Any]] = [{}]
+    else:
+        targets = [{"target_nodes": node} for node in client.get_primaries()]
+    for target in targets:
+        try:
+            await client.execute_command("FUNCTION LOAD", source, **target)
+        except ResponseError as error:
+            if "already exists" not in str(error):
+                raise
+
+
+async def server_facts(client: Client) -> list[dict[str, Any]]:
+    """Return what INFO says of each server that has data.
+
+    Raises:
+        IndexUnavailableError: A server does not answer.
+    """
+    with errors_mapped():
+        if isinstance(client, Redis):
+            return [await client.info()]
+        await client.initialize()
+        return [await client.info(target_nodes=node) for node in client.get_primaries()]
+
+
+async def server_time_ms(client: Client) -> int:
+    """Return the server's time in milliseconds since 1970.
+
+    The retention follows this clock. In a cluster it is the clock of any node.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    with errors_mapped():
+        seconds, microseconds = await client.execute_command("TIME")
+        return int(seconds) * 1000 + int(microseconds) // 1000
+
+
+async def keys_of(client: Client, prefix: bytes) -> AsyncIterator[bytes]:
+    """Yield all keys that begin like this, some perhaps twice.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    with errors_mapped():
+        async for key in client.scan_iter(match=prefix + b"*", count=_PAGE_KEYS):
+            yield key
+
+
+async def lengths_of(client: Client, keys: Sequence[bytes]) -> list[int]:
+    """Return the number of fields of each of these hashes, 0 for a missing one.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    return [length or 0 for length in await _pipelined(client, "HLEN", keys)]
+
+
+async def memories_of(client: Client, keys: Sequence[bytes]) -> list[int] | None:
+    """Return the bytes of memory that each key takes, 0 for a missing one.
+
+    None means that our user may not run MEMORY USAGE.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    try:
+        return [size or 0 for size in await _pipelined(client, "MEMORY USAGE", keys, "SAMPLES", 0)]
+    except SettingsError:
+        return None
+
+
+async def _pipelined(client: Client, command: str, keys: Sequence[bytes], *arguments: str | int) -> list[Any]:
+    """Return the replies to one plain command about each key, in few round trips."""
+    replies: list[Any] = []
+    for start in range(0, len(keys), _PIPELINE_COMMANDS):
+        with errors_mapped():
+            async with client.pipeline(transaction=False) as pipeline:
+                for key in keys[start : start + _PIPELINE_COMMANDS]:
+                    pipeline.execute_command(command, key, *arguments)
+                replies += await pipeline.execute()
+    return replies

@@ -1,0 +1,143 @@
+"""Map the errors of redis-py to ours."""
+
+import asyncio
+import re
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    BusyLoadingError,
+    ClusterDownError,
+    ConnectionError,
+    InvalidResponse,
+    MasterDownError,
+    MovedError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisClusterException,
+    RedisError,
+    ResponseError,
+    TimeoutError,
+    TryAgainError,
+)
+
+from nearstream.streams.index.contract import IndexUnavailableError
+from nearstream.workers.config.settings import SettingsError
+
+
+class IndexReadOnlyError(IndexUnavailableError):
+    """The server answers, but refuses writes: it is full, a replica, or cannot save."""
+
+
+class _Row(NamedTuple):
+    """A row of the table of errors.
+
+    Attributes:
+        theirs: Classes of errors.
+        text: Regular expression that must match in the text of such an error.
+        ours: The class of our error.
+        message: Its message. `{error}` is their error, and `{reason}` is its text or that our deadline has passed.
+    """
+
+    theirs: tuple[type[Exception], ...]
+    text: str
+    ours: type[Exception]
+    message: str
+
+
+_DENIED = (AuthenticationError, AuthorizationError, NoPermissionError)
+_UNAVAILABLE = (
+    ConnectionError,
+    TimeoutError,
+    BusyLoadingError,
+    MasterDownError,
+    ClusterDownError,
+    TryAgainError,
+    asyncio.TimeoutError,  # our own deadlines
+)
+
+IS_CLUSTER_NODE = "NEARSTREAM_REDIS_CLUSTER: expected yes, got no: the server is a node of a cluster"
+_NO_CLUSTER_NODE = (
+    "NEARSTREAM_REDIS_CLUSTER: expected no, got yes: the server is not a node of a cluster, or our user may not run"
+    " CLUSTER SLOTS"
+)
+_CERTIFICATE = "NEARSTREAM_REDIS_CA_PATH: the server's certificate is not accepted: {error.verify_message}"
+_DENIAL = "NEARSTREAM_REDIS: the server refuses us: {error}"
+_NO_REDIS = "NEARSTREAM_REDIS: expected a Redis server, something else answers there: {error}"
+_NO_WRITES = "Redis refuses writes: {error}"
+_NO_ANSWER = "Redis does not answer: {reason}"
+
+_UNKNOWN_HOST = re.compile(r"\AError -\d+ connecting to [^ ]+\. ")  # negative numbers are those of getaddrinfo
+
+# The first row that fits applies. An error that fits no row is a bug and is raised as it is.
+_TABLE = (
+    _Row((MovedError,), "", SettingsError, IS_CLUSTER_NODE),
+    _Row((RedisClusterException,), "Cluster mode is not enabled", SettingsError, _NO_CLUSTER_NODE),
+    _Row((RedisClusterException,), "", IndexUnavailableError, "Redis does not answer: {error}"),
+    _Row((ssl.SSLCertVerificationError,), "", SettingsError, _CERTIFICATE),
+    _Row((InvalidResponse,), "", SettingsError, _NO_REDIS),
+    _Row(_DENIED, "", SettingsError, _DENIAL),
+    _Row((ResponseError,), "^(DB index|SELECT is not allowed)", SettingsError, _DENIAL),
+    _Row((ReadOnlyError, OutOfMemoryError), "", IndexReadOnlyError, _NO_WRITES),
+    _Row((ResponseError,), "^(MISCONF|READONLY|OOM|NOREPLICAS)", IndexReadOnlyError, _NO_WRITES),
+    _Row(_UNAVAILABLE, "", IndexUnavailableError, _NO_ANSWER),
+    _Row((ResponseError,), "^(BUSY|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN)", IndexUnavailableError, _NO_ANSWER),
+)
+
+
+@contextmanager
+def errors_mapped() -> Iterator[None]:
+    """Raise our errors in place of those of redis-py, as the table says.
+
+    A cancellation that arrived meanwhile is raised too: on Python 3.11 `asyncio.wait_for`, which redis-py uses to send,
+    may swallow it.
+    """
+    before = _cancellations()
+    try:
+        yield
+    except (*_UNAVAILABLE, RedisError, RedisClusterException) as error:
+        _require_no_more_than(before)
+        ours = _mapped(error)
+        if ours is None:
+            raise
+        raise ours from error
+    _require_no_more_than(before)
+
+
+def _mapped(error: Exception) -> Exception | None:
+    """Return our error for one of redis-py, or None for a bug."""
+    error = _underlying(error)
+    for row in _TABLE:
+        if isinstance(error, row.theirs) and re.search(row.text, str(error)):
+            return row.ours(row.message.format(error=error, reason=_reason(error)))
+    return None
+
+
+def _reason(error: Exception) -> str:
+    """Return what an error says, without the name of a host that is not known: it may be a password in its place."""
+    unknown = "NEARSTREAM_REDIS names a host that is not known: "
+    return _UNKNOWN_HOST.sub(unknown, str(error)).rstrip(".") or "deadline passed"
+
+
+def _underlying(error: Exception) -> Exception:
+    """Return the error that names the reason, where redis-py hides it behind another one."""
+    if isinstance(error, RedisClusterException):
+        return error.__cause__ if isinstance(error.__cause__, _DENIED) else error
+    if isinstance(error.__context__, ssl.SSLCertVerificationError):
+        return error.__context__
+    return error
+
+
+def _require_no_more_than(cancellations: int) -> None:
+    if _cancellations() > cancellations:
+        raise asyncio.CancelledError
+
+
+def _cancellations() -> int:
+    task = asyncio.current_task()
+    return task.cancelling() if task else 0

@@ -1,0 +1,80 @@
+"""The families of an index: their size, and how fast they grow."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from nearstream.streams.index.family import SLOTS_MS, WINDOWS_MS, FamilyFacts
+from nearstream.workers.redis_index.client import ask, keys_of, server_time_ms
+from nearstream.workers.redis_index.errors import errors_mapped
+from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.layout import FAMILY, GROUP, NUMBER_BYTES, RECORD, SLOT, KeyKind
+from nearstream.workers.redis_index.record import unpack_signature
+from nearstream.workers.redis_index.shard import Shard
+from nearstream.workers.redis_index.values import integer_of, number_bytes, time_of
+
+_RELATION_BYTES = 1 + NUMBER_BYTES  # of a remembered relation to another family
+
+
+async def families(index: RedisIndex, now_ms: int | None = None) -> AsyncIterator[FamilyFacts]:
+    """Yield the facts of all families with a second member, in no order.
+
+    This walks through the keys of the server, so it takes a while where there are many.
+
+    Args:
+        index: The index.
+        now_ms: Milliseconds since 1970. None: the time of the server.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    for shard in index.shards:
+        now_ms = await server_time_ms(shard.client) if now_ms is None else now_ms
+        with errors_mapped():
+            async for key in keys_of(shard.client, shard.tag + KeyKind.FAMILIES):
+                group = integer_of(key[-NUMBER_BYTES:])
+                for field, packed in (await ask(shard.client, "HGETALL", key)).items():
+                    facts = unpack_facts(group * GROUP + field[0], packed, now_ms)
+                    if facts is not None:
+                        yield await with_founder(shard, index.address.scheme, facts)
+
+
+def unpack_facts(number: int, packed: bytes, now_ms: int) -> FamilyFacts | None:
+    """Return the facts of the family with this founder, without its name.
+
+    None if nobody has joined it, or if it has joined another family as a whole.
+    """
+    own_id, first_seen, representative, _, count, _, _, left, last, relations = FAMILY.unpack_from(packed)
+    if integer_of(count) < 2:
+        return None
+    slots = [
+        (width, integer_of(slot), integer_of(joins))
+        for width, slot, joins in SLOT.iter_unpack(packed[FAMILY.size + _RELATION_BYTES * relations :])
+    ]
+    hour, day, week = (
+        sum(joins for own, slot, joins in slots if own == place and slot > (now_ms - window) // width)
+        for place, (width, window) in enumerate(zip(SLOTS_MS, WINDOWS_MS, strict=True), 1)
+    )
+    return FamilyFacts(
+        own_id.hex(),
+        number,
+        integer_of(representative),
+        integer_of(count) - left,
+        time_of(first_seen),
+        integer_of(last),
+        (hour, day, week),
+    )
+
+
+async def with_founder(shard: Shard, scheme: str, facts: FamilyFacts) -> FamilyFacts:
+    """Return the facts with the document key of the founder, if that is stored.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    key = shard.tag + KeyKind.RECORDS + number_bytes(facts.number // GROUP)
+    record = await ask(shard.client, "HGET", key, bytes((facts.number % GROUP,)))
+    if not record:
+        return facts
+    _, _, _, observed, version, _, _, _ = RECORD.unpack_from(record)
+    founder = unpack_signature(record[RECORD.size :], scheme, version, time_of(observed))
+    return replace(facts, founder=founder.document_key)

@@ -1,0 +1,241 @@
+"""The stored layout of an index, with constants for Python and Lua.
+
+Every key begins with the hash tag T = `{namespace:hash of the scheme:shard}`, so all keys of a shard are in one slot.
+A letter, the `KeyKind`, follows T. The table gives the kinds, their Redis types, the rest of their keys, and their
+contents:
+
+    m  FACTS          HASH    epoch, format, shards (their count), chunks_* (count of chunks by kind), state, lease
+                              and lease_until (of a rebuild), rebuilt (last number given by a rebuild), seq (last number
+                              reserved), done (last number given), floor, mark (time of the newest mark), aborted (last
+                              number reserved by a call that failed halfway), removed (time of the newest entry of
+                              REMOVED), `o` + partition: checkpoint, which is the last offset admitted
+    x  DIGEST         HASH    + chunk (4 bytes). Each field is a bucket: the second half of a key of a signature → the
+    l  LINEAGE                numbers of the states that have this key. A field of 7 digits, and a number that is alone
+    b  BAND                   in its bucket, are written in digits: the server stores these in fewer bytes and compares
+    a  ANCHOR                 them faster than strings. Several numbers are packed.
+    w  SPILL          STRING  + chunk, field of an anchor bucket: its newest numbers, once it has 12 heads
+    i  REGISTRY       HASH    + chunk: hash of a document key → number of its current state
+    r  RECORDS        HASH    + number div 16. With n = number mod 16: field n is the record of a state, field 32 + n
+                              its member: `MEMBER_FORMAT`, then pairs of `PAIR_SIZE` bytes (the code of a relation, plus
+                              `SENT` if its event was sent, and a candidate). An ordinal of 0 is a presumption
+    f  FAMILIES       HASH    + number of the founder div 16. Field number mod 16: the facts of a family with a second
+                              member: `FAMILY_FORMAT`, then the relations to other families of which events were sent (6
+                              bytes each), then counts of joins in `SLOT_FORMAT`
+    j  MEMBERS        STRING  + number of the founder: by ordinal, the numbers of the members' current states, 0 for
+                              those that have left
+    g  MARKS          LIST    `ms:number`: the marks, oldest first
+    d  REMOVALS       HASH    + partition, offset div 256: answers to removals, for seven days
+    u  REMOVED        HASH    + half-hour since 1970: hash of a document key → time, partition and offset on `documents`
+                              of its removal. For an hour it refuses documents that were sent before their removal
+    s  SPARED         ZSET    spared numbers, by the time of the mark before the event or copy that spared them
+    k  SPARED_RECORD  HASH    + number: the fields that such a state has in RECORDS, if it was spared late in its life
+    h  OVERFLOWS      HASH    kind, chunk, field of a bucket → how often it overflowed. `*` counts for all buckets that
+                              found no room in this hash
+    ~  PROBE          any     written and deleted while an index is opened
+
+A record has the fields of `RECORD_FORMAT`, then the length of the id (2 bytes), then the number that superseded the
+state (5 bytes, only if the flag `SUPERSEDED` is added to that length), then the id and the rest of the signature as
+`record.py` packs them.
+A number without a live record refers to nothing.
+
+The words that the code uses for this:
+
+    number   The entry id of a stored state of a document: 1, 2, 3, ... in order of admission. It is packed in 5 bytes.
+    epoch    The generation of an index: 8 random bytes that change when the index is created or rebuilt. A worker with
+             another epoch finds its index lost. The epoch also salts the hashes of document keys.
+    mark     A time bucket of the retention: a time, and the first number given from that time on. There are 256 marks
+             in a retention period, and expiry proceeds from mark to mark.
+    floor    The low watermark of expiry: lower numbers have expired, unless they are spared.
+    spared   Retained: an event late in its life, or a copy that joined its family, gave this number another retention
+             period.
+    member   What is stored about a state beside its record: the decision about its family and its events.
+    kept     Stored: a kept signature is the reduced form in which a record holds it (`Scheme.kept`). In the facts of
+             `nearstream stats`, `kept` counts the spared numbers.
+    heads    The oldest entries of a bucket, which newer ones never displace.
+    chunk    One hash that holds many buckets or registry entries, so that the server stores them tightly.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from struct import Struct
+
+from nearstream.streams.index.contract import (
+    Status,
+)
+
+FORMAT = "5"  # changes with the layout, because a release reads no other format
+EPOCH_BYTES = 8
+CHECKPOINT_FIELD = "o"  # of FACTS, followed by the partition
+NUMBER_BYTES = 5
+CHUNK_BYTES = 4
+FIELD_DIGITS = 7
+GROUP = 16  # states in one hash of RECORDS
+MEMBER_FIELD = 32  # the member of a state is in the field this far behind its record
+SENT = 0x80  # flag of a relation in a stored pair: its event was sent
+FAMILY_ID_BYTES = 16
+LOG_TRIMMED = 1_024  # members that have left are cut off from the beginning of MEMBERS if there are this many
+ANSWER_OFFSETS = 256  # offsets in one hash of REMOVALS
+NO_PARTITION = 0xFFFF  # of a state that no record of `signatures` made
+SUPERSEDED = 0x8000  # flag in the length of an id
+MAX_KEYS = 1_024  # one call stops after the document with which its keys reach this
+
+
+class KeyKind(bytes, Enum):
+    """The letter after the hash tag of a key.
+
+    The table at the top of this module describes each kind.
+    """
+
+    FACTS = b"m"
+    DIGEST = b"x"
+    LINEAGE = b"l"
+    BAND = b"b"
+    ANCHOR = b"a"
+    SPILL = b"w"
+    REGISTRY = b"i"
+    RECORDS = b"r"
+    MARKS = b"g"
+    FAMILIES = b"f"
+    MEMBERS = b"j"
+    REMOVALS = b"d"
+    REMOVED = b"u"
+    SPARED = b"s"
+    SPARED_RECORD = b"k"
+    OVERFLOWS = b"h"
+    PROBE = b"~"
+
+    @property
+    def label(self) -> str:
+        """The name of this kind in reports."""
+        return self.name.lower()
+
+
+BUCKET_KINDS = (KeyKind.DIGEST, KeyKind.LINEAGE, KeyKind.BAND, KeyKind.ANCHOR)
+CHUNKED_KINDS = (*BUCKET_KINDS, KeyKind.REGISTRY)
+LAYOUT_FIELDS = ("epoch", "format", "shards", *(f"chunks_{kind.decode()}" for kind in CHUNKED_KINDS))
+
+
+@dataclass(frozen=True)
+class IndexLayout:
+    """How the keys of one shard are spread over the store.
+
+    Attributes:
+        epoch: The generation of the index.
+        chunks: Count of chunks of each of `CHUNKED_KINDS`.
+    """
+
+    epoch: bytes
+    chunks: Mapping[KeyKind, int]
+
+
+class AdmissionFlag(IntEnum):
+    """Flags of an admission on its way to the server."""
+
+    IS_REMOVAL = 1
+    HAS_POSITION = 2
+    HAS_LINEAGE = 4
+    POSITION_ONLY = 8  # moves the checkpoint, has no document
+    HAS_ORIGIN = 16
+
+
+class AnswerFlag(IntEnum):
+    """Flags of an answer. `Admitted` describes them."""
+
+    CUT = 1
+    HAS_PREVIOUS = 2
+    MAY_CHANGE = 4
+    FOUND = 8
+    REPEATED = 16
+    DECIDED = 32  # a decision follows: the view of a family, then pairs
+
+
+class CandidateFlag(IntEnum):
+    """Flags of a candidate. `Candidate` describes them."""
+
+    BY_DIGEST = 1
+    BY_LINEAGE = 2
+    IN_FULL_BUCKET = 4
+    REPRESENTS = 8
+    GONE = 16  # it was removed or has expired
+
+
+class SettlementFlag(IntEnum):
+    """Flags of a settlement. `Settlement` describes them."""
+
+    EXACT = 1
+    KEEPS = 2
+
+
+class DegradedFlag(IntEnum):
+    """What was incomplete about a decision."""
+
+    FULL_BUCKETS = 1
+    CANDIDATES_CUT = 2
+
+
+class SettledLetter(bytes, Enum):
+    """The first byte of the answer to a settlement. `Settled` describes what follows."""
+
+    IS_SETTLED = b"s"
+    FOLLOWS = b"f"
+    IS_ALONE = b"a"
+    IS_GONE = b"x"
+
+
+STATUS_LETTERS = {
+    Status.NEW: b"n",
+    Status.UPDATED: b"u",
+    Status.UNCHANGED: b"c",
+    Status.REPLAYED: b"r",
+    Status.STALE: b"s",
+    Status.REMOVED: b"d",
+    Status.OVERTAKEN: b"o",
+}
+
+# Formats in the notation of Lua's `struct` library, where numbers may have 5 or 6 bytes.
+# Number of the previous state, partition, offset, observed at + 2^46 ms, version, count of bands, count of anchors,
+# hash of the document key.
+RECORD_FORMAT = ">I5I2I6I6c8BI2c9"
+# Registry chunk, hash of the document key, flags, partition, offset, previous offset + 1, observed at + 2^46 ms,
+# version, count of bands, count of anchors, partition and offset on `documents`. Chunk and field of each key follow:
+# digest, lineage, bands, anchors. The record from the length of the id on comes last.
+ADMISSION_FORMAT = ">c4c9BI2I6I6I6c8BI2I2I6"
+REMOVED_FORMAT = ">I6I2I6"  # time, partition and offset on `documents`
+ANSWER_FORMAT = ">I2BI5"  # count of full buckets, flags, number of the presumed representative
+CANDIDATE_FORMAT = ">I5BI2B"  # number, shared bands, shared anchors, flags
+# Number of the founder (of a presumption: of the representative, or its own once it was denied), ordinal, degraded.
+MEMBER_FORMAT = ">I5I4B"
+# Id, observation of the founder + 2^46 ms, representative, whether that may be in few buckets, count of ordinals, those
+# cut off from MEMBERS, ordinals before the first living one, count of those that left, time of the last join, count of
+# remembered relations.
+FAMILY_FORMAT = ">c16I6I5BI4I4I4i4I6B"
+SLOT_FORMAT = ">BI4I4"  # index of the width in SLOTS_MS, time divided by the width, joins
+# Number of the family, number of the founder that the decision names, ordinal, degraded, id (zeros: as the founder
+# gives it), observation of the founder + 2^46 ms, whether the founder is stored.
+VIEW_FORMAT = ">I5I5I4Bc16I6B"
+# Number, number of the state that is joined, flags, degraded, id and observation of the founder. Pairs follow: code of
+# the relation, when to send the event, candidate.
+SETTLEMENT_FORMAT = ">I5I5BBc16I6"
+
+
+def _python_struct(lua_format: str) -> Struct:
+    """Return the struct of a Lua format.
+
+    Numbers of 5 and 6 bytes, which Python lacks, are byte strings in it.
+    """
+    return Struct(re.sub("[Ic]([0-9]+)", r"\1s", lua_format.replace("I2", "H").replace("i4", "i")))
+
+
+RECORD = _python_struct(RECORD_FORMAT)
+ADMISSION = _python_struct(ADMISSION_FORMAT)
+ANSWER = _python_struct(ANSWER_FORMAT)
+CANDIDATE = _python_struct(CANDIDATE_FORMAT)
+REMOVED = _python_struct(REMOVED_FORMAT)
+MEMBER = _python_struct(MEMBER_FORMAT)
+FAMILY = _python_struct(FAMILY_FORMAT)
+SLOT = _python_struct(SLOT_FORMAT)
+VIEW = _python_struct(VIEW_FORMAT)
+SETTLEMENT = _python_struct(SETTLEMENT_FORMAT)
+PAIR_SIZE = 1 + CANDIDATE.size
