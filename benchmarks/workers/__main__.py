@@ -27,6 +27,7 @@ from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.kafka import topics as kafka_topics
+from tests.devstack.kafka import FULL_SPEED
 from tests.devstack.stack import LocalStack, local_stack
 
 # The largest value that passes, by name of the gate.
@@ -203,7 +204,7 @@ async def run(records: int, rounds: int, count: int) -> dict[str, Any]:
 
     The two loops take turns, and the smallest value of each counts.
     """
-    async with local_stack() as stack:
+    async with local_stack(jvm=FULL_SPEED) as stack:
         spent: dict[str, list[float]] = {"safe": [], "bare": []}
         for number in range(rounds):
             for way, found in spent.items():

@@ -6,13 +6,13 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.devstack.kafka import kafka_server
+from tests.devstack.kafka import QUICK_START, kafka_server
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, StackUnavailableError, port_answers, running, say
 
@@ -47,7 +47,9 @@ class LocalStack:
 
 
 @contextmanager
-def started_stack(kafka: bool = True, redis: bool = True, *, folder: Path | None = None) -> Iterator[LocalStack]:
+def started_stack(
+    kafka: bool = True, redis: bool = True, *, folder: Path | None = None, jvm: Sequence[str] = QUICK_START
+) -> Iterator[LocalStack]:
     """Start the requested servers, and stop them at the end of the block.
 
     A server from the environment (`NEARSTREAM_KAFKA`, `NEARSTREAM_REDIS`) is used instead and is never stopped.
@@ -56,6 +58,7 @@ def started_stack(kafka: bool = True, redis: bool = True, *, folder: Path | None
         kafka: whether a broker is wanted.
         redis: whether a Redis is wanted.
         folder: where data and logs stay. The default is a temporary folder.
+        jvm: options of the broker's Java virtual machine.
 
     Raises:
         StackUnavailableError: a server cannot run here. The message says why.
@@ -69,7 +72,7 @@ def started_stack(kafka: bool = True, redis: bool = True, *, folder: Path | None
             own_redis = _started(resources, redis_server(root / "redis"))
             redis_address = f"redis://{own_redis.address}/0"
         if kafka and not kafka_address:
-            own_kafka = _started(resources, kafka_server(root / "kafka"))
+            own_kafka = _started(resources, kafka_server(root / "kafka", jvm=jvm))
             kafka_address = own_kafka.address
         yield LocalStack(kafka_address, redis_address, own_kafka, own_redis)
 
@@ -106,11 +109,11 @@ def _started(resources: ExitStack, server: LocalServer) -> LocalServer:
 
 @asynccontextmanager
 async def local_stack(
-    kafka: bool = True, redis: bool = True, *, folder: Path | None = None
+    kafka: bool = True, redis: bool = True, *, folder: Path | None = None, jvm: Sequence[str] = QUICK_START
 ) -> AsyncIterator[LocalStack]:
     """Run `started_stack` in a thread, so that the event loop goes on."""
     resources = ExitStack()
-    stack = started_stack(kafka, redis, folder=folder)
+    stack = started_stack(kafka, redis, folder=folder, jvm=jvm)
     entering = asyncio.ensure_future(asyncio.to_thread(resources.enter_context, stack))
     try:
         yield await asyncio.shield(entering)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.devstack.kafka import KafkaPorts, choose_ports, command_line, java_version, server_properties
+from tests.devstack.kafka import QUICK_START, KafkaPorts, choose_ports, command_line, java_version, server_properties
 from tests.devstack.redis import command_line as redis_command_line
 from tests.devstack.server import PORTS, StackUnavailableError, free_ports
 from tests.devstack.stack import started_stack
@@ -50,7 +50,7 @@ def test_free_ports_are_distinct_and_below_those_of_outgoing_connections() -> No
 
 
 def test_kafka_runs_in_half_a_gibibyte_with_its_own_settings_and_log_format() -> None:
-    command = command_line("java", Path("/jars"), Path("/k"))
+    command = command_line("java", Path("/jars"), Path("/k"), QUICK_START)
     assert command[0] == "java"
     assert "-Xmx512M" in command
     assert "-Dlog4j2.configurationFile=/k/log4j2.properties" in command
