@@ -84,8 +84,8 @@ def own_address(own_server: LocalServer, request: pytest.FixtureRequest) -> Inde
 async def test_an_index_of_another_format_is_refused(address: IndexAddress, client: Redis) -> None:
     index = await RedisIndex.open(address, may_create=True)
     await index.close()
-    await client.hset(address.key, "format", "4")
-    with pytest.raises(SettingsError, match="holds an index of format 4, this release keeps 5"):
+    await client.hset(address.key, "format", "5")
+    with pytest.raises(SettingsError, match="holds an index of format 5, this release keeps 6"):
         await RedisIndex.open(address, may_create=True)
 
 

@@ -22,6 +22,7 @@ from nearstream.streams.native import native
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.workers.redis_index.record import pack_signature, unpack_signature
+from nearstream.workers.redis_index.text_part import pack_text
 from tests.support.index_documents import START_MS, admission
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -134,6 +135,34 @@ def test_any_bytes_come_back(ld: bytes, gaps: bytes, name: str) -> None:
     signature = replace(_plain(), ld=ld, gaps=gaps, id=name, collection=name, raw_digest=b"r" * 16)
     assert there_and_back(signature) == signature
     assert there_and_back(signature, observed_in_head=False) == signature
+
+
+@given(st.tuples(*[st.integers(0, 2**40)] * 5), st.booleans())
+def test_any_counts_come_back(counts: tuple[int, ...], spaceless: bool) -> None:
+    n_bytes, characters, words, shingles, rate = counts
+    signature = replace(_plain(), n_bytes=n_bytes, characters=characters, words=words, shingles=shingles, rate=rate)
+    assert there_and_back(replace(signature, spaceless=spaceless)) == replace(signature, spaceless=spaceless)
+
+
+def test_records_of_equal_texts_end_alike() -> None:
+    """Nothing that belongs to the document is in the text part, and the text part is the end."""
+    signature = _plain()
+    other = replace(
+        signature,
+        id="b" * 40,
+        collection="c",
+        lineage="l",
+        url="u",
+        source="s",
+        labels={"k": "v"},
+        raw_digest=b"r" * 16,
+        observed_at_ms=7,
+        origin=Origin("t", 3, 2**40),
+        degraded=("charset_replaced",),
+    )
+    assert pack_text(signature) == pack_text(other)
+    for each in (signature, other):
+        assert pack_signature(each, observed_in_head=False).endswith(pack_text(signature))
 
 
 def _plain() -> Signature:

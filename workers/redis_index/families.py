@@ -8,7 +8,7 @@ from nearstream.workers.redis_index.client import ask, keys_of, server_time_ms
 from nearstream.workers.redis_index.errors import errors_mapped
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.layout import FAMILY, GROUP, NUMBER_BYTES, RECORD, SLOT, KeyKind
-from nearstream.workers.redis_index.record import unpack_signature
+from nearstream.workers.redis_index.record import unpack_document_key
 from nearstream.workers.redis_index.shard import Shard
 from nearstream.workers.redis_index.values import integer_of, number_bytes, time_of
 
@@ -35,7 +35,7 @@ async def families(index: RedisIndex, now_ms: int | None = None) -> AsyncIterato
                 for field, packed in (await ask(shard.client, "HGETALL", key)).items():
                     facts = unpack_facts(group * GROUP + field[0], packed, now_ms)
                     if facts is not None:
-                        yield await with_founder(shard, index.address.scheme, facts)
+                        yield await with_founder(shard, facts)
 
 
 def unpack_facts(number: int, packed: bytes, now_ms: int) -> FamilyFacts | None:
@@ -65,7 +65,7 @@ def unpack_facts(number: int, packed: bytes, now_ms: int) -> FamilyFacts | None:
     )
 
 
-async def with_founder(shard: Shard, scheme: str, facts: FamilyFacts) -> FamilyFacts:
+async def with_founder(shard: Shard, facts: FamilyFacts) -> FamilyFacts:
     """Return the facts with the document key of the founder, if that is stored.
 
     Raises:
@@ -75,6 +75,4 @@ async def with_founder(shard: Shard, scheme: str, facts: FamilyFacts) -> FamilyF
     record = await ask(shard.client, "HGET", key, bytes((facts.number % GROUP,)))
     if not record:
         return facts
-    _, _, _, observed, version, _, _, _ = RECORD.unpack_from(record)
-    founder = unpack_signature(record[RECORD.size :], scheme, version, time_of(observed))
-    return replace(facts, founder=founder.document_key)
+    return replace(facts, founder=unpack_document_key(record[RECORD.size :]))

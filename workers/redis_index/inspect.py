@@ -205,7 +205,7 @@ async def _state(reading: _Reading, number: int, name: bytes) -> tuple[StateFact
         number=number,
         position=None if partition == NO_PARTITION else (partition, int.from_bytes(offset, "big")),
         signature=unpack_signature(packed, reading.scheme, version, time_of(observed)),
-        superseded_by=superseded_by(packed)[0],
+        superseded_by=superseded_by(packed),
         family=await _family(reading, number, member),
         reports=_sent(member or b""),
         spared=spared,
@@ -229,7 +229,7 @@ async def _family(reading: _Reading, number: int, packed: bytes | None) -> Membe
     facts = await ask(reading.shard.client, "HGET", key, bytes((founder % GROUP,)))
     known = unpack_facts(founder, facts, reading.now_ms) if facts else None
     if known is not None:
-        known = await with_founder(reading.shard, reading.scheme, known)
+        known = await with_founder(reading.shard, known)
     return MemberFacts(founder, ordinal, known) if packed or known else None
 
 

@@ -33,9 +33,10 @@ contents:
                               found no room in this hash
     ~  PROBE          any     written and deleted while an index is opened
 
-A record has the fields of `RECORD_FORMAT`, then the length of the id (2 bytes), then the number that superseded the
-state (5 bytes, only if the flag `SUPERSEDED` is added to that length), then the id and the rest of the signature as
-`record.py` packs them.
+A record has the fields of `RECORD_FORMAT`, then the lengths of the id and of the rest of the identity (2 bytes each),
+then the number that superseded the state (5 bytes, only if the flag `SUPERSEDED` is added to the first length), then
+the id and the rest of the identity as `record.py` packs them, then the part that depends on the text alone, which
+`text_part.py` packs.
 A number without a live record refers to nothing.
 
 The words that the code uses for this:
@@ -65,7 +66,7 @@ from nearstream.streams.index.contract import (
     Status,
 )
 
-FORMAT = "5"  # changes with the layout, because a release reads no other format
+FORMAT = "6"  # changes with the layout, because a release reads no other format
 EPOCH_BYTES = 8
 CHECKPOINT_FIELD = "o"  # of FACTS, followed by the partition
 NUMBER_BYTES = 5

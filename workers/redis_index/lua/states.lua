@@ -21,9 +21,9 @@ local SHORT = 2 ^ 31 -- a lone number below this is written in digits
 local DIGIT = 48 -- the code of '0'. Packed numbers begin with a lower byte, because numbers stay below 2 * 10^11.
 
 -- One field holds a whole state, because the server walks through a listpack for each field that is read.
-local RECORD = RECORD_FORMAT .. 'I2'
-local SIZE_AT = RECORD_SIZE + 1
-local ID_AT = SIZE_AT + 2
+local RECORD = RECORD_FORMAT .. 'I2I2'
+local SIZES_AT = RECORD_SIZE + 1
+local ID_AT = SIZES_AT + 4
 
 -- Numbers -------------------------------------------------------------------------------------------------
 
@@ -119,21 +119,21 @@ end
 
 -- Return the fields of a record. `superseded_by` is 0 for the current state of a document.
 local function parse_record(record)
-  local prev, partition, offset, observed, version, bands, anchors, doc, id_size = struct.unpack(RECORD, record)
+  local prev, partition, offset, observed, version, bands, anchors, doc, id_size, rest_size = struct.unpack(RECORD, record)
   local superseded_by, id_at = 0, ID_AT
   if id_size >= SUPERSEDED then
     superseded_by, id_at, id_size = struct.unpack('>I5', record, ID_AT), ID_AT + NUMBER_BYTES, id_size - SUPERSEDED
   end
   return {
     record = record, prev = prev, partition = partition, offset = offset, observed = observed, version = version,
-    bands = bands, anchors = anchors, doc = doc, id_size = id_size, id_at = id_at, superseded_by = superseded_by,
+    bands = bands, anchors = anchors, doc = doc, id_size = id_size, rest_size = rest_size, id_at = id_at, superseded_by = superseded_by,
   }
 end
 
 -- Return the record of a state with the number that superseded it.
 local function superseded_record(state, by)
-  return string.sub(state.record, 1, SIZE_AT - 1) .. struct.pack('>I2I5', SUPERSEDED + state.id_size, by)
-    .. string.sub(state.record, state.id_at)
+  return string.sub(state.record, 1, SIZES_AT - 1)
+    .. struct.pack('>I2I2I5', SUPERSEDED + state.id_size, state.rest_size, by) .. string.sub(state.record, state.id_at)
 end
 
 -- Return the state of this number, with its packed member if it has one: see families.lua. It has no record if it was removed, has expired or never existed.
@@ -200,28 +200,19 @@ local INTEGERS = { -- formats of the integers of MessagePack by their first byte
   [0xCC] = '>I1', [0xCD] = '>I2', [0xCE] = '>I4', [0xCF] = '>I8',
   [0xD0] = '>i1', [0xD1] = '>i2', [0xD2] = '>i4', [0xD3] = '>i8',
 }
-local BYTES = {[0xC4] = '>I1', [0xC5] = '>I2', [0xC6] = '>I4'} -- formats of the length of a byte string
 
--- Return a packed integer, nil for a byte string, and where the next value begins.
-local function unpack_value(packed, at)
+-- Return a packed integer, and where the next value begins.
+local function unpack_integer(packed, at)
   local first = string.byte(packed, at)
   if INTEGERS[first] then return struct.unpack(INTEGERS[first], packed, at + 1) end
-  if not BYTES[first] then return first < 128 and first or first - 256, at + 1 end
-  local length, from = struct.unpack(BYTES[first], packed, at + 1)
-  return nil, from + length
+  return first < 128 and first or first - 256, at + 1
 end
 
 -- Return the partition and the offset on `documents` of a state. Without a record there, the partition is -1. They are
--- the ninth and tenth value of the array that record.py writes, which cmsgpack cannot read.
+-- the first values of the array that record.py writes behind the id, which cmsgpack cannot read.
 local function origin_of(state)
-  local at = state.id_at + state.id_size
-  at = at + (string.byte(state.record, at) == 0xDC and 3 or 1) -- the length of the array
-  for _ = 1, 8 do
-    local _, next_at = unpack_value(state.record, at)
-    at = next_at
-  end
-  local partition, offset_at = unpack_value(state.record, at)
-  return partition, (unpack_value(state.record, offset_at))
+  local partition, offset_at = unpack_integer(state.record, state.id_at + state.id_size + 1)
+  return partition, (unpack_integer(state.record, offset_at))
 end
 
 -- Whether state `a` of a document is older than state `b`, as `Signature.order` says. The whole order is needed seldom.

@@ -1,0 +1,133 @@
+"""The part of an index record that depends on the normal form of the text alone.
+
+It is the end of a record. Records of equal texts have equal text parts.
+
+    digest    8 bytes: the digest without the version
+    flags     1 byte: a sum of PACKED, SPACELESS and SPLIT
+    numbers   unsigned LEB128: n_bytes, words, rate, length of the sketch, length of the gaps; then zigzag LEB128: words
+              minus shingles, n_bytes minus characters
+    sketch    as in a signature
+    gaps      as in a signature. None if PACKED is set
+    ld        up to the end of the record: as in a signature, or with the gaps as `ld_compact.py` packs them if PACKED
+              is set. SPLIT says that the signature has the gaps apart
+"""
+
+from typing import NamedTuple
+
+from nearstream.schemas.signature import Signature
+from nearstream.streams.fingerprints import ld_compact
+from nearstream.streams.fingerprints.ld import SPLIT_SYMBOL_BITS, WORD_SYMBOL_BITS, symbol_bits
+from nearstream.streams.fingerprints.parameters import KEPT_SYMBOL_BITS
+from nearstream.streams.native import native
+
+pack_pairs = native.pack_pairs if native else ld_compact.pack_pairs
+unpack_pairs = native.unpack_pairs if native else ld_compact.unpack_pairs
+
+VERSION_BYTES = 8
+_DIGEST_BYTES = 8  # without the version
+PACKED, SPACELESS, SPLIT = 1, 2, 4
+_NUMBERS = 7
+_STEP_LOW_BITS = 2  # for gaps that are separate from the symbols: their unit is an eighth of the rate
+
+
+class TextPart(NamedTuple):
+    """The fields of a signature that are equal for equal texts.
+
+    `Signature` describes them.
+
+    Attributes:
+        digest: Without the version.
+    """
+
+    digest: bytes
+    n_bytes: int
+    characters: int
+    words: int
+    shingles: int
+    spaceless: bool
+    sketch: bytes
+    rate: int
+    ld: bytes
+    gaps: bytes
+
+
+def pack_text(signature: Signature) -> bytes:
+    """Return the text part of a signature. The version is left out."""
+    packed = pack_pairs(signature.ld, signature.gaps, *_pair_bits(symbol_bits(signature), signature.rate))
+    ld, gaps = (signature.ld, signature.gaps) if packed is None else (packed, b"")
+    flags = PACKED * (packed is not None) | SPACELESS * signature.spaceless | SPLIT * bool(signature.gaps)
+    numbers = (
+        signature.n_bytes,
+        signature.words,
+        signature.rate,
+        len(signature.sketch),
+        len(gaps),
+        _zigzag(signature.words - signature.shingles),
+        _zigzag(signature.n_bytes - signature.characters),
+    )
+    head = bytearray((*signature.digest[VERSION_BYTES:], flags))
+    for number in numbers:
+        _append_number(head, number)
+    return b"".join((head, signature.sketch, gaps, ld))
+
+
+def unpack_text(packed: bytes, start: int) -> TextPart:
+    """Return the text part of a record, which begins at `start`."""
+    flags_at = start + _DIGEST_BYTES
+    flags = packed[flags_at]
+    (n_bytes, words, rate, sketch_size, gaps_size, repeated, wide), at = _numbers(packed, flags_at + 1)
+    gaps_at = at + sketch_size
+    ld_at = gaps_at + gaps_size
+    ld, gaps = packed[ld_at:], packed[gaps_at:ld_at]
+    if flags & PACKED:
+        ld, gaps = unpack_pairs(ld, *_pair_bits(SPLIT_SYMBOL_BITS if flags & SPLIT else WORD_SYMBOL_BITS, rate))
+    return TextPart(
+        packed[start:flags_at],
+        n_bytes,
+        n_bytes - _signed(wide),
+        words,
+        words - _signed(repeated),
+        bool(flags & SPACELESS),
+        packed[at:gaps_at],
+        rate,
+        ld,
+        gaps,
+    )
+
+
+def _append_number(head: bytearray, number: int) -> None:
+    while number > 0x7F:
+        head.append(number & 0x7F | 0x80)
+        number >>= 7
+    head.append(number)
+
+
+def _numbers(packed: bytes, at: int) -> tuple[list[int], int]:
+    """Return the numbers of a text part and where they end."""
+    numbers = []
+    for _ in range(_NUMBERS):
+        number, shift = packed[at] & 0x7F, 7
+        while packed[at] > 0x7F:
+            at += 1
+            number |= (packed[at] & 0x7F) << shift
+            shift += 7
+        numbers.append(number)
+        at += 1
+    return numbers, at
+
+
+def _zigzag(number: int) -> int:
+    return 2 * number if number >= 0 else -2 * number - 1
+
+
+def _signed(zigzag: int) -> int:
+    return -(zigzag + 1) // 2 if zigzag & 1 else zigzag // 2
+
+
+def _pair_bits(stored: int, rate: int) -> tuple[int, int, int]:
+    """Return the bits of a symbol, its kept bits, and the low bits of a gap.
+
+    The low bits of a gap are written as they are, and their count follows Rice's rule for the mean of the gaps.
+    """
+    low = _STEP_LOW_BITS if stored == SPLIT_SYMBOL_BITS else min(max(rate.bit_length() - 2, 0), 5)
+    return stored, KEPT_SYMBOL_BITS[stored], low
