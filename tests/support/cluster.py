@@ -36,5 +36,7 @@ def redis_cluster(folder: Path) -> Iterator[list[LocalServer]]:
 
 
 def _node(folder: Path, port: int, bus: int) -> LocalServer:
-    command = [*command_line(find_program(), port, folder), "--cluster-enabled", "yes", "--cluster-port", str(bus)]
+    # Nodes on a busy machine may be late for longer than the default of 15 s, after which the cluster refuses commands.
+    cluster = ["--cluster-enabled", "yes", "--cluster-port", str(bus), "--cluster-node-timeout", "120000"]
+    command = [*command_line(find_program(), port, folder), *cluster]
     return LocalServer("Redis", f"127.0.0.1:{port}", command, folder / "server.log", redis_answers)

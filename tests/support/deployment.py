@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from aiokafka.admin import NewTopic
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from nearstream.schemas.codec import decode_event
 from nearstream.schemas.events import PairEvent, Retraction
@@ -208,11 +208,17 @@ async def deployed(kafka: str, redis_url: str, logs: Path, **settings: str) -> A
 async def _forget(settings: Settings) -> None:
     """Delete the topics and thereby the group's offsets.
 
-    If the broker has already ended, its topics are gone too.
+    If the broker has already ended, its topics are gone too. While it starts, it does not know its controller yet.
     """
     with suppress(kafka_errors.KafkaUnreachableError):
         async with kafka_client.admin(settings, 5.0) as client:
+            await until(lambda: _knows_controller(client), 60)
             await client.delete_topics([settings.topic_prefix + topic.name for topic in ALL])
+
+
+async def _knows_controller(client: AIOKafkaAdminClient) -> bool:
+    await client._client.force_metadata_update()
+    return client._client.cluster.controller is not None
 
 
 def ids(events: Sequence[PairEvent | Retraction | DocumentVerdict]) -> set[str]:
