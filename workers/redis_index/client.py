@@ -22,6 +22,7 @@ _Answer = TypeVar("_Answer")
 _RETRY_SECONDS = 0.5
 _PAGE_KEYS = 1_000
 _PIPELINE_COMMANDS = 1_000  # commands in one round trip
+_READING = ("look_up_", "state_", "lengths_")  # functions that only read
 
 
 def connect(connection: Connection) -> Client:
@@ -117,13 +118,19 @@ async def call(client: Client, name: str, key: bytes, *arguments: bytes | str | 
 
 async def _fcall(client: Client, name: str, key: bytes, arguments: tuple[bytes | str | int, ...]) -> list[Any]:
     # Functions that only read then work on replicas, and while the server refuses writes.
-    command = "FCALL_RO" if "_look_up_" in name or "_state_" in name else "FCALL"
+    command = "FCALL_RO" if name.split("_", 1)[1].startswith(_READING) else "FCALL"
     # Without a target, the client of a cluster would ask a server which of the arguments are keys.
-    target: dict[str, Any] = {}
-    if isinstance(client, RedisCluster):
-        target["target_nodes"] = (await client.initialize()).get_node_from_key(key.decode())
+    target = await _owner(client, key)
     reply: list[Any] = await client.execute_command(command, name, 1, key, *arguments, **target)
     return reply
+
+
+async def _owner(client: Client, key: bytes) -> dict[str, Any]:
+    """Return the option that sends a command to the node that has this key, for the client of a cluster."""
+    if isinstance(client, Redis):
+        return {}
+    tag = key[: key.index(b"}") + 1]  # what decides the slot, and the only part of a key that is always text
+    return {"target_nodes": (await client.initialize()).get_node_from_key(tag.decode())}
 
 
 async def _load(client: Client, source: str) -> None:
@@ -176,13 +183,16 @@ async def keys_of(client: Client, prefix: bytes) -> AsyncIterator[bytes]:
             yield key
 
 
-async def lengths_of(client: Client, keys: Sequence[bytes]) -> list[int]:
-    """Return the number of fields of each of these hashes, 0 for a missing one.
+async def lengths_of(client: Client, key: bytes, kind: bytes, chunks: Sequence[bytes]) -> list[int]:
+    """Return the number of fields of each of these chunks of a shard, 0 for a missing one.
 
     Raises:
         IndexUnavailableError: The server does not answer.
     """
-    return [length or 0 for length in await _pipelined(client, "HLEN", keys)]
+    lengths: list[int] = []
+    for start in range(0, len(chunks), _PIPELINE_COMMANDS):
+        lengths += await call(client, "lengths", key, kind, b"".join(chunks[start : start + _PIPELINE_COMMANDS]))
+    return lengths
 
 
 async def memories_of(client: Client, keys: Sequence[bytes]) -> list[int] | None:
@@ -200,12 +210,14 @@ async def memories_of(client: Client, keys: Sequence[bytes]) -> list[int] | None
 
 
 async def _pipelined(client: Client, command: str, keys: Sequence[bytes], *arguments: str | int) -> list[Any]:
-    """Return the replies to one plain command about each key, in few round trips."""
+    """Return the replies to one plain command about each key of a shard, in few round trips."""
     replies: list[Any] = []
     for start in range(0, len(keys), _PIPELINE_COMMANDS):
         with errors_mapped():
+            # Without a target, the client of a cluster would look for the owner of each key.
+            target = await _owner(client, keys[start])
             async with client.pipeline(transaction=False) as pipeline:
                 for key in keys[start : start + _PIPELINE_COMMANDS]:
-                    pipeline.execute_command(command, key, *arguments)
+                    pipeline.execute_command(command, key, *arguments, **target)
                 replies += await pipeline.execute()
     return replies

@@ -220,7 +220,8 @@ def _chunk_keys(shard: Shard, kind: KeyKind) -> KeyOf:
 async def _chunk_sample(shard: Shard, kind: KeyKind, most: int) -> _Sample:
     count = shard.layout.chunks[kind]
     chosen = _choose(count, most)
-    sizes = await lengths_of(shard.client, list(map(_chunk_keys(shard, kind), chosen)))
+    chunks = [index.to_bytes(CHUNK_BYTES, "big") for index in chosen]
+    sizes = await lengths_of(shard.client, shard.key, kind, chunks)
     return _Sample(sizes, round(sum(sizes) * count / max(len(chosen), 1)))
 
 

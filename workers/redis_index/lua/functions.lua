@@ -747,6 +747,17 @@ local function state(keys, args)
   return c and {'OK'} or refusal
 end
 
+-- lengths
+-- Return the number of fields of chunks, also of a shard that cannot be used.
+-- arguments: letter of their kind, numbers of the chunks
+local function lengths(keys, args)
+  local prefix, chunks, found = string.sub(keys[1], 1, -#FACTS_KEY - 1) .. args[1], args[2], {}
+  for at = 1, #chunks, CHUNK_BYTES do
+    found[#found + 1] = redis.call('HLEN', prefix .. string.sub(chunks, at, at + CHUNK_BYTES - 1))
+  end
+  return found
+end
+
 -- Write the facts of an empty shard. The names and values of the layout begin at args[first]. The epoch, by which
 -- `open` knows that the shard exists, is written last.
 local function create(facts, state_name, epoch, args, first)
@@ -861,3 +872,4 @@ redis.register_function('nearstream_claim_@@', claim)
 redis.register_function('nearstream_probe_@@', probe)
 redis.register_function{function_name = 'nearstream_look_up_@@', callback = look_up, flags = {'no-writes'}}
 redis.register_function{function_name = 'nearstream_state_@@', callback = state, flags = {'no-writes'}}
+redis.register_function{function_name = 'nearstream_lengths_@@', callback = lengths, flags = {'no-writes'}}
