@@ -5,7 +5,7 @@ import re
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[1]
 _EXAMPLES: Final = ROOT / "examples/documents.jsonl"
@@ -46,6 +46,12 @@ def english(characters: int) -> str:
     All of them together have about 1.7 million characters, which is the most that is returned.
     """
     return "\n\n".join(text for _, text in _documents())[:characters]
+
+
+def originals() -> list[str]:
+    """Return the original examples, of each history only the last state."""
+    by_history = {str(entry["id"]).partition("@")[0]: str(entry["text"]) for entry in _entries()}
+    return list(by_history.values())
 
 
 def speeches() -> list[str]:
@@ -92,13 +98,15 @@ def _english(characters: int, index: int, count: int) -> str:
 
 @cache
 def _documents() -> list[tuple[str, str]]:
-    """Return kind and text of the original examples, sorted by id.
+    """Return kind and text of the original examples, sorted by id."""
+    return [(entry["labels"]["kind"], entry["text"]) for entry in _entries()]
 
-    Original examples were not made from other examples.
-    """
+
+def _entries() -> list[dict[str, Any]]:
+    """Return the examples that were not made from other examples, sorted by id."""
     entries = [json.loads(line) for line in _EXAMPLES.read_text(encoding="utf-8").splitlines()]
     entries = [entry for entry in entries if entry["labels"]["kind"] in ("revision", "speech")]
-    return [(entry["labels"]["kind"], entry["text"]) for entry in sorted(entries, key=lambda entry: str(entry["id"]))]
+    return sorted(entries, key=lambda entry: str(entry["id"]))
 
 
 def _spaceless(size: int, count: int) -> list[str]:

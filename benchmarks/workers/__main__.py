@@ -10,23 +10,18 @@ import json
 import os
 import random
 import statistics
-import subprocess
 import sys
 import time
-import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
+from contextlib import aclosing
 from typing import Any
 
 from benchmarks.texts import english
+from benchmarks.workers.deployed import cpu_seconds, deployment, log_progress
 from nearstream.schemas.record import ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS, NEAR_DUPLICATES, SIGNATURES
-from nearstream.workers.config.settings import Settings, load
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
-from nearstream.workers.kafka import topics as kafka_topics
 from tests.devstack.kafka import FULL_SPEED
 from tests.devstack.stack import LocalStack, local_stack
 
@@ -35,63 +30,6 @@ GATES = {"safe loop / bare": 6.0, "idle core share": 0.03, "latency p50 ms": 20.
 DOCUMENTS_A_CORE = 3000.0  # the smallest rate that passes
 _INPUT_BYTES = 2000
 _DOCUMENT_CHARACTERS = 5000
-_TICKS = os.sysconf("SC_CLK_TCK")
-_LIMIT_SECONDS = 300.0
-
-
-@dataclass(frozen=True)
-class BenchmarkDeployment:
-    """A deployment with its own topics, consumer group and index namespace."""
-
-    settings: Settings
-    environment: dict[str, str]
-
-    def topic(self, name: str) -> str:
-        """Return the name of a topic with the prefix of this deployment."""
-        return self.settings.topic_prefix + name
-
-    @contextmanager
-    def process(self, *command: str) -> Iterator[int]:
-        """Run a Python process of this deployment, yield its pid, terminate it."""
-        started = subprocess.Popen(  # noqa: S603 - our own modules
-            [sys.executable, "-m", *command], env=self.environment, stderr=subprocess.DEVNULL
-        )
-        try:
-            yield started.pid
-        finally:
-            started.terminate()
-            started.wait(60)
-
-    async def send(self, values: Sequence[bytes]) -> None:
-        """Send values as records to the documents topic."""
-        async with kafka_records.sender(self.settings, 10.0) as send_all:
-            await send_all(
-                [ProducerRecord(self.topic(DOCUMENTS.name), b"%d" % at, value, []) for at, value in enumerate(values)]
-            )
-
-    async def drained(self, topic: str) -> None:
-        """Wait until the group has committed all of a topic.
-
-        Also waits for the first record of the topic.
-        """
-        async with asyncio.timeout(_LIMIT_SECONDS):
-            while True:
-                ends = await kafka_offsets.end_offsets(self.settings, self.topic(topic), 10.0)
-                known = await kafka_offsets.committed(self.settings, self.topic(topic), ends)
-                if sum(ends.values()) and all(known[part] >= end for part, end in ends.items() if end):
-                    return
-                await asyncio.sleep(0.05)
-
-
-async def deployment(stack: LocalStack) -> BenchmarkDeployment:
-    """Create a new deployment with its topics."""
-    name = uuid.uuid4().hex[:12]
-    given = {"KAFKA": stack.kafka, "REDIS": stack.redis, "GROUP": name, "NAMESPACE": name, "TOPIC_PREFIX": f"{name}."}
-    variables = {f"NEARSTREAM_{key}": value for key, value in given.items()} | {"NEARSTREAM_STATUS": "off"}
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith("NEARSTREAM_")}
-    settings = load(variables)
-    await kafka_topics.create_missing(settings, 1, 10.0)
-    return BenchmarkDeployment(settings, inherited | variables)
 
 
 async def cpu_of_a_record(stack: LocalStack, way: str, records: int) -> float:
@@ -192,13 +130,6 @@ def documents(count: int) -> list[bytes]:
     return values
 
 
-def cpu_seconds(pid: int) -> float:
-    """Return user and system time of a process so far, on Linux."""
-    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
-        fields = stat.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
-
-
 async def run(records: int, rounds: int, count: int) -> dict[str, Any]:
     """Measure all figures.
 
@@ -227,11 +158,6 @@ async def run(records: int, rounds: int, count: int) -> dict[str, Any]:
     }
     gates["documents a core second"] = {"value": round(rate), "limit": DOCUMENTS_A_CORE, "ok": rate >= DOCUMENTS_A_CORE}
     return {"us_per_record": spent, "records": records, "documents": count, "latencies": len(waits), "gates": gates}
-
-
-def log_progress(line: str) -> None:
-    """Write a line of progress to stderr, because stdout is for JSON."""
-    sys.stderr.write(f"{line}\n")
 
 
 def main() -> int:

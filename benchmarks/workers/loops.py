@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,10 +40,15 @@ def safe(settings: Settings) -> None:
     serve(app, health, loop, settings.stop_seconds)
 
 
-async def bare(settings: Settings) -> None:
+def _uncounted(_: Sequence[Any]) -> None:
+    """Do nothing."""
+
+
+async def bare(settings: Settings, committed: Callable[[Sequence[Any]], None] = _uncounted) -> None:
     """Run a careful loop without Faust.
 
-    It waits for the acknowledgement of all results before it commits the offsets.
+    It waits for the acknowledgement of all results before it commits the offsets, then calls `committed` with the
+    records.
     """
     source, target = settings.topic_prefix + DOCUMENTS.name, settings.topic_prefix + SIGNATURES.name
     options: dict[str, Any] = {"bootstrap_servers": settings.kafka}
@@ -58,6 +63,7 @@ async def bare(settings: Settings) -> None:
             await asyncio.gather(*sent)
             if records:
                 await consumer.commit()
+                committed(records)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,107 @@
+"""Measure the speed of the whole stream, from documents to events, beside other loops on the same servers.
+
+    python -m benchmarks.stream [--documents N] [--stream NAME ...] [--workers K] [--corpus DIR] [--json]
+
+Starts its own Kafka and Redis. The documents of a stream lie in their topic when a loop starts, and time runs from the
+first to the last acknowledgement. The loops are a worker, the stream that is written by hand with datasketch, aiokafka
+without work, and our own loop without work. Texts are made of those of the examples, or of a corpus. Prints tables, or
+one JSON object. The exit code is 1 if a gate is missed, 2 if an input cannot be read.
+"""
+
+import argparse
+import asyncio
+import json
+import logging
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.quality.corpus import CorpusError
+from benchmarks.speed.gates import failed
+from benchmarks.speed.measure import positive
+from benchmarks.stream.figures import BARE, BY_HAND, BY_HAND_BATCHED, LOOP, OURS, Figures, gates, ratios, table
+from benchmarks.stream.measuring import Servers, machine, measured, measured_worker, servers
+from benchmarks.stream.prose import Prose, sources
+from benchmarks.stream.texts import STREAMS
+from benchmarks.workers.deployed import log_progress
+
+_WITHOUT_WORK = 4  # how often a loop without work finds each document, because it is done with them soon
+_FEWEST = 400
+
+
+async def measure(servers: Servers, stream: str, options: argparse.Namespace, texts: Sequence[str]) -> Figures:
+    """Return the figures of one stream.
+
+    The broker is warm when the loops with work begin.
+    """
+    count, workers = options.documents, options.workers
+    records = STREAMS[stream](Prose(texts, options.seed), count + count // 4, options.seed)
+    records, further = records[:count], records[count:]
+    log_progress(f"{stream}: {count} documents made")
+    loops = {name: await measured(servers, name, records, workers, _WITHOUT_WORK) for name in (BARE, LOOP)}
+    for name in (BY_HAND, BY_HAND_BATCHED):
+        loops[name] = await measured(servers, name, records, workers, 1)
+    loops[OURS], latency = await measured_worker(servers, records, further, workers)
+    return {
+        "stream": stream,
+        "documents": count,
+        "characters": round(sum(len(record.text) for record in records) / count),
+        "workers": workers,
+        "seed": options.seed,
+        "texts": "corpus" if options.corpus else "examples",
+        "machine": machine(),
+        "loops": loops,
+        "latency_ms": latency,
+        "ratios": ratios(loops),
+        "gates": gates(stream, loops, latency["p99"]),
+    }
+
+
+def run(options: argparse.Namespace) -> list[Figures]:
+    """Return the figures of all streams asked for.
+
+    Raises:
+        CorpusError: A file of the corpus is missing or invalid.
+    """
+    texts = sources(options.corpus)
+    with tempfile.TemporaryDirectory() as folder, servers(Path(folder)) as started:
+        return [asyncio.run(measure(started, stream, options, texts)) for stream in options.stream]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--documents", type=_enough, default=8_000, metavar="N", help="documents of a stream")
+    parser.add_argument("--stream", choices=STREAMS, nargs="+", default=list(STREAMS), help="default: all")
+    parser.add_argument("--workers", type=positive, default=1, metavar="K", help="processes of each loop")
+    parser.add_argument(
+        "--corpus", type=Path, metavar="DIR", help="directory with docs.jsonl.gz, default: the examples"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="another seed makes other documents")
+    parser.add_argument("--json", action="store_true", help="print a JSON object instead of tables")
+    options = parser.parse_args(arguments)
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # a topic that was just made has no leader for a moment
+    try:
+        runs = run(options)
+    except CorpusError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    print(json.dumps({"runs": runs}) if options.json else "\n\n".join(map(table, runs)))
+    return int(any(failed(each["gates"]) for each in runs))
+
+
+def _enough(text: str) -> int:
+    """Parse a number of documents.
+
+    Raises:
+        ValueError: It is too small to measure anything.
+    """
+    number = int(text)
+    if number < _FEWEST:
+        raise ValueError(f"expected at least {_FEWEST}")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

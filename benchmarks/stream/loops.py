@@ -1,0 +1,124 @@
+"""A loop that is measured: `python -m benchmarks.stream.loops worker|loop|bare|by-hand|by-hand-batched`.
+
+A worker runs as it does in production, with a clock around its stages. The other loops do less: `loop` is ours without
+work, `bare` is aiokafka without work.
+"""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Sequence
+
+from prometheus_client import REGISTRY
+
+from benchmarks.stream import by_hand
+from benchmarks.stream.reporting import Reporter
+from benchmarks.stream.stages import StageClock
+from benchmarks.workers import loops
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.streams.matcher import Matcher
+from nearstream.streams.settling import Settling
+from nearstream.workers.cli.main import main
+from nearstream.workers.config.settings import Settings, load
+from nearstream.workers.monitoring import metrics
+from nearstream.workers.pipeline import match, sign
+from nearstream.workers.pipeline.delivery import Delivery
+from nearstream.workers.pipeline.faust_consumer import BatchConsumer
+from nearstream.workers.redis_index.index import RedisIndex
+
+_OF_THE_LOOP: tuple[tuple[object, str, str], ...] = (
+    (BatchConsumer, "_take", "take batches"),
+    (Delivery, "_process", "deliver: the rest"),
+    (Delivery, "_send_all", "deliver: send"),
+    (metrics, "count_signed", "deliver: count for metrics"),
+    (metrics, "count_matched", "deliver: count for metrics"),
+)
+STAGES: tuple[tuple[object, str, str], ...] = (
+    *_OF_THE_LOOP,
+    (sign, "parse_unsigned", "sign: parse documents"),
+    (sign.Signing, "decide", "sign: sign and encode"),
+    (match, "arrival_of", "match: read signatures"),
+    (Matcher, "_admission", "match: keys of the index"),
+    (RedisIndex, "admit", "match: index client"),
+    (RedisIndex, "enter", "match: index client"),
+    (RedisIndex, "settle", "match: index client"),
+    (Settling, "compare_all", "match: compare"),
+    (Settling, "settle", "match: settle families"),
+    (Matcher, "match_all", "match: build verdicts and events"),
+    (match.Matching, "_outgoing", "match: encode verdicts and events"),
+    (match.Matching, "decide", "match: the rest"),
+)
+
+
+def worker(settings: Settings) -> int:
+    """Run a worker."""
+    clock = _clock(STAGES)
+    _report_acknowledged(Reporter(clock, settings.topic_prefix + SIGNATURES.name, _comparisons))
+    return main(["worker", "all"])
+
+
+def loop(settings: Settings) -> int:
+    """Run our loop without work."""
+    _report_acknowledged(Reporter(_clock(_OF_THE_LOOP), settings.topic_prefix + DOCUMENTS.name))
+    loops.safe(settings)
+    return 0
+
+
+def bare(settings: Settings) -> int:
+    """Run aiokafka without work."""
+    reporter = Reporter(StageClock(), settings.topic_prefix + DOCUMENTS.name)
+    reporter.start()
+    asyncio.run(loops.bare(settings, reporter.acknowledged))
+    return 0
+
+
+def _by_hand(look: by_hand.Look) -> Callable[[Settings], int]:
+    def run(settings: Settings) -> int:
+        reporter = Reporter(StageClock(), settings.topic_prefix + DOCUMENTS.name)
+        reporter.start()
+        work = by_hand.opened(settings, look, reporter.clock)
+        asyncio.run(by_hand.by_hand(settings, work, reporter.acknowledged))
+        return 0
+
+    return run
+
+
+LOOPS: dict[str, Callable[[Settings], int]] = {
+    "bare": bare,
+    "loop": loop,
+    "by-hand": _by_hand(by_hand.one_by_one),
+    "by-hand-batched": _by_hand(by_hand.batched),
+    "worker": worker,
+}
+
+
+def _clock(stages: Sequence[tuple[object, str, str]]) -> StageClock:
+    clock = StageClock()
+    for owner, name, stage in stages:
+        clock.measure(owner, name, stage)
+    return clock
+
+
+def _report_acknowledged(reporter: Reporter) -> None:
+    """Report what our consumer acknowledges."""
+    acknowledge = BatchConsumer.acknowledge
+
+    def reported(self: BatchConsumer, records: Sequence[ConsumerRecord]) -> None:
+        acknowledge(self, records)
+        reporter.acknowledged(records)
+
+    BatchConsumer.acknowledge = reported  # type: ignore[method-assign] # the product has no hook for this
+    reporter.start()
+
+
+def _comparisons() -> float:
+    return REGISTRY.get_sample_value("nearstream_candidates_total", {"stage": "looked_up"}) or 0.0
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        sys.exit(LOOPS[sys.argv[1]](load()))
+    except KeyboardInterrupt:
+        sys.exit(0)
