@@ -25,7 +25,7 @@ from nearstream.schemas.topics import DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
-from tests.devstack.kafka import kafka_server
+from tests.devstack.kafka import FULL_SPEED, kafka_server
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, running
 from tests.devstack.stack import LocalStack
@@ -118,7 +118,10 @@ class Servers:
 @contextmanager
 def servers(folder: Path) -> Iterator[Servers]:
     """Start a Kafka and a Redis, and stop them at the end of the block."""
-    with running(redis_server(folder / "redis")) as redis, running(kafka_server(folder / "kafka")) as kafka:
+    with (
+        running(redis_server(folder / "redis")) as redis,
+        running(kafka_server(folder / "kafka", jvm=FULL_SPEED)) as kafka,
+    ):
         found = Servers(kafka, redis, folder)
         with Redis.from_url(found.redis_url) as client:
             client.config_set("maxmemory", _MAX_MEMORY)

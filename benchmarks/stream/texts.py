@@ -10,6 +10,7 @@ from benchmarks.stream.prose import Prose, joined
 _CHARACTERS = 5_000  # of a unique document
 _PAGE_WORDS = (250, 900)  # of the article of a page
 _SITES = 40
+_HEAD_WORDS, _FOOT_WORDS = 60, 120  # of a frame, which is a quarter of an average page
 _SYNDICATED = 0.08  # pages whose article another site had before
 _FETCHED_AGAIN = 1 / 3
 _CHANGED_PAGES = 0.5  # pages that have another paragraph when they are fetched again
@@ -82,7 +83,7 @@ def crawl(prose: Prose, count: int, seed: int) -> list[Record]:
     site, without their last paragraph.
     """
     draw = random.Random(f"crawl {seed}")
-    frames = [(prose.paragraphs(60), prose.paragraphs(120)) for _ in range(_SITES)]
+    frames = [(prose.words(_HEAD_WORDS), prose.words(_FOOT_WORDS)) for _ in range(_SITES)]
     pages: list[_Page] = []
     records = []
     for number in range(count):
@@ -96,7 +97,7 @@ def crawl(prose: Prose, count: int, seed: int) -> list[Record]:
         page.views += 1
         head, foot = frames[page.site]
         dated = f"Updated on day {number // 100} of the crawl, read {page.views * 37 + page.site} times".split()
-        text = joined([*head, dated, *page.article, *foot])
+        text = joined([head, dated, *page.article, foot])
         records.append(Record(page.url, text, {"url": page.url}))
     return records
 
