@@ -175,6 +175,8 @@ class MemoryIndex:
         former = self._states.by_number.get(current)
         thins = former is None and self._limits.events_per_family > 0
         twin = self._neighbours.twin(signature, keys) if thins else 0
+        if twin:
+            self._states.share_text(number, twin)
         seen = self._seen(keys, number, twin)
         found = self._neighbours.shortlist(seen, number, admission.document_key, self._limits.candidates)
         answer = self._answer(Status.NEW if former is None else Status.UPDATED, number, current, keys, seen, *found)

@@ -10,6 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from nearstream.schemas.signature import Signature
 from nearstream.streams.index.contract import KEPT_CAP, MARKS, WALK
 
@@ -106,6 +108,13 @@ class States:
         states = [self.by_number.get(number) for number in (one, other)]
         digests = [state.signature.digest for state in states if state is not None]
         return len(digests) == 2 and digests[0] == digests[1]
+
+    def share_text(self, number: int, twin: int) -> None:
+        """Keep the bytes of two equal texts once."""
+        state, other = self.by_number[number], self.by_number[twin].signature
+        shared = replace(state.signature, sketch=other.sketch, ld=other.ld, gaps=other.gaps)
+        if shared == state.signature:
+            state.signature = shared
 
     def same_version(self, signature: Signature, current: int, own: tuple[int, int]) -> int:
         """Return the newest state with the version of a record that may have been there when this came, or 0.

@@ -49,6 +49,7 @@ from tests.support.index_documents import (
     with_repeats,
 )
 from tests.support.settlements import decide
+from tests.support.stored_texts import StoredTexts
 
 FUSE = """
 local fuse = 0
@@ -100,7 +101,7 @@ async def test_fields_of_buckets_take_three_bytes(redis_index: RedisIndex, clien
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_memory_and_redis_answer_alike(address: IndexAddress, seed: int) -> None:
+async def test_memory_and_redis_answer_alike(address: IndexAddress, client: Redis, seed: int) -> None:
     random = Random(seed)
     limits = IndexLimits(
         bucket_cap=random.choice([12, 14, 50]),
@@ -125,6 +126,9 @@ async def test_memory_and_redis_answer_alike(address: IndexAddress, seed: int) -
     ours = {each.number: replace(each, representative=0) async for each in families(redis, now_ms)}
     theirs = {each.number: replace(each, representative=0) for each in await memory.families()}
     assert ours == theirs or limits.retention_seconds
+    stored = await StoredTexts.of(client, redis.address.key[:-1])
+    stored.check()
+    assert stored.shared
     await redis.close()
 
 
@@ -281,6 +285,7 @@ async def test_f39_a_failure_at_any_command_loses_no_pair(
     assert ids(await index.look_up(batch[-1].keys, 50, START_MS)) == ids(
         await memory.look_up(batch[-1].keys, 50, START_MS)
     )
+    (await StoredTexts.of(client, index.address.key[:-1])).check(counts_are_exact=False)
     await index.close()
     await client.execute_command("FUNCTION DELETE", f"nearstream_{suffix}")
 

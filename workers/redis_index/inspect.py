@@ -25,6 +25,7 @@ from nearstream.workers.redis_index.layout import (
 from nearstream.workers.redis_index.record import superseded_by, unpack_signature
 from nearstream.workers.redis_index.shard import Shard
 from nearstream.workers.redis_index.sharding import shard_of
+from nearstream.workers.redis_index.shared_text import whole_record
 from nearstream.workers.redis_index.values import (
     bucket_name,
     bucket_positions,
@@ -199,7 +200,9 @@ async def _state(reading: _Reading, number: int, name: bytes) -> tuple[StateFact
     prev, partition, offset, observed, version, _, _, doc = RECORD.unpack_from(record)
     if doc != name:
         return None
-    packed = record[RECORD.size :]
+    packed = await whole_record(shard, record[RECORD.size :])
+    if packed is None:
+        return None
     spared, expired, expires_at_ms = await _lifetime(reading, number)
     state = StateFacts(
         number=number,

@@ -17,7 +17,9 @@ contents:
     i  REGISTRY       HASH    + chunk: hash of a document key → number of its current state
     r  RECORDS        HASH    + number div 16. With n = number mod 16: field n is the record of a state, field 32 + n
                               its member: `MEMBER_FORMAT`, then pairs of `PAIR_SIZE` bytes (the code of a relation, plus
-                              `SENT` if its event was sent, and a candidate). An ordinal of 0 is a presumption
+                              `SENT` if its event was sent, and a candidate). An ordinal of 0 is a presumption. Field
+                              48 + n is the count of records that share its text, field 16 + n this text, once its
+                              record is gone
     f  FAMILIES       HASH    + number of the founder div 16. Field number mod 16: the facts of a family with a second
                               member: `FAMILY_FORMAT`, then the relations to other families of which events were sent (6
                               bytes each), then counts of joins in `SLOT_FORMAT`
@@ -36,7 +38,8 @@ contents:
 A record has the fields of `RECORD_FORMAT`, then the lengths of the id and of the rest of the identity (2 bytes each),
 then the number that superseded the state (5 bytes, only if the flag `SUPERSEDED` is added to the first length), then
 the id and the rest of the identity as `record.py` packs them, then the part that depends on the text alone, which
-`text_part.py` packs.
+`text_part.py` packs. An exact copy has instead of this part the number of the state whose record has it, and the flag
+`SHARED` is added to the first length.
 A number without a live record refers to nothing.
 
 The words that the code uses for this:
@@ -73,13 +76,13 @@ NUMBER_BYTES = 5
 CHUNK_BYTES = 4
 FIELD_DIGITS = 7
 GROUP = 16  # states in one hash of RECORDS
-MEMBER_FIELD = 32  # the member of a state is in the field this far behind its record
+TEXT_FIELD, MEMBER_FIELD, FOLLOWERS_FIELD = 16, 32, 48  # fields of a state, this far behind its record
 SENT = 0x80  # flag of a relation in a stored pair: its event was sent
 FAMILY_ID_BYTES = 16
 LOG_TRIMMED = 1_024  # members that have left are cut off from the beginning of MEMBERS if there are this many
 ANSWER_OFFSETS = 256  # offsets in one hash of REMOVALS
 NO_PARTITION = 0xFFFF  # of a state that no record of `signatures` made
-SUPERSEDED = 0x8000  # flag in the length of an id
+SUPERSEDED, SHARED = 0x8000, 0x4000  # flags in the length of an id
 MAX_KEYS = 1_024  # one call stops after the document with which its keys reach this
 
 

@@ -10,7 +10,7 @@ import msgspec
 from nearstream.schemas.document import DEFAULT_COLLECTION, Labels, document_key
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.schemas.topics import DOCUMENTS
-from nearstream.workers.redis_index.layout import NUMBER_BYTES, SUPERSEDED
+from nearstream.workers.redis_index.layout import NUMBER_BYTES, SHARED, SUPERSEDED
 from nearstream.workers.redis_index.text_part import pack_text, unpack_text
 
 _SIZES = struct.Struct(">HH")  # of the id, of the rest of the identity
@@ -126,10 +126,25 @@ def superseded_by(packed: bytes) -> int:
     return int.from_bytes(packed[_SIZES.size : _SIZES.size + NUMBER_BYTES], "big")
 
 
+def owner_of(packed: bytes) -> int:
+    """Return the number of the state that has the text of this record, or 0 if it has that itself."""
+    return int.from_bytes(packed[-NUMBER_BYTES:], "big") if _SIZES.unpack_from(packed)[0] & SHARED else 0
+
+
+def text_of(packed: bytes) -> bytes:
+    """Return the text part of a record that has one."""
+    return packed[_unpack_identity(packed)[2] :]
+
+
+def with_text(packed: bytes, text: bytes) -> bytes:
+    """Return a record with the text part that another one has for it."""
+    return packed[:-NUMBER_BYTES] + text
+
+
 def _unpack_identity(packed: bytes) -> tuple[str, _Identity, int]:
     """Return the id, the rest of the identity, and where the text part begins."""
     id_size, rest_size = _SIZES.unpack_from(packed)
     id_at = _SIZES.size + (NUMBER_BYTES if id_size & SUPERSEDED else 0)
-    rest_at = id_at + (id_size & ~SUPERSEDED)
+    rest_at = id_at + (id_size & ~(SUPERSEDED | SHARED))
     text_at = rest_at + rest_size
     return packed[id_at:rest_at].decode("utf-8", "surrogatepass"), _DECODER.decode(packed[rest_at:text_at]), text_at

@@ -279,9 +279,17 @@ function families.renumber(c, number, renewed)
   write_facts(c, f)
 end
 
+-- Answer the record of a state too. Return whether it has one.
+local function want(c, number)
+  local state = read_state(c, number)
+  if not state.record then return false end
+  c.wanted[number] = c.wanted[number] or whole_record(state)
+  return true
+end
+
 -- Return a candidate as answers contain it. `count` is a sum of shared keys as BAND and WEIGHT describe it.
 local function pack_candidate(c, number, count, flags)
-  c.wanted[number] = read_state(c, number).record
+  want(c, number)
   if families.represents(c, number) then flags = flags + REPRESENTS end
   return struct.pack(CANDIDATE_FORMAT, number, math.floor(count / BAND) % (WEIGHT / BAND), count % BAND, flags)
 end
@@ -472,10 +480,9 @@ end
 -- Return the family of a decision as answers contain it.
 function families.view(c, number)
   local member = families.member(c, number)
-  local f, record = families.facts(c, member.family), read_state(c, member.family).record
-  if record then c.wanted[member.family] = record end
+  local f, is_stored = families.facts(c, member.family), want(c, member.family)
   return struct.pack(VIEW_FORMAT, families.of(c, number), member.family, member.ordinal, member.degraded,
-    f and f.id or string.rep('\0', FAMILY_ID_BYTES), f and f.first_seen or 0, record and 1 or 0)
+    f and f.id or string.rep('\0', FAMILY_ID_BYTES), f and f.first_seen or 0, is_stored and 1 or 0)
 end
 
 -- Return a decision as answers contain it: the view of the family, then the pairs. The candidate of a pair that is gone
@@ -484,9 +491,7 @@ function families.decision(c, number)
   local list, parts = pairs_of(c, number), {families.view(c, number)}
   for i = 1, #list do
     local pair = list[i]
-    local record = read_state(c, pair.number).record
-    if record then
-      c.wanted[pair.number] = record
+    if want(c, pair.number) then
       parts[#parts + 1] = pair.packed
     else
       parts[#parts + 1] = string.sub(pair.packed, 1, -2) .. string.char(GONE)

@@ -281,6 +281,41 @@ local function find_twin(c, d)
   return 0
 end
 
+-- Return the number that owns an equal text and this text, if there is one that d.number may share, or 0. An aging owner
+-- gets no more followers, because they prolong the life of its whole group.
+local function find_owner(c, d, state)
+  local bucket = d.existing and d.existing[1]
+  if not bucket or bucket.kind ~= c.kinds.digest then return 0 end
+  for i = 1, #bucket.entries do
+    local number = bucket.entries[i]
+    local other = read_state(c, number)
+    if other.version == state.version and text_of(other) == text_of(state) then
+      local owner = other.owner > 0 and other.owner or number
+      if not is_aging(c, owner) then return owner, text_of(other) end
+    end
+  end
+  return 0
+end
+
+-- Note that another state shares the text of this one, which has to live as long.
+local function follow(c, owner)
+  local key = group_key(c, owner)
+  local count = tonumber(redis.call('HGET', key, followers_field(owner)) or 0)
+  redis.call('HSET', key, followers_field(owner), decimal(count + 1))
+  if c.retention > 0 then redis.call('PEXPIRE', key, lifetime(c)) end
+end
+
+-- Note that a state that shared the text of this one is gone. With the last one goes a text without a state.
+local function unfollow(c, owner)
+  local key = group_key(c, owner)
+  local count = tonumber(redis.call('HGET', key, followers_field(owner)) or 0)
+  if count > 1 then
+    redis.call('HSET', key, followers_field(owner), decimal(count - 1))
+  else
+    redis.call('HDEL', key, followers_field(owner), text_field(owner))
+  end
+end
+
 -- Return the young representative with which a document shares most of the anchors of both, or 0.
 local function find_presumed(c, d, found)
   local best, best_share = 0, 0
@@ -356,12 +391,17 @@ local function store(c, d, current)
   if may_thin and twin == 0 then d.presumed = find_presumed(c, d, found) end
   local body = pack_answer(c, d, current, found, cut)
   local record = behind and superseded_record(state, d.number) or state.record
+  local owner, text = find_owner(c, d, state)
+  if owner > 0 then
+    follow(c, owner)
+    record = shared_record(state, owner)
+  end
   if d.presumed > 0 then
     local member = struct.pack(MEMBER_FORMAT, d.presumed, 0, 0)
-    write_state(c, d.number, record, member_field(d.number), member)
+    write_state(c, d.number, record, text, member_field(d.number), member)
     c.states[d.number].packed_member = member
   else
-    write_state(c, d.number, record)
+    write_state(c, d.number, record, text)
   end
   if behind then
     set_previous(c, behind, d.number)
@@ -382,7 +422,7 @@ end
 local function refresh(c, d, current)
   take_number(c, d)
   local head = struct.pack('>I5I2I6', current, NO_PARTITION, 0) -- the beginning of RECORD_FORMAT
-  write_state(c, d.number, head .. string.sub(read_state(c, current).record, #head + 1))
+  write_state(c, d.number, head .. string.sub(whole_record(read_state(c, current)), #head + 1))
   d.existing, d.seen, d.presumed = {}, new_seen(), 0
   each_bucket(c, d, offer)
   enter_existing(c, d, {})
@@ -462,11 +502,22 @@ local function states_of(c, current)
   return chain, number > 0 and read_state(c, number).record and number or 0
 end
 
+-- Delete the record of a state from its group. A text that others share stays.
+local function delete_record(c, number)
+  local key = group_key(c, number)
+  local got = redis.call('HMGET', key, record_field(number), followers_field(number))
+  if not got[1] then return end
+  local state = parse_record(got[1])
+  if got[2] then redis.call('HSET', key, text_field(number), text_of(state)) end
+  redis.call('HDEL', key, record_field(number))
+  if state.owner > 0 then unfollow(c, state.owner) end
+end
+
 -- Delete the records of states. Their members stay, so that their buckets still lead to the family.
 local function delete_states(c, chain)
   for i = #chain, 1, -1 do
     local number = chain[i]
-    redis.call('HDEL', group_key(c, number), record_field(number))
+    delete_record(c, number)
     if is_spared(c, number) then redis.call('HDEL', spared_key(c, number), record_field(number)) end
     c.states[number] = {superseded_by = 0, packed_member = c.states[number] and c.states[number].packed_member}
   end

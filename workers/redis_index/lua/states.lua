@@ -104,6 +104,14 @@ local function member_field(number)
   return string.char(MEMBER_FIELD + number % GROUP)
 end
 
+local function text_field(number)
+  return string.char(TEXT_FIELD + number % GROUP)
+end
+
+local function followers_field(number)
+  return string.char(FOLLOWERS_FIELD + number % GROUP)
+end
+
 -- Return how long a hash of states lives after it was written.
 local function lifetime(c)
   return math.floor(c.retention * 1.05) + GROUP_GRACE_MS
@@ -117,23 +125,58 @@ local function state_keys(c, number)
   return number >= c.floor and {group_key(c, number), own} or {own}
 end
 
--- Return the fields of a record. `superseded_by` is 0 for the current state of a document.
-local function parse_record(record)
+-- Return the fields of a record. `superseded_by` is 0 for the current state of a document, `owner` for a record that has
+-- its text itself. The text of another one is an argument.
+local function parse_record(record, text)
   local prev, partition, offset, observed, version, bands, anchors, doc, id_size, rest_size = struct.unpack(RECORD, record)
-  local superseded_by, id_at = 0, ID_AT
+  local superseded_by, id_at, owner = 0, ID_AT, 0
   if id_size >= SUPERSEDED then
     superseded_by, id_at, id_size = struct.unpack('>I5', record, ID_AT), ID_AT + NUMBER_BYTES, id_size - SUPERSEDED
   end
+  if id_size >= SHARED then
+    owner, id_size = struct.unpack('>I5', record, #record - NUMBER_BYTES + 1), id_size - SHARED
+  end
   return {
     record = record, prev = prev, partition = partition, offset = offset, observed = observed, version = version,
-    bands = bands, anchors = anchors, doc = doc, id_size = id_size, rest_size = rest_size, id_at = id_at, superseded_by = superseded_by,
+    bands = bands, anchors = anchors, doc = doc, id_size = id_size, rest_size = rest_size, id_at = id_at,
+    superseded_by = superseded_by, owner = owner, text = text,
   }
+end
+
+local function text_of(state)
+  return state.text or string.sub(state.record, state.id_at + state.id_size + state.rest_size)
+end
+
+-- Return a record with other sizes, and with another end in place of its text or its owner.
+local function with_ending(state, flags, by, ending)
+  return string.sub(state.record, 1, SIZES_AT - 1) .. struct.pack('>I2I2', flags + state.id_size, state.rest_size)
+    .. (by > 0 and pack_number(by) or '')
+    .. string.sub(state.record, state.id_at, state.id_at + state.id_size + state.rest_size - 1) .. ending
+end
+
+-- Return the record of a state with its text.
+local function whole_record(state)
+  if state.owner == 0 then return state.record end
+  return with_ending(state, state.superseded_by > 0 and SUPERSEDED or 0, state.superseded_by, state.text)
+end
+
+-- Return the record of a state with the number of the state that owns its text.
+local function shared_record(state, owner)
+  return with_ending(state, SHARED + (state.superseded_by > 0 and SUPERSEDED or 0), state.superseded_by, pack_number(owner))
 end
 
 -- Return the record of a state with the number that superseded it.
 local function superseded_record(state, by)
-  return string.sub(state.record, 1, SIZES_AT - 1)
-    .. struct.pack('>I2I2I5', SUPERSEDED + state.id_size, state.rest_size, by) .. string.sub(state.record, state.id_at)
+  local flags = SUPERSEDED + (state.owner > 0 and SHARED or 0)
+  return with_ending(state, flags, by, state.owner > 0 and pack_number(state.owner) or text_of(state))
+end
+
+-- Return the text that this number owns, also if its state is gone, or nil.
+local function owned_text(c, number)
+  local known = c.states[number]
+  if known and known.record then return text_of(known) end
+  local got = redis.call('HMGET', group_key(c, number), record_field(number), text_field(number))
+  return got[1] and text_of(parse_record(got[1])) or got[2] or nil
 end
 
 -- Return the state of this number, with its packed member if it has one: see families.lua. It has no record if it was removed, has expired or never existed.
@@ -149,34 +192,41 @@ local function read_state(c, number)
       got = redis.call('HMGET', group_key(c, number), record_field(number), member_field(number))
     end
     if got[1] then state = parse_record(got[1]) end
+    if got[1] and state.owner > 0 then
+      state.text = owned_text(c, state.owner)
+      if not state.text then state = {superseded_by = 0} end
+    end
     state.packed_member = got[2] or nil
   end
   c.states[number] = state
   return state
 end
 
--- Write a new state. `...` are further fields and values for its group.
-local function write_state(c, number, record, ...)
+-- Write a new state with the text of its record or of its owner. `...` are further fields and values for its group.
+local function write_state(c, number, record, text, ...)
   local key = group_key(c, number)
   redis.call('HSET', key, record_field(number), record, ...)
   if c.retention > 0 and c.renewed ~= key then
     redis.call('PEXPIRE', key, lifetime(c))
     c.renewed = key
   end
-  c.states[number] = parse_record(record)
+  c.states[number] = parse_record(record, text)
 end
 
 local function rewrite_state(c, number, record)
-  local keys = state_keys(c, number)
-  for i = 1, #keys do redis.call('HSET', keys[i], record_field(number), record) end
-  local packed_member = c.states[number] and c.states[number].packed_member
-  c.states[number] = parse_record(record)
-  c.states[number].packed_member = packed_member
+  local keys, own = state_keys(c, number), group_key(c, number)
+  local former = c.states[number] or {}
+  local state = parse_record(record, former.text)
+  for i = 1, #keys do
+    redis.call('HSET', keys[i], record_field(number), keys[i] == own and record or whole_record(state))
+  end
+  state.packed_member = former.packed_member
+  c.states[number] = state
 end
 
 -- Return a state with another number before it.
 local function with_previous(state, prev)
-  return parse_record(pack_number(prev) .. string.sub(state.record, NUMBER_BYTES + 1))
+  return parse_record(pack_number(prev) .. string.sub(state.record, NUMBER_BYTES + 1), state.text)
 end
 
 local function set_previous(c, number, prev)
@@ -520,16 +570,15 @@ local function copy_spared(c, number)
   local own = spared_key(c, number)
   if keys[1] ~= own then
     redis.call('DEL', own)
-    for _, field in ipairs({member_field(number), record_field(number)}) do
-      local value = redis.call('HGET', keys[1], field)
-      if value then redis.call('HSET', own, field, value) end
-    end
+    local state = read_state(c, number)
+    if state.packed_member then redis.call('HSET', own, member_field(number), state.packed_member) end
+    if state.record then redis.call('HSET', own, record_field(number), whole_record(state)) end
   end
   redis.call('PEXPIRE', own, lifetime(c))
 end
 
 -- Keep a state for another retention, which begins at the last mark. A state that is not aging yet stays in the hash of
--- its group, whose life is prolonged.
+-- its group, whose life is prolonged, with that of the group that has its text.
 local function spare_now(c, number)
   if c.retention == 0 or c.mark < 0 then return end
   local before = redis.call('ZSCORE', c.tag .. SPARED_KEY, pack_number(number))
@@ -538,6 +587,8 @@ local function spare_now(c, number)
     copy_spared(c, number)
   else
     redis.call('PEXPIRE', group_key(c, number), lifetime(c))
+    local owner = read_state(c, number).owner or 0
+    if owner > 0 then redis.call('PEXPIRE', group_key(c, owner), lifetime(c)) end
   end
   redis.call('ZADD', c.tag .. SPARED_KEY, decimal(c.mark), pack_number(number))
   if not before then
