@@ -188,8 +188,11 @@ class States:
             self.spare_now(number)
 
     def spare_now(self, number: int) -> None:
-        """Keep a state for another retention, which begins at the last mark."""
-        if not self._marks or self._spared.get(number) == self._marks[-1][0]:
+        """Keep a state for another retention, which begins at the last mark.
+
+        A number given since then lives as long without this.
+        """
+        if not self._marks or number >= self._marks[-1][1] or self._spared.get(number) == self._marks[-1][0]:
             return
         self._spared.pop(number, None)
         self._spared[number] = self._marks[-1][0]

@@ -581,6 +581,9 @@ end
 -- its group, whose life is prolonged, with that of the group that has its text.
 local function spare_now(c, number)
   if c.retention == 0 or c.mark < 0 then return end
+  -- A number given since the last mark lives as long without this.
+  c.newest = c.newest or select(2, mark_at(c, -1))
+  if number >= c.newest then return end
   local before = redis.call('ZSCORE', c.tag .. SPARED_KEY, pack_number(number))
   if before and tonumber(before) == c.mark then return end
   if is_aging(c, number) then
