@@ -30,6 +30,7 @@ from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.families import families
 from nearstream.workers.redis_index.function_library import LUA_CONSTANTS
 from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.layout import FEW, KeyKind
 from nearstream.workers.redis_index.protocol import pack_admissions
 from nearstream.workers.redis_index.stats import index_facts
 from tests.devstack.redis import redis_server
@@ -130,6 +131,24 @@ async def test_memory_and_redis_answer_alike(address: IndexAddress, client: Redi
     stored.check()
     assert stored.shared
     await redis.close()
+
+
+async def test_members_of_a_family_get_a_key_of_their_own_when_they_are_many(
+    redis_index: RedisIndex, client: Redis
+) -> None:
+    memory, tag = MemoryIndex(redis_index.address.limits), redis_index.address.key[:-1]
+    arriving = [admission(f"d{number:02}", bands=[1], text="t", at=number) for number in range(FEW + 4)]
+    for step, one in enumerate([*arriving[: FEW - 2], removal("d00"), removal("d03"), *arriving[FEW - 2 :]]):
+        for index in (redis_index, memory):
+            (answer,) = await index.admit([one], START_MS + step)
+            if one.signature is not None:
+                joins = answer.candidates[0] if answer.candidates else None
+                await index.settle([settlement(one, answer, joins, is_exact=True)], START_MS + step)
+        stored = await client.exists(tag + KeyKind.MEMBERS + bytes((0, 0, 0, 0, 1)))
+        assert stored == (step >= FEW + 2)
+        assert [each async for each in families(redis_index, START_MS + step)] == list(await memory.families())
+    (facts,) = await memory.families()
+    assert (facts.size, facts.joined) == (FEW + 2, (FEW + 3,) * 3)
 
 
 async def test_a_call_stops_at_its_work_bound_and_goes_on(redis_index: RedisIndex, client: Redis) -> None:

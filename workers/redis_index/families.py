@@ -7,7 +7,7 @@ from nearstream.streams.index.family import SLOTS_MS, WINDOWS_MS, FamilyFacts
 from nearstream.workers.redis_index.client import ask, keys_of, server_time_ms
 from nearstream.workers.redis_index.errors import errors_mapped
 from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.layout import FAMILY, GROUP, NUMBER_BYTES, RECORD, SLOT, KeyKind
+from nearstream.workers.redis_index.layout import FAMILY, FEW, GROUP, LARGE, NUMBER_BYTES, RECORD, SLOT, SMALL, KeyKind
 from nearstream.workers.redis_index.record import unpack_document_key
 from nearstream.workers.redis_index.shard import Shard
 from nearstream.workers.redis_index.values import integer_of, number_bytes, time_of
@@ -43,26 +43,36 @@ def unpack_facts(number: int, packed: bytes, now_ms: int) -> FamilyFacts | None:
 
     None if nobody has joined it, or if it has joined another family as a whole.
     """
-    own_id, first_seen, representative, _, count, _, _, left, last, relations = FAMILY.unpack_from(packed)
-    if integer_of(count) < 2:
+    own_id, first_seen, representative, _, last, relations, count = FAMILY.unpack_from(packed)
+    at = FAMILY.size
+    if count > FEW:
+        (many, _, _, left), at = LARGE.unpack_from(packed, at), at + LARGE.size
+        count = integer_of(many)
+    else:
+        (_, left), at = SMALL.unpack_from(packed, at), at + SMALL.size + NUMBER_BYTES * count
+    if count < 2:
         return None
-    slots = [
-        (width, integer_of(slot), integer_of(joins))
-        for width, slot, joins in SLOT.iter_unpack(packed[FAMILY.size + _RELATION_BYTES * relations :])
-    ]
-    hour, day, week = (
-        sum(joins for own, slot, joins in slots if own == place and slot > (now_ms - window) // width)
-        for place, (width, window) in enumerate(zip(SLOTS_MS, WINDOWS_MS, strict=True), 1)
-    )
+    hour, day, week = _joins(packed[at + _RELATION_BYTES * relations :], integer_of(last), count, now_ms)
     return FamilyFacts(
         own_id.hex(),
         number,
         integer_of(representative),
-        integer_of(count) - left,
+        count - left,
         time_of(first_seen),
         integer_of(last),
         (hour, day, week),
     )
+
+
+def _joins(packed: bytes, last_ms: int, count: int, now_ms: int) -> list[int]:
+    """Return how many joined within each of the windows."""
+    slots = [(width, integer_of(slot), integer_of(joins)) for width, slot, joins in SLOT.iter_unpack(packed)]
+    if last_ms and not slots:
+        slots = [(place, last_ms // width, count - 1) for place, width in enumerate(SLOTS_MS, 1)]
+    return [
+        sum(joins for own, slot, joins in slots if own == place and slot > (now_ms - window) // width)
+        for place, (width, window) in enumerate(zip(SLOTS_MS, WINDOWS_MS, strict=True), 1)
+    ]
 
 
 async def with_founder(shard: Shard, facts: FamilyFacts) -> FamilyFacts:

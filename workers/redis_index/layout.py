@@ -21,10 +21,11 @@ contents:
                               48 + n is the count of records that share its text, field 16 + n this text, once its
                               record is gone
     f  FAMILIES       HASH    + number of the founder div 16. Field number mod 16: the facts of a family with a second
-                              member: `FAMILY_FORMAT`, then the relations to other families of which events were sent (6
-                              bytes each), then counts of joins in `SLOT_FORMAT`
-    j  MEMBERS        STRING  + number of the founder: by ordinal, the numbers of the members' current states, 0 for
-                              those that have left
+                              member: `FAMILY_FORMAT`, then `SMALL_FORMAT` or `LARGE_FORMAT`, then the relations to
+                              other families of which events were sent (6 bytes each), then counts of joins in
+                              `SLOT_FORMAT`. None are stored if all joins are in the same slots as the last one
+    j  MEMBERS        STRING  + number of the founder, if there are more than `FEW` ordinals: by ordinal, the numbers of
+                              the members' current states, 0 for those that have left
     g  MARKS          LIST    `ms:number`: the marks, oldest first
     d  REMOVALS       HASH    + partition, offset div 256: answers to removals, for seven days
     u  REMOVED        HASH    + half-hour since 1970: hash of a document key → time, partition and offset on `documents`
@@ -79,6 +80,7 @@ GROUP = 16  # states in one hash of RECORDS
 TEXT_FIELD, MEMBER_FIELD, FOLLOWERS_FIELD = 16, 32, 48  # fields of a state, this far behind its record
 SENT = 0x80  # flag of a relation in a stored pair: its event was sent
 FAMILY_ID_BYTES = 16
+FEW = 16  # ordinals of a family whose members are stored among its facts
 LOG_TRIMMED = 1_024  # members that have left are cut off from the beginning of MEMBERS if there are this many
 ANSWER_OFFSETS = 256  # offsets in one hash of REMOVALS
 NO_PARTITION = 0xFFFF  # of a state that no record of `signatures` made
@@ -211,10 +213,14 @@ ANSWER_FORMAT = ">I2BI5"  # count of full buckets, flags, number of the presumed
 CANDIDATE_FORMAT = ">I5BI2B"  # number, shared bands, shared anchors, flags
 # Number of the founder (of a presumption: of the representative, or its own once it was denied), ordinal, degraded.
 MEMBER_FORMAT = ">I5I4B"
-# Id, observation of the founder + 2^46 ms, representative, whether that may be in few buckets, count of ordinals, those
-# cut off from MEMBERS, ordinals before the first living one, count of those that left, time of the last join, count of
-# remembered relations.
-FAMILY_FORMAT = ">c16I6I5BI4I4I4i4I6B"
+# Id, observation of the founder + 2^46 ms, representative, whether that may be in few buckets, time of the last join,
+# count of remembered relations, count of ordinals up to FEW.
+FAMILY_FORMAT = ">c16I6I5BI6BB"
+# Of a family with more ordinals: their count, those cut off from MEMBERS, those before the first living one, those that
+# left.
+LARGE_FORMAT = ">I4I4I4i4"
+# Of any other: ordinals before the first living one, those that left. What would be in MEMBERS follows.
+SMALL_FORMAT = ">Bb"
 SLOT_FORMAT = ">BI4I4"  # index of the width in SLOTS_MS, time divided by the width, joins
 # Number of the family, number of the founder that the decision names, ordinal, degraded, id (zeros: as the founder
 # gives it), observation of the founder + 2^46 ms, whether the founder is stored.
@@ -239,6 +245,8 @@ CANDIDATE = _python_struct(CANDIDATE_FORMAT)
 REMOVED = _python_struct(REMOVED_FORMAT)
 MEMBER = _python_struct(MEMBER_FORMAT)
 FAMILY = _python_struct(FAMILY_FORMAT)
+LARGE = _python_struct(LARGE_FORMAT)
+SMALL = _python_struct(SMALL_FORMAT)
 SLOT = _python_struct(SLOT_FORMAT)
 VIEW = _python_struct(VIEW_FORMAT)
 SETTLEMENT = _python_struct(SETTLEMENT_FORMAT)

@@ -76,15 +76,38 @@ local function log_key(c, family)
   return c.tag .. MEMBERS_KEY .. pack_number(family)
 end
 
+-- Return the counts of joins that are stored as none: all in the slots of the last one.
+local function joins_together(f)
+  local slots = {}
+  for width = 1, #SLOTS_MS do
+    slots[width] = {width = width, slot = math.floor(f.last / SLOTS_MS[width]), count = f.count - 1}
+  end
+  return slots
+end
+
+local function are_together(f)
+  for i = 1, #f.slots do
+    local slot = f.slots[i]
+    if slot.slot ~= math.floor(f.last / SLOTS_MS[slot.width]) or slot.count ~= f.count - 1 then return false end
+  end
+  return #f.slots == #SLOTS_MS
+end
+
 -- Return the facts of a family, or false if it has no second member.
 function families.facts(c, family)
   if c.families[family] ~= nil then return c.families[family] end
   local packed, facts = redis.call('HGET', facts_key(c, family), record_field(family)), false
   if packed then
-    local f = {number = family, sent = {}, slots = {}}
+    local f = {number = family, base = 0, sent = {}, slots = {}}
     local sent, at
-    f.id, f.first_seen, f.representative, f.bare, f.count, f.base, f.head, f.left, f.last, sent, at =
-      struct.unpack(FAMILY_FORMAT, packed)
+    f.id, f.first_seen, f.representative, f.bare, f.last, sent, f.count, at = struct.unpack(FAMILY_FORMAT, packed)
+    if f.count > FEW then
+      f.count, f.base, f.head, f.left, at = struct.unpack(LARGE_FORMAT, packed, at)
+    else
+      f.head, f.left, at = struct.unpack(SMALL_FORMAT, packed, at)
+      f.log = string.sub(packed, at, at + NUMBER_BYTES * f.count - 1)
+      at = at + #f.log
+    end
     for _ = 1, sent do
       local relation, other
       relation, other, at = struct.unpack('>BI5', packed, at)
@@ -95,6 +118,7 @@ function families.facts(c, family)
       width, slot, count, at = struct.unpack(SLOT_FORMAT, packed, at)
       f.slots[#f.slots + 1] = {width = width, slot = slot, count = count}
     end
+    if #f.slots == 0 and f.last > 0 then f.slots = joins_together(f) end
     -- A family that joined another one as a whole is forgotten with its founder.
     if f.count > 0 or families.member(c, family) then facts = f end
   end
@@ -103,10 +127,14 @@ function families.facts(c, family)
 end
 
 local function write_facts(c, f)
-  local parts = {struct.pack(FAMILY_FORMAT, f.id, f.first_seen, f.representative, f.bare, f.count, f.base, f.head,
-    f.left, f.last, #f.sent)}
+  local is_small = f.count <= FEW
+  local parts = {
+    struct.pack(FAMILY_FORMAT, f.id, f.first_seen, f.representative, f.bare, f.last, #f.sent, is_small and f.count or FEW + 1),
+    is_small and struct.pack(SMALL_FORMAT, f.head, f.left) .. f.log
+      or struct.pack(LARGE_FORMAT, f.count, f.base, f.head, f.left),
+  }
   for i = 1, #f.sent do parts[#parts + 1] = struct.pack('>BI5', f.sent[i].relation, f.sent[i].family) end
-  for i = 1, #f.slots do
+  for i = 1, are_together(f) and 0 or #f.slots do
     local slot = f.slots[i]
     parts[#parts + 1] = struct.pack(SLOT_FORMAT, slot.width, slot.slot, slot.count)
   end
@@ -116,11 +144,17 @@ local function write_facts(c, f)
   c.families[f.number] = f
 end
 
--- Write the number of a member at its ordinal, 0 once it has left.
+-- Write the number of a member at its ordinal, 0 once it has left. A short log is part of the facts, which the caller
+-- writes.
 local function write_log(c, f, ordinal, number)
   if ordinal <= f.base then return end
+  local start = NUMBER_BYTES * (ordinal - 1 - f.base)
+  if f.log then
+    f.log = string.sub(f.log, 1, start) .. pack_number(number) .. string.sub(f.log, start + NUMBER_BYTES + 1)
+    return
+  end
   local key = log_key(c, f.number)
-  redis.call('SETRANGE', key, NUMBER_BYTES * (ordinal - 1 - f.base), pack_number(number))
+  redis.call('SETRANGE', key, start, pack_number(number))
   if c.retention > 0 then redis.call('PEXPIRE', key, lifetime(c)) end
 end
 
@@ -128,7 +162,8 @@ end
 local function read_log(c, f, first, count)
   if first < f.base then return {} end
   local start = NUMBER_BYTES * (first - f.base)
-  local packed = redis.call('GETRANGE', log_key(c, f.number), start, start + NUMBER_BYTES * count - 1)
+  local packed = f.log and string.sub(f.log, start + 1, start + NUMBER_BYTES * count)
+    or redis.call('GETRANGE', log_key(c, f.number), start, start + NUMBER_BYTES * count - 1)
   return packed == '' and {} or unpack_packed(packed)
 end
 
@@ -156,6 +191,10 @@ end
 -- Add a number behind the last one of a log.
 local function append(c, f, number)
   f.count = f.count + 1
+  if f.log and f.count > FEW then
+    redis.call('SET', log_key(c, f.number), f.log)
+    f.log = nil
+  end
   write_log(c, f, f.count, number)
 end
 
@@ -323,7 +362,7 @@ local function facts_for_join(c, s, founder)
   if f then return f end
   f = {
     number = founder, id = s.id, first_seen = s.first_seen, representative = founder, bare = 0, count = 0, base = 0,
-    head = 0, left = 0, last = 0, sent = {}, slots = {},
+    head = 0, left = 0, last = 0, sent = {}, slots = {}, log = '',
   }
   local list = pairs_of(c, founder)
   for i = 1, #list do
@@ -373,7 +412,7 @@ local function bring(c, f, number)
   for i = 1, #own.sent do f.sent[#f.sent + 1] = own.sent[i] end
   while #f.sent > SENT_CAP do table.remove(f.sent, 1) end
   redis.call('DEL', log_key(c, number))
-  own.count, own.base, own.representative = 0, 0, 0
+  own.count, own.base, own.head, own.left, own.representative, own.log = 0, 0, 0, 0, 0, ''
   write_facts(c, own)
 end
 
