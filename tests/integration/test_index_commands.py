@@ -92,7 +92,7 @@ async def test_stats_tell_how_full_the_index_is(kafka: str, redis_url: str, tmp_
         assert sum(told["checkpoints"].values()) + len(told["checkpoints"]) == 40
         assert {each["kind"] for each in told["hottest"]} == {"band", "digest"}
         assert told["overflows"] == 28 * 26
-        assert told["memory_bytes"]["records"] > 40 * 500
+        assert 500 < told["memory_bytes"]["records"] < 40 * 500  # the equal texts are stored once
         lines = deployment.run("stats").stdout.decode().splitlines()
         assert lines[0] == f"{deployment.settings.namespace}, scheme {told['scheme']}: ready"
         assert "documents     40 live (estimated); 40 numbers given" in lines
