@@ -361,9 +361,8 @@ end
 -- Look into the buckets of a document, which d.number enters if they are new. The buckets of its text are left alone if
 -- a twin stands for it. Return the twin, or 0.
 local function offer_buckets(c, d, may_thin)
-  local words = words_of(d)
   d.existing, d.seen = {}, new_seen()
-  offer(c, d, c.kinds.digest, words[1], words[2])
+  digest_bucket(c, d, offer)
   local twin = may_thin and #d.existing > 0 and find_twin(c, d) or 0
   if twin > 0 then d.seen = new_seen() end
   lineage_bucket(c, d, offer)

@@ -462,24 +462,27 @@ local function remove_gone(c, d, kind, chunk, field)
   if #left < #entries then rewrite_bucket(c, kind, chunk, field, left) end
 end
 
--- Return the chunks and fields of the buckets of a document, in order: digest, lineage, bands, anchors.
-local function words_of(d)
-  local count = 2 + d.bands + d.anchors
-  d.words = d.words or {struct.unpack(string.rep(KEY_FORMAT, count), d.blob, ADMISSION_SIZE + 1)}
-  return d.words
+-- Return the chunks and fields of the buckets of a document: of digest and lineage, or those of bands and anchors.
+local function words_of(d, first, count)
+  return {struct.unpack(string.rep(KEY_FORMAT, count), d.blob, ADMISSION_SIZE + 1 + KEY_SIZE * first)}
+end
+
+local function digest_bucket(c, d, act)
+  local words = words_of(d, 0, 1)
+  act(c, d, c.kinds.digest, words[1], words[2])
 end
 
 local function lineage_bucket(c, d, act)
-  local words = words_of(d)
-  if bit.band(d.flags, HAS_LINEAGE) > 0 then act(c, d, c.kinds.lineage, words[3], words[4]) end
+  local words = words_of(d, 1, 1)
+  if bit.band(d.flags, HAS_LINEAGE) > 0 then act(c, d, c.kinds.lineage, words[1], words[2]) end
   c.keys = c.keys + 2
 end
 
 -- Call `act` for the buckets that a copy may leave out: those of bands and anchors.
 local function each_text_bucket(c, d, act)
-  local words = words_of(d)
-  local kind, first_anchor = c.kinds.band, 2 * d.bands + 5
-  for at = 5, 2 * (2 + d.bands + d.anchors), 2 do
+  local words = words_of(d, 2, d.bands + d.anchors)
+  local kind, first_anchor = c.kinds.band, 2 * d.bands + 1
+  for at = 1, 2 * (d.bands + d.anchors), 2 do
     if at == first_anchor then kind = c.kinds.anchor end
     act(c, d, kind, words[at], words[at + 1])
   end
@@ -488,8 +491,7 @@ end
 
 -- Call `act` for the bucket of each key of a document.
 local function each_bucket(c, d, act)
-  local words = words_of(d)
-  act(c, d, c.kinds.digest, words[1], words[2])
+  digest_bucket(c, d, act)
   lineage_bucket(c, d, act)
   each_text_bucket(c, d, act)
 end
