@@ -185,6 +185,17 @@ async def test_a_follower_prolongs_the_life_of_its_text(address: IndexAddress, c
     await index.close()
 
 
+async def test_a_copy_without_its_text_is_gone(redis_index: RedisIndex, client: Redis) -> None:
+    """A server that lost keys by another hand names no record that it cannot answer."""
+    await come(redis_index, worded("a"), *(worded(f"other {number}", str(number)) for number in range(20)), worded("b"))
+    await client.delete(redis_index.address.key[:-1] + KeyKind.RECORDS + bytes(5))
+    assert await found(redis_index) == []
+    assert await inspect_document(redis_index, "default/b") is None
+    again, copy = await come(redis_index, worded("b"), worded("c"))
+    assert (again.status, again.candidates) == (Status.NEW, ())
+    assert ids(copy.candidates) == ["b"]
+
+
 async def test_a_copy_that_is_spared_late_gets_its_own_text(address: IndexAddress, client: Redis) -> None:
     index = await RedisIndex.open(replace(address, limits=BRIEF), may_create=True)
     b, c = worded("b", lineage="l"), worded("c", "other", lineage="l")
