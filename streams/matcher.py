@@ -11,7 +11,7 @@ from nearstream.schemas.signature import Origin, Signature
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.case import Case, degraded, incomplete
 from nearstream.streams.counterpart import Compared, document_verdict, own_family
-from nearstream.streams.estimates.estimate import estimate
+from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.contract import Admission, Admitted, Index, Position, Status
 from nearstream.streams.index.family import Decision, Family

@@ -7,16 +7,19 @@ from dataclasses import dataclass, field, replace
 from nearstream.schemas.evidence import SharedKeys
 from nearstream.streams.case import Case, degraded, incomplete
 from nearstream.streams.counterpart import Compared, own_family
-from nearstream.streams.estimates.estimate import estimate
+from nearstream.streams.estimates.comparing import compare
+from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.contract import Index
 from nearstream.streams.index.family import Pair, Sending, Settled, Settlement
 from nearstream.streams.relations.describe import Related
+from nearstream.streams.relations.rules import Rule
 from nearstream.streams.relations.thresholds import Thresholds
-from nearstream.streams.relations.verdict import MANY_SIBLINGS, is_copy, relate
+from nearstream.streams.relations.verdict import Verdict, first_rule, is_copy
 
 # Below this share of common symbols, two of three overlaps are boilerplate.
 _OVERLAP_SENT_FROM = 0.20
+_COMPARED_AT_ONCE = 32  # candidates in one call of C, which takes less than a millisecond
 _TURNS = 4  # of settling a document, before one that finds its family gone again and again founds one
 
 Pause = Callable[[], Awaitable[None]]
@@ -57,29 +60,43 @@ class Settling:
     async def compare_all(self, case: Case, candidates: Sequence[Candidate], pause: Pause) -> None:
         """Compare a document with candidates and keep the related ones."""
         related = []
-        for candidate in candidates:
-            compared = self.compare(case, candidate)
-            is_related = _is_related(compared)
-            case.looked_up.add(candidate.number)
-            self.counts.candidates["looked_up"] += 1
-            self.counts.candidates["verified" if is_related else "rejected"] += 1
-            relation = compared.pair.verdict.relation
-            if relation != "unrelated" and not (is_related and relation in self._relations):
-                self.counts.suppressed[relation] += 1
-            if is_related:
-                related.append(compared)
+        for first in range(0, len(candidates), _COMPARED_AT_ONCE):
+            some = candidates[first : first + _COMPARED_AT_ONCE]
+            estimates = compare(case.arriving, [candidate.signature for candidate in some])
+            for candidate, numbers in zip(some, estimates, strict=True):
+                rule = first_rule(case.arriving, candidate.signature, numbers, self._thresholds)
+                if self._is_related(rule.relation, numbers):
+                    related.append(self._compared(case, candidate, numbers, rule))
+            case.looked_up.update(candidate.number for candidate in some)
             await pause()
+        looked_up, verified = len(candidates), len(related)
+        self.counts.candidates += Counter(looked_up=looked_up, verified=verified, rejected=looked_up - verified)
         case.add(related)
 
     def compare(self, case: Case, candidate: Candidate) -> Compared:
         """Compare a document with a candidate."""
+        (numbers,) = compare(case.arriving, [candidate.signature])
+        return self._compared(
+            case, candidate, numbers, first_rule(case.arriving, candidate.signature, numbers, self._thresholds)
+        )
+
+    def _is_related(self, relation: str, numbers: Estimate) -> bool:
+        """Return whether two documents are related, and share more than boilerplate.
+
+        Relations that are found but not sent are counted.
+        """
+        if relation == "unrelated":
+            return False
+        is_boilerplate = relation == "overlap" and numbers.order_free < _OVERLAP_SENT_FROM
+        if is_boilerplate or relation not in self._relations:
+            self.counts.suppressed[relation] += 1
+        return not is_boilerplate
+
+    def _compared(self, case: Case, candidate: Candidate, numbers: Estimate, rule: Rule) -> Compared:
         arriving, earlier = case.arriving, candidate.signature
         arriving_is_newer = arriving.order > earlier.order
         newer, older = (arriving, earlier) if arriving_is_newer else (earlier, arriving)
-        numbers = estimate(newer, older)
-        verdict = relate(newer, older, numbers, self._thresholds)
-        if candidate.in_full_bucket:
-            verdict = replace(verdict, low_confidence=(*verdict.low_confidence, MANY_SIBLINGS))
+        verdict = Verdict(newer, older, numbers, rule, self._thresholds, candidate.in_full_bucket)
         keys = case.admission.keys
         anchors = (len(keys.anchors), candidate.anchor_count)
         shared = SharedKeys(
@@ -154,13 +171,6 @@ class Settling:
         if relation not in self._relations:
             sending = Sending.NEVER
         return Pair(relation, sending, compared.candidate.number, compared.candidate)
-
-
-def _is_related(compared: Compared) -> bool:
-    """Return whether two documents are related, and share more than boilerplate."""
-    relation = compared.pair.verdict.relation
-    is_boilerplate = relation == "overlap" and compared.pair.estimate.order_free < _OVERLAP_SENT_FROM
-    return relation != "unrelated" and not is_boilerplate
 
 
 def _ready(waiting: Sequence[Case]) -> list[Case]:

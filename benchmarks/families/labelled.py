@@ -19,7 +19,7 @@ from benchmarks.quality.labels import Measured, label
 from benchmarks.quality.scoring import Figures
 from benchmarks.quality.strata import LONG_CHARACTERS
 from nearstream.schemas.signature import Signature
-from nearstream.streams.estimates.estimate import estimate
+from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.index import memory_neighbours
 from nearstream.streams.index.contract import IndexLimits
 from nearstream.streams.index.memory import MemoryIndex

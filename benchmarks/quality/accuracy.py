@@ -34,7 +34,8 @@ from benchmarks.quality.exact_distance import speed
 from benchmarks.quality.scoring import Figures, Judged, accuracy_by, confusion, distances, grouped, origin, scores
 from nearstream.schemas.codec import InvalidMessageError, encode_signature
 from nearstream.schemas.signature import Signature
-from nearstream.streams.estimates.estimate import estimate
+from nearstream.streams.estimates.comparing import estimate
+from nearstream.streams.estimates.passages import common_text
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.relations.verdict import relate
@@ -71,7 +72,9 @@ def judge(pair: Pair, signed: Mapping[str, Signature]) -> Judged:
     inside = {"newer": newer.id, "older": older.id, None: None}[verdict.inner]
     distance, low, high = (round(each) for each in (numbers.distance, numbers.low, numbers.high))
     longer_is_a, is_near = a.digest != numbers.shorter_digest, "near_threshold" in verdict.low_confidence
-    return Judged(pair, verdict.relation, verdict.rule, distance, low, high, inside, numbers, longer_is_a, is_near)
+    segment = common_text(newer, older).segment if verdict.relation == "containment" else None
+    said = verdict.relation, verdict.rule, distance, low, high, inside, numbers, longer_is_a, is_near, segment
+    return Judged(pair, *said)
 
 
 def place_errors(rows: Sequence[Judged], texts: Mapping[str, Text]) -> Figures:
@@ -82,7 +85,7 @@ def place_errors(rows: Sequence[Judged], texts: Mapping[str, Text]) -> Figures:
     """
     errors, agreement = [], []
     for row in rows:
-        found = row.numbers.segment if row.numbers else None
+        found = row.segment
         if row.pair.relation != "containment" or row.relation != "containment" or found is None:
             continue
         outer_is_a = row.pair.inside == row.pair.b

@@ -7,7 +7,7 @@ from rapidfuzz.distance import Levenshtein
 
 from benchmarks.quality.corpus import Text, document
 from benchmarks.speed.measure import Effort, timed
-from nearstream.streams.estimates.estimate import estimate
+from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.signing.signer import Signer
 

@@ -27,7 +27,7 @@ from benchmarks.quality.strata import FAMILIES, LONG_CHARACTERS
 from benchmarks.speed.measure import positive
 from nearstream.schemas.document import Document
 from nearstream.schemas.signature import Signature
-from nearstream.streams.estimates.estimate import estimate
+from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.index.contract import Admission, IndexLimits

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.quality.corpus import DUPLICATES, RELATED, RELATIONS, Pair, share
 from nearstream.streams.estimates.estimate import Estimate
+from nearstream.streams.estimates.passages import Passage
 
 Figures = dict[str, Any]  # Any: a tree of numbers as in JSON
 
@@ -18,7 +19,8 @@ WITHIN = 0.05
 class Judged:
     """A labelled pair with the verdict and estimates from its signatures.
 
-    If a text cannot be signed, `relation` is empty and all other fields but `pair` have no meaning.
+    If a text cannot be signed, `relation` is empty and all other fields but `pair` have no meaning. Only a containment
+    has a `segment`.
     """
 
     pair: Pair
@@ -31,6 +33,7 @@ class Judged:
     numbers: Estimate | None = None
     longer_is_a: bool = True
     is_near_threshold: bool = False
+    segment: Passage | None = None
 
     @property
     def line(self) -> dict[str, object]:

@@ -34,7 +34,7 @@ from benchmarks.quality.labels import Measured, label
 from benchmarks.quality.scoring import Figures
 from benchmarks.speed.measure import positive
 from nearstream.schemas.signature import Signature
-from nearstream.streams.estimates.estimate import estimate
+from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.relations.verdict import relate
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, LABELS, Scheme, preset

@@ -1,7 +1,9 @@
 """Alignment of two LD signatures: what two texts have in common, in order."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, reduce
+from operator import add
 from struct import iter_unpack
 from typing import NamedTuple
 
@@ -131,11 +133,21 @@ class Alignment:
 
 def align(shorter: Side, longer: Side, least: int = 0) -> Alignment:
     """Align two texts, without any match if they have fewer than `least` common symbols."""
-    reach, grain = _reach_table(min(shorter.rate, _COARSEST_RATE)), max(shorter.grain, longer.grain)
+    reach, grain = reach_table(shorter.rate), max(shorter.grain, longer.grain)
     common, packed_indices, packed_blocks = align_symbols(shorter.windows, longer.windows, reach, grain, least)
     matched = np.frombuffer(packed_indices, np.int64).reshape(2, -1)
     blocks = list(map(MatchingBlock._make, iter_unpack("5d", packed_blocks)))
     return Alignment(shorter, longer, common, matched.shape[1] - 2, matched, blocks)
+
+
+def total(lengths: Iterable[float]) -> float:
+    """Add lengths from the first to the last, as C does. `sum` compensates for rounding from Python 3.12 on."""
+    return reduce(add, lengths, 0.0)
+
+
+def reach_table(rate: int) -> bytes:
+    """Return the reach of blocks at a rate, as `align_symbols` takes it."""
+    return _reach_table(min(rate, _COARSEST_RATE))
 
 
 @cache

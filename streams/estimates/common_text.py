@@ -4,9 +4,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import hypot, sqrt
+from math import sqrt
 
-from nearstream.streams.estimates.alignment import Alignment, MatchingBlock
+from nearstream.streams.estimates.alignment import Alignment, MatchingBlock, total
 from nearstream.streams.estimates.intervals import weighted_shingles
 from nearstream.streams.estimates.pair import SignaturePair
 
@@ -95,7 +95,7 @@ def shingle_bytes(blocks: Sequence[MatchingBlock], lead: float) -> float:
         blocks: Blocks of common text.
         lead: Bytes of a shingle before its last word.
     """
-    return sum([block.length - lead for block in blocks if block.length > lead])
+    return total([block.length - lead for block in blocks if block.length > lead])
 
 
 def common_shingles(
@@ -115,12 +115,13 @@ def common_shingles(
     """
     lead, shingles = both.lead, both.shorter.shingles
     if both.is_equal:
-        return min(shingles, both.longer.shingles)  # a signature from outside may state a wrong number
+        return float(min(shingles, both.longer.shingles))  # a signature from outside may state a wrong number
     per_byte = shingles / max(1.0, both.shorter.n_bytes - lead)
     moved_bytes = shingle_bytes(moved.blocks, lead)
     guessed = moved_bytes * (moved.symbols_per_match - 1)
     found = shingle_bytes(in_order, lead) + moved_bytes + guessed
-    deviation = hypot(both.rate * sqrt(len(in_order) + 1), guessed)
+    uncertain = both.rate * sqrt(len(in_order) + 1)
+    deviation = sqrt(uncertain * uncertain + guessed * guessed)
     sizes = shingles, both.longer.shingles
     return weighted_shingles(found * per_byte, deviation * per_byte, sketch_resemblance, sizes)
 

@@ -9,7 +9,7 @@ from math import exp, sqrt
 import numpy as np
 
 from nearstream.streams.estimates import alignment_numpy
-from nearstream.streams.estimates.alignment import Alignment, MatchingBlock
+from nearstream.streams.estimates.alignment import Alignment, MatchingBlock, total
 from nearstream.streams.estimates.alignment_numpy import RATIO_STEPS
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
 from nearstream.streams.native import native
@@ -21,7 +21,7 @@ cheapest_path = native.cheapest_path if native else alignment_numpy.cheapest_pat
 _UNRELATED_RATIOS = np.array((0.0, 0.0625, 0.125, 0.25, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0))
 _UNRELATED_COSTS = np.array((0.0, 0.030, 0.115, 0.265, 0.355, 0.465, 0.560, 0.650, 0.710, 0.770))
 _COSTS = np.interp(np.arange(RATIO_STEPS + 1) / RATIO_STEPS, _UNRELATED_RATIOS, _UNRELATED_COSTS)
-_PACKED_COSTS = _COSTS.tobytes()
+PACKED_COSTS = _COSTS.tobytes()
 _LEAST_COST = 0.70  # unrelated texts differ in at least this share of the longer one
 
 # Between blocks less than this many rates apart, about half of the text is common after all, in runs too short for a
@@ -118,7 +118,7 @@ def _scattered_edits(alignment: Alignment) -> float | None:
     beyond = (grown - grown.sum() / length * gaps) / width
     if np.count_nonzero(beyond * beyond > _SCATTERED_VARIANCE * np.maximum(own, 1.0)) > len(own) / 2:
         return None
-    in_lengths = abs(np.clip(grown, -own, own).sum())
+    in_lengths = abs(np.cumsum(np.clip(grown, -own, own))[-1])  # from the first to the last, as C adds
     return float((edits - in_lengths) * width)
 
 
@@ -131,7 +131,7 @@ def _block_edits(blocks: Sequence[MatchingBlock], shorter: int, longer: int, rat
     wide = max(_NARROW_SHARE, 1 - _HIDDEN_WEIGHT * _hidden_share(blocks, shorter, rate))
     # The end of the texts counts as a block that starts there.
     packed = array("d", chain(*blocks, (shorter, longer, shorter, longer, 0.0))).tobytes()
-    return cheapest_path(packed, _PACKED_COSTS, (_NARROW_RATES * rate, _NARROW_SHARE), wide, _LEAST_COST * wide)
+    return cheapest_path(packed, PACKED_COSTS, (_NARROW_RATES * rate, _NARROW_SHARE), wide, _LEAST_COST * wide)
 
 
 def _hidden_share(blocks: Sequence[MatchingBlock], shorter: int, rate: int) -> float:
@@ -145,7 +145,7 @@ def _hidden_share(blocks: Sequence[MatchingBlock], shorter: int, rate: int) -> f
     """
     if len(blocks) < _HIDDEN_BLOCKS:
         return 0.0
-    seen = sum([block.length for block in blocks])
+    seen = total([block.length for block in blocks])
     beyond = max(1.0, seen / len(blocks) - (LD_WINDOW_BYTES - 1))
     # The positive solution of m + m rate / (m + rate) = beyond.
     half = beyond / 2 - rate

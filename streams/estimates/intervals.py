@@ -77,10 +77,10 @@ def weighted_shingles(found: float, deviation: float, resemblance: float, sizes:
     sketched = resemblance / (1 + resemblance) * both
     # One more agreeing and one more differing slot, because no count is certain.
     agreeing = (SLOTS * (resemblance * (1 - _CHANCE) + _CHANCE) + 1) / (SLOTS + 2)
-    slope = both / (1 + resemblance) ** 2 / (1 - _CHANCE)
+    slope = both / ((1 + resemblance) * (1 + resemblance)) / (1 - _CHANCE)
     variance = agreeing * (1 - agreeing) / SLOTS * slope * slope
     weight = deviation * deviation / (deviation * deviation + variance) if both else 0.0
-    return min(most, weight * sketched + (1 - weight) * min(found, most))
+    return float(min(most, weight * sketched + (1 - weight) * min(found, most)))
 
 
 def distance_band(distance: ByteDistance, longer: int) -> tuple[float, float]:

@@ -105,18 +105,27 @@ def pair(a: Signature, b: Signature) -> SignaturePair:
     Raises:
         ValueError: The signatures are of two schemes or two collections, or a normal form is empty.
     """
-    if (a.scheme, a.collection) != (b.scheme, b.collection):
+    refuse_incomparable(a, b)
+    finer, coarser = min(a.rate, b.rate), max(a.rate, b.rate)
+    side_a, side_b = _side(a, finer, coarser), _side(b, finer, coarser)
+    if _rank(side_a, a) <= _rank(side_b, b):
+        return SignaturePair(a, b, side_a, side_b)
+    return SignaturePair(b, a, side_b, side_a)
+
+
+def refuse_incomparable(a: Signature, b: Signature) -> None:
+    """Refuse signatures that have nothing to compare.
+
+    Raises:
+        ValueError: The signatures are of two schemes or two collections, or a normal form is empty.
+    """
+    if a.scheme != b.scheme or a.collection != b.collection:
         raise ValueError(
             "two signatures of one scheme and one collection expected,"
             f" not of {a.scheme} in {a.collection} and {b.scheme} in {b.collection}"
         )
     if not (a.n_bytes and b.n_bytes):
         raise ValueError(f"normal forms of at least one byte expected, not of {a.n_bytes} and {b.n_bytes} bytes")
-    finer, coarser = min(a.rate, b.rate), max(a.rate, b.rate)
-    side_a, side_b = _side(a, finer, coarser), _side(b, finer, coarser)
-    if _rank(side_a, a) <= _rank(side_b, b):
-        return SignaturePair(a, b, side_a, side_b)
-    return SignaturePair(b, a, side_b, side_a)
 
 
 def span_in_characters(span: tuple[float, float], text: Signature) -> tuple[int, int]:

@@ -7,7 +7,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from nearstream.streams.estimates.alignment import Alignment, Side
+from nearstream.schemas.signature import Signature
+from nearstream.streams.estimates.alignment import Alignment, Side, align
+from nearstream.streams.estimates.common_text import layout
+from nearstream.streams.estimates.pair import SignaturePair, pair, span_in_characters
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
 
 PASSAGES_MAX = 16
@@ -36,13 +39,36 @@ class Passage:
 
 @dataclass(frozen=True)
 class CommonText:
-    """All passages of two texts, computed on first use because only events contain them.
+    """Where the common text of two documents lies, computed on first use because only events contain it.
 
     Attributes:
-        alignment: What both texts have in one order.
+        both: The two texts.
     """
 
-    alignment: Alignment
+    both: SignaturePair
+
+    @cached_property
+    def alignment(self) -> Alignment:
+        """Return what both texts have in one order."""
+        return align(self.both.shorter_side, self.both.longer_side, self.both.least_common)
+
+    @cached_property
+    def segment(self) -> Passage | None:
+        """Return where the best segment is expected to lie, None without a match."""
+        spans = layout(self.alignment.blocks, self.both.lead).segment_spans
+        if spans is None:
+            return None
+        return Passage(span_in_characters(spans[0], self.both.shorter), span_in_characters(spans[1], self.both.longer))
+
+    @cached_property
+    def passages(self) -> tuple[Passage, ...]:
+        """Return the longest common passages, in the order of the text."""
+        return longest(self.in_order)
+
+    @property
+    def passages_omitted(self) -> int:
+        """Return the number of passages that `passages` leaves out."""
+        return len(self.in_order) - len(self.passages)
 
     @cached_property
     def in_order(self) -> tuple[Passage, ...]:
@@ -57,6 +83,15 @@ class CommonText:
         in order.
         """
         return tuple(_moved(self.alignment))
+
+
+def common_text(a: Signature, b: Signature) -> CommonText:
+    """Return where the common text of two documents lies. The order of the arguments does not matter.
+
+    Raises:
+        ValueError: The signatures are of two schemes or two collections, or a normal form is empty.
+    """
+    return CommonText(pair(a, b))
 
 
 def passages(alignment: Alignment) -> tuple[Passage, ...]:

@@ -4,11 +4,12 @@
 be used. It is empty if there was no compiler at installation, because that is not an error.
 """
 
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import NewType, Protocol, cast
 
-INTERFACE = 1  # raised together with INTERFACE of module.c whenever a function changes
+INTERFACE = 2  # raised together with INTERFACE of module.c whenever a function changes
 _LIBRARY = "nearstream.streams.native._native"
 
 Context = NewType("Context", object)
@@ -20,6 +21,9 @@ Content = tuple[int, int, int, int, bool, bytes, int, bytes, bytes, bytes]
 """The fields of `Signature` from `n_bytes` to `anchors`, in this order."""
 Signed = tuple[bytes, bytes, Content]
 """`digest`, `raw_digest`, and the content."""
+
+Fields = tuple[bytes, int, int, int, int, bool, bytes, int, bytes, bytes]
+"""`digest`, `n_bytes`, `characters`, `words`, `shingles`, `spaceless`, `sketch`, `rate`, `ld` and `gaps`."""
 
 
 class Native(Protocol):
@@ -52,6 +56,25 @@ class Native(Protocol):
         self, one: bytes, other: bytes, reach: bytes, grain: int, least: int, /
     ) -> tuple[int, bytes, bytes]:
         """Align two LD signatures (see `estimates/alignment_numpy.py`)."""
+
+    def compare(
+        self,
+        arriving: Fields,
+        others: tuple[Fields, ...],
+        is_aligned: bytes,
+        reach: Callable[[int], bytes],
+        costs: bytes,
+        /,
+    ) -> bytes:
+        """Compare a text with others and return packed estimates (see `estimates/comparing.py`).
+
+        Args:
+            arriving: The text.
+            others: The other texts.
+            is_aligned: For each of these 1 if it is aligned however few symbols are common, else 0.
+            reach: Returns the bytes that `align_symbols` takes as `reach`, for a rate.
+            costs: What `cheapest_path` takes as `shares`.
+        """
 
     def cheapest_path(
         self, blocks: bytes, shares: bytes, narrow: tuple[float, float], wide: float, least: float, /

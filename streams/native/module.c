@@ -9,6 +9,7 @@
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
-enum { INTERFACE = 1 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
+enum { INTERFACE = 2 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
 enum {
     SPACE = 0x20,
     PADDING = 8,         /* bytes before a normal form, so that a chunk may begin before it */
@@ -195,6 +196,11 @@ static PyObject *sign_with_form(PyObject *module, PyObject *const *arguments, Py
 }
 
 #include "estimates/alignment.h"
+#include "estimates/content.h"
+#include "estimates/common_text.h"
+#include "estimates/distance.h"
+#include "estimates/estimate.h"
+#include "estimates/compare.h"
 
 /* ---- pairs of LD symbols and gaps ---- */
 
@@ -266,6 +272,7 @@ static PyMethodDef functions[] = {
     {"pack_pairs", pack_pairs, METH_VARARGS, "Pack LD symbols and gaps into few bits, or return None if impossible."},
     {"unpack_pairs", unpack_pairs, METH_VARARGS, "Restore what pack_pairs packed."},
     {"align_symbols", align_symbols, METH_VARARGS, "Align two LD signatures."},
+    {"compare", compare, METH_VARARGS, "Compare a text with others and return packed estimates."},
     {"cheapest_path", cheapest_path, METH_VARARGS, "Return the cost of the cheapest path through two texts."},
     {"sign", (PyCFunction)(void (*)(void))sign, METH_FASTCALL,
      "Sign a text, or return None if its normal form has too many bytes."},

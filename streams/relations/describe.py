@@ -1,6 +1,7 @@
 """Events about related documents."""
 
 from dataclasses import astuple, dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import msgspec
@@ -30,7 +31,7 @@ from nearstream.schemas.evidence import (
 )
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.estimates.estimate import Estimate
-from nearstream.streams.estimates.passages import uncovered
+from nearstream.streams.estimates.passages import CommonText, common_text, uncovered
 from nearstream.streams.relations.rules import SAME_LINEAGE
 from nearstream.streams.relations.verdict import Verdict
 
@@ -77,6 +78,11 @@ class Related:
     estimate: Estimate
     verdict: Verdict
     degraded: tuple[str, ...] = ()
+
+    @cached_property
+    def common_text(self) -> CommonText:
+        """Return where their common text lies."""
+        return common_text(self.newer, self.older)
 
     def newer_first(self, of_shorter: T, of_longer: T) -> tuple[T, T]:
         """Reorder values of the shorter and the longer text as newer, older."""
@@ -125,15 +131,14 @@ def evidence(pair: Related) -> Evidence:
         containment=ContainmentShares(*(round(share, _DECIMALS) for share in containment)),
         distance=Distance(round(estimate.distance), round(estimate.low), round(estimate.high)),
         distance_ratio=round(round(estimate.distance) / estimate.longer_characters, _DECIMALS),
-        spans=tuple(Span(*pair.newer_first(passage.shorter, passage.longer)) for passage in estimate.passages),
-        spans_omitted=estimate.passages_omitted,
+        spans=tuple(Span(*pair.newer_first(passage.shorter, passage.longer)) for passage in pair.common_text.passages),
+        spans_omitted=pair.common_text.passages_omitted,
     )
 
 
 def common_spans(pair: Related) -> tuple[Span, ...]:
     """Return all common passages, including those in another order."""
-    text = pair.estimate.common_text
-    passages = (*text.in_order, *text.moved)
+    passages = (*pair.common_text.in_order, *pair.common_text.moved)
     return tuple(Span(*pair.newer_first(passage.shorter, passage.longer)) for passage in passages)
 
 
@@ -202,7 +207,7 @@ def document_ref(text: Signature) -> DocumentRef:
 
 
 def _location(pair: Related) -> dict[str, Any]:  # Any: fields of a struct, by name
-    segment = pair.estimate.segment
+    segment = pair.common_text.segment
     return {"inner": pair.verdict.inner, "place": segment.longer if segment else None}
 
 

@@ -1,7 +1,7 @@
 """Verdict: how two documents are related, why, and where its numbers are weak."""
 
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Literal
 
 from nearstream.schemas.signature import Signature
@@ -32,21 +32,56 @@ _CHARACTERS_MAX = 100_000  # length of the longest texts on which the thresholds
 class Verdict:
     """How two documents are related, and why.
 
+    What only events say is computed on first use.
+
     Attributes:
-        relation: The relation. `unrelated` makes no event.
-        rule: Name of the rule that decided.
-        thresholds: All thresholds in the condition of the rule, name to value.
-        inner: Which document lies inside the other, for a containment.
-        same_lineage: Whether both are states of one document or of one lineage.
-        low_confidence: Reasons why the numbers are weak, if they are.
+        newer: The larger of both by (observed_at, id, position, version).
+        older: The other one.
+        estimate: Their estimate.
+        decided_by: The rule that decided.
+        bounds: The thresholds of all rules.
+        many_siblings: Other documents like these may be missing, because a shared bucket was full.
     """
 
-    relation: Relation
-    rule: str
-    thresholds: dict[str, float]
-    inner: Literal["newer", "older"] | None
-    same_lineage: bool
-    low_confidence: tuple[str, ...]
+    newer: Signature = field(repr=False, compare=False)
+    older: Signature = field(repr=False, compare=False)
+    estimate: Estimate
+    decided_by: Rule
+    bounds: Thresholds = field(repr=False)
+    many_siblings: bool = False
+
+    @property
+    def relation(self) -> Relation:
+        """The relation. `unrelated` makes no event."""
+        return self.decided_by.relation
+
+    @property
+    def rule(self) -> str:
+        """The name of the rule that decided."""
+        return self.decided_by.name
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """All thresholds in the condition of the rule, name to value."""
+        return {name: float(getattr(self.bounds, name)) for name in self.decided_by.thresholds}
+
+    @property
+    def inner(self) -> Literal["newer", "older"] | None:
+        """Which document lies inside the other, for a containment."""
+        if self.decided_by is not COVERED:
+            return None
+        return "newer" if self.newer.digest == self.estimate.shorter_digest else "older"
+
+    @property
+    def same_lineage(self) -> bool:
+        """Whether both are states of one document or of one lineage."""
+        return same_lineage(self.newer, self.older)
+
+    @cached_property
+    def low_confidence(self) -> tuple[str, ...]:
+        """Reasons why the numbers are weak, if they are."""
+        reasons = low_confidence_reasons((self.newer, self.older), self.estimate, self.decided_by, self.bounds)
+        return (*reasons, MANY_SIBLINGS) if self.many_siblings else reasons
 
 
 def relate(
@@ -60,16 +95,18 @@ def relate(
         estimate: Their estimate.
         thresholds: Thresholds of the rules.
     """
-    rule = _rule(newer, older, estimate, thresholds)
-    inner: Literal["newer", "older"] = "newer" if newer.digest == estimate.shorter_digest else "older"
-    return Verdict(
-        relation=rule.relation,
-        rule=rule.name,
-        thresholds={name: float(getattr(thresholds, name)) for name in rule.thresholds},
-        inner=inner if rule is COVERED else None,
-        same_lineage=same_lineage(newer, older),
-        low_confidence=low_confidence_reasons((newer, older), estimate, rule, thresholds),
-    )
+    return Verdict(newer, older, estimate, first_rule(newer, older, estimate, thresholds), thresholds)
+
+
+def first_rule(one: Signature, other: Signature, estimate: Estimate, thresholds: Thresholds) -> Rule:
+    """Return the first rule that holds, whatever the order of the documents."""
+    if one.digest == other.digest:
+        return EQUAL_DIGEST
+    if same_lineage(one, other):
+        return SAME_LINEAGE
+    if _is_short(one) or _is_short(other):
+        return TOO_SHORT
+    return decide(estimate, thresholds)
 
 
 def is_copy(one: Signature, other: Signature, estimate: Estimate, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> bool:
@@ -77,16 +114,6 @@ def is_copy(one: Signature, other: Signature, estimate: Estimate, thresholds: Th
     if one.digest == other.digest:
         return True
     return not (_is_short(one) or _is_short(other)) and decide(estimate, thresholds).relation == "near_duplicate"
-
-
-def _rule(newer: Signature, older: Signature, estimate: Estimate, thresholds: Thresholds) -> Rule:
-    if newer.digest == older.digest:
-        return EQUAL_DIGEST
-    if same_lineage(newer, older):
-        return SAME_LINEAGE
-    if _is_short(newer) or _is_short(older):
-        return TOO_SHORT
-    return decide(estimate, thresholds)
 
 
 def _is_short(text: Signature) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from nearstream.schemas.codec import encode_event
 from nearstream.schemas.signature import Signature
-from nearstream.streams.estimates.estimate import estimate
+from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.relations.verdict import is_copy, relate
 from nearstream.workers.pipeline.deployment import Deployment

@@ -5,7 +5,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearstream.streams.estimates.estimate import estimate
+from nearstream.streams.estimates.comparing import estimate
+from nearstream.streams.estimates.passages import common_text
 from nearstream.streams.relations.verdict import relate
 from tests.support.made_up import KEY, STANDARD, sign
 
@@ -63,7 +64,8 @@ def test_all_shares_and_places_are_inside_their_text(pair: tuple[list[str], list
     )
     assert all(0 <= share <= 1 for share in (*shares, numbers.segment_cover, numbers.segment_share, numbers.spread))
     shorter, longer = (one, other) if one.digest == numbers.shorter_digest else (other, one)
-    for passage in (*numbers.passages, *([numbers.segment] if numbers.segment else [])):
+    places = common_text(one, other)
+    for passage in (*places.passages, *([places.segment] if places.segment else [])):
         assert 0 <= passage.shorter[0] < passage.shorter[1] <= shorter.characters
         assert 0 <= passage.longer[0] < passage.longer[1] <= longer.characters
     for share in (numbers.resemblance, numbers.containment_shorter, numbers.containment_longer):

@@ -103,8 +103,8 @@ static void match(Text text[2], size_t i, size_t j)
     *--text[1].match = text[1].kept[j];
 }
 
-/* Finds the longest common subsequence that rapidfuzz finds. Returns 0 with an exception if there is no memory. */
-static int align(Text text[2])
+/* Finds the longest common subsequence that rapidfuzz finds. Returns 0 if there is no memory. */
+static int match_in_order(Text text[2], Buffer *memory)
 {
     size_t start = 0, i = text[0].count, j = text[1].count;
     while (start < i && start < j && kept_symbol(&text[0], start) == kept_symbol(&text[1], start))
@@ -112,9 +112,9 @@ static int align(Text text[2])
     while (start < i && start < j && kept_symbol(&text[0], i - 1) == kept_symbol(&text[1], j - 1))
         match(text, --i, --j);
     size_t words = (i - start + 63) / 64;
-    u64 *rows = malloc((2 * (j - start) + 1) * words * sizeof(u64) + 1);
-    if (!rows)
-        return PyErr_NoMemory() != NULL;
+    if (!grow(memory, (2 * (j - start) + 1) * words * sizeof(u64) + 1))
+        return 0;
+    u64 *rows = (u64 *)(void *)memory->start;
     fill_rows(rows, words, text, (size_t[]){start, i, j});
     while (start < i && start < j) {
         const u64 *word = rows + (j - start) * words + (i - 1 - start) / 64;
@@ -124,7 +124,6 @@ static int align(Text text[2])
         else if (--j, *(word - words) >> bit & 1)
             match(text, --i, j);
     }
-    free(rows);
     while (start--)
         match(text, start, start);
     return 1;
@@ -143,8 +142,14 @@ static int is_apart(const Text text[2], size_t k, i64 grain)
     return llabs(gap[0] - gap[1]) > grain;
 }
 
+/* Bytes from the window next to a block to the expected end of the block, by the bytes up to this window. */
+typedef struct {
+    const double *table;
+    i64 farthest; /* index of the last number */
+} Reach;
+
 /* Returns the bytes by which a block extends before its first window, or after its last window if `behind` is 1. */
-static double growth_at(const Text text[2], size_t k, int behind, const double *reach, i64 farthest)
+static double growth_at(const Text text[2], size_t k, int behind, const Reach *reach)
 {
     i64 room = INT64_MAX, closed = INT64_MAX;
     for (int side = 0; side < 2; side++) {
@@ -155,21 +160,21 @@ static double growth_at(const Text text[2], size_t k, int behind, const double *
         room = apart < room ? apart : room;
         closed = is_end && apart < closed ? apart : closed;
     }
-    double beyond = reach[room < 0 ? 0 : room < farthest ? room : farthest];
+    double beyond = reach->table[room < 0 ? 0 : room < reach->farthest ? room : reach->farthest];
     return closed == room ? (double)room : (double)room + beyond;
 }
 
 /* Writes the starts in both texts, the ends in both texts and the length of each block. Returns how many numbers these
  * are. */
-static size_t write_blocks(const Text text[2], const double *reach, i64 farthest, i64 grain, double *begin)
+static size_t write_blocks(const Text text[2], const Reach *reach, i64 grain, double *begin)
 {
     double *out = begin;
     size_t matches = (size_t)(text[0].end - text[0].match);
     for (size_t first = 0, last; first < matches; first = last + 1, out += NUMBERS_PER_BLOCK) {
         for (last = first; last + 1 < matches && !is_apart(text, last, grain);)
             last++;
-        double left = growth_at(text, first, 0, reach, farthest), overlap = 0;
-        double right = growth_at(text, last, 1, reach, farthest) + LD_WINDOW_BYTES;
+        double left = growth_at(text, first, 0, reach), overlap = 0;
+        double right = growth_at(text, last, 1, reach) + LD_WINDOW_BYTES;
         for (int side = 0; side < 2; side++) {
             out[side] = (double)text[side].starts[text[side].match[first]] - left;
             out[2 + side] = (double)text[side].starts[text[side].match[last]] + right;
@@ -203,6 +208,51 @@ static PyObject *matched_of(const Text text[2])
     return matched;
 }
 
+/* Memory of one alignment after another. */
+typedef struct {
+    Buffer indices, rows;
+} Workspace;
+
+static void free_workspace(Workspace *space)
+{
+    free(space->indices.start);
+    free(space->rows.start);
+}
+
+/* Points into the memory of the workspace. Returns 0 if there is none. */
+static int take_indices(Text text[2], Workspace *space)
+{
+    size_t one = text[0].size, other = text[1].size, fewer = one < other ? one : other;
+    if (!grow(&space->indices, (CELLS + 3 * one + other + 2 * fewer) * sizeof(u32)))
+        return 0;
+    text[0].head = (u32 *)(void *)space->indices.start;
+    text[0].next = text[0].head + CELLS;
+    text[0].left = text[0].next + one;
+    text[0].kept = text[0].left + one;
+    text[1].kept = text[0].kept + one;
+    text[0].match = text[0].end = text[1].kept + other + fewer;
+    text[1].match = text[1].end = text[0].end + fewer;
+    text[0].count = text[1].count = 0;
+    return 1;
+}
+
+/* Aligns two texts of which size, symbols and starts are known. Nothing is matched if they have fewer common symbols
+ * than `least`. Returns 0 if there is no memory. */
+static int align(Text text[2], i64 least, Workspace *space, size_t *common)
+{
+    if (!take_indices(text, space))
+        return 0;
+    keep_indices(&text[0], &text[1]);
+    keep_indices(&text[1], &text[0]);
+    *common = count_common(&text[0], &text[1]);
+    return (i64)*common < least || match_in_order(text, &space->rows);
+}
+
+static size_t matches_of(const Text text[2])
+{
+    return (size_t)(text[0].end - text[0].match);
+}
+
 static PyObject *align_symbols(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
     const char *windows[2], *reach;
@@ -219,29 +269,20 @@ static PyObject *align_symbols(PyObject *Py_UNUSED(module), PyObject *arguments)
         if (!columns || columns > MAX_KEPT || reaches < (Py_ssize_t)sizeof(double))
             return PyErr_Format(PyExc_ValueError, "windows of two texts and growth of blocks expected");
     }
-    size_t one = text[0].size, other = text[1].size, fewer = one < other ? one : other;
-    size_t numbers = fewer * NUMBERS_PER_BLOCK;
-    /* One piece of memory: the blocks first, since doubles need the widest alignment. */
-    double *blocks = malloc(numbers * sizeof(double) + (CELLS + 3 * one + other + 2 * fewer) * sizeof(u32));
-    if (!blocks)
-        return PyErr_NoMemory();
-    text[0].head = (u32 *)(blocks + numbers);
-    text[0].next = text[0].head + CELLS;
-    text[0].left = text[0].next + one;
-    text[0].kept = text[0].left + one;
-    text[1].kept = text[0].kept + one;
-    text[0].match = text[0].end = text[1].kept + other + fewer;
-    text[1].match = text[1].end = text[0].end + fewer;
-    keep_indices(&text[0], &text[1]);
-    keep_indices(&text[1], &text[0]);
-    size_t common = count_common(&text[0], &text[1]);
+    Workspace space = {{0}, {0}};
+    double *blocks = NULL;
+    size_t common;
     PyObject *items[3] = {NULL};
-    if ((long long)common < least || align(text)) {
-        numbers = write_blocks(text, (const double *)reach, reaches / (i64)sizeof(double) - 1, grain, blocks);
+    if (align(text, least, &space, &common) &&
+        (blocks = malloc(matches_of(text) * NUMBERS_PER_BLOCK * sizeof(double) + 1))) {
+        Reach table = {(const double *)reach, reaches / (i64)sizeof(double) - 1};
+        size_t numbers = write_blocks(text, &table, grain, blocks);
         items[0] = PyLong_FromSize_t(common);
         items[1] = matched_of(text);
         items[2] = bytes_of(blocks, numbers * sizeof(double));
-    }
+    } else
+        PyErr_NoMemory();
     free(blocks);
+    free_workspace(&space);
     return tuple_of(items, 3);
 }

@@ -4,6 +4,7 @@
  */
 
 enum { NUMBERS_PER_BLOCK = 5, LOOK_BACK = 32, RATIO_STEPS = 256 };
+enum { SHARES_BYTES = (RATIO_STEPS + 1) * sizeof(double) };
 
 /* A path from the start of both texts to the end of a block. `bound` is the least of all paths up to this one: the cost
  * minus `least` for each byte of the first text before its end. */
@@ -11,37 +12,53 @@ typedef struct {
     double end[2], cost, bound;
 } Path;
 
-static PyObject *cheapest_path(PyObject *Py_UNUSED(module), PyObject *arguments)
-{
-    const double *block, *shares;
-    Py_ssize_t size, shares_size;
+/* What the text between two blocks costs, as the twin explains it. */
+typedef struct {
+    const double *shares;
     double narrow, narrow_share, wide_share, least;
-    if (!PyArg_ParseTuple(arguments, "y#y#(dd)dd", &block, &size, &shares, &shares_size, &narrow, &narrow_share,
-                          &wide_share, &least))
-        return NULL;
-    if (shares_size != (RATIO_STEPS + 1) * (Py_ssize_t)sizeof(double))
-        return PyErr_Format(PyExc_ValueError, "%d shares expected", RATIO_STEPS + 1);
-    size_t blocks = (size_t)size / sizeof(double) / NUMBERS_PER_BLOCK;
+} Costs;
+
+/* Returns the cost of the cheapest path through some blocks. `paths` has room for one path more than there are blocks.
+ */
+static double cost_of_path(const double *block, size_t blocks, const Costs *costs, Path *paths)
+{
     const double *end = block + blocks * NUMBERS_PER_BLOCK;
-    Path *paths = calloc(blocks + 1, sizeof(Path)), *path = paths;
-    if (!paths)
-        return PyErr_NoMemory();
+    Path *path = paths;
+    *path = (Path){{0, 0}, 0, 0};
     for (; block < end; block += NUMBERS_PER_BLOCK, path++) {
         /* `bound + rest` is the least cost of a path that comes from that block or from an earlier one. */
-        double cheapest = __builtin_inf(), rest = least * (block[0] - narrow);
+        double cheapest = __builtin_inf(), rest = costs->least * (block[0] - costs->narrow);
         for (const Path *from = path;
              from >= paths && from > path - LOOK_BACK && from->bound + rest < cheapest; from--) {
             double one = block[0] - from->end[0], other = block[1] - from->end[1];
             double smaller = one < other ? one : other, larger = one < other ? other : one, share = 0;
             if (smaller > 0 && larger >= smaller && larger < __builtin_inf())
-                share = shares[(int)(smaller / larger * RATIO_STEPS)] * (smaller < narrow ? narrow_share : wide_share);
+                share = costs->shares[(int)(smaller / larger * RATIO_STEPS)] *
+                        (smaller < costs->narrow ? costs->narrow_share : costs->wide_share);
             double cost = from->cost + (larger < 0 ? -larger : larger) - smaller + share * smaller;
             cheapest = cost < cheapest ? cost : cheapest;
         }
-        double bound = cheapest - least * block[2];
+        double bound = cheapest - costs->least * block[2];
         path[1] = (Path){{block[2], block[3]}, cheapest, bound < path->bound ? bound : path->bound};
     }
-    double cost = path->cost;
+    return path->cost;
+}
+
+static PyObject *cheapest_path(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    const double *block;
+    Py_ssize_t size, shares_size;
+    Costs costs;
+    if (!PyArg_ParseTuple(arguments, "y#y#(dd)dd", &block, &size, &costs.shares, &shares_size, &costs.narrow,
+                          &costs.narrow_share, &costs.wide_share, &costs.least))
+        return NULL;
+    if (shares_size != SHARES_BYTES)
+        return PyErr_Format(PyExc_ValueError, "%d shares expected", RATIO_STEPS + 1);
+    size_t blocks = (size_t)size / sizeof(double) / NUMBERS_PER_BLOCK;
+    Path *paths = malloc((blocks + 1) * sizeof(Path));
+    if (!paths)
+        return PyErr_NoMemory();
+    double cost = cost_of_path(block, blocks, &costs, paths);
     free(paths);
     return PyFloat_FromDouble(cost);
 }

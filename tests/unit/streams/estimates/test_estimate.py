@@ -11,8 +11,10 @@ from msgspec.structs import replace as replace_fields
 from rapidfuzz.distance import Levenshtein
 
 from nearstream.schemas.document import Document
-from nearstream.streams.estimates.estimate import Estimate, estimate
+from nearstream.streams.estimates.comparing import estimate
+from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.estimates.intervals import containment_share, resemblance_share, wilson
+from nearstream.streams.estimates.passages import CommonText, common_text
 from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.parameters import LdRules
 from nearstream.streams.relations.verdict import relate
@@ -33,6 +35,10 @@ def plain(text: str) -> str:
     return normalize(text).data.tobytes().decode()
 
 
+def places_of(one: str, other: str) -> CommonText:
+    return common_text(sign(one), sign(other, "b"))
+
+
 def error(one: str, other: str) -> float:
     """Return the error of the estimated distance, divided by the longer length."""
     one, other = plain(one), plain(other)
@@ -46,7 +52,7 @@ def test_a_record_and_a_whole_signature_give_the_same_numbers() -> None:
     whole = estimate(a, b)
     kept = [(STANDARD.kept(a), b), (a, STANDARD.kept(b)), (STANDARD.kept(a), STANDARD.kept(b))]
     assert all(estimate(*both) == whole for both in kept)
-    assert all(estimate(*both).passages == whole.passages for both in kept)
+    assert all(common_text(*both).passages == common_text(a, b).passages for both in kept)
 
 
 def test_thinned_and_direct_signatures_give_equal_numbers() -> None:
@@ -63,15 +69,16 @@ def test_a_passage_put_into_a_longer_text_is_located_within_five_rates(seed: int
     host, passage = words(10 + seed, 3000), words(20 + seed, 300)
     text = " ".join(passage)
     start = len(" ".join(host[:1200])) + 1
-    numbers = of_texts(text, " ".join([*host[:1200], *passage, *host[1200:]]))
-    assert numbers.segment is not None
-    assert numbers.segment.longer[0] == pytest.approx(start, abs=5 * numbers.rate)
-    assert numbers.segment.longer[1] == pytest.approx(start + len(text), abs=5 * numbers.rate)
-    assert numbers.segment.shorter[0] <= 5 * numbers.rate
+    places = places_of(text, " ".join([*host[:1200], *passage, *host[1200:]]))
+    segment, rate = places.segment, places.both.rate
+    assert segment is not None
+    assert segment.longer[0] == pytest.approx(start, abs=5 * rate)
+    assert segment.longer[1] == pytest.approx(start + len(text), abs=5 * rate)
+    assert segment.shorter[0] <= 5 * rate
     # A passage surely agrees, whereas the segment ends where agreement is only likely.
-    (passage,) = numbers.passages
-    assert 0 <= passage.longer[0] - numbers.segment.longer[0] <= 5 * numbers.rate
-    assert 0 <= numbers.segment.longer[1] - passage.longer[1] <= 5 * numbers.rate
+    (passage,) = places.passages
+    assert 0 <= passage.longer[0] - segment.longer[0] <= 5 * rate
+    assert 0 <= segment.longer[1] - passage.longer[1] <= 5 * rate
 
 
 def test_ends_of_the_segment_are_right_on_average() -> None:
@@ -80,9 +87,10 @@ def test_ends_of_the_segment_are_right_on_average() -> None:
         host, passage = words(100 + seed, 800), words(200 + seed, 60)
         text = " ".join(passage)
         start = len(" ".join(host[:400])) + 1
-        numbers = of_texts(" ".join([*words(300 + seed, 60), *passage]), " ".join([*host[:400], *passage, *host[400:]]))
-        assert numbers.segment is not None
-        outside += [start - numbers.segment.longer[0], numbers.segment.longer[1] - start - len(text)]
+        inner, outer = " ".join([*words(300 + seed, 60), *passage]), " ".join([*host[:400], *passage, *host[400:]])
+        segment = places_of(inner, outer).segment
+        assert segment is not None
+        outside += [start - segment.longer[0], segment.longer[1] - start - len(text)]
     assert sum(outside) / len(outside) == pytest.approx(0, abs=1)
     assert max(map(abs, outside)) < 5 * 16
 
@@ -172,9 +180,10 @@ def test_a_signature_that_lies_about_its_digest_gives_shares_and_distances_all_t
 
 
 def test_texts_without_common_symbols_have_the_distance_of_unrelated_texts() -> None:
-    numbers = of_texts(" ".join(words(1, 400)), " ".join(words(2, 800)))
+    both = " ".join(words(1, 400)), " ".join(words(2, 800))
+    numbers, places = of_texts(*both), places_of(*both)
     assert numbers.distance == numbers.expected == numbers.high
-    assert (numbers.matches, numbers.segment, numbers.passages) == (0, None, ())
+    assert (numbers.matches, places.segment, places.passages) == (0, None, ())
     assert numbers.kinship == 0
 
 
@@ -193,7 +202,7 @@ def test_distances_and_spans_are_characters_whatever_the_width_of_a_character() 
     greek = [each.translate(table) for each in latin]
     numbers = of_texts(*greek)
     assert numbers.distance == pytest.approx(len(latin[1]) - len(latin[0]), abs=20)
-    assert numbers.passages[-1].longer[1] == pytest.approx(len(greek[1]), abs=5 * numbers.rate)
+    assert places_of(*greek).passages[-1].longer[1] == pytest.approx(len(greek[1]), abs=5 * numbers.rate)
     assert numbers.longer_characters == len(greek[1])
 
 
@@ -244,10 +253,10 @@ def test_at_most_sixteen_passages_come_back_with_the_count_of_the_others() -> No
     edited = text.copy()
     for place in range(60, 2400, 100):
         edited[place : place + 8] = words(1000 + place, 8)
-    numbers = of_texts(" ".join(text), " ".join(edited))
-    assert len(numbers.passages) == 16
-    assert numbers.passages_omitted == pytest.approx(9, abs=3)
-    starts = [passage.shorter[0] for passage in numbers.passages]
+    places = places_of(" ".join(text), " ".join(edited))
+    assert len(places.passages) == 16
+    assert places.passages_omitted == pytest.approx(9, abs=3)
+    starts = [passage.shorter[0] for passage in places.passages]
     assert starts == sorted(starts)
 
 
@@ -256,10 +265,10 @@ def test_both_layouts_of_ld_signatures_are_read(label: str) -> None:
     signer = Signer(preset(label, KEY), KEY)
     text = words(1, 2000)
     one, other = (sign(" ".join(each), name, signer) for name, each in (("a", text[200:1800]), ("b", text)))
-    numbers = estimate(one, other)
+    numbers, segment = estimate(one, other), common_text(one, other).segment
     assert numbers.order_free > 0.97
-    assert numbers.segment is not None
-    assert numbers.segment.longer[0] == pytest.approx(len(" ".join(text[:200])), abs=5 * numbers.rate)
+    assert segment is not None
+    assert segment.longer[0] == pytest.approx(len(" ".join(text[:200])), abs=5 * numbers.rate)
 
 
 def test_without_an_ld_signature_the_sketch_speaks_alone() -> None:

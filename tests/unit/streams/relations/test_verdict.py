@@ -1,6 +1,6 @@
 """The verdicts about pairs of texts with a known relation."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import chain
 from random import Random
 
@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace as replace_fields
 
 from nearstream.schemas.signature import Signature
-from nearstream.streams.estimates.estimate import Estimate, estimate
+from nearstream.streams.estimates.comparing import estimate
+from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.relations.rules import consulted_thresholds, decide
 from nearstream.streams.relations.thresholds import Thresholds, neighbours
 from nearstream.streams.relations.verdict import Verdict, relate
@@ -199,16 +200,16 @@ def test_clear_pairs_have_no_reason_for_doubt() -> None:
 )
 def test_each_weakness_is_named(reason: str, fields: dict[str, object], changes: dict[str, object]) -> None:
     one, other, numbers = numbers_of("covered")
-    found = relate(replace_fields(one, **fields), other, replace(numbers, **changes))
+    found = relate(replace_fields(one, **fields), other, numbers._replace(**changes))
     assert reason in found.low_confidence
     assert reason not in relate(one, other, numbers).low_confidence
 
 
 def test_a_number_close_to_a_bound_is_near_threshold() -> None:
     one, other, numbers = numbers_of("covered")
-    close = replace(numbers, common_shingles=0.76 * numbers.shingles_shorter)
+    close = numbers._replace(common_shingles=0.76 * numbers.shingles_shorter)
     assert "near_threshold" in relate(one, other, close).low_confidence
-    clear = replace(numbers, common_shingles=0.78 * numbers.shingles_shorter)
+    clear = numbers._replace(common_shingles=0.78 * numbers.shingles_shorter)
     assert "near_threshold" not in relate(one, other, clear).low_confidence
 
 

@@ -1,0 +1,56 @@
+"""Estimates in Python, the twin of native/estimates/estimate.h.
+
+Floats are added from the first to the last, so that C repeats every bit of the results.
+"""
+
+from nearstream.schemas.signature import Signature
+from nearstream.streams.estimates.alignment import align
+from nearstream.streams.estimates.common_text import common_shingles, find_moved, layout
+from nearstream.streams.estimates.distance import edit_distance
+from nearstream.streams.estimates.estimate import Estimate, ratio
+from nearstream.streams.estimates.intervals import distance_band
+from nearstream.streams.estimates.pair import pair
+from nearstream.streams.fingerprints.minhash import resemblance
+
+
+def estimate(a: Signature, b: Signature) -> Estimate:
+    """Estimate all numbers about two texts.
+
+    The order of the arguments does not matter. Whole signatures and those that an index keeps give equal numbers.
+
+    Raises:
+        ValueError: The signatures are of two schemes or two collections, or a normal form is empty.
+    """
+    both = pair(a, b)
+    alignment = align(both.shorter_side, both.longer_side, both.least_common)
+    shorter, longer = both.shorter, both.longer
+    in_order, moved = layout(alignment.blocks, both.lead), find_moved(alignment)
+    distance = edit_distance(alignment, sorted((*alignment.blocks, *moved.blocks)), both.rate, equal=both.is_equal)
+    band = (0.0, 0.0) if both.is_equal else distance_band(distance, longer.n_bytes)
+    value, low, high, expected = both.in_characters(distance.value, *band, distance.expected)
+    sketch_resemblance = resemblance(shorter, longer)
+    return Estimate(
+        shorter_digest=shorter.digest,
+        longer_characters=max(shorter.characters, longer.characters),
+        fewer_words=both.fewer_words,
+        rate=both.rate,
+        symbols_shorter=both.shorter_side.symbols,
+        symbols_longer=both.longer_side.symbols,
+        common=alignment.common,
+        matches=alignment.matches,
+        shingles_shorter=shorter.shingles,
+        shingles_longer=longer.shingles,
+        length_ratio=both.length_ratio,
+        sketch_resemblance=sketch_resemblance,
+        common_shingles=common_shingles(both, alignment.blocks, moved, sketch_resemblance),
+        text_in_order=min(1.0, in_order.common / shorter.n_bytes),
+        spread_shorter=min(1.0, in_order.spreads[0] / shorter.n_bytes),
+        spread_longer=min(1.0, in_order.spreads[1] / longer.n_bytes),
+        segment_cover=min(1.0, in_order.segment / shorter.n_bytes),
+        segment_share=ratio(in_order.segment, in_order.common),
+        distance=value,
+        low=low,
+        high=high,
+        expected=expected,
+        scattered=distance.scattered,
+    )

@@ -1,0 +1,216 @@
+/* All numbers about two texts. Twin of estimates/estimate_numpy.py and of `SignaturePair` in estimates/pair.py. */
+
+#define GATE_SHARE 0.04
+#define GATE_RATIO 0.9
+enum { GATE_SYMBOLS = 4, SHINGLE_WORDS = 5, SPACELESS_SHINGLE_BYTES = 12 };
+
+/* `PACKED` of estimates/estimate.py. */
+typedef struct {
+    u8 shorter_digest[DIGEST];
+    i64 longer_characters, fewer_words, rate, symbols_shorter, symbols_longer, common, matches;
+    i64 shingles_shorter, shingles_longer;
+    double length_ratio, sketch_resemblance, common_shingles, text_in_order, spread_shorter, spread_longer;
+    double segment_cover, segment_share, distance, low, high, expected;
+    u8 scattered, padding[7];
+} Estimate;
+
+/* One text of a pair, at the rate of the pair. */
+typedef struct {
+    const Content *content;
+    const View *view;
+} Side;
+
+/* Memory of one comparison after another, and the tables of the twin. */
+typedef struct {
+    Workspace space;
+    Room room;
+    Buffer left; /* symbols that are left to the second alignment */
+    Reach reach;
+    const double *costs; /* RATIO_STEPS + 1 numbers */
+} Comparing;
+
+static void free_comparing(Comparing *with)
+{
+    free_workspace(&with->space);
+    free(with->room.memory.start);
+    free(with->left.start);
+}
+
+static double at_most_one(double share)
+{
+    return share < 1 ? share : 1;
+}
+
+/* Returns whether the first text is the shorter one. */
+static int is_in_order(const Side *a, const Side *b)
+{
+    if (a->content->n_bytes != b->content->n_bytes)
+        return a->content->n_bytes < b->content->n_bytes;
+    if (a->view->size != b->view->size)
+        return a->view->size < b->view->size;
+    return memcmp(a->content->digest, b->content->digest, DIGEST) <= 0;
+}
+
+static int is_either_spaceless(const Content *a, const Content *b)
+{
+    return a->spaceless || b->spaceless;
+}
+
+/* Returns the bytes of a shingle before its last word, or before its last character. */
+static double lead_of(const Content *a, const Content *b)
+{
+    double bytes = (double)(a->n_bytes + b->n_bytes);
+    if (!is_either_spaceless(a, b))
+        return (SHINGLE_WORDS - 1) * bytes / (double)most_of(1, a->words + b->words);
+    double lead = SPACELESS_SHINGLE_BYTES - bytes / (double)(a->characters + b->characters);
+    return lead > 0 ? lead : 0;
+}
+
+static double length_ratio(const Content *shorter, const Content *longer)
+{
+    if (is_either_spaceless(shorter, longer))
+        return (double)shorter->n_bytes / (double)longer->n_bytes;
+    i64 fewer = least_of(shorter->words, longer->words), more = most_of(shorter->words, longer->words);
+    return (double)fewer / (double)most_of(1, more);
+}
+
+/* Returns the least number of common symbols that is worth an alignment. */
+static i64 least_common(const Side *shorter, const Side *longer)
+{
+    if ((double)shorter->content->n_bytes >= GATE_RATIO * (double)longer->content->n_bytes)
+        return GATE_SYMBOLS;
+    size_t fewer = shorter->view->size < longer->view->size ? shorter->view->size : longer->view->size;
+    return most_of(GATE_SYMBOLS, (i64)ceil(GATE_SHARE * (double)fewer));
+}
+
+static Text text_of(const Side *side)
+{
+    return (Text){.symbols = side->view->symbols, .starts = side->view->starts, .size = side->view->size};
+}
+
+/* Marks the matches as taken in copies of the symbols. Returns 0 if there is no memory. */
+static int take_matches(Text text[2], Buffer *left)
+{
+    if (!grow(left, (text[0].size + text[1].size) * sizeof(i64) + 1))
+        return 0;
+    i64 *copy = (i64 *)(void *)left->start;
+    for (int side = 0; side < 2; copy += text[side++].size) {
+        memcpy(copy, text[side].symbols, text[side].size * sizeof(i64));
+        for (const u32 *match = text[side].match; match < text[side].end; match++)
+            copy[*match] += TAKEN;
+        text[side].symbols = copy;
+    }
+    return 1;
+}
+
+/* What the symbols of two texts say. `symbols_per_match` is that of the blocks in another order. */
+typedef struct {
+    size_t common, matches;
+    Blocks in_order, moved;
+    double symbols_per_match, scattered_edits;
+    int is_scattered;
+} Found;
+
+/* Finds the common blocks, and then those in another order if there is enough of them. Returns 0 if there is no memory.
+ */
+static int find_blocks(Side both[2], i64 least, Comparing *with, Found *found)
+{
+    Text text[2] = {text_of(&both[0]), text_of(&both[1])};
+    i64 grain = most_of(both[0].view->grain, both[1].view->grain);
+    *found = (Found){.symbols_per_match = 1};
+    if (!align(text, least, &with->space, &found->common))
+        return 0;
+    found->matches = matches_of(text);
+    if (!make_block_room(&with->room, found->common))
+        return 0;
+    size_t numbers = write_blocks(text, &with->reach, grain, with->room.in_order);
+    found->in_order = (Blocks){with->room.in_order, numbers / NUMBERS_PER_BLOCK};
+    found->is_scattered = scattered_edits(text, both[0].content, both[1].content, &found->scattered_edits);
+    double left = (double)(found->common - found->matches), enough = MOVED_SHARE * (double)text[0].size;
+    if (!found->matches || left < MOVED_SYMBOLS || left < enough)
+        return 1;
+    size_t rest;
+    if (!take_matches(text, &with->left) || !align(text, 0, &with->space, &rest))
+        return 0;
+    numbers = write_blocks(text, &with->reach, grain, with->room.moved);
+    found->moved = (Blocks){with->room.moved, numbers / NUMBERS_PER_BLOCK};
+    found->symbols_per_match = left / (double)matches_of(text);
+    return 1;
+}
+
+static double common_shingles(const Side both[2], const Found *found, double rate, double lead, double resemblance)
+{
+    const Content *shorter = both[0].content, *longer = both[1].content;
+    if (!memcmp(shorter->digest, longer->digest, DIGEST))
+        return (double)least_of(shorter->shingles, longer->shingles);
+    double places = (double)shorter->n_bytes - lead;
+    double per_byte = (double)shorter->shingles / (places > 1 ? places : 1);
+    double moved = shingle_bytes(found->moved, lead), guessed = moved * (found->symbols_per_match - 1);
+    double bytes = shingle_bytes(found->in_order, lead) + moved + guessed;
+    double uncertain = rate * sqrt((double)(found->in_order.count + 1));
+    double deviation = sqrt(uncertain * uncertain + guessed * guessed);
+    return weighted_shingles(bytes * per_byte, deviation * per_byte, resemblance, shorter->shingles, longer->shingles);
+}
+
+/* Writes the distance with its band, in characters. It sorts the blocks. */
+static void write_distance(const Side both[2], const Found *found, Comparing *with, Estimate *out)
+{
+    const Content *shorter = both[0].content, *longer = both[1].content;
+    double sizes[2] = {(double)shorter->n_bytes, (double)longer->n_bytes}, least = sizes[1] - sizes[0], band[2] = {0, 0};
+    double expected = least + with->costs[(int)rint(sizes[0] / sizes[1] * RATIO_STEPS)] * sizes[0], value = expected;
+    int is_equal = !memcmp(shorter->digest, longer->digest, DIGEST);
+    if (is_equal)
+        value = 0;
+    else if (found->matches) {
+        value = found->is_scattered ? least + found->scattered_edits
+                                    : block_edits(&with->room, found->in_order.count, found->moved.count, with->costs,
+                                                  sizes, (double)out->rate);
+        value = value < least ? least : value;
+        value = value > expected ? expected : value;
+    }
+    if (!is_equal)
+        write_band(value, least, expected, sizes[1], band);
+    double width = (double)(shorter->characters + longer->characters) / (sizes[0] + sizes[1]);
+    i64 grown = longer->characters - shorter->characters;
+    double known = (double)(grown < 0 ? -grown : grown), bytes[] = {value, band[0], band[1], expected};
+    double *characters[] = {&out->distance, &out->low, &out->high, &out->expected};
+    for (int i = 0; i < 4; i++) {
+        double distance = known + (bytes[i] - least) * width;
+        *characters[i] = distance > 0 ? distance : 0;
+    }
+    out->scattered = !is_equal && found->matches && found->is_scattered;
+}
+
+/* Writes all numbers about two texts, the shorter one first. Returns 0 if there is no memory. */
+static int write_estimate(Side both[2], i64 least, Comparing *with, Estimate *out)
+{
+    const Content *shorter = both[0].content, *longer = both[1].content;
+    double bytes = (double)shorter->n_bytes, lead = lead_of(shorter, longer);
+    Found found;
+    if (!find_blocks(both, least, with, &found))
+        return 0;
+    Layout lie = layout(found.in_order, lead, &with->room);
+    *out = (Estimate){
+        .longer_characters = most_of(shorter->characters, longer->characters),
+        .fewer_words = is_either_spaceless(shorter, longer) ? least_of(shorter->shingles, longer->shingles)
+                                                     : least_of(shorter->words, longer->words),
+        .rate = most_of(shorter->rate, longer->rate),
+        .symbols_shorter = (i64)both[0].view->size,
+        .symbols_longer = (i64)both[1].view->size,
+        .common = (i64)found.common,
+        .matches = (i64)found.matches,
+        .shingles_shorter = shorter->shingles,
+        .shingles_longer = longer->shingles,
+        .length_ratio = length_ratio(shorter, longer),
+        .sketch_resemblance = resemblance(shorter, longer),
+        .text_in_order = at_most_one(lie.common / bytes),
+        .spread_shorter = at_most_one(lie.spreads[0] / bytes),
+        .spread_longer = at_most_one(lie.spreads[1] / (double)longer->n_bytes),
+        .segment_cover = at_most_one(lie.segment / bytes),
+        .segment_share = lie.common ? lie.segment / lie.common : 0,
+    };
+    memcpy(out->shorter_digest, shorter->digest, DIGEST);
+    out->common_shingles = common_shingles(both, &found, (double)out->rate, lead, out->sketch_resemblance);
+    write_distance(both, &found, with, out);
+    return 1;
+}

@@ -1,0 +1,126 @@
+"""Comparing in C equals comparing in Python, bit by bit, and refuses invalid input."""
+
+import json
+import os
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nearstream.schemas.document import Document
+from nearstream.schemas.signature import Signature
+from nearstream.streams.estimates.alignment import reach_table
+from nearstream.streams.estimates.comparing import compare_native, compare_numpy, estimate
+from nearstream.streams.estimates.distance import PACKED_COSTS
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.native import FAULT, native
+from nearstream.streams.signing.scheme import LABELS, preset
+from nearstream.streams.signing.signer import Signer
+from tests.support.compared import BASE, made_up
+from tests.support.made_up import sign, with_noise, words
+
+if native is None:
+    if os.environ.get("CI"):
+        raise ImportError(FAULT)
+    pytest.skip("there was no compiler", allow_module_level=True)
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "documents.jsonl"
+KEY = HashKey.public()
+FIELDS = (BASE.digest, BASE.n_bytes, BASE.characters, BASE.words, BASE.shingles, False, BASE.sketch, BASE.rate)
+ARRIVING = (*FIELDS, BASE.ld, BASE.gaps)
+
+
+def both_agree(arriving: Signature, others: list[Signature]) -> None:
+    expected, found = compare_numpy(arriving, others), compare_native(arriving, others)
+    assert found == expected
+    assert [list(map(type, each)) for each in found] == [list(map(type, each)) for each in expected]
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_both_agree_on_every_pair_of_examples(label: str) -> None:
+    scheme = preset(label, KEY)
+    signer = Signer(scheme, KEY)
+    with EXAMPLES.open(encoding="utf-8") as lines:
+        texts = [json.loads(line) for line in islice(lines, 60)]
+    seen = datetime(2026, 3, 2, tzinfo=UTC)
+    signed = [signer.sign(Document(id=each["id"], text=each["text"], observed_at=seen)) for each in texts]
+    kept = [scheme.kept(each) for each in signed]
+    for arriving in (*kept[::3], *signed[::9]):
+        both_agree(arriving, kept)
+
+
+def test_both_agree_on_noise_moves_and_lengths() -> None:
+    text = words(1, 1500)
+    others = [with_noise(" ".join(text), share / 50, share) for share in range(16)]
+    others += [" ".join(text[place:] + text[:place]) for place in range(100, 1500, 200)]
+    others += [" ".join(text[place : place + 2 * place]) for place in range(1, 700, 60)]
+    signed = [sign(each, f"b{number}") for number, each in enumerate(others)]
+    for arriving in (sign(text), *signed[::5]):
+        both_agree(arriving, [each for each in signed if each is not arriving])
+
+
+@given(st.integers(0, 2**32), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_both_agree_on_any_numbers(seed: int, is_split: bool) -> None:
+    random = Random(seed)
+    kinds = random.choice((2, 40, 1 << 19))
+    parts = [[random.randrange(kinds) for _ in range(random.randint(0, 150))] for _ in range(3)]
+    signatures = [made_up(random, parts, is_split=is_split) for _ in range(5)]
+    both_agree(signatures[0], signatures[1:])
+
+
+def test_nothing_is_compared_with_nothing() -> None:
+    assert compare_native(BASE, []) == compare_numpy(BASE, []) == []
+
+
+def test_what_one_comparison_left_does_not_change_the_next() -> None:
+    random = Random(5)
+    parts = [[random.randrange(1 << 19) for _ in range(200)] for _ in range(3)]
+    others = [made_up(random, parts, is_split=False) for _ in range(40)]
+    arriving = made_up(random, parts, is_split=False)
+    assert compare_native(arriving, others) == [estimate(arriving, other) for other in others]
+
+
+@pytest.mark.parametrize(
+    ("place", "wrong"),
+    [
+        *((0, bytes(size)) for size in (0, 15, 17)),
+        *((number, value) for number in (1, 2, 3, 4, 7) for value in (-1, 1 << 49)),
+        *((number, 0) for number in (1, 2)),
+        *((6, bytes(size)) for size in (0, 63, 65, 127, 192, 1024)),
+        *((7, rate) for rate in (3, 12)),
+        *((8, ld) for ld in (b"123", b"\xff" * 4, bytes((1 << 19) + 4))),
+        *((9, gaps) for gaps in (b"\x80", b"\x01", b"\x80" * 7)),
+    ],
+)
+def test_what_is_no_signature_is_refused(place: int, wrong: object) -> None:
+    fields = (*ARRIVING[:place], wrong, *ARRIVING[place + 1 :])
+    for arguments in ((fields, (ARRIVING,)), (ARRIVING, (fields,))):
+        with pytest.raises(ValueError, match="expected"):
+            native.compare(*arguments, b"\0", reach_table, PACKED_COSTS)
+
+
+def test_other_arguments_are_refused() -> None:
+    good = [ARRIVING, (ARRIVING,), b"\0", reach_table, PACKED_COSTS]
+    for place, wrong in ((0, ()), (0, []), (1, (None,)), (1, [ARRIVING]), (2, b""), (2, b"\0\0"), (4, b"")):
+        with pytest.raises((TypeError, ValueError)):
+            native.compare(*good[:place], wrong, *good[place + 1 :])
+    for reach in (None, lambda rate: None, lambda rate: b""):
+        with pytest.raises((TypeError, ValueError)):
+            native.compare(*good[:3], reach, PACKED_COSTS)
+
+
+@given(st.binary(max_size=300), st.binary(max_size=90), st.sampled_from((0, 1, 8, 64, 1 << 30)), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_any_bytes_are_compared_or_refused(ld: bytes, gaps: bytes, rate: int, is_other_split: bool) -> None:
+    fields = (*FIELDS[:7], rate, ld[: len(ld) // 4 * 4], b"")
+    split = (*FIELDS[:7], rate, ld[: len(ld) // 2 * 2], gaps)
+    for arriving in (fields, split):
+        with suppress(ValueError):
+            others = (split if is_other_split else fields, ARRIVING)
+            assert len(native.compare(arriving, others, b"\0\1", reach_table, PACKED_COSTS)) == 2 * 192
