@@ -65,20 +65,28 @@ def pack_pairs(ld: bytes, gaps: bytes, symbol_bits: int, kept_bits: int, low_bit
 
 
 def unpack_pairs(packed: bytes, symbol_bits: int, kept_bits: int, low_bits: int) -> tuple[bytes, bytes]:
-    """Restore the `ld` and `gaps` that `pack_pairs` packed with these arguments."""
-    count = _COUNT.unpack_from(packed)[0]
+    """Restore the `ld` and `gaps` that `pack_pairs` packed with these arguments.
+
+    Raises:
+        ValueError: There are fewer bytes than these pairs take.
+    """
+    count = int.from_bytes(packed[: _COUNT.size], "big") if len(packed) >= _COUNT.size else 0
     whole, odd = _widths(kept_bits, low_bits)
-    data = np.frombuffer(packed, dtype=np.uint8, offset=_COUNT.size)
     middle = count * whole // 8
     unary = middle - (-count * odd // 8)
+    if not count or len(packed) <= _COUNT.size + unary:
+        raise ValueError("packed: more bytes expected for this number of pairs")
+    data = np.frombuffer(packed, dtype=np.uint8, offset=_COUNT.size)
     fixed = np.zeros((count, 4), dtype=np.uint8)
     fixed[:, : whole // 8] = data[:middle].reshape(count, -1)
     bits = np.zeros((count, 8), dtype=np.uint8)
     bits[:, 8 - odd :] = np.unpackbits(data[middle:unary], count=count * odd).reshape(count, odd)
     fixed[:, whole // 8] = np.packbits(bits)
     values = fixed.view("<u4").ravel().astype(np.int64)
-    ends = np.unpackbits(data[unary:]).nonzero()[0]
-    zeros, high = (np.diff(ends, prepend=-1) - 1).reshape(-1, 2).T
+    ends = np.unpackbits(data[unary:]).nonzero()[0][: 2 * count]
+    zeros, high = (np.diff(ends, prepend=-1) - 1)[: 2 * (ends.size // 2)].reshape(-1, 2).T
+    if zeros.size < count or (zeros > symbol_bits).any():
+        raise ValueError("packed: more bytes expected for this number of pairs")
     symbols = (1 << kept_bits - 1 | values >> low_bits) << symbol_bits - kept_bits >> zeros
     gaps = high << low_bits | values & (1 << low_bits) - 1
     if symbol_bits == _SPLIT_SYMBOL_BITS:

@@ -22,7 +22,7 @@ Content = tuple[int, int, int, int, bool, bytes, int, bytes, bytes, bytes]
 Signed = tuple[bytes, bytes, Content]
 """`digest`, `raw_digest`, and the content."""
 
-Fields = tuple[bytes, int, int, int, int, bool, bytes, int, bytes, bytes]
+TextFields = tuple[bytes, int, int, int, int, bool, bytes, int, bytes, bytes]
 """`digest`, `n_bytes`, `characters`, `words`, `shingles`, `spaceless`, `sketch`, `rate`, `ld` and `gaps`."""
 
 
@@ -49,8 +49,8 @@ class Native(Protocol):
     def pack_pairs(self, ld: bytes, gaps: bytes, symbol_bits: int, kept_bits: int, low_bits: int, /) -> bytes | None:
         """Pack LD symbols and gaps into few bits (see `fingerprints/ld_compact.py`)."""
 
-    def unpack_pairs(self, packed: bytes, symbol_bits: int, kept_bits: int, low_bits: int, /) -> tuple[bytes, bytes]:
-        """Restore what `pack_pairs` packed."""
+    def unpack_text(self, packed: bytes, start: int, /) -> TextFields:
+        """Return the text part of a record of the index, which begins at `start` (see `redis_index/text_part.py`)."""
 
     def align_symbols(
         self, one: bytes, other: bytes, reach: bytes, grain: int, least: int, /
@@ -59,8 +59,8 @@ class Native(Protocol):
 
     def compare(
         self,
-        arriving: Fields,
-        others: tuple[Fields, ...],
+        arriving: TextFields,
+        others: tuple[TextFields, ...],
         is_aligned: bytes,
         reach: Callable[[int], bytes],
         costs: bytes,

@@ -240,37 +240,13 @@ static PyObject *pack_pairs(PyObject *module, PyObject *arguments)
     return packed;
 }
 
-static PyObject *unpack_pairs(PyObject *module, PyObject *arguments)
-{
-    Py_buffer data;
-    PairBits bits;
-    PyObject *pairs = NULL;
-    (void)module;
-    if (!PyArg_ParseTuple(arguments, "y*III", &data, &bits.symbol, &bits.kept, &bits.low))
-        return NULL;
-    if (are_pair_bits(bits)) {
-        const u8 *packed = data.buf;
-        size_t size = (size_t)data.len;
-        Pairs p = pairs_of(size < PAIR_COUNT_BYTES ? 0 : (size_t)packed[0] << 8 | packed[1], bits);
-        size_t symbols = p.count * symbol_size(&p), steps = is_split(&p) ? p.count : 0;
-        u8 *out = malloc(symbols + steps + 1);
-        if (!out)
-            PyErr_NoMemory();
-        else if (size <= pairs_before_unary(&p) || !read_pairs(&p, packed, size, out, out + symbols))
-            PyErr_SetString(PyExc_ValueError, "packed: more bytes expected for this number of pairs");
-        else
-            pairs = tuple_of((PyObject *[]){bytes_of(out, symbols), bytes_of(out + symbols, steps)}, 2);
-        free(out);
-    }
-    PyBuffer_Release(&data);
-    return pairs;
-}
+#include "text_part.h"
 
 static PyMethodDef functions[] = {
     {"context", context, METH_O, "Prepare a scheme and its key."},
     {"unicode", unicode, METH_O, "Prepare the tables of Unicode."},
     {"pack_pairs", pack_pairs, METH_VARARGS, "Pack LD symbols and gaps into few bits, or return None if impossible."},
-    {"unpack_pairs", unpack_pairs, METH_VARARGS, "Restore what pack_pairs packed."},
+    {"unpack_text", (PyCFunction)(void (*)(void))unpack_text, METH_FASTCALL, "Return the text part of a record."},
     {"align_symbols", align_symbols, METH_VARARGS, "Align two LD signatures."},
     {"compare", compare, METH_VARARGS, "Compare a text with others and return packed estimates."},
     {"cheapest_path", cheapest_path, METH_VARARGS, "Return the cost of the cheapest path through two texts."},

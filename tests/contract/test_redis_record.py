@@ -1,12 +1,11 @@
 """A record in the index restores the signature from which it was made."""
 
-from contextlib import suppress
 from datetime import UTC, datetime
 from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -22,7 +21,7 @@ from nearstream.streams.native import native
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.workers.redis_index.record import pack_signature, unpack_signature
-from nearstream.workers.redis_index.text_part import pack_text
+from nearstream.workers.redis_index.text_part import pack_text, unpack_text_slowly
 from tests.support.index_documents import START_MS, admission
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -111,23 +110,57 @@ def test_pairs_are_packed_in_c_as_with_numpy(given_pairs: tuple[bytes, bytes, in
     packed = native.pack_pairs(ld, gaps, *widths)
     assert packed == ld_compact.pack_pairs(ld, gaps, *widths)
     if packed is not None:
-        for unpack in (native.unpack_pairs, ld_compact.unpack_pairs):
-            assert unpack(packed, *widths) == (ld, gaps)
+        assert ld_compact.unpack_pairs(packed, *widths) == (ld, gaps)
+
+
+def pairs_bytes() -> st.SearchStrategy[bytes]:
+    """Return a strategy for the count of a few pairs and bytes that may hold them."""
+    return st.builds(lambda count, rest: bytes((0, count)) + rest, st.integers(0, 9), st.binary(max_size=60))
 
 
 @pytest.mark.skipif(native is None, reason="there was no compiler")
-@given(st.binary(max_size=60), st.sampled_from([(19, 15, 0), (19, 15, 2), (19, 9, 5), (16, 13, 2), (16, 16, 5)]))
-def test_bytes_that_are_no_packed_pairs_are_read_or_refused(data: bytes, widths: tuple[int, int, int]) -> None:
-    with suppress(ValueError):
-        native.unpack_pairs(data, *widths)
+@settings(max_examples=300, deadline=None)
+@given(
+    st.binary(max_size=90), st.tuples(*[st.integers(0, 300)] * 3), st.tuples(*[st.integers(0, 9)] * 4), pairs_bytes()
+)
+def test_any_bytes_are_a_text_part_for_both_or_for_none(
+    data: bytes, large: tuple[int, ...], small: tuple[int, ...], pairs: bytes
+) -> None:
+    head = b"".join(bytes((number & 0x7F | 0x80, number >> 7)) for number in (*large, *small))
+    for packed in (data, *(bytes((*range(8), flags)) + head + bytes(sum(small[:2])) + pairs for flags in range(8))):
+        told = []
+        for unpack in (native.unpack_text, unpack_text_slowly):
+            try:
+                told.append(unpack(packed, 0))
+            except ValueError as error:
+                told.append(str(error))
+        assert told[0] == told[1]
+
+
+@pytest.mark.skipif(native is None, reason="there was no compiler")
+@pytest.mark.parametrize("label", ["standard", "compact"])
+def test_a_text_part_is_read_in_c_as_in_python_up_to_every_byte(label: str) -> None:
+    scheme = preset(label, KEY)
+    packed = pack_text(scheme.kept(Signer(scheme, KEY).sign(Document(id="a", text=text(90, 1), observed_at=NOW))))
+    assert native.unpack_text(b"xyz" + packed, 3) == unpack_text_slowly(packed, 0)
+    for end in range(len(packed)):
+        for unpack in (native.unpack_text, unpack_text_slowly):
+            with pytest.raises(ValueError, match="expected"):
+                unpack(packed[:end], 0)
+
+
+@pytest.mark.skipif(native is None, reason="there was no compiler")
+@pytest.mark.parametrize("arguments", [(), (b"",), ("", 0), (b"", "0"), (b"", -1), (b"", 1), (b"x" * 40, 41)])
+def test_what_is_no_record_is_refused(arguments: tuple[object, ...]) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        native.unpack_text(*arguments)
 
 
 @pytest.mark.skipif(native is None, reason="there was no compiler")
 @pytest.mark.parametrize("widths", [(19, 15, 6), (19, 20, 2), (16, 17, 2), (16, 8, 2), (0, 0, 2), (32, 15, 2)])
 def test_widths_that_do_not_fit_are_refused(widths: tuple[int, int, int]) -> None:
-    for refuse, pairs in ((native.pack_pairs, (b"\0\0\0\0", b"")), (native.unpack_pairs, (b"\0\0\0\0",))):
-        with pytest.raises(ValueError, match="symbols of 19 or 16 bits"):
-            refuse(*pairs, *widths)
+    with pytest.raises(ValueError, match="symbols of 19 or 16 bits"):
+        native.pack_pairs(b"\0\0\0\0", b"", *widths)
 
 
 @given(st.binary(max_size=40), st.binary(max_size=40), st.text(min_size=1, max_size=8))

@@ -90,8 +90,8 @@ def unpack_signature(packed: bytes, scheme: str, version: bytes, observed_at_ms:
         observed_at_ms: The time in the head of the record.
     """
     own_id, identity, text_at = _unpack_identity(packed)
-    text = unpack_text(packed, text_at)
-    digest = version + text.digest
+    rest_of_digest, *text = unpack_text(packed, text_at)
+    digest = version + rest_of_digest
     lineage = own_id if identity.flags & _LINEAGE_IS_ID else identity.lineage
     return Signature(
         scheme,
@@ -100,7 +100,7 @@ def unpack_signature(packed: bytes, scheme: str, version: bytes, observed_at_ms:
         digest,
         identity.raw_digest or digest,
         observed_at_ms if identity.observed_at_ms is None else identity.observed_at_ms,
-        *text[1:],
+        *text,
         b"",
         lineage,
         lineage if identity.flags & _URL_IS_LINEAGE else identity.url,

@@ -12,43 +12,19 @@ It is the end of a record. Records of equal texts have equal text parts.
               is set. SPLIT says that the signature has the gaps apart
 """
 
-from typing import NamedTuple
-
 from nearstream.schemas.signature import Signature
 from nearstream.streams.fingerprints import ld_compact
 from nearstream.streams.fingerprints.ld import SPLIT_SYMBOL_BITS, WORD_SYMBOL_BITS, symbol_bits
 from nearstream.streams.fingerprints.parameters import KEPT_SYMBOL_BITS
-from nearstream.streams.native import native
+from nearstream.streams.native import TextFields, native
 
 pack_pairs = native.pack_pairs if native else ld_compact.pack_pairs
-unpack_pairs = native.unpack_pairs if native else ld_compact.unpack_pairs
 
 VERSION_BYTES = 8
 _DIGEST_BYTES = 8  # without the version
 PACKED, SPACELESS, SPLIT = 1, 2, 4
 _NUMBERS = 7
 _STEP_LOW_BITS = 2  # for gaps that are separate from the symbols: their unit is an eighth of the rate
-
-
-class TextPart(NamedTuple):
-    """The fields of a signature that are equal for equal texts.
-
-    `Signature` describes them.
-
-    Attributes:
-        digest: Without the version.
-    """
-
-    digest: bytes
-    n_bytes: int
-    characters: int
-    words: int
-    shingles: int
-    spaceless: bool
-    sketch: bytes
-    rate: int
-    ld: bytes
-    gaps: bytes
 
 
 def pack_text(signature: Signature) -> bytes:
@@ -71,17 +47,29 @@ def pack_text(signature: Signature) -> bytes:
     return b"".join((head, signature.sketch, gaps, ld))
 
 
-def unpack_text(packed: bytes, start: int) -> TextPart:
-    """Return the text part of a record, which begins at `start`."""
+def unpack_text_slowly(packed: bytes, start: int) -> TextFields:
+    """Return the fields of a text part, which begins at `start` in a record.
+
+    They are `digest` without the version, then those from `n_bytes` to `gaps` in the order of `Signature`.
+
+    Raises:
+        ValueError: The text part is not whole.
+    """
     flags_at = start + _DIGEST_BYTES
-    flags = packed[flags_at]
-    (n_bytes, words, rate, sketch_size, gaps_size, repeated, wide), at = _numbers(packed, flags_at + 1)
+    try:
+        flags = packed[flags_at]
+        (n_bytes, words, rate, sketch_size, gaps_size, repeated, wide), at = _numbers(packed, flags_at + 1)
+    except IndexError:
+        raise ValueError("packed: a whole text part expected") from None
     gaps_at = at + sketch_size
     ld_at = gaps_at + gaps_size
+    if ld_at > len(packed):
+        raise ValueError("packed: a whole text part expected")
     ld, gaps = packed[ld_at:], packed[gaps_at:ld_at]
     if flags & PACKED:
-        ld, gaps = unpack_pairs(ld, *_pair_bits(SPLIT_SYMBOL_BITS if flags & SPLIT else WORD_SYMBOL_BITS, rate))
-    return TextPart(
+        stored = SPLIT_SYMBOL_BITS if flags & SPLIT else WORD_SYMBOL_BITS
+        ld, gaps = ld_compact.unpack_pairs(ld, *_pair_bits(stored, rate))
+    return (
         packed[start:flags_at],
         n_bytes,
         n_bytes - _signed(wide),
@@ -93,6 +81,9 @@ def unpack_text(packed: bytes, start: int) -> TextPart:
         ld,
         gaps,
     )
+
+
+unpack_text = native.unpack_text if native else unpack_text_slowly
 
 
 def _append_number(head: bytearray, number: int) -> None:
