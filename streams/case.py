@@ -64,7 +64,7 @@ class Case:
         own = [compared for compared in self.compared if compared.is_former]
         if own:
             return own[0]
-        lineage = [compared for compared in self.compared if compared.pair.verdict.same_lineage]
+        lineage = [compared for compared in self.compared if compared.same_lineage]
         return max(lineage, key=lambda compared: compared.candidate.signature.order, default=None)
 
     def candidates(self) -> list[Candidate]:
@@ -83,9 +83,9 @@ class Case:
         """
         own = (self.arriving.id, self.arriving.version)
         states = {
-            (candidate.signature.id, candidate.signature.version): candidate
+            (candidate.earlier.id, candidate.earlier.version): candidate
             for candidate in reversed(candidates)
-            if candidate.signature.collection == self.arriving.collection and candidate.number not in self.looked_up
+            if candidate.earlier.collection == self.arriving.collection and candidate.number not in self.looked_up
         }
         return [candidate for state, candidate in reversed(states.items()) if state != own]
 
@@ -93,12 +93,3 @@ class Case:
 def incomplete(answer: Admitted) -> tuple[bool, bool]:
     """Return whether buckets were full, and whether candidates were left out."""
     return answer.full_buckets > 0, answer.cut
-
-
-def degraded(newer: Signature, older: Signature, lacks: tuple[bool, bool] = (False, False)) -> tuple[str, ...]:
-    """Return what was incomplete about two documents and about the answer of the index."""
-    reasons = {*newer.degraded, *older.degraded}
-    reasons.update(
-        reason for reason, holds in zip(("bucket_overflow", "candidates_capped"), lacks, strict=True) if holds
-    )
-    return tuple(sorted(reasons))

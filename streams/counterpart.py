@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 
 from msgspec import UNSET, UnsetType
@@ -9,16 +10,42 @@ from msgspec.structs import asdict
 
 from nearstream.schemas.document import from_milliseconds
 from nearstream.schemas.event_id import DocumentState, event_id, family_id
-from nearstream.schemas.evidence import Distance, Interval
+from nearstream.schemas.evidence import Distance, Interval, SharedKeys
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict, FamilyRef, VerdictKind
+from nearstream.streams.estimates.estimate import Estimate
+from nearstream.streams.estimates.pair import same_lineage
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import Family
 from nearstream.streams.relations.describe import Related, document_ref, document_state, evidence
+from nearstream.streams.relations.rules import EQUAL_DIGEST, SAME_LINEAGE, Rule
+from nearstream.streams.relations.thresholds import Thresholds
+from nearstream.streams.relations.verdict import Verdict
+from nearstream.streams.signing.scheme import Keys
 
 # The relations of verdicts, the best first. A version of the same lineage comes before a containment.
-_RANKS = ("exact_duplicate", "near_duplicate", "", "containment", "rearranged", "version", "overlap")
-_BY_LINEAGE = _RANKS.index("")
+_BEST_FIRST = ("exact_duplicate", "near_duplicate", "", "containment", "rearranged", "version", "overlap")
+_RANKS = {relation: place for place, relation in enumerate(_BEST_FIRST)}
+_BY_LINEAGE = _RANKS[""]
+
+
+@dataclass(frozen=True)
+class Newcomer:
+    """An arriving document, as far as its comparisons need it.
+
+    Attributes:
+        signature: Its signature, as an index keeps it.
+        keys: Its index keys.
+        thresholds: The thresholds of all rules.
+        lacks: Whether buckets were full, and whether candidates were left out.
+        former: Number of the former state of the document, or 0.
+    """
+
+    signature: Signature
+    keys: Keys
+    thresholds: Thresholds
+    lacks: tuple[bool, bool]
+    former: int = 0
 
 
 @dataclass(frozen=True)
@@ -27,30 +54,59 @@ class Compared:
 
     Attributes:
         candidate: The earlier document.
-        pair: Both documents, with their relation.
+        newcomer: The arriving one.
+        estimate: Their estimate.
+        rule: The rule that decided their relation.
         is_copy: Their texts are equal or near-duplicates, whatever their lineage.
-        is_former: It is the former state of the same document.
         is_followed: The representative of its family is no copy, so only the equal text counts.
     """
 
     candidate: Candidate
-    pair: Related
+    newcomer: Newcomer
+    estimate: Estimate
+    rule: Rule
     is_copy: bool
-    is_former: bool = False
     is_followed: bool = False
+
+    @cached_property
+    def pair(self) -> Related:
+        """Both documents with all that an event says about them."""
+        arriving, earlier, keys = self.newcomer.signature, self.candidate.signature, self.newcomer.keys
+        anchors = (len(keys.anchors), self.candidate.anchor_count)
+        is_newer = arriving.order > earlier.order
+        newer, older = (arriving, earlier) if is_newer else (earlier, arriving)
+        anchors = anchors if is_newer else anchors[::-1]
+        shared = SharedKeys(self.candidate.bands, len(keys.bands), self.candidate.anchors, *anchors)
+        thresholds, in_full_bucket = self.newcomer.thresholds, self.candidate.in_full_bucket
+        verdict = Verdict(newer, older, self.estimate, self.rule, thresholds, in_full_bucket)
+        return Related(newer, older, shared, self.estimate, verdict, degraded(newer, older, self.newcomer.lacks))
+
+    @property
+    def relation(self) -> str:
+        """Their relation."""
+        return self.rule.relation
+
+    @property
+    def same_lineage(self) -> bool:
+        """Whether both are states of one document or of one lineage."""
+        return same_lineage(self.newcomer.signature, self.candidate.earlier)
+
+    @property
+    def is_former(self) -> bool:
+        """Whether the earlier document is the former state of the arriving one."""
+        return self.candidate.number == self.newcomer.former
 
     @property
     def is_exact(self) -> bool:
         """Whether both texts are equal."""
-        return self.pair.newer.digest == self.pair.older.digest
+        return self.rule is EQUAL_DIGEST
 
     @property
     def rank(self) -> tuple[int, float, tuple[int, str, str]]:
         """The sort key of counterparts, the best first."""
-        verdict, earlier = self.pair.verdict, self.candidate.signature
-        by_lineage = verdict.same_lineage and verdict.relation == "version"
-        place = _BY_LINEAGE if by_lineage else _RANKS.index(verdict.relation)
-        return place, -self.pair.estimate.resemblance.value, (earlier.observed_at_ms, earlier.id, earlier.version)
+        earlier = self.candidate.earlier
+        place = _BY_LINEAGE if self.rule is SAME_LINEAGE else _RANKS[self.rule.relation]
+        return place, -self.estimate.sketch_resemblance, (earlier.observed_at_ms, earlier.id, earlier.version)
 
 
 def joined(compared: Sequence[Compared], presumed: int) -> Compared | None:
@@ -67,6 +123,15 @@ def joined(compared: Sequence[Compared], presumed: int) -> Compared | None:
 
     eligible = [each for each in copies if each.is_former or each.is_exact or each.candidate.represents]
     return min(eligible, key=preference, default=None)
+
+
+def degraded(newer: Signature, older: Signature, lacks: tuple[bool, bool] = (False, False)) -> tuple[str, ...]:
+    """Return what was incomplete about two documents and about the answer of the index."""
+    reasons = {*newer.degraded, *older.degraded}
+    reasons.update(
+        reason for reason, holds in zip(("bucket_overflow", "candidates_capped"), lacks, strict=True) if holds
+    )
+    return tuple(sorted(reasons))
 
 
 def own_family(number: int, arriving: Signature) -> Family:

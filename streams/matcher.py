@@ -9,8 +9,8 @@ from nearstream.schemas.events import RELATIONS, PairEvent, Retraction
 from nearstream.schemas.evidence import SharedKeys
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.case import Case, degraded, incomplete
-from nearstream.streams.counterpart import Compared, document_verdict, own_family
+from nearstream.streams.case import Case, incomplete
+from nearstream.streams.counterpart import Compared, degraded, document_verdict, own_family
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.contract import Admission, Admitted, Index, Position, Status

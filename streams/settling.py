@@ -4,18 +4,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from nearstream.schemas.evidence import SharedKeys
-from nearstream.streams.case import Case, degraded, incomplete
-from nearstream.streams.counterpart import Compared, own_family
+from nearstream.streams.case import Case, incomplete
+from nearstream.streams.counterpart import Compared, Newcomer, own_family
 from nearstream.streams.estimates.comparing import compare
-from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.contract import Index
 from nearstream.streams.index.family import Pair, Sending, Settled, Settlement
-from nearstream.streams.relations.describe import Related
-from nearstream.streams.relations.rules import Rule
 from nearstream.streams.relations.thresholds import Thresholds
-from nearstream.streams.relations.verdict import Verdict, first_rule, is_copy
+from nearstream.streams.relations.verdict import first_rule, is_copy, rule_of_texts
 
 # Below this share of common symbols, two of three overlaps are boilerplate.
 _OVERLAP_SENT_FROM = 0.20
@@ -61,51 +57,41 @@ class Settling:
         """Compare a document with candidates and keep the related ones."""
         related = []
         for first in range(0, len(candidates), _COMPARED_AT_ONCE):
-            some = candidates[first : first + _COMPARED_AT_ONCE]
-            estimates = compare(case.arriving, [candidate.signature for candidate in some])
-            for candidate, numbers in zip(some, estimates, strict=True):
-                rule = first_rule(case.arriving, candidate.signature, numbers, self._thresholds)
-                if self._is_related(rule.relation, numbers):
-                    related.append(self._compared(case, candidate, numbers, rule))
-            case.looked_up.update(candidate.number for candidate in some)
+            some = self._compared(case, candidates[first : first + _COMPARED_AT_ONCE])
+            related += [compared for compared in some if self._is_related(compared)]
             await pause()
         looked_up, verified = len(candidates), len(related)
+        case.looked_up.update(candidate.number for candidate in candidates)
         self.counts.candidates += Counter(looked_up=looked_up, verified=verified, rejected=looked_up - verified)
         case.add(related)
 
     def compare(self, case: Case, candidate: Candidate) -> Compared:
         """Compare a document with a candidate."""
-        (numbers,) = compare(case.arriving, [candidate.signature])
-        return self._compared(
-            case, candidate, numbers, first_rule(case.arriving, candidate.signature, numbers, self._thresholds)
-        )
+        return self._compared(case, [candidate])[0]
 
-    def _is_related(self, relation: str, numbers: Estimate) -> bool:
+    def _compared(self, case: Case, candidates: Sequence[Candidate]) -> list[Compared]:
+        arriving, previous = case.arriving, case.answer.previous
+        former = 0 if previous is None else previous.number
+        newcomer = Newcomer(arriving, case.admission.keys, self._thresholds, incomplete(case.answer), former)
+        estimates, found = compare(arriving, [candidate.earlier for candidate in candidates]), []
+        for candidate, numbers in zip(candidates, estimates, strict=True):
+            by_text = rule_of_texts(numbers, self._thresholds)
+            rule = first_rule(by_text, arriving, candidate.earlier)
+            found.append(Compared(candidate, newcomer, numbers, rule, is_copy(by_text)))
+        return found
+
+    def _is_related(self, compared: Compared) -> bool:
         """Return whether two documents are related, and share more than boilerplate.
 
         Relations that are found but not sent are counted.
         """
+        relation = compared.relation
         if relation == "unrelated":
             return False
-        is_boilerplate = relation == "overlap" and numbers.order_free < _OVERLAP_SENT_FROM
+        is_boilerplate = relation == "overlap" and compared.estimate.order_free < _OVERLAP_SENT_FROM
         if is_boilerplate or relation not in self._relations:
             self.counts.suppressed[relation] += 1
         return not is_boilerplate
-
-    def _compared(self, case: Case, candidate: Candidate, numbers: Estimate, rule: Rule) -> Compared:
-        arriving, earlier = case.arriving, candidate.signature
-        arriving_is_newer = arriving.order > earlier.order
-        newer, older = (arriving, earlier) if arriving_is_newer else (earlier, arriving)
-        verdict = Verdict(newer, older, numbers, rule, self._thresholds, candidate.in_full_bucket)
-        keys = case.admission.keys
-        anchors = (len(keys.anchors), candidate.anchor_count)
-        shared = SharedKeys(
-            candidate.bands, len(keys.bands), candidate.anchors, *(anchors if arriving_is_newer else anchors[::-1])
-        )
-        pair = Related(newer, older, shared, numbers, verdict, degraded(newer, older, incomplete(case.answer)))
-        previous = case.answer.previous
-        is_former = previous is not None and previous.number == candidate.number
-        return Compared(candidate, pair, is_copy(newer, older, numbers, self._thresholds), is_former)
 
     async def settle(self, cases: Sequence[Case], pause: Pause) -> None:
         """Record what was found out, until the index agrees which family each document joins."""
@@ -166,7 +152,7 @@ class Settling:
         )
 
     def _pair(self, compared: Compared, *, is_former: bool) -> Pair:
-        relation = compared.pair.verdict.relation
+        relation = compared.relation
         sending = Sending.ALWAYS if is_former else Sending.ONCE
         if relation not in self._relations:
             sending = Sending.NEVER

@@ -23,7 +23,7 @@ from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.index import memory_neighbours
 from nearstream.streams.index.contract import IndexLimits
 from nearstream.streams.index.memory import MemoryIndex
-from nearstream.streams.relations.verdict import is_copy
+from nearstream.streams.relations.verdict import is_copy, rule_of_texts
 from nearstream.streams.signing.signer import Signer
 
 CHOICES = ((50, 2), (60, 2), (70, 2), (80, 2), (70, 1), (70, 3))  # percent of the anchors, candidates of a family
@@ -157,7 +157,7 @@ def sampled(families: Mapping[str, str]) -> list[tuple[str, str]]:
 
 def _is_copy(one: Signature, other: Signature) -> bool:
     kept = SCHEME.kept(one), SCHEME.kept(other)
-    return is_copy(*kept, estimate(*kept))
+    return is_copy(rule_of_texts(estimate(*kept)))
 
 
 def agreement(one: Mapping[str, str], other: Mapping[str, str]) -> Figures:

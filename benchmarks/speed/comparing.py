@@ -34,7 +34,7 @@ from nearstream.streams.relations.verdict import relate
 from nearstream.streams.settling import Settling
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.workers.redis_index.record import pack_signature, unpack_signature
+from nearstream.workers.redis_index.record import Recorded, pack_signature, unpack_record
 
 _LONGEST = 100_000  # characters
 _LEAST_CANDIDATES = 10
@@ -57,7 +57,7 @@ class Arrived:
     def candidates(self, signature: Signature) -> list[Candidate]:
         """Return the candidates of a document as the worker makes them of an answer of Redis."""
         return [
-            replace(candidate, signature=_unpacked(record, signature.scheme, candidate.signature))
+            replace(candidate, earlier=_unpacked(record, signature.scheme, candidate.signature))
             for candidate, record in zip(self.answer.candidates, self.records, strict=True)
         ]
 
@@ -89,7 +89,7 @@ def measure(arrived: Sequence[Arrived], effort: Effort) -> dict[str, Any]:
     def in_python(each: Arrived) -> None:
         arriving = _signature(each)
         candidates = each.candidates(arriving)
-        estimates = compare_numpy(arriving, [candidate.signature for candidate in candidates])
+        estimates = compare_numpy(arriving, [candidate.earlier for candidate in candidates])
         for candidate, numbers in zip(candidates, estimates, strict=True):
             verdict = relate(arriving, candidate.signature, numbers)
             relations[verdict.relation] += 1
@@ -142,8 +142,8 @@ def _signature(arrived: Arrived) -> Signature:
     return arrived.admission.signature
 
 
-def _unpacked(record: bytes, scheme: str, known: Signature) -> Signature:
-    return unpack_signature(record, scheme, known.digest[:8], known.observed_at_ms)
+def _unpacked(record: bytes, scheme: str, known: Signature) -> Recorded:
+    return unpack_record(record, scheme, known.digest[:8], known.observed_at_ms)
 
 
 def _finish(work: Coroutine[None, None, None]) -> None:

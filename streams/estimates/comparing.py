@@ -1,33 +1,92 @@
-"""Comparing one signature with others, in C where the extension is installed."""
+"""Comparing one text with others, in C where the extension is installed."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import attrgetter
+from typing import Protocol
 
 from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates import estimate_numpy
 from nearstream.streams.estimates.alignment import reach_table
 from nearstream.streams.estimates.distance import PACKED_COSTS
 from nearstream.streams.estimates.estimate import PACKED, Estimate
-from nearstream.streams.estimates.pair import refuse_incomparable, same_lineage
-from nearstream.streams.native import native, required
+from nearstream.streams.estimates.pair import Stated, refuse_incomparable, same_lineage
+from nearstream.streams.native import PackedText, TextFields, native, required
 
-# What native/estimates/content.h reads of a signature, in this order.
-_fields_of = attrgetter(
+# The fields of a signature in the order of `TextFields`.
+fields_of = attrgetter(
     *("digest", "n_bytes", "characters", "words", "shingles", "spaceless", "sketch", "rate", "ld", "gaps")
 )
 
 
-def compare_numpy(arriving: Signature, others: Sequence[Signature]) -> list[Estimate]:
-    """Compare a signature with others, without C."""
-    return [estimate_numpy.estimate(arriving, other) for other in others]
+class Comparable(Stated, Protocol):
+    """A document to compare with. Its text may still be packed."""
+
+    @property
+    def version(self) -> str:
+        """The version of the document, as `Signature` describes it."""
+
+    @property
+    def observed_at_ms(self) -> int:
+        """When the document was observed, as `Signature` describes it."""
+
+    @property
+    def text(self) -> TextFields | PackedText:
+        """The text, as C reads it."""
+
+    @property
+    def signature(self) -> Signature:
+        """The signature, unpacked on demand."""
 
 
-def compare_native(arriving: Signature, others: Sequence[Signature]) -> list[Estimate]:
-    """Compare a signature with others in one call of C."""
-    for other in others:
-        refuse_incomparable(arriving, other)
-    fields, is_aligned = tuple(map(_fields_of, others)), bytes(same_lineage(arriving, other) for other in others)
-    packed = required().compare(_fields_of(arriving), fields, is_aligned, reach_table, PACKED_COSTS)
+@dataclass(frozen=True)
+class Unpacked:
+    """A document whose signature is at hand."""
+
+    signature: Signature
+
+    @property
+    def collection(self) -> str:
+        """The collection of the signature."""
+        return self.signature.collection
+
+    @property
+    def id(self) -> str:
+        """The id of the signature."""
+        return self.signature.id
+
+    @property
+    def lineage(self) -> str | None:
+        """The lineage of the signature."""
+        return self.signature.lineage
+
+    @property
+    def version(self) -> str:
+        """The version of the signature."""
+        return self.signature.version
+
+    @property
+    def observed_at_ms(self) -> int:
+        """The time of the signature."""
+        return self.signature.observed_at_ms
+
+    @property
+    def text(self) -> TextFields:
+        """The fields of the signature that depend on the text alone."""
+        fields: TextFields = fields_of(self.signature)
+        return fields
+
+
+def compare_numpy(arriving: Signature, others: Sequence[Comparable]) -> list[Estimate]:
+    """Compare a text with others of its collection, without C."""
+    return [estimate_numpy.estimate(arriving, other.signature) for other in others]
+
+
+def compare_native(arriving: Signature, others: Sequence[Comparable]) -> list[Estimate]:
+    """Compare a text with others of its collection in one call of C."""
+    is_aligned = bytes([same_lineage(arriving, other) for other in others])
+    texts = tuple([other.text for other in others])
+    packed = required().compare(fields_of(arriving), texts, is_aligned, reach_table, PACKED_COSTS)
     return list(map(Estimate._make, PACKED.iter_unpack(packed)))
 
 
@@ -42,4 +101,5 @@ def estimate(a: Signature, b: Signature) -> Estimate:
     Raises:
         ValueError: The signatures are of two schemes or two collections, or a normal form is empty.
     """
-    return compare(a, [b])[0]
+    refuse_incomparable(a, b)
+    return compare(a, [Unpacked(b)])[0]

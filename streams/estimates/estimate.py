@@ -6,7 +6,7 @@ from typing import NamedTuple
 from nearstream.streams.estimates.intervals import Proportion, containment_share, resemblance_share
 
 # The fields of an estimate in order, as native/estimates/estimate.h packs them.
-PACKED = Struct("=16s9q12d?7x")
+PACKED = Struct("=16s9q19d3?5x")
 
 _KINSHIP_UNIT = 0.02  # about one standard deviation of the distance of unrelated texts
 
@@ -43,7 +43,17 @@ class Estimate(NamedTuple):
         low: Lower end of its 90 % band.
         high: Upper end of its 90 % band.
         expected: Distance of unrelated texts of these lengths.
+        shared_shorter: Containment of the shorter text: common shingles over its shingles.
+        shared: The larger containment of both.
+        common_words: Number of words that the common shingles represent, in the text with fewer words.
+        order_gap: Share of the shorter text that comes in another order.
+        mean_resemblance: Common shingles over all shingles of both texts. It is a mean of two estimates, or the
+            resemblance of the sketches if there are no LD symbols.
+        spread: The smaller of both spreads.
+        distance_ratio: The distance over the longer length.
         scattered: Whether the distance was read from the survival of windows among scattered edits.
+        is_equal: Whether both texts have one normal form.
+        is_short: Whether either text is too short for its numbers to say anything.
     """
 
     shorter_digest: bytes
@@ -68,7 +78,16 @@ class Estimate(NamedTuple):
     low: float
     high: float
     expected: float
+    shared_shorter: float
+    shared: float
+    common_words: float
+    order_gap: float
+    mean_resemblance: float
+    spread: float
+    distance_ratio: float
     scattered: bool
+    is_equal: bool
+    is_short: bool
 
     @property
     def resemblance(self) -> Proportion:
@@ -94,49 +113,6 @@ class Estimate(NamedTuple):
     def in_order(self) -> float:
         """Return matches over the symbols of the shorter text."""
         return ratio(self.matches, self.symbols_shorter)
-
-    @property
-    def shared_shorter(self) -> float:
-        """Return the containment of the shorter text: common shingles over its shingles."""
-        return ratio(self.common_shingles, self.shingles_shorter)
-
-    @property
-    def shared(self) -> float:
-        """Return the larger containment of both."""
-        return ratio(self.common_shingles, min(self.shingles_shorter, self.shingles_longer))
-
-    @property
-    def common_words(self) -> float:
-        """Return the number of words that the common shingles represent.
-
-        They are counted in the text with fewer words.
-        """
-        return self.shared * self.fewer_words
-
-    @property
-    def order_gap(self) -> float:
-        """Return the share of the shorter text that comes in another order."""
-        return max(0.0, self.shared_shorter - self.text_in_order)
-
-    @property
-    def mean_resemblance(self) -> float:
-        """Return common shingles over all shingles of both texts.
-
-        It is a mean of two estimates, or the resemblance of the sketches if there are no LD symbols.
-        """
-        if not self.rate:
-            return self.sketch_resemblance
-        return ratio(self.common_shingles, self.shingles_shorter + self.shingles_longer - self.common_shingles)
-
-    @property
-    def spread(self) -> float:
-        """Return the smaller of both spreads."""
-        return min(self.spread_shorter, self.spread_longer)
-
-    @property
-    def distance_ratio(self) -> float:
-        """Return the distance over the longer length."""
-        return self.distance / self.longer_characters
 
     @property
     def kinship(self) -> float:

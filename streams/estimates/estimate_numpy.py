@@ -29,9 +29,16 @@ def estimate(a: Signature, b: Signature) -> Estimate:
     band = (0.0, 0.0) if both.is_equal else distance_band(distance, longer.n_bytes)
     value, low, high, expected = both.in_characters(distance.value, *band, distance.expected)
     sketch_resemblance = resemblance(shorter, longer)
+    common = common_shingles(both, alignment.blocks, moved, sketch_resemblance)
+    shared_shorter = ratio(common, shorter.shingles)
+    shared = ratio(common, min(shorter.shingles, longer.shingles))
+    symbol_resemblance = ratio(common, shorter.shingles + longer.shingles - common)
+    text_in_order = min(1.0, in_order.common / shorter.n_bytes)
+    spreads = min(1.0, in_order.spreads[0] / shorter.n_bytes), min(1.0, in_order.spreads[1] / longer.n_bytes)
+    longer_characters = max(shorter.characters, longer.characters)
     return Estimate(
         shorter_digest=shorter.digest,
-        longer_characters=max(shorter.characters, longer.characters),
+        longer_characters=longer_characters,
         fewer_words=both.fewer_words,
         rate=both.rate,
         symbols_shorter=both.shorter_side.symbols,
@@ -42,15 +49,24 @@ def estimate(a: Signature, b: Signature) -> Estimate:
         shingles_longer=longer.shingles,
         length_ratio=both.length_ratio,
         sketch_resemblance=sketch_resemblance,
-        common_shingles=common_shingles(both, alignment.blocks, moved, sketch_resemblance),
-        text_in_order=min(1.0, in_order.common / shorter.n_bytes),
-        spread_shorter=min(1.0, in_order.spreads[0] / shorter.n_bytes),
-        spread_longer=min(1.0, in_order.spreads[1] / longer.n_bytes),
+        common_shingles=common,
+        text_in_order=text_in_order,
+        spread_shorter=spreads[0],
+        spread_longer=spreads[1],
         segment_cover=min(1.0, in_order.segment / shorter.n_bytes),
         segment_share=ratio(in_order.segment, in_order.common),
         distance=value,
         low=low,
         high=high,
         expected=expected,
+        shared_shorter=shared_shorter,
+        shared=shared,
+        common_words=shared * both.fewer_words,
+        order_gap=max(0.0, shared_shorter - text_in_order),
+        mean_resemblance=symbol_resemblance if both.rate else sketch_resemblance,
+        spread=min(spreads),
+        distance_ratio=value / longer_characters,
         scattered=distance.scattered,
+        is_equal=both.is_equal,
+        is_short=both.is_short,
     )

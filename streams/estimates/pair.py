@@ -4,13 +4,20 @@ import struct
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
+from typing import Protocol
 
 import numpy as np
 
 from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.alignment import Side
 from nearstream.streams.fingerprints.ld import LdSignature, compared_bits, view
-from nearstream.streams.fingerprints.parameters import GAP_STEPS, SHINGLE_WORDS, SPACELESS_SHINGLE_BYTES
+from nearstream.streams.fingerprints.parameters import (
+    GAP_STEPS,
+    MIN_SPACELESS_BYTES,
+    MIN_WORDS,
+    SHINGLE_WORDS,
+    SPACELESS_SHINGLE_BYTES,
+)
 
 _GATE_SYMBOLS = 4
 _GATE_SHARE = 0.04
@@ -55,6 +62,11 @@ class SignaturePair:
     def is_equal(self) -> bool:
         """Return whether both texts have one normal form."""
         return self.shorter.digest == self.longer.digest
+
+    @property
+    def is_short(self) -> bool:
+        """Return whether either text is too short for its numbers to say anything."""
+        return _is_short(self.shorter) or _is_short(self.longer)
 
     @property
     def length_ratio(self) -> float:
@@ -134,7 +146,23 @@ def span_in_characters(span: tuple[float, float], text: Signature) -> tuple[int,
     return round(max(0.0, span[0]) * width), round(min(span[1], text.n_bytes) * width)
 
 
-def same_lineage(a: Signature, b: Signature) -> bool:
+class Stated(Protocol):
+    """What tells which document a state belongs to, as `Signature` describes it."""
+
+    @property
+    def collection(self) -> str:
+        """The tenant."""
+
+    @property
+    def id(self) -> str:
+        """The id of the document."""
+
+    @property
+    def lineage(self) -> str | None:
+        """What successive states of one thing share."""
+
+
+def same_lineage(a: Stated, b: Stated) -> bool:
     """Return whether both are states of one document or of one lineage."""
     if a.collection != b.collection:
         return False
@@ -160,6 +188,10 @@ def _cached_side(stored: tuple[int, bytes, bytes], rate: int, bits: int, n_bytes
     windows = np.empty((2, len(seen.symbols) + 1), np.int64)
     windows[0, :-1], windows[1, :-1], windows[:, -1] = seen.positions, seen.symbols, (n_bytes, 0)
     return Side(windows.tobytes(), n_bytes, characters, rate, rate // GAP_STEPS if stored[2] else 0)
+
+
+def _is_short(text: Signature) -> bool:
+    return text.n_bytes < MIN_SPACELESS_BYTES if text.spaceless else text.words < MIN_WORDS
 
 
 def _rank(side: Side, signature: Signature) -> tuple[int, int, bytes]:

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nearstream.schemas.signature import Signature
+from nearstream.streams.estimates.comparing import Comparable
 
 UNIT = 100  # weight of an anchor that one earlier document has
 BAND_ANCHORS = 4  # a shared band weighs as much as this many shared anchors
@@ -17,7 +18,7 @@ class Candidate:
 
     Attributes:
         number: Given by the index in order of admission.
-        signature: As a record keeps it (`Scheme.kept`).
+        earlier: The document, with its signature as a record keeps it (`Scheme.kept`).
         bands: Number of shared band keys.
         anchors: Number of shared anchor keys.
         anchor_count: Number of anchor keys that the earlier document has.
@@ -28,7 +29,7 @@ class Candidate:
     """
 
     number: int
-    signature: Signature
+    earlier: Comparable = field(compare=False)
     bands: int
     anchors: int
     anchor_count: int
@@ -36,6 +37,11 @@ class Candidate:
     by_lineage: bool
     in_full_bucket: bool
     represents: bool = True
+
+    @property
+    def signature(self) -> Signature:
+        """The signature of the document, unpacked on demand."""
+        return self.earlier.signature
 
 
 def weight(others: int) -> int:

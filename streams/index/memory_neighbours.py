@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from nearstream.schemas.signature import Signature
+from nearstream.streams.estimates.comparing import Unpacked
 from nearstream.streams.index.candidate import Candidate, in_order
 from nearstream.streams.index.contract import BEST, ENOUGH, READS, IndexLimits
 from nearstream.streams.index.family import FAMILY_CANDIDATES, PRESUMED_PERCENT
@@ -130,4 +131,6 @@ class Neighbours:
         state = self._states.by_number[number]
         found_by = (shared.by_digest, shared.by_lineage, shared.in_full_bucket)
         represents = self._families.represents(number)
-        return Candidate(number, state.signature, shared.bands, shared.anchors, state.anchors, *found_by, represents)
+        return Candidate(
+            number, Unpacked(state.signature), shared.bands, shared.anchors, state.anchors, *found_by, represents
+        )

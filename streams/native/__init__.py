@@ -25,6 +25,9 @@ Signed = tuple[bytes, bytes, Content]
 TextFields = tuple[bytes, int, int, int, int, bool, bytes, int, bytes, bytes]
 """`digest`, `n_bytes`, `characters`, `words`, `shingles`, `spaceless`, `sketch`, `rate`, `ld` and `gaps`."""
 
+PackedText = tuple[bytes, bytes, int]
+"""The first 8 bytes of the digest, a record of the index, and where its text part begins."""
+
 
 class Native(Protocol):
     """The functions of module.c and its headers."""
@@ -60,7 +63,7 @@ class Native(Protocol):
     def compare(
         self,
         arriving: TextFields,
-        others: tuple[TextFields, ...],
+        others: tuple[TextFields | PackedText, ...],
         is_aligned: bytes,
         reach: Callable[[int], bytes],
         costs: bytes,

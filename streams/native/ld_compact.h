@@ -7,7 +7,7 @@ typedef struct {
     unsigned symbol, kept, low;
 } PairBits;
 
-/* `whole` bits of each pair are written as bytes. Its `odd` remaining bits follow after the bytes of all pairs. */
+/* `whole` bits of each pair, 8 or 16, are written as bytes. Its `odd` remaining bits follow after the bytes of all pairs. */
 typedef struct {
     PairBits bits;
     size_t count;
@@ -141,6 +141,27 @@ static size_t zeros_before_one(const u8 *packed, size_t bits, size_t *at)
     return bits;
 }
 
+/* Reads two runs of zero bits, each before a one bit. Returns 0 if a one bit is missing. */
+static int read_runs(const u8 *packed, size_t size, size_t *at, size_t runs[2])
+{
+    u64 window = 0, rest = 0;
+    if (*at / 8 + 8 <= size) {
+        memcpy(&window, packed + *at / 8, 8);
+        window = __builtin_bswap64(window) << *at % 8;
+    }
+    runs[0] = window ? (size_t)__builtin_clzll(window) : 0;
+    if (window)
+        rest = window << runs[0] << 1;
+    if (!rest) {
+        runs[0] = zeros_before_one(packed, 8 * size, at);
+        runs[1] = zeros_before_one(packed, 8 * size, at);
+        return runs[1] < 8 * size;
+    }
+    runs[1] = (size_t)__builtin_clzll(rest);
+    *at += runs[0] + runs[1] + 2;
+    return 1;
+}
+
 /* Returns the symbol with these zero bits, then a one bit, then `rest`. */
 static u32 symbol_of(const Pairs *p, size_t zeros, u32 rest)
 {
@@ -151,26 +172,25 @@ static u32 symbol_of(const Pairs *p, size_t zeros, u32 rest)
 static int read_pairs(const Pairs *p, const u8 *packed, size_t size, u8 *ld, u8 *gaps)
 {
     const u8 *head = packed + PAIR_COUNT_BYTES, *middle = head + p->count * p->whole / 8;
-    size_t bit = 0, at = 8 * pairs_before_unary(p);
-    for (size_t i = 0; i < p->count; i++) {
-        u32 fixed = 0;
+    size_t bit = 0, at = 8 * pairs_before_unary(p), runs[2];
+    for (size_t i = 0; i < p->count; i++, head += p->whole / 8) {
+        u32 fixed = 0, bytes = p->whole > 8 ? (u32)head[1] << 8 | head[0] : head[0];
         if (p->odd) {
             u32 two_bytes = (u32)middle[bit / 8] << 8 | middle[bit / 8 + 1];
             fixed = two_bytes >> (16 - p->odd - bit % 8) & ((1u << p->odd) - 1);
             bit += p->odd;
         }
-        for (unsigned read = p->whole; read; read -= 8)
-            fixed = fixed << 8 | head[read / 8 - 1];
-        head += p->whole / 8;
-        size_t zeros = zeros_before_one(packed, 8 * size, &at), high = zeros_before_one(packed, 8 * size, &at);
-        if (zeros > p->bits.symbol || high == 8 * size)
+        fixed = fixed << p->whole | bytes;
+        if (!read_runs(packed, size, &at, runs) || runs[0] > p->bits.symbol)
             return 0;
-        u32 symbol = symbol_of(p, zeros, fixed >> p->bits.low);
-        u32 gap = (u32)high << p->bits.low | (fixed & ((1u << p->bits.low) - 1));
-        u32 word = is_split(p) ? symbol : symbol << GAP_BITS | gap;
-        memcpy(ld + symbol_size(p) * i, &word, symbol_size(p));
-        if (is_split(p))
+        u32 symbol = symbol_of(p, runs[0], fixed >> p->bits.low);
+        u32 gap = (u32)runs[1] << p->bits.low | (fixed & ((1u << p->bits.low) - 1));
+        if (is_split(p)) {
+            ld[2 * i] = (u8)symbol;
+            ld[2 * i + 1] = (u8)(symbol >> 8);
             gaps[i] = (u8)gap;
+        } else
+            memcpy(ld + 4 * i, &(u32){symbol << GAP_BITS | gap}, 4);
     }
     return 1;
 }

@@ -3,7 +3,7 @@
  * This file is the only translation unit. It includes every header of this folder once and in order, so no header
  * needs a guard. The first line of a header names its Python twin, which explains formulas and gives their sources.
  *
- * Only this file, prepared.h and the functions for Python in estimates/ use the Python API. Other threads can run while
+ * Only this file, prepared.h, text_part.h and the functions for Python in estimates/ use the Python API. Other threads can run while
  * a long text is signed. The only state is memory that a context keeps for its next text. Any bytes may be passed in:
  * invalid ones raise ValueError. All arithmetic is modulo 2**64.
  */
@@ -197,6 +197,7 @@ static PyObject *sign_with_form(PyObject *module, PyObject *const *arguments, Py
 
 #include "estimates/alignment.h"
 #include "estimates/content.h"
+#include "text_part.h"
 #include "estimates/common_text.h"
 #include "estimates/distance.h"
 #include "estimates/estimate.h"
@@ -239,8 +240,6 @@ static PyObject *pack_pairs(PyObject *module, PyObject *arguments)
     PyBuffer_Release(&gaps);
     return packed;
 }
-
-#include "text_part.h"
 
 static PyMethodDef functions[] = {
     {"context", context, METH_O, "Prepare a scheme and its key."},

@@ -1,7 +1,9 @@
 /* The text part of an index record. Twin of `unpack_text` in workers/redis_index/text_part.py. */
 
 enum { PACKED_PAIRS = 1, SPACELESS_TEXT = 2, SPLIT_GAPS = 4 };
-enum { TEXT_DIGEST = 8, TEXT_NUMBERS = 7, STEP_LOW_BITS = 2, NUMBER_BITS = 56 };
+enum { TEXT_VERSION = 8, TEXT_DIGEST = 8, TEXT_NUMBERS = 7, STEP_LOW_BITS = 2, NUMBER_BITS = 56 };
+
+static const char TOO_FEW_PAIRS[] = "packed: more bytes expected for this number of pairs";
 
 /* What is left to be read. */
 typedef struct {
@@ -46,22 +48,17 @@ static PairBits bits_of_pairs(int flags, u64 rate)
     return (PairBits){WORD_SYMBOL_BITS, WORD_KEPT_BITS, low < MAX_LOW_BITS ? low : MAX_LOW_BITS};
 }
 
-/* Writes new references to the symbols and the gaps. Returns 0 with an exception if the bytes are too few. */
-static int unpack_into(const u8 *packed, size_t size, PairBits bits, PyObject **ld, PyObject **gaps)
-{
-    Pairs p = pairs_of(size < PAIR_COUNT_BYTES ? 0 : (size_t)packed[0] << 8 | packed[1], bits);
-    *ld = bytes_of(NULL, p.count * symbol_size(&p));
-    *gaps = bytes_of(NULL, is_split(&p) ? p.count : 0);
-    if (*ld && *gaps && p.count && size > pairs_before_unary(&p) &&
-        read_pairs(&p, packed, size, (u8 *)PyBytes_AsString(*ld), (u8 *)PyBytes_AsString(*gaps)))
-        return 1;
-    if (*ld && *gaps)
-        PyErr_SetString(PyExc_ValueError, "packed: more bytes expected for this number of pairs");
-    return 0;
-}
+/* A text part, whose symbols and gaps may still be packed. */
+typedef struct {
+    const u8 *digest, *sketch, *gaps, *ld;
+    int flags;
+    i64 n_bytes, characters, words, shingles;
+    u64 rate;
+    size_t sketch_size, gaps_size, ld_size;
+} TextPart;
 
-/* Returns `TextPart` as a plain tuple. */
-static PyObject *text_of_record(Reader r)
+/* Returns 0 if the bytes are no whole text part. */
+static int read_text_part(Reader r, TextPart *part)
 {
     u64 n[TEXT_NUMBERS];
     const u8 *digest = take(&r, TEXT_DIGEST), *flags = digest ? take(&r, 1) : NULL;
@@ -70,44 +67,80 @@ static PyObject *text_of_record(Reader r)
         is_whole = take_number(&r, &n[i]);
     const u8 *sketch = is_whole ? take(&r, n[3]) : NULL, *gaps = sketch ? take(&r, n[4]) : NULL;
     if (!gaps)
-        return PyErr_Format(PyExc_ValueError, "packed: a whole text part expected");
-    size_t rest = (size_t)(r.end - r.at);
-    PyObject *ld_bytes = NULL, *gaps_bytes = NULL;
-    if (!(*flags & PACKED_PAIRS)) {
-        ld_bytes = bytes_of(r.at, rest);
-        gaps_bytes = bytes_of(gaps, n[4]);
-    } else if (!unpack_into(r.at, rest, bits_of_pairs(*flags, n[2]), &ld_bytes, &gaps_bytes)) {
-        Py_XDECREF(ld_bytes);
-        Py_XDECREF(gaps_bytes);
+        return 0;
+    i64 n_bytes = (i64)n[0], words = (i64)n[1];
+    *part = (TextPart){digest, sketch, gaps, r.at, *flags, n_bytes, n_bytes - signed_of(n[6]), words,
+                       words - signed_of(n[5]), n[2], n[3], n[4], (size_t)(r.end - r.at)};
+    return 1;
+}
+
+/* Returns the packed pairs of a text part. Their count is 0 if there are too few bytes for any. */
+static Pairs pairs_of_part(const TextPart *part)
+{
+    PairBits bits = bits_of_pairs(part->flags, part->rate);
+    size_t count = part->ld_size < PAIR_COUNT_BYTES ? 0 : (size_t)part->ld[0] << 8 | part->ld[1];
+    Pairs p = pairs_of(count, bits);
+    p.count = part->ld_size > pairs_before_unary(&p) ? count : 0;
+    return p;
+}
+
+/* Writes new references to the symbols and the gaps. Returns 0 with an exception if there are too few bytes. */
+static int unpack_into(const TextPart *part, PyObject **ld, PyObject **gaps)
+{
+    Pairs p = pairs_of_part(part);
+    *ld = bytes_of(NULL, p.count * symbol_size(&p));
+    *gaps = bytes_of(NULL, is_split(&p) ? p.count : 0);
+    if (!*ld || !*gaps)
+        return 0;
+    if (p.count &&
+        read_pairs(&p, part->ld, part->ld_size, (u8 *)PyBytes_AsString(*ld), (u8 *)PyBytes_AsString(*gaps)))
+        return 1;
+    PyErr_SetString(PyExc_ValueError, TOO_FEW_PAIRS);
+    return 0;
+}
+
+/* Returns the fields of a text part. */
+static PyObject *fields_of_part(const TextPart *part)
+{
+    PyObject *ld = NULL, *gaps = NULL;
+    if (!(part->flags & PACKED_PAIRS)) {
+        ld = bytes_of(part->ld, part->ld_size);
+        gaps = bytes_of(part->gaps, part->gaps_size);
+    } else if (!unpack_into(part, &ld, &gaps)) {
+        Py_XDECREF(ld);
+        Py_XDECREF(gaps);
         return NULL;
     }
     PyObject *items[] = {
-        bytes_of(digest, TEXT_DIGEST),
-        PyLong_FromUnsignedLongLong(n[0]),
-        PyLong_FromLongLong((i64)n[0] - signed_of(n[6])),
-        PyLong_FromUnsignedLongLong(n[1]),
-        PyLong_FromLongLong((i64)n[1] - signed_of(n[5])),
-        PyBool_FromLong(*flags & SPACELESS_TEXT),
-        bytes_of(sketch, n[3]),
-        PyLong_FromUnsignedLongLong(n[2]),
-        ld_bytes,
-        gaps_bytes,
+        bytes_of(part->digest, TEXT_DIGEST), PyLong_FromLongLong(part->n_bytes),
+        PyLong_FromLongLong(part->characters), PyLong_FromLongLong(part->words), PyLong_FromLongLong(part->shingles),
+        PyBool_FromLong(part->flags & SPACELESS_TEXT), bytes_of(part->sketch, part->sketch_size),
+        PyLong_FromUnsignedLongLong(part->rate), ld, gaps,
     };
     return tuple_of(items, sizeof items / sizeof *items);
 }
 
-static PyObject *unpack_text(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
+/* Reads the text part of a record, which begins at `start`. Returns 0 with an exception if there is none. */
+static int read_record(PyObject *record, PyObject *start, TextPart *part)
 {
     char *packed;
-    Py_ssize_t size, start;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(record, &packed, &size) < 0)
+        return 0;
+    Py_ssize_t at = PyLong_AsSsize_t(start);
+    if (at == -1 && PyErr_Occurred())
+        return 0;
+    const u8 *bytes = (const u8 *)packed;
+    if (at >= 0 && at <= size && read_text_part((Reader){bytes + at, bytes + size}, part))
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "packed: a whole text part expected");
+    return 0;
+}
+
+static PyObject *unpack_text(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
+{
+    TextPart part;
     if (count != 2)
         return PyErr_Format(PyExc_TypeError, "unpack_text: packed and start expected");
-    if (PyBytes_AsStringAndSize(arguments[0], &packed, &size) < 0)
-        return NULL;
-    start = PyLong_AsSsize_t(arguments[1]);
-    if (start == -1 && PyErr_Occurred())
-        return NULL;
-    if (start < 0 || start > size)
-        return PyErr_Format(PyExc_ValueError, "packed: a whole text part expected");
-    return text_of_record((Reader){(const u8 *)packed + start, (const u8 *)packed + size});
+    return read_record(arguments[0], arguments[1], &part) ? fields_of_part(&part) : NULL;
 }

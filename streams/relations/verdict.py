@@ -6,8 +6,7 @@ from typing import Literal
 
 from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.estimate import Estimate
-from nearstream.streams.estimates.pair import same_lineage
-from nearstream.streams.fingerprints.parameters import MIN_SPACELESS_BYTES, MIN_WORDS
+from nearstream.streams.estimates.pair import Stated, same_lineage
 from nearstream.streams.relations.rules import (
     COMPARED_FIELDS,
     COVERED,
@@ -95,29 +94,25 @@ def relate(
         estimate: Their estimate.
         thresholds: Thresholds of the rules.
     """
-    return Verdict(newer, older, estimate, first_rule(newer, older, estimate, thresholds), thresholds)
+    rule = first_rule(rule_of_texts(estimate, thresholds), newer, older)
+    return Verdict(newer, older, estimate, rule, thresholds)
 
 
-def first_rule(one: Signature, other: Signature, estimate: Estimate, thresholds: Thresholds) -> Rule:
-    """Return the first rule that holds, whatever the order of the documents."""
-    if one.digest == other.digest:
+def first_rule(by_text: Rule, one: Stated, other: Stated) -> Rule:
+    """Return the first rule that holds, of the rule that two texts decide and that of lineage."""
+    return SAME_LINEAGE if by_text is not EQUAL_DIGEST and same_lineage(one, other) else by_text
+
+
+def rule_of_texts(estimate: Estimate, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> Rule:
+    """Return the first rule that holds for two texts, whatever their lineage."""
+    if estimate.is_equal:
         return EQUAL_DIGEST
-    if same_lineage(one, other):
-        return SAME_LINEAGE
-    if _is_short(one) or _is_short(other):
-        return TOO_SHORT
-    return decide(estimate, thresholds)
+    return TOO_SHORT if estimate.is_short else decide(estimate, thresholds)
 
 
-def is_copy(one: Signature, other: Signature, estimate: Estimate, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> bool:
-    """Return whether two texts are equal or near-duplicates, whatever their lineage."""
-    if one.digest == other.digest:
-        return True
-    return not (_is_short(one) or _is_short(other)) and decide(estimate, thresholds).relation == "near_duplicate"
-
-
-def _is_short(text: Signature) -> bool:
-    return text.n_bytes < MIN_SPACELESS_BYTES if text.spaceless else text.words < MIN_WORDS
+def is_copy(by_text: Rule) -> bool:
+    """Return whether two texts are equal or near-duplicates, by the rule that they decide."""
+    return by_text.relation in ("exact_duplicate", "near_duplicate")
 
 
 def low_confidence_reasons(

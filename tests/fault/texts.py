@@ -9,7 +9,7 @@ from nearstream.schemas.codec import encode_event
 from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.index.memory import MemoryIndex
-from nearstream.streams.relations.verdict import is_copy, relate
+from nearstream.streams.relations.verdict import is_copy, relate, rule_of_texts
 from nearstream.workers.pipeline.deployment import Deployment
 
 Place = tuple[int, int]
@@ -83,7 +83,7 @@ def _compare(deployment: Deployment, one: Signature, other: Signature) -> tuple[
     kept = sorted(map(deployment.scheme.kept, (one, other)), key=_order)
     numbers = estimate(kept[1], kept[0])
     verdict = relate(kept[1], kept[0], numbers, deployment.thresholds)
-    return verdict.relation, is_copy(kept[1], kept[0], numbers, deployment.thresholds)
+    return verdict.relation, is_copy(rule_of_texts(numbers, deployment.thresholds))
 
 
 def _order(signature: Signature) -> tuple[int, str, str]:

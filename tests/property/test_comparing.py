@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from nearstream.schemas.document import Document
 from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.alignment import reach_table
-from nearstream.streams.estimates.comparing import compare_native, compare_numpy, estimate
+from nearstream.streams.estimates.comparing import Unpacked, compare_native, compare_numpy, estimate
 from nearstream.streams.estimates.distance import PACKED_COSTS
+from nearstream.streams.estimates.estimate import PACKED
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.native import FAULT, native
 from nearstream.streams.signing.scheme import LABELS, preset
@@ -36,7 +37,8 @@ ARRIVING = (*FIELDS, BASE.ld, BASE.gaps)
 
 
 def both_agree(arriving: Signature, others: list[Signature]) -> None:
-    expected, found = compare_numpy(arriving, others), compare_native(arriving, others)
+    kept = [Unpacked(other) for other in others]
+    expected, found = compare_numpy(arriving, kept), compare_native(arriving, kept)
     assert found == expected
     assert [list(map(type, each)) for each in found] == [list(map(type, each)) for each in expected]
 
@@ -83,7 +85,8 @@ def test_what_one_comparison_left_does_not_change_the_next() -> None:
     parts = [[random.randrange(1 << 19) for _ in range(200)] for _ in range(3)]
     others = [made_up(random, parts, is_split=False) for _ in range(40)]
     arriving = made_up(random, parts, is_split=False)
-    assert compare_native(arriving, others) == [estimate(arriving, other) for other in others]
+    found = compare_native(arriving, list(map(Unpacked, others)))
+    assert found == [estimate(arriving, other) for other in others]
 
 
 @pytest.mark.parametrize(
@@ -123,4 +126,4 @@ def test_any_bytes_are_compared_or_refused(ld: bytes, gaps: bytes, rate: int, is
     for arriving in (fields, split):
         with suppress(ValueError):
             others = (split if is_other_split else fields, ARRIVING)
-            assert len(native.compare(arriving, others, b"\0\1", reach_table, PACKED_COSTS)) == 2 * 192
+            assert len(native.compare(arriving, others, b"\0\1", reach_table, PACKED_COSTS)) == 2 * PACKED.size

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from nearstream.schemas.signature import Origin, Signature
+from nearstream.streams.estimates.comparing import Unpacked
 from nearstream.streams.index.candidate import in_order
 from nearstream.streams.index.contract import Admission, Admitted, Position, Status
 from nearstream.streams.signing.scheme import Keys
@@ -19,7 +20,7 @@ from nearstream.workers.redis_index.layout import (
     AnswerFlag,
     IndexLayout,
 )
-from nearstream.workers.redis_index.record import pack_signature, unpack_signature
+from nearstream.workers.redis_index.record import pack_signature, unpack_record
 from nearstream.workers.redis_index.settling import StoredState, unpack_candidates, unpack_decision
 from nearstream.workers.redis_index.values import (
     LAST_MS,
@@ -116,7 +117,7 @@ def unpack_records(reply: Sequence[bytes], scheme: str) -> dict[int, StoredState
 
 def _stored_state(record: bytes, scheme: str) -> StoredState:
     _, _, _, observed, version, _, anchors, _ = RECORD.unpack_from(record)
-    return StoredState(unpack_signature(record[RECORD.size :], scheme, version, time_of(observed)), anchors)
+    return StoredState(unpack_record(record[RECORD.size :], scheme, version, time_of(observed)), anchors)
 
 
 def unpack_answers(
@@ -132,7 +133,9 @@ def unpack_answers(
         if isinstance(item, Admission):
             to_admissions.append((answer, item))
             if answer[:1] in _STORED and item.signature is not None:
-                states[integer_of(answer[1:_STATUS_BYTES])] = StoredState(item.signature, len(item.keys.anchors))
+                states[integer_of(answer[1:_STATUS_BYTES])] = StoredState(
+                    Unpacked(item.signature), len(item.keys.anchors)
+                )
     return [_unpack_answer(answer, states.__getitem__, admission) for answer, admission in to_admissions]
 
 

@@ -4,12 +4,14 @@ The end of a record depends on the text alone: see `text_part.py`. What comes be
 """
 
 import struct
+from typing import NamedTuple
 
 import msgspec
 
 from nearstream.schemas.document import DEFAULT_COLLECTION, Labels, document_key
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.schemas.topics import DOCUMENTS
+from nearstream.streams.native import PackedText
 from nearstream.workers.redis_index.layout import NUMBER_BYTES, SHARED, SUPERSEDED
 from nearstream.workers.redis_index.text_part import pack_text, unpack_text
 
@@ -80,8 +82,79 @@ def pack_signature(signature: Signature, observed_in_head: bool) -> bytes:
     return b"".join((_SIZES.pack(len(own_id), len(rest)), own_id, rest, pack_text(signature)))
 
 
-def unpack_signature(packed: bytes, scheme: str, version: bytes, observed_at_ms: int) -> Signature:
-    """Return the signature that `pack_signature` packed.
+class Recorded(NamedTuple):
+    """A document as its record says. Its text is unpacked on demand.
+
+    Attributes:
+        id: Its id.
+        packed: The record without its head.
+        text_at: Where the text part begins.
+        identity: The rest of the identity.
+        scheme: The scheme of the index.
+        version_bytes: The version in the head of the record.
+        head_ms: The time in the head of the record.
+    """
+
+    id: str
+    packed: bytes
+    text_at: int
+    identity: _Identity
+    scheme: str
+    version_bytes: bytes
+    head_ms: int
+
+    @property
+    def collection(self) -> str:
+        """The collection of the document."""
+        return DEFAULT_COLLECTION if self.identity.collection is None else self.identity.collection
+
+    @property
+    def lineage(self) -> str | None:
+        """The lineage of the document."""
+        return self.id if self.identity.flags & _LINEAGE_IS_ID else self.identity.lineage
+
+    @property
+    def version(self) -> str:
+        """The version of the document."""
+        return self.version_bytes.hex()
+
+    @property
+    def observed_at_ms(self) -> int:
+        """When the document was observed."""
+        return self.head_ms if self.identity.observed_at_ms is None else self.identity.observed_at_ms
+
+    @property
+    def text(self) -> PackedText:
+        """The text, which C reads as it is packed."""
+        return self.version_bytes, self.packed, self.text_at
+
+    @property
+    def signature(self) -> Signature:
+        """The signature that was packed."""
+        identity, lineage = self.identity, self.lineage
+        text = unpack_text(self.packed, self.text_at)
+        digest = self.version_bytes + text[0]
+        partition, offset = identity.partition, identity.offset
+        return Signature(
+            self.scheme,
+            self.collection,
+            self.id,
+            digest,
+            identity.raw_digest or digest,
+            self.observed_at_ms,
+            *text[1:],
+            b"",
+            lineage,
+            lineage if identity.flags & _URL_IS_LINEAGE else identity.url,
+            identity.source,
+            identity.labels or {},
+            None if partition < 0 else Origin(identity.topic or DOCUMENTS.name, partition, offset),
+            identity.degraded or (),
+        )
+
+
+def unpack_record(packed: bytes, scheme: str, version: bytes, observed_at_ms: int) -> Recorded:
+    """Return the document that `pack_signature` packed.
 
     Args:
         packed: The record without its head.
@@ -90,27 +163,12 @@ def unpack_signature(packed: bytes, scheme: str, version: bytes, observed_at_ms:
         observed_at_ms: The time in the head of the record.
     """
     own_id, identity, text_at = _unpack_identity(packed)
-    rest_of_digest, *text = unpack_text(packed, text_at)
-    digest = version + rest_of_digest
-    lineage = own_id if identity.flags & _LINEAGE_IS_ID else identity.lineage
-    return Signature(
-        scheme,
-        DEFAULT_COLLECTION if identity.collection is None else identity.collection,
-        own_id,
-        digest,
-        identity.raw_digest or digest,
-        observed_at_ms if identity.observed_at_ms is None else identity.observed_at_ms,
-        *text,
-        b"",
-        lineage,
-        lineage if identity.flags & _URL_IS_LINEAGE else identity.url,
-        identity.source,
-        identity.labels or {},
-        None
-        if identity.partition < 0
-        else Origin(identity.topic or DOCUMENTS.name, identity.partition, identity.offset),
-        identity.degraded or (),
-    )
+    return Recorded(own_id, packed, text_at, identity, scheme, version, observed_at_ms)
+
+
+def unpack_signature(packed: bytes, scheme: str, version: bytes, observed_at_ms: int) -> Signature:
+    """Return the signature that `pack_signature` packed, with the arguments of `unpack_record`."""
+    return unpack_record(packed, scheme, version, observed_at_ms).signature
 
 
 def unpack_document_key(packed: bytes) -> str:

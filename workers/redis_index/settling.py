@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from nearstream.schemas.event_id import family_id
 from nearstream.schemas.events import RELATIONS
 from nearstream.schemas.signature import Signature
+from nearstream.streams.estimates.comparing import Comparable, Unpacked
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import Decision, Family, Pair, Sending, Settled, Settlement
 from nearstream.workers.redis_index.layout import (
@@ -28,11 +29,11 @@ class StoredState:
     """What an answer needs to know about a stored state.
 
     Attributes:
-        signature: The kept signature.
+        earlier: The document, as its record says.
         anchor_count: Anchor keys of the document.
     """
 
-    signature: Signature
+    earlier: Comparable
     anchor_count: int
 
 
@@ -49,7 +50,7 @@ def _candidate(
     by_digest, by_lineage = bool(flags & CandidateFlag.BY_DIGEST), bool(flags & CandidateFlag.BY_LINEAGE)
     in_full_bucket, represents = bool(flags & CandidateFlag.IN_FULL_BUCKET), bool(flags & CandidateFlag.REPRESENTS)
     found_by = (by_digest, by_lineage, in_full_bucket)
-    return Candidate(number, state.signature, bands, anchors, state.anchor_count, *found_by, represents)
+    return Candidate(number, state.earlier, bands, anchors, state.anchor_count, *found_by, represents)
 
 
 def pack_settlement(settlement: Settlement) -> bytes:
@@ -74,12 +75,13 @@ def unpack_settled(answer: bytes, settlement: Settlement, stored: Callable[[int]
         settlement: What was asked.
         stored: Returns the state of a number, if the server sent it.
     """
-    known = {pair.number: pair.candidate.signature for pair in settlement.pairs if pair.candidate is not None}
-    known[settlement.number] = settlement.arriving
+    known = {pair.number: pair.candidate.earlier for pair in settlement.pairs if pair.candidate is not None}
+    known[settlement.number] = Unpacked(settlement.arriving)
 
     def signature_of(number: int) -> Signature | None:
         state = stored(number)
-        return known.get(number) if state is None else state.signature
+        earlier = known.get(number) if state is None else state.earlier
+        return None if earlier is None else earlier.signature
 
     letter, rest = SettledLetter(answer[:1]), answer[1:]
     if letter is SettledLetter.IS_GONE:
@@ -97,7 +99,7 @@ def unpack_decision(packed: bytes, own: Signature, stored: Callable[[int], Store
 
     def signature_of(number: int) -> Signature | None:
         state = stored(number)
-        return None if state is None else state.signature
+        return None if state is None else state.earlier.signature
 
     family, degraded = _unpack_view(packed[: VIEW.size], own, signature_of)
     pairs = tuple(

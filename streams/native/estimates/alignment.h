@@ -26,11 +26,14 @@ static i64 kept_symbol(const Text *text, size_t i)
 static void keep_indices(Text *text, const Text *other)
 {
     u8 seen[CELLS] = {0};
+    size_t count = 0;
     for (size_t i = 0; i < other->size; i++)
         seen[other->symbols[i] & LOW_BITS] = 1;
-    for (size_t i = 0; i < text->size; i++)
-        if (text->symbols[i] < TAKEN && seen[text->symbols[i] & LOW_BITS])
-            text->kept[text->count++] = (u32)i;
+    for (size_t i = 0; i < text->size; i++) {
+        text->kept[count] = (u32)i; /* without a branch, which could not be predicted */
+        count += (text->symbols[i] < TAKEN) & seen[text->symbols[i] & LOW_BITS];
+    }
+    text->count = count;
 }
 
 /* Returns the first kept occurrence of a symbol in the first text, UINT32_MAX if there is none. */

@@ -1,13 +1,65 @@
 /* Comparing one text with others. Twin of `compare_numpy` in estimates/comparing.py. */
 
-/* Reads the fields of a text from a tuple. Returns 0 with an exception if they do not fit. */
-static int read_fields(PyObject *fields, Content *c)
+enum { PACKED_FIELDS = 3 };
+
+/* Memory for a text that was packed. */
+typedef struct {
+    u8 digest[DIGEST];
+    Buffer pairs;
+} Unpacked;
+
+/* Takes over the fields of a text part. Returns 0 with an exception if its pairs are not whole. */
+static int take_part(const TextPart *part, Content *c, Unpacked *to)
 {
-    if (!PyTuple_Check(fields)) {
-        PyErr_SetString(PyExc_TypeError, "the fields of a signature expected in a tuple");
+    memcpy(to->digest + TEXT_VERSION, part->digest, TEXT_DIGEST);
+    *c = (Content){
+        to->digest, part->sketch, part->ld, part->gaps, DIGEST, (Py_ssize_t)part->sketch_size,
+        (Py_ssize_t)part->ld_size, (Py_ssize_t)part->gaps_size, part->n_bytes, part->characters, part->words,
+        part->shingles, (i64)part->rate, part->flags & SPACELESS_TEXT,
+    };
+    if (!(part->flags & PACKED_PAIRS))
+        return 1;
+    Pairs p = pairs_of_part(part);
+    c->ld_size = (Py_ssize_t)(p.count * symbol_size(&p));
+    c->gaps_size = is_split(&p) ? (Py_ssize_t)p.count : 0;
+    if (!grow(&to->pairs, (size_t)(c->ld_size + c->gaps_size) + 1))
+        return PyErr_NoMemory() != NULL;
+    c->ld = to->pairs.start;
+    c->gaps = c->ld + c->ld_size;
+    if (p.count && read_pairs(&p, part->ld, part->ld_size, to->pairs.start, to->pairs.start + c->ld_size))
+        return 1;
+    PyErr_SetString(PyExc_ValueError, TOO_FEW_PAIRS);
+    return 0;
+}
+
+/* Reads a text from a record of the index. Returns 0 with an exception if there is none. */
+static int read_packed(PyObject *packed, Content *c, Unpacked *to)
+{
+    TextPart part;
+    char *version;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(PyTuple_GetItem(packed, 0), &version, &size) < 0 ||
+        !read_record(PyTuple_GetItem(packed, 1), PyTuple_GetItem(packed, 2), &part))
+        return 0;
+    if (size != TEXT_VERSION) {
+        PyErr_Format(PyExc_ValueError, "version: %d bytes expected", TEXT_VERSION);
         return 0;
     }
-    if (!PyArg_ParseTuple(fields, "y#LLLLpy#Ly#y#", &c->digest, &c->digest_size, &c->n_bytes, &c->characters,
+    memcpy(to->digest, version, TEXT_VERSION);
+    return take_part(&part, c, to);
+}
+
+/* Reads a text: its fields, or a record with its text part. Returns 0 with an exception if it is neither. */
+static int read_text(PyObject *text, Content *c, Unpacked *to)
+{
+    if (!PyTuple_Check(text)) {
+        PyErr_SetString(PyExc_TypeError, "a text expected in a tuple");
+        return 0;
+    }
+    if (PyTuple_Size(text) == PACKED_FIELDS) {
+        if (!read_packed(text, c, to))
+            return 0;
+    } else if (!PyArg_ParseTuple(text, "y#LLLLpy#Ly#y#", &c->digest, &c->digest_size, &c->n_bytes, &c->characters,
                           &c->words, &c->shingles, &c->spaceless, &c->sketch, &c->sketch_size, &c->rate, &c->ld,
                           &c->ld_size, &c->gaps, &c->gaps_size))
         return 0;
@@ -21,6 +73,7 @@ static int read_fields(PyObject *fields, Content *c)
 typedef struct {
     Comparing with;
     Content arriving, other;
+    Unpacked unpacked[2];
     View views[2];
     PyObject *reach_of; /* returns the table of a rate */
     PyObject *reach;    /* the table of the rate below, as bytes */
@@ -59,9 +112,9 @@ static int compare_both(Comparison *c, int is_aligned, Estimate *out)
     if (reading == INVALID || (reading == READ && !take_reach(c, coarser)))
         return 0;
     Side one = {&c->arriving, &c->views[0]}, other = {&c->other, &c->views[1]};
-    int is_shorter = is_in_order(&one, &other), is_equal = !memcmp(c->arriving.digest, c->other.digest, DIGEST);
+    int is_shorter = is_in_order(&one, &other);
     Side both[2] = {is_shorter ? one : other, is_shorter ? other : one};
-    i64 least = is_equal || is_aligned ? 0 : least_common(&both[0], &both[1]);
+    i64 least = is_aligned || is_equal(&c->arriving, &c->other) ? 0 : least_common(&both[0], &both[1]);
     return (reading == READ && write_estimate(both, least, &c->with, out)) || !PyErr_NoMemory();
 }
 
@@ -70,7 +123,24 @@ static void free_comparison(Comparison *c)
     free_comparing(&c->with);
     free(c->views[0].memory.start);
     free(c->views[1].memory.start);
+    free(c->unpacked[0].pairs.start);
+    free(c->unpacked[1].pairs.start);
     Py_XDECREF(c->reach);
+}
+
+/* Writes the estimates of a text and each of the others. Returns 0 with an exception if one is impossible. */
+static int compare_each(Comparison *c, PyObject *arriving, PyObject *others, const char *is_aligned, char *out)
+{
+    Py_ssize_t count = PyTuple_Size(others);
+    if (!read_text(arriving, &c->arriving, &c->unpacked[0]))
+        return 0;
+    for (Py_ssize_t i = 0; i < count; i++, out += sizeof(Estimate)) {
+        Estimate made;
+        if (!read_text(PyTuple_GetItem(others, i), &c->other, &c->unpacked[1]) || !compare_both(c, is_aligned[i], &made))
+            return 0;
+        memcpy(out, &made, sizeof made);
+    }
+    return 1;
 }
 
 static PyObject *compare(PyObject *Py_UNUSED(module), PyObject *arguments)
@@ -79,23 +149,15 @@ static PyObject *compare(PyObject *Py_UNUSED(module), PyObject *arguments)
     const char *is_aligned, *costs;
     Py_ssize_t flags, costs_size;
     Comparison c = {.rate = -1};
-    if (!PyArg_ParseTuple(arguments, "O!O!y#Oy#", &PyTuple_Type, &arriving, &PyTuple_Type, &others, &is_aligned, &flags,
-                          &c.reach_of, &costs, &costs_size) ||
-        !read_fields(arriving, &c.arriving))
+    if (!PyArg_ParseTuple(arguments, "OO!y#Oy#", &arriving, &PyTuple_Type, &others, &is_aligned, &flags, &c.reach_of,
+                          &costs, &costs_size))
         return NULL;
-    Py_ssize_t count = PyTuple_Size(others);
-    if (flags != count || costs_size != SHARES_BYTES)
+    if (flags != PyTuple_Size(others) || costs_size != SHARES_BYTES)
         return PyErr_Format(PyExc_ValueError, "a byte for each other text and %d costs expected", RATIO_STEPS + 1);
     c.with.costs = (const double *)costs;
-    PyObject *estimates = bytes_of(NULL, (size_t)count * sizeof(Estimate));
-    char *out = estimates ? PyBytes_AsString(estimates) : NULL;
-    for (Py_ssize_t i = 0; i < count && estimates; i++, out += sizeof(Estimate)) {
-        Estimate made;
-        if (read_fields(PyTuple_GetItem(others, i), &c.other) && compare_both(&c, is_aligned[i], &made))
-            memcpy(out, &made, sizeof made);
-        else
-            Py_CLEAR(estimates);
-    }
+    PyObject *estimates = bytes_of(NULL, (size_t)flags * sizeof(Estimate));
+    if (estimates && !compare_each(&c, arriving, others, is_aligned, PyBytes_AsString(estimates)))
+        Py_CLEAR(estimates);
     free_comparison(&c);
     return estimates;
 }

@@ -53,23 +53,27 @@ static int is_content(const Content *c)
     return valid && c->ld_size % (c->gaps_size ? 2 : 4) == 0 && c->ld_size <= 8 * MAX_KEPT;
 }
 
-/* Appends symbols at one rate: those that are sampled at this rate, and of equal neighbours only the first. */
+/* The symbols of one rate that were found so far: those that are sampled at this rate, and of equal neighbours only the
+ * first. */
 typedef struct {
-    View *view;
+    i64 *symbols, *starts, last;
+    size_t size;
     u32 end;        /* sampled symbols are smaller */
     unsigned shift; /* past the bits that are not compared */
 } Sampling;
 
-static void keep_if_sampled(Sampling *s, u32 symbol, i64 start)
+static inline void keep_if_sampled(Sampling *s, u32 symbol, i64 start)
 {
-    View *v = s->view;
     i64 seen = symbol >> s->shift;
-    v->symbols[v->size] = seen;
-    v->starts[v->size] = start;
-    v->size += symbol < s->end && (!v->size || v->symbols[v->size - 1] != seen);
+    int is_kept = (symbol < s->end) & (seen != s->last);
+    s->symbols[s->size] = seen; /* without a branch, which could not be predicted */
+    s->starts[s->size] = start;
+    s->size += (size_t)is_kept;
+    s->last = is_kept ? seen : s->last;
 }
 
-static int read_words(const Content *c, Sampling *s)
+/* Returns the number of symbols, SIZE_MAX if the last gap is missing. */
+static size_t read_words(const Content *c, Sampling s)
 {
     i64 position = 0;
     for (const u8 *at = c->ld, *end = at + c->ld_size; at < end; at += 4) {
@@ -78,16 +82,17 @@ static int read_words(const Content *c, Sampling *s)
         gap = word & ESCAPE;
         if (gap == ESCAPE) {
             if ((at += 4) == end)
-                return 0;
+                return SIZE_MAX;
             memcpy(&gap, at, 4);
         }
-        keep_if_sampled(s, word >> GAP_BITS, position += gap);
+        keep_if_sampled(&s, word >> GAP_BITS, position += gap);
     }
-    return 1;
+    return s.size;
 }
 
-/* Reads symbols whose gaps are stored apart, in steps of an eighth of the rate. */
-static int read_split(const Content *c, Sampling *s, unsigned drop)
+/* Reads symbols whose gaps are stored apart, in units of bytes at the coarser rate. Returns their number, SIZE_MAX if the
+ * gaps do not fit. */
+static size_t read_split(const Content *c, Sampling s, unsigned drop, u64 unit)
 {
     const u8 *gap = c->gaps, *end = gap + c->gaps_size;
     u64 steps = 0;
@@ -95,16 +100,15 @@ static int read_split(const Content *c, Sampling *s, unsigned drop)
         unsigned bits = 0;
         do {
             if (gap == end || bits == 7 * VARINT_BYTES)
-                return 0;
+                return SIZE_MAX;
             steps += (u64)(*gap & 0x7F) << bits;
             bits += 7;
         } while (*gap++ & 0x80);
-        u64 unit = (u64)s->view->rate / GAP_STEPS, position = (steps >> drop) * unit;
         if (unit && (steps >> drop) > (u64)LARGEST / unit)
-            return 0;
-        keep_if_sampled(s, (u32)at[1] << 8 | at[0], (i64)position);
+            return SIZE_MAX;
+        keep_if_sampled(&s, (u32)at[1] << 8 | at[0], (i64)((steps >> drop) * unit));
     }
-    return gap == end;
+    return gap == end ? s.size : SIZE_MAX;
 }
 
 /* Reads the symbols at a coarser rate. `doublings` is the number of times the finer one of both rates is doubled. */
@@ -118,17 +122,14 @@ static enum Reading read_view(const Content *c, i64 rate, unsigned doublings, Vi
     size_t most = (size_t)c->ld_size / (is_split ? 2 : 4) + 1;
     if (!grow(&v->memory, 2 * most * sizeof(i64)))
         return NO_ROOM;
-    v->symbols = (i64 *)(void *)v->memory.start;
+    *v = (View){.rate = rate, .bits = bits, .memory = v->memory, .symbols = (i64 *)(void *)v->memory.start};
     v->starts = v->symbols + most;
-    v->rate = rate;
-    v->bits = bits;
-    v->size = 0;
-    v->grain = 0;
     if (c->ld_size && bits) {
         unsigned drop = bit_length(rate) - bit_length(c->rate);
-        Sampling s = {v, (u32)1 << (stored - drop), stored - drop - bits};
+        Sampling s = {v->symbols, v->starts, -1, 0, (u32)1 << (stored - drop), stored - drop - bits};
         v->grain = is_split ? rate / GAP_STEPS : 0;
-        if (!(is_split ? read_split(c, &s, drop) : read_words(c, &s)) || v->size >= MAX_KEPT)
+        v->size = is_split ? read_split(c, s, drop, (u64)v->grain) : read_words(c, s);
+        if (v->size >= MAX_KEPT)
             return INVALID;
     }
     v->starts[v->size] = c->n_bytes;

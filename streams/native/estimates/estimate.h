@@ -3,6 +3,7 @@
 #define GATE_SHARE 0.04
 #define GATE_RATIO 0.9
 enum { GATE_SYMBOLS = 4, SHINGLE_WORDS = 5, SPACELESS_SHINGLE_BYTES = 12 };
+enum { MIN_WORDS = 8, MIN_SPACELESS_BYTES = 40 };
 
 /* `PACKED` of estimates/estimate.py. */
 typedef struct {
@@ -11,7 +12,8 @@ typedef struct {
     i64 shingles_shorter, shingles_longer;
     double length_ratio, sketch_resemblance, common_shingles, text_in_order, spread_shorter, spread_longer;
     double segment_cover, segment_share, distance, low, high, expected;
-    u8 scattered, padding[7];
+    double shared_shorter, shared, common_words, order_gap, mean_resemblance, spread, distance_ratio;
+    u8 scattered, is_equal, is_short, padding[5];
 } Estimate;
 
 /* One text of a pair, at the rate of the pair. */
@@ -72,6 +74,16 @@ static double length_ratio(const Content *shorter, const Content *longer)
         return (double)shorter->n_bytes / (double)longer->n_bytes;
     i64 fewer = least_of(shorter->words, longer->words), more = most_of(shorter->words, longer->words);
     return (double)fewer / (double)most_of(1, more);
+}
+
+static int is_short(const Content *text)
+{
+    return text->spaceless ? text->n_bytes < MIN_SPACELESS_BYTES : text->words < MIN_WORDS;
+}
+
+static int is_equal(const Content *a, const Content *b)
+{
+    return !memcmp(a->digest, b->digest, DIGEST);
 }
 
 /* Returns the least number of common symbols that is worth an alignment. */
@@ -141,7 +153,7 @@ static int find_blocks(Side both[2], i64 least, Comparing *with, Found *found)
 static double common_shingles(const Side both[2], const Found *found, double rate, double lead, double resemblance)
 {
     const Content *shorter = both[0].content, *longer = both[1].content;
-    if (!memcmp(shorter->digest, longer->digest, DIGEST))
+    if (is_equal(shorter, longer))
         return (double)least_of(shorter->shingles, longer->shingles);
     double places = (double)shorter->n_bytes - lead;
     double per_byte = (double)shorter->shingles / (places > 1 ? places : 1);
@@ -158,8 +170,7 @@ static void write_distance(const Side both[2], const Found *found, Comparing *wi
     const Content *shorter = both[0].content, *longer = both[1].content;
     double sizes[2] = {(double)shorter->n_bytes, (double)longer->n_bytes}, least = sizes[1] - sizes[0], band[2] = {0, 0};
     double expected = least + with->costs[(int)rint(sizes[0] / sizes[1] * RATIO_STEPS)] * sizes[0], value = expected;
-    int is_equal = !memcmp(shorter->digest, longer->digest, DIGEST);
-    if (is_equal)
+    if (out->is_equal)
         value = 0;
     else if (found->matches) {
         value = found->is_scattered ? least + found->scattered_edits
@@ -168,7 +179,7 @@ static void write_distance(const Side both[2], const Found *found, Comparing *wi
         value = value < least ? least : value;
         value = value > expected ? expected : value;
     }
-    if (!is_equal)
+    if (!out->is_equal)
         write_band(value, least, expected, sizes[1], band);
     double width = (double)(shorter->characters + longer->characters) / (sizes[0] + sizes[1]);
     i64 grown = longer->characters - shorter->characters;
@@ -178,7 +189,26 @@ static void write_distance(const Side both[2], const Found *found, Comparing *wi
         double distance = known + (bytes[i] - least) * width;
         *characters[i] = distance > 0 ? distance : 0;
     }
-    out->scattered = !is_equal && found->matches && found->is_scattered;
+    out->scattered = !out->is_equal && found->matches && found->is_scattered;
+}
+
+static double ratio(double part, double whole)
+{
+    return whole != 0 ? part / whole : 0;
+}
+
+/* Writes the numbers that follow from others. */
+static void write_shares(Estimate *e)
+{
+    double shingles = (double)(e->shingles_shorter + e->shingles_longer);
+    e->shared_shorter = ratio(e->common_shingles, (double)e->shingles_shorter);
+    e->shared = ratio(e->common_shingles, (double)least_of(e->shingles_shorter, e->shingles_longer));
+    e->common_words = e->shared * (double)e->fewer_words;
+    e->order_gap = e->shared_shorter > e->text_in_order ? e->shared_shorter - e->text_in_order : 0;
+    e->mean_resemblance =
+        e->rate ? ratio(e->common_shingles, shingles - e->common_shingles) : e->sketch_resemblance;
+    e->spread = e->spread_longer < e->spread_shorter ? e->spread_longer : e->spread_shorter;
+    e->distance_ratio = e->distance / (double)e->longer_characters;
 }
 
 /* Writes all numbers about two texts, the shorter one first. Returns 0 if there is no memory. */
@@ -207,10 +237,13 @@ static int write_estimate(Side both[2], i64 least, Comparing *with, Estimate *ou
         .spread_shorter = at_most_one(lie.spreads[0] / bytes),
         .spread_longer = at_most_one(lie.spreads[1] / (double)longer->n_bytes),
         .segment_cover = at_most_one(lie.segment / bytes),
-        .segment_share = lie.common ? lie.segment / lie.common : 0,
+        .segment_share = ratio(lie.segment, lie.common),
+        .is_equal = (u8)is_equal(shorter, longer),
+        .is_short = is_short(shorter) || is_short(longer),
     };
     memcpy(out->shorter_digest, shorter->digest, DIGEST);
     out->common_shingles = common_shingles(both, &found, (double)out->rate, lead, out->sketch_resemblance);
     write_distance(both, &found, with, out);
+    write_shares(out);
     return 1;
 }

@@ -23,6 +23,7 @@ from nearstream.schemas.events import (
     kind_of,
 )
 from nearstream.schemas.signature import Origin, Signature
+from nearstream.streams.estimates.comparing import Unpacked
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.contract import (
     Admission,
@@ -100,7 +101,7 @@ class Scripted:
 
 def candidate(signature: Signature, number: int = 1) -> Candidate:
     return Candidate(
-        number, STANDARD.kept(signature), 3, 9, 40, by_digest=False, by_lineage=False, in_full_bucket=False
+        number, Unpacked(STANDARD.kept(signature)), 3, 9, 40, by_digest=False, by_lineage=False, in_full_bucket=False
     )
 
 
@@ -411,7 +412,7 @@ async def test_what_was_not_whole_is_named() -> None:
 
 async def test_a_whole_candidate_and_a_kept_one_make_the_same_event() -> None:
     older, newer = sign("a", TEXT), sign("b", NEAR, 1)
-    whole = replace(candidate(older), signature=older)
+    whole = replace(candidate(older), earlier=Unpacked(older))
     events = [
         (await Matcher(Scripted([Admitted(Status.NEW, 7, candidates=(each,))]), STANDARD, KEY).match(newer)).events
         for each in (whole, candidate(older))

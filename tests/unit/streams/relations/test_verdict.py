@@ -207,9 +207,9 @@ def test_each_weakness_is_named(reason: str, fields: dict[str, object], changes:
 
 def test_a_number_close_to_a_bound_is_near_threshold() -> None:
     one, other, numbers = numbers_of("covered")
-    close = numbers._replace(common_shingles=0.76 * numbers.shingles_shorter)
+    close = numbers._replace(shared_shorter=0.76)
     assert "near_threshold" in relate(one, other, close).low_confidence
-    clear = numbers._replace(common_shingles=0.78 * numbers.shingles_shorter)
+    clear = numbers._replace(shared_shorter=0.78)
     assert "near_threshold" not in relate(one, other, clear).low_confidence
 
 
