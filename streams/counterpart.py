@@ -14,7 +14,6 @@ from nearstream.schemas.evidence import Distance, Interval, SharedKeys
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict, FamilyRef, VerdictKind
 from nearstream.streams.estimates.estimate import Estimate
-from nearstream.streams.estimates.pair import same_lineage
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import Family
 from nearstream.streams.relations.describe import Related, document_ref, document_state, evidence
@@ -89,7 +88,7 @@ class Compared:
     @property
     def same_lineage(self) -> bool:
         """Whether both are states of one document or of one lineage."""
-        return same_lineage(self.newcomer.signature, self.candidate.earlier)
+        return self.estimate.same_lineage
 
     @property
     def is_former(self) -> bool:

@@ -76,7 +76,7 @@ class Settling:
         estimates, found = compare(arriving, [candidate.earlier for candidate in candidates]), []
         for candidate, numbers in zip(candidates, estimates, strict=True):
             by_text = rule_of_texts(numbers, self._thresholds)
-            rule = first_rule(by_text, arriving, candidate.earlier)
+            rule = first_rule(by_text, numbers)
             found.append(Compared(candidate, newcomer, numbers, rule, is_copy(by_text)))
         return found
 

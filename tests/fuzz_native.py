@@ -10,12 +10,17 @@ from time import monotonic
 
 from nearstream.schemas.document import Document
 from nearstream.streams.estimates import alignment_numpy
+from nearstream.streams.estimates.alignment import reach_table
+from nearstream.streams.estimates.comparing import Unpacked, compare_native, compare_numpy, fields_of
+from nearstream.streams.estimates.distance import PACKED_COSTS
 from nearstream.streams.estimates.pair import pair
 from nearstream.streams.native import native
 from nearstream.streams.signing.native_backend import packed_context
 from nearstream.streams.signing.native_unicode import unicode_tables
 from nearstream.streams.signing.scheme import LABELS, preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.workers.redis_index.text_part import pack_text, unpack_text_slowly
+from tests.support.compared import made_up
 from tests.support.implementations import PUBLIC, signer_of
 from tests.support.texts import MARKS, RANGES
 
@@ -72,6 +77,27 @@ def meet(random: Random) -> None:
         )
 
 
+def estimate(random: Random) -> None:
+    """Compare made-up signatures with both twins, and records of the index with bytes that are not valid.
+
+    Raises:
+        AssertionError: The twins estimate different numbers.
+    """
+    kinds, is_split = random.choice((2, 40, 1 << 19)), random.random() < 0.5
+    parts = [[random.randrange(kinds) for _ in range(random.randint(0, 400))] for _ in range(3)]
+    arriving, *others = (made_up(random, parts, is_split=is_split) for _ in range(6))
+    documents = list(map(Unpacked, others))
+    assert compare_native(arriving, documents) == compare_numpy(arriving, documents), f"the twins differ on {others!r}"
+    packed = bytearray(pack_text(others[0]))
+    record = unpack_text_slowly(bytes(packed), 0)
+    assert native.unpack_text(bytes(packed), 0) == record, f"the twins differ on {packed!r}"
+    for _ in range(random.randint(1, 3)):
+        packed[random.randrange(len(packed))] = random.getrandbits(8)
+    with suppress(ValueError):
+        text = (bytes(8), bytes(packed[: random.randint(0, len(packed))]), 0)
+        native.compare(fields_of(arriving), (text,), b"\0", reach_table, PACKED_COSTS)
+
+
 def abuse(random: Random) -> None:
     """Call the C functions with bytes that are not valid."""
     data = random.randbytes(int(10 ** random.uniform(0, 4)))
@@ -104,6 +130,7 @@ def main() -> None:
         random = Random(seed)
         compare(random)
         meet(random)
+        estimate(random)
         abuse(random)
         seed += 1
     sys.stdout.write(f"{seed - chosen.seed} texts: the twins agree\n")

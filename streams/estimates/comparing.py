@@ -84,9 +84,9 @@ def compare_numpy(arriving: Signature, others: Sequence[Comparable]) -> list[Est
 
 def compare_native(arriving: Signature, others: Sequence[Comparable]) -> list[Estimate]:
     """Compare a text with others of its collection in one call of C."""
-    is_aligned = bytes([same_lineage(arriving, other) for other in others])
+    lineages = bytes([same_lineage(arriving, other) for other in others])
     texts = tuple([other.text for other in others])
-    packed = required().compare(fields_of(arriving), texts, is_aligned, reach_table, PACKED_COSTS)
+    packed = required().compare(fields_of(arriving), texts, lineages, reach_table, PACKED_COSTS)
     return list(map(Estimate._make, PACKED.iter_unpack(packed)))
 
 

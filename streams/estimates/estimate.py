@@ -6,7 +6,7 @@ from typing import NamedTuple
 from nearstream.streams.estimates.intervals import Proportion, containment_share, resemblance_share
 
 # The fields of an estimate in order, as native/estimates/estimate.h packs them.
-PACKED = Struct("=16s9q19d3?5x")
+PACKED = Struct("=16s9q19d4?4x")
 
 _KINSHIP_UNIT = 0.02  # about one standard deviation of the distance of unrelated texts
 
@@ -54,6 +54,7 @@ class Estimate(NamedTuple):
         scattered: Whether the distance was read from the survival of windows among scattered edits.
         is_equal: Whether both texts have one normal form.
         is_short: Whether either text is too short for its numbers to say anything.
+        same_lineage: Whether both are states of one document or of one lineage.
     """
 
     shorter_digest: bytes
@@ -88,6 +89,7 @@ class Estimate(NamedTuple):
     scattered: bool
     is_equal: bool
     is_short: bool
+    same_lineage: bool
 
     @property
     def resemblance(self) -> Proportion:

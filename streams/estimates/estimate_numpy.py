@@ -69,4 +69,5 @@ def estimate(a: Signature, b: Signature) -> Estimate:
         scattered=distance.scattered,
         is_equal=both.is_equal,
         is_short=both.is_short,
+        same_lineage=both.same_lineage,
     )

@@ -64,6 +64,11 @@ class SignaturePair:
         return self.shorter.digest == self.longer.digest
 
     @property
+    def same_lineage(self) -> bool:
+        """Return whether both are states of one document or of one lineage."""
+        return same_lineage(self.shorter, self.longer)
+
+    @property
     def is_short(self) -> bool:
         """Return whether either text is too short for its numbers to say anything."""
         return _is_short(self.shorter) or _is_short(self.longer)
@@ -92,7 +97,7 @@ class SignaturePair:
 
         With fewer than these, no rule can find a relation.
         """
-        if self.is_equal or same_lineage(self.shorter, self.longer):
+        if self.is_equal or self.same_lineage:
             return 0
         if self.shorter.n_bytes >= _GATE_RATIO * self.longer.n_bytes:
             return _GATE_SYMBOLS

@@ -64,7 +64,7 @@ class Native(Protocol):
         self,
         arriving: TextFields,
         others: tuple[TextFields | PackedText, ...],
-        is_aligned: bytes,
+        same_lineage: bytes,
         reach: Callable[[int], bytes],
         costs: bytes,
         /,
@@ -74,7 +74,7 @@ class Native(Protocol):
         Args:
             arriving: The text.
             others: The other texts.
-            is_aligned: For each of these 1 if it is aligned however few symbols are common, else 0.
+            same_lineage: For each of these 1 if it is of the same lineage, else 0.
             reach: Returns the bytes that `align_symbols` takes as `reach`, for a rate.
             costs: What `cheapest_path` takes as `shares`.
         """

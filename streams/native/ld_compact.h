@@ -120,46 +120,62 @@ static void write_pairs(const Pairs *p, const u8 *ld, const u8 *gaps, u8 *out)
     }
 }
 
-/* Returns the number of zero bits before the next one bit, and moves *at past that bit. Returns `bits` if there is no
- * one bit. */
-static size_t zeros_before_one(const u8 *packed, size_t bits, size_t *at)
-{
-    size_t start = *at;
+/* The unary part. `window` has its next bits, the first one lowest, and zeros above them. */
+typedef struct {
+    const u8 *packed;
+    size_t bits, at; /* of all of `packed`, and of those before the window */
     u64 window;
-    if (start / 8 + 8 <= bits / 8) {
-        memcpy(&window, packed + start / 8, 8);
-        window = __builtin_bswap64(window) << start % 8;
-        if (window) {
-            size_t zeros = (size_t)__builtin_clzll(window);
-            *at = start + zeros + 1;
-            return zeros;
-        }
-    }
-    for (; *at < bits; ++*at)
-        if (packed[*at / 8] & 0x80 >> *at % 8)
-            return (*at)++ - start;
-    return bits;
+    unsigned left; /* bits in the window */
+} Unary;
+
+static u64 reversed_in_bytes(u64 bytes)
+{
+    bytes = (bytes >> 4 & 0x0F0F0F0F0F0F0F0F) | (bytes & 0x0F0F0F0F0F0F0F0F) << 4;
+    bytes = (bytes >> 2 & 0x3333333333333333) | (bytes & 0x3333333333333333) << 2;
+    return (bytes >> 1 & 0x5555555555555555) | (bytes & 0x5555555555555555) << 1;
+}
+
+/* Returns the number of zero bits before the next one bit, and moves past that bit. Returns `bits` if there is none. */
+static size_t zeros_before_one(Unary *u)
+{
+    size_t start = u->at;
+    u->window = u->left = 0;
+    for (; u->at < u->bits; u->at++)
+        if (u->packed[u->at / 8] & 0x80 >> u->at % 8)
+            return u->at++ - start;
+    return u->bits;
+}
+
+static void fill_window(Unary *u)
+{
+    size_t start = u->at / 8, end = u->bits / 8, bytes = end - start;
+    u->window = 0;
+    if (bytes >= 8)
+        memcpy(&u->window, u->packed + start, 8);
+    else
+        memcpy(&u->window, u->packed + start, bytes);
+    u->window = reversed_in_bytes(u->window) >> u->at % 8;
+    u->left = 64 - u->at % 8;
 }
 
 /* Reads two runs of zero bits, each before a one bit. Returns 0 if a one bit is missing. */
-static int read_runs(const u8 *packed, size_t size, size_t *at, size_t runs[2])
+static inline int read_runs(Unary *u, size_t runs[2])
 {
-    u64 window = 0, rest = 0;
-    if (*at / 8 + 8 <= size) {
-        memcpy(&window, packed + *at / 8, 8);
-        window = __builtin_bswap64(window) << *at % 8;
+    if (u->left < 32)
+        fill_window(u);
+    u64 after = u->window & (u->window - 1); /* without the first one bit */
+    if (after) {
+        unsigned first = (unsigned)__builtin_ctzll(u->window), second = (unsigned)__builtin_ctzll(after);
+        runs[0] = first;
+        runs[1] = second - first - 1;
+        u->window = after >> second >> 1;
+        u->left -= second + 1;
+        u->at += second + 1;
+        return 1;
     }
-    runs[0] = window ? (size_t)__builtin_clzll(window) : 0;
-    if (window)
-        rest = window << runs[0] << 1;
-    if (!rest) {
-        runs[0] = zeros_before_one(packed, 8 * size, at);
-        runs[1] = zeros_before_one(packed, 8 * size, at);
-        return runs[1] < 8 * size;
-    }
-    runs[1] = (size_t)__builtin_clzll(rest);
-    *at += runs[0] + runs[1] + 2;
-    return 1;
+    runs[0] = zeros_before_one(u);
+    runs[1] = zeros_before_one(u);
+    return runs[1] < u->bits;
 }
 
 /* Returns the symbol with these zero bits, then a one bit, then `rest`. */
@@ -172,7 +188,8 @@ static u32 symbol_of(const Pairs *p, size_t zeros, u32 rest)
 static int read_pairs(const Pairs *p, const u8 *packed, size_t size, u8 *ld, u8 *gaps)
 {
     const u8 *head = packed + PAIR_COUNT_BYTES, *middle = head + p->count * p->whole / 8;
-    size_t bit = 0, at = 8 * pairs_before_unary(p), runs[2];
+    size_t bit = 0, runs[2];
+    Unary unary = {packed, 8 * size, 8 * pairs_before_unary(p), 0, 0};
     for (size_t i = 0; i < p->count; i++, head += p->whole / 8) {
         u32 fixed = 0, bytes = p->whole > 8 ? (u32)head[1] << 8 | head[0] : head[0];
         if (p->odd) {
@@ -181,7 +198,7 @@ static int read_pairs(const Pairs *p, const u8 *packed, size_t size, u8 *ld, u8 
             bit += p->odd;
         }
         fixed = fixed << p->whole | bytes;
-        if (!read_runs(packed, size, &at, runs) || runs[0] > p->bits.symbol)
+        if (!read_runs(&unary, runs) || runs[0] > p->bits.symbol)
             return 0;
         u32 symbol = symbol_of(p, runs[0], fixed >> p->bits.low);
         u32 gap = (u32)runs[1] << p->bits.low | (fixed & ((1u << p->bits.low) - 1));

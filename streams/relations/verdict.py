@@ -6,7 +6,6 @@ from typing import Literal
 
 from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.estimate import Estimate
-from nearstream.streams.estimates.pair import Stated, same_lineage
 from nearstream.streams.relations.rules import (
     COMPARED_FIELDS,
     COVERED,
@@ -74,7 +73,7 @@ class Verdict:
     @property
     def same_lineage(self) -> bool:
         """Whether both are states of one document or of one lineage."""
-        return same_lineage(self.newer, self.older)
+        return self.estimate.same_lineage
 
     @cached_property
     def low_confidence(self) -> tuple[str, ...]:
@@ -94,13 +93,12 @@ def relate(
         estimate: Their estimate.
         thresholds: Thresholds of the rules.
     """
-    rule = first_rule(rule_of_texts(estimate, thresholds), newer, older)
-    return Verdict(newer, older, estimate, rule, thresholds)
+    return Verdict(newer, older, estimate, first_rule(rule_of_texts(estimate, thresholds), estimate), thresholds)
 
 
-def first_rule(by_text: Rule, one: Stated, other: Stated) -> Rule:
+def first_rule(by_text: Rule, estimate: Estimate) -> Rule:
     """Return the first rule that holds, of the rule that two texts decide and that of lineage."""
-    return SAME_LINEAGE if by_text is not EQUAL_DIGEST and same_lineage(one, other) else by_text
+    return SAME_LINEAGE if estimate.same_lineage and by_text is not EQUAL_DIGEST else by_text
 
 
 def rule_of_texts(estimate: Estimate, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> Rule:

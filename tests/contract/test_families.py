@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from nearstream.schemas.events import RELATIONS
+from nearstream.streams.estimates.comparing import Unpacked
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.contract import Admission, Admitted, IndexLimits, Status
 from nearstream.streams.index.family import HOUR_MS, Family, FamilyFacts, Pair, Sending, Settled
@@ -244,7 +245,7 @@ async def test_who_was_joined_in_flight_brings_the_others_along(index: AnyIndex)
 async def test_two_that_join_each_other_are_one_family(index: AnyIndex) -> None:
     first, second = copy_of(WORDS, "a", 8), copy_of(WORDS, "b", 8)
     seen = await index.admit([first, second], START_MS)
-    back = replace(named(seen[1], "a"), number=seen[1].number, signature=second.signature)
+    back = replace(named(seen[1], "a"), number=seen[1].number, earlier=Unpacked(second.signature))
     assert family(await told(index, first, seen[0], back)).ordinal == 2
     founder = family(await told(index, second, seen[1], named(seen[1], "a")))
     assert (founder.number, founder.ordinal) == (seen[1].number, 1)

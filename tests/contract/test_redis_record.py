@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from nearstream.schemas.codec import encode_signature
 from nearstream.schemas.document import Document
 from nearstream.schemas.signature import Origin, Signature
+from nearstream.streams.estimates.comparing import Unpacked, compare
 from nearstream.streams.fingerprints import ld_compact
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.ld import kept_symbols
@@ -20,7 +21,7 @@ from nearstream.streams.fingerprints.ragged import RaggedRows
 from nearstream.streams.native import native
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.workers.redis_index.record import pack_signature, unpack_signature
+from nearstream.workers.redis_index.record import pack_signature, unpack_record, unpack_signature
 from nearstream.workers.redis_index.text_part import pack_text, unpack_text_slowly
 from tests.support.index_documents import START_MS, admission
 
@@ -147,6 +148,21 @@ def test_a_text_part_is_read_in_c_as_in_python_up_to_every_byte(label: str) -> N
         for unpack in (native.unpack_text, unpack_text_slowly):
             with pytest.raises(ValueError, match="expected"):
                 unpack(packed[:end], 0)
+
+
+@pytest.mark.parametrize("label", ["standard", "compact", "bands-only"])
+def test_a_record_is_compared_as_its_signature_is(label: str) -> None:
+    scheme = preset(label, KEY)
+    texts = [text(700, 1), text(700, 1)[400:], f"{text(700, 1)} {text(300, 2)}", text(90, 3), text(9_000, 4)]
+    signed = [
+        scheme.kept(Signer(scheme, KEY).sign(Document(id=each[:9], text=each, observed_at=NOW))) for each in texts
+    ]
+    records = [
+        unpack_record(pack_signature(each, observed_in_head=False), each.scheme, each.digest[:8], 0) for each in signed
+    ]
+    assert [record.signature for record in records] == signed
+    for arriving in signed:
+        assert compare(arriving, records) == compare(arriving, list(map(Unpacked, signed)))
 
 
 @pytest.mark.skipif(native is None, reason="there was no compiler")

@@ -4,6 +4,7 @@
  */
 
 enum { CELLS = 1 << 13, LOW_BITS = CELLS - 1, TAKEN = 1 << 19 };
+enum { HEADS = 1 << 11 }; /* few enough to be cheap to clear */
 
 typedef int64_t i64;
 
@@ -13,7 +14,7 @@ typedef struct {
     size_t size, count;          /* of all symbols, and of kept ones */
     u32 *kept;                   /* ascending indices of the symbols that may be common */
     u32 *match, *end;            /* indices of matches, which are found from the last to the first */
-    u32 *head, *next;            /* first kept symbol in the cell of some low bits, then the next one in this cell */
+    u32 *head, *next;            /* first kept symbol with some low bits, then the next one with them */
     u32 *left;                   /* by the first kept occurrence of a symbol: first its count, then its first row */
 } Text;
 
@@ -25,13 +26,16 @@ static i64 kept_symbol(const Text *text, size_t i)
 /* Keeps the symbols whose low bits occur in the other text. A symbol with the bit TAKEN must not match again. */
 static void keep_indices(Text *text, const Text *other)
 {
-    u8 seen[CELLS] = {0};
+    u64 seen[CELLS / 64] = {0};
     size_t count = 0;
-    for (size_t i = 0; i < other->size; i++)
-        seen[other->symbols[i] & LOW_BITS] = 1;
+    for (size_t i = 0; i < other->size; i++) {
+        u64 cell = other->symbols[i] & LOW_BITS;
+        seen[cell / 64] |= 1ull << cell % 64;
+    }
     for (size_t i = 0; i < text->size; i++) {
+        u64 cell = text->symbols[i] & LOW_BITS;
         text->kept[count] = (u32)i; /* without a branch, which could not be predicted */
-        count += (text->symbols[i] < TAKEN) & seen[text->symbols[i] & LOW_BITS];
+        count += (text->symbols[i] < TAKEN) & (seen[cell / 64] >> cell % 64);
     }
     text->count = count;
 }
@@ -39,7 +43,7 @@ static void keep_indices(Text *text, const Text *other)
 /* Returns the first kept occurrence of a symbol in the first text, UINT32_MAX if there is none. */
 static u32 first_of(const Text *one, i64 symbol)
 {
-    u32 i = one->head[symbol & LOW_BITS];
+    u32 i = one->head[symbol & (HEADS - 1)];
     while (i != UINT32_MAX && kept_symbol(one, i) != symbol)
         i = one->next[i];
     return i;
@@ -49,13 +53,13 @@ static u32 first_of(const Text *one, i64 symbol)
 static size_t count_common(const Text *one, const Text *other)
 {
     size_t common = 0;
-    memset(one->head, 0xFF, CELLS * sizeof(u32));
+    memset(one->head, 0xFF, HEADS * sizeof(u32));
     for (size_t i = one->count; i--;) {
         i64 symbol = kept_symbol(one, i);
         u32 same = first_of(one, symbol);
         one->left[i] = same == UINT32_MAX ? 1 : one->left[same] + 1;
-        one->next[i] = one->head[symbol & LOW_BITS];
-        one->head[symbol & LOW_BITS] = (u32)i;
+        one->next[i] = one->head[symbol & (HEADS - 1)];
+        one->head[symbol & (HEADS - 1)] = (u32)i;
     }
     for (size_t j = 0; j < other->count; j++) {
         u32 first = first_of(one, kept_symbol(other, j));
@@ -226,10 +230,10 @@ static void free_workspace(Workspace *space)
 static int take_indices(Text text[2], Workspace *space)
 {
     size_t one = text[0].size, other = text[1].size, fewer = one < other ? one : other;
-    if (!grow(&space->indices, (CELLS + 3 * one + other + 2 * fewer) * sizeof(u32)))
+    if (!grow(&space->indices, (HEADS + 3 * one + other + 2 * fewer) * sizeof(u32)))
         return 0;
     text[0].head = (u32 *)(void *)space->indices.start;
-    text[0].next = text[0].head + CELLS;
+    text[0].next = text[0].head + HEADS;
     text[0].left = text[0].next + one;
     text[0].kept = text[0].left + one;
     text[1].kept = text[0].kept + one;

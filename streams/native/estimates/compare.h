@@ -99,7 +99,7 @@ static int take_reach(Comparison *c, i64 rate)
 }
 
 /* Compares the arriving text with the other one. Returns 0 with an exception if that is impossible. */
-static int compare_both(Comparison *c, int is_aligned, Estimate *out)
+static int compare_both(Comparison *c, int same_lineage, Estimate *out)
 {
     i64 finer = least_of(c->arriving.rate, c->other.rate), coarser = most_of(c->arriving.rate, c->other.rate);
     unsigned doublings = bit_length(coarser) - bit_length(finer);
@@ -114,8 +114,11 @@ static int compare_both(Comparison *c, int is_aligned, Estimate *out)
     Side one = {&c->arriving, &c->views[0]}, other = {&c->other, &c->views[1]};
     int is_shorter = is_in_order(&one, &other);
     Side both[2] = {is_shorter ? one : other, is_shorter ? other : one};
-    i64 least = is_aligned || is_equal(&c->arriving, &c->other) ? 0 : least_common(&both[0], &both[1]);
-    return (reading == READ && write_estimate(both, least, &c->with, out)) || !PyErr_NoMemory();
+    i64 least = same_lineage || is_equal(&c->arriving, &c->other) ? 0 : least_common(&both[0], &both[1]);
+    if (reading == NO_ROOM || !write_estimate(both, least, &c->with, out))
+        return PyErr_NoMemory() != NULL;
+    out->same_lineage = (u8)same_lineage;
+    return 1;
 }
 
 static void free_comparison(Comparison *c)
@@ -129,14 +132,14 @@ static void free_comparison(Comparison *c)
 }
 
 /* Writes the estimates of a text and each of the others. Returns 0 with an exception if one is impossible. */
-static int compare_each(Comparison *c, PyObject *arriving, PyObject *others, const char *is_aligned, char *out)
+static int compare_each(Comparison *c, PyObject *arriving, PyObject *others, const char *same_lineage, char *out)
 {
     Py_ssize_t count = PyTuple_Size(others);
     if (!read_text(arriving, &c->arriving, &c->unpacked[0]))
         return 0;
     for (Py_ssize_t i = 0; i < count; i++, out += sizeof(Estimate)) {
         Estimate made;
-        if (!read_text(PyTuple_GetItem(others, i), &c->other, &c->unpacked[1]) || !compare_both(c, is_aligned[i], &made))
+        if (!read_text(PyTuple_GetItem(others, i), &c->other, &c->unpacked[1]) || !compare_both(c, same_lineage[i] != 0, &made))
             return 0;
         memcpy(out, &made, sizeof made);
     }
@@ -146,17 +149,17 @@ static int compare_each(Comparison *c, PyObject *arriving, PyObject *others, con
 static PyObject *compare(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
     PyObject *arriving, *others;
-    const char *is_aligned, *costs;
+    const char *same_lineage, *costs;
     Py_ssize_t flags, costs_size;
     Comparison c = {.rate = -1};
-    if (!PyArg_ParseTuple(arguments, "OO!y#Oy#", &arriving, &PyTuple_Type, &others, &is_aligned, &flags, &c.reach_of,
+    if (!PyArg_ParseTuple(arguments, "OO!y#Oy#", &arriving, &PyTuple_Type, &others, &same_lineage, &flags, &c.reach_of,
                           &costs, &costs_size))
         return NULL;
     if (flags != PyTuple_Size(others) || costs_size != SHARES_BYTES)
         return PyErr_Format(PyExc_ValueError, "a byte for each other text and %d costs expected", RATIO_STEPS + 1);
     c.with.costs = (const double *)costs;
     PyObject *estimates = bytes_of(NULL, (size_t)flags * sizeof(Estimate));
-    if (estimates && !compare_each(&c, arriving, others, is_aligned, PyBytes_AsString(estimates)))
+    if (estimates && !compare_each(&c, arriving, others, same_lineage, PyBytes_AsString(estimates)))
         Py_CLEAR(estimates);
     free_comparison(&c);
     return estimates;

@@ -13,7 +13,7 @@ typedef struct {
     double length_ratio, sketch_resemblance, common_shingles, text_in_order, spread_shorter, spread_longer;
     double segment_cover, segment_share, distance, low, high, expected;
     double shared_shorter, shared, common_words, order_gap, mean_resemblance, spread, distance_ratio;
-    u8 scattered, is_equal, is_short, padding[5];
+    u8 scattered, is_equal, is_short, same_lineage, padding[4];
 } Estimate;
 
 /* One text of a pair, at the rate of the pair. */
