@@ -9,7 +9,7 @@ SPACE := $() $()
 QUICK := $(addprefix tests/,benchmarks contract golden integration project property unit)
 WRITABLE = test -w . || { echo "cannot write $(CURDIR): copy the checkout to a folder of yours" >&2; exit 1; }
 
-.PHONY: demo test faults soak fuzz check format stack stack-stop bench clean help
+.PHONY: demo test faults soak fuzz sanitize check format stack stack-stop bench clean help
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -28,8 +28,15 @@ faults: .venv/installed-test ## run every fault and compare with a single proces
 soak: .venv/installed-test ## run random faults for an hour: SOAK_SECONDS=600 for ten minutes
 	@$(BIN)/pytest tests/fault -q -m soak
 
-fuzz: .venv/installed-test ## compare both signers on random texts for ten minutes: FUZZ_SECONDS=60 for one
+fuzz: .venv/installed-test ## compare the C code with its twins on random texts for ten minutes: FUZZ_SECONDS=60 for one
 	@$(BIN)/python -m tests.fuzz_native --seconds $(or $(FUZZ_SECONDS),600)
+
+sanitize: .venv/installed-test ## fuzz the C code for a minute under AddressSanitizer and UBSan: FUZZ_SECONDS=600
+	@touch streams/native/module.c
+	@CFLAGS="-g -fsanitize=address,undefined -fno-sanitize-recover=all" $(BIN)/pip install --quiet --editable .
+	@ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+		$(BIN)/python -m tests.fuzz_native --seconds $(or $(FUZZ_SECONDS),60); found=$$?; \
+		touch streams/native/module.c && $(BIN)/pip install --quiet --editable . && exit $$found
 
 check: .venv/installed-dev ## run linters, type checker, import contracts, dependency check
 	@$(BIN)/ruff check .

@@ -15,7 +15,7 @@ from nearstream.streams.relations.verdict import first_rule, is_copy, rule_of_te
 
 # Below this share of common symbols, two of three overlaps are boilerplate.
 _OVERLAP_SENT_FROM = 0.20
-_COMPARED_AT_ONCE = 32  # candidates in one call of C, which takes less than a millisecond
+_COMPARED_AT_ONCE = 16  # candidates in one call of C, of which hostile ones take 2 ms each
 _TURNS = 4  # of settling a document, before one that finds its family gone again and again founds one
 
 Pause = Callable[[], Awaitable[None]]

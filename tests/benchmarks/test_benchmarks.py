@@ -47,6 +47,17 @@ def test_signing_gives_rows_ratios_gates_and_an_exit_code() -> None:
     assert code == int(any(gate["ok"] is False for gate in result["gates"].values()))
 
 
+def test_comparing_gives_the_times_of_each_way() -> None:
+    pairs = str(ROOT / "tests" / "data" / "pairs")
+    code, result = run(
+        "benchmarks.speed.comparing", "--corpus", pairs, "--documents", "9", "--least", "1", "--repeats", "1"
+    )
+    assert code == 0
+    assert result["documents"] == 9
+    assert sum(result["relations"].values()) == pytest.approx(9 * result["candidates_a_document"], abs=0.5)
+    assert 0 < result["unpack_us"] < result["c_us"] < result["python_us"]
+
+
 def test_ld_gives_rows_estimates_ratios_gates_and_an_exit_code() -> None:
     code, result = run("benchmarks.speed.ld", "--repeats", "1", "--shortest-ms", "1")
     assert result.keys() >= {"cpu", "versions", "corpus_digest", "absent", "rows", "estimates", "ratios", "gates"}
