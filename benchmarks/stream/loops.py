@@ -17,6 +17,7 @@ from benchmarks.stream.stages import StageClock
 from benchmarks.workers import loops
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.streams import matcher
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.settling import Settling
 from nearstream.workers.cli.main import main
@@ -45,7 +46,9 @@ STAGES: tuple[tuple[object, str, str], ...] = (
     (RedisIndex, "settle", "match: index client"),
     (Settling, "compare_all", "match: compare"),
     (Settling, "settle", "match: settle families"),
-    (Matcher, "match_all", "match: build verdicts and events"),
+    (matcher, "document_verdict", "match: build verdicts"),
+    (matcher, "describe", "match: build events"),
+    (Matcher, "match_all", "match: the rest of the matcher"),
     (match.Matching, "_outgoing", "match: encode verdicts and events"),
     (match.Matching, "decide", "match: the rest"),
 )
