@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 from msgspec.structs import asdict
 
 from nearstream.schemas.document import from_milliseconds
 from nearstream.schemas.event_id import DocumentState, event_id, family_id
-from nearstream.schemas.evidence import Distance, Interval, SharedKeys
+from nearstream.schemas.evidence import SharedKeys
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict, FamilyRef, VerdictKind
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import Family
-from nearstream.streams.relations.describe import Related, document_ref, document_state, evidence
+from nearstream.streams.relations.describe import Related, distance, document_ref, document_state, resemblance
 from nearstream.streams.relations.rules import EQUAL_DIGEST, SAME_LINEAGE, Rule
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.relations.verdict import Verdict
@@ -152,11 +152,6 @@ def document_verdict(
         degraded: What was incomplete.
     """
     founder = None if family.founder is None else document_ref(family.founder)
-    resemblance: Interval | UnsetType = UNSET
-    distance: Distance | UnsetType = UNSET
-    if best is not None:
-        numbers = evidence(best)
-        resemblance, distance = numbers.resemblance, numbers.distance
     return DocumentVerdict(
         **asdict(document_ref(arriving)),
         event_id=event_id("verdict", DocumentState(), document_state(arriving), arriving.scheme),
@@ -171,8 +166,8 @@ def document_verdict(
             founder=founder,
         ),
         events=0,
-        resemblance=resemblance,
-        distance=distance,
+        resemblance=UNSET if best is None else resemblance(best.estimate),
+        distance=UNSET if best is None else distance(best.estimate),
         inner=best.verdict.inner if best is not None and best.verdict.inner else UNSET,
         degraded=degraded,
     )

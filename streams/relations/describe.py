@@ -113,14 +113,13 @@ def describe(pair: Related, family: str | UnsetType = UNSET) -> PairEvent:
 def evidence(pair: Related) -> Evidence:
     """Build the evidence of an event, with shares rounded to 4 decimals."""
     estimate = pair.estimate
-    interval = Interval(*(round(share, _DECIMALS) for share in astuple(estimate.resemblance)))
     if not estimate.rate:
-        return Evidence(keys=pair.keys, resemblance=interval)
+        return Evidence(keys=pair.keys, resemblance=resemblance(estimate))
     symbols = pair.newer_first(estimate.symbols_shorter, estimate.symbols_longer)
     containment = pair.newer_first(estimate.containment_shorter.value, estimate.containment_longer.value)
     return Evidence(
         keys=pair.keys,
-        resemblance=interval,
+        resemblance=resemblance(estimate),
         overlap=CommonSymbols(
             estimate.rate,
             round(estimate.in_order, _DECIMALS),
@@ -129,11 +128,23 @@ def evidence(pair: Related) -> Evidence:
             *symbols,
         ),
         containment=ContainmentShares(*(round(share, _DECIMALS) for share in containment)),
-        distance=Distance(round(estimate.distance), round(estimate.low), round(estimate.high)),
+        distance=distance(estimate),
         distance_ratio=round(round(estimate.distance) / estimate.longer_characters, _DECIMALS),
         spans=tuple(Span(*pair.newer_first(passage.shorter, passage.longer)) for passage in pair.common_text.passages),
         spans_omitted=pair.common_text.passages_omitted,
     )
+
+
+def resemblance(estimate: Estimate) -> Interval:
+    """Return the resemblance of two documents as messages contain it."""
+    return Interval(*(round(share, _DECIMALS) for share in astuple(estimate.resemblance)))
+
+
+def distance(estimate: Estimate) -> Distance | UnsetType:
+    """Return the edit distance of two documents as messages contain it, if they have LD signatures."""
+    if not estimate.rate:
+        return UNSET
+    return Distance(round(estimate.distance), round(estimate.low), round(estimate.high))
 
 
 def common_spans(pair: Related) -> tuple[Span, ...]:
