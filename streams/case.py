@@ -53,6 +53,16 @@ class Case:
         self.compared = sorted((*self.compared, *related), key=lambda compared: compared.rank)
         self.joins = joined(self.compared, self.answer.presumed)
 
+    def renew(self, candidates: Sequence[Candidate]) -> None:
+        """Note which documents that were compared before represent a family by now."""
+        represents = {candidate.number for candidate in candidates if candidate.represents}
+        self.compared = [
+            replace(each, candidate=replace(each.candidate, represents=True))
+            if each.candidate.number in represents
+            else each
+            for each in self.compared
+        ]
+
     def refuse(self, number: int) -> None:
         """Choose another family than that of a document."""
         others = [replace(each, is_copy=False) if each.candidate.number == number else each for each in self.compared]

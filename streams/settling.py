@@ -111,12 +111,14 @@ class Settling:
     async def _enter(self, case: Case, pause: Pause) -> None:
         """If the presumption is denied, enter the buckets that were left out.
 
-        The document is compared with those that it missed there.
+        The document is compared with those that it missed there. Of two copies that saw each other while both relied on
+        a presumption, the one that enters last learns that the other represents a family now.
         """
         if case.has_to_enter:
             case.entered = True
-            (missed,) = await self._index.enter([(case.answer.number, case.admission)])
-            await self.compare_all(case, case.not_looked_up(missed), pause)
+            (there,) = await self._index.enter([(case.answer.number, case.admission)])
+            case.renew(there)
+            await self.compare_all(case, case.not_looked_up(there), pause)
 
     async def _reconsider(self, case: Case, answer: Settled, pause: Pause) -> None:
         """Join a family by its representative if that is copied too, else only by an equal text."""

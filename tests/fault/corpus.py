@@ -3,11 +3,14 @@
 import json
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
 from itertools import count, cycle
 from typing import NamedTuple
+
+from nearstream.schemas.record import ProducerRecord
 
 MARK = "zqx"
 """Stands in every third word of every text, so that a text which leaks anywhere is seen."""
@@ -27,6 +30,18 @@ class Sent(NamedTuple):
 
     key: bytes | None
     value: bytes | None
+
+
+def traced(topic: str, sent: Iterable[Sent]) -> list[ProducerRecord]:
+    """Return documents as records of a topic.
+
+    Each has a trace of its own. It is copied to all that its arrival causes, so events tell which arrival caused them.
+    """
+    return [ProducerRecord(topic, *each, [("traceparent", _trace(each))]) for each in sent]
+
+
+def _trace(sent: Sent) -> bytes:
+    return f"00-{blake2b(repr(sent).encode(), digest_size=16).hexdigest()}-{1:016x}-01".encode()
 
 
 @dataclass(frozen=True)

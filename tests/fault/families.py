@@ -1,7 +1,7 @@
 """The invariants of families, each a function that returns a count of violations."""
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
 
@@ -10,6 +10,7 @@ import msgspec
 from nearstream.schemas.codec import decode_event
 from nearstream.schemas.document import document_key
 from nearstream.schemas.event_id import family_id
+from nearstream.schemas.record import ConsumerRecord, traceparent
 from nearstream.schemas.verdict import DocumentVerdict
 from tests.fault.oracle import Expected
 from tests.fault.texts import Place, Text, places_of, text_of
@@ -80,42 +81,25 @@ def place_of(verdict: DocumentVerdict) -> Place:
     return verdict.partition, verdict.offset
 
 
-def unsent(verdicts: Iterable[bytes], events: Iterable[bytes], expected: Expected) -> int:
+def unsent(
+    verdicts: Iterable[tuple[str, ConsumerRecord]], events: Iterable[tuple[str, ConsumerRecord]], expected: Expected
+) -> int:
     """I9: Count events of which verdicts speak and that are not on the topics.
 
-    Each event stands for one of its documents, or for both if each verdict names the other document as the best.
-    Relatives of documents that were removed are left out: between verdict and event the other one may have gone.
+    An event belongs to the document whose arrival caused it, which its trace tells: two documents that see each other
+    both cause the same event. Relatives of documents that were removed are left out: between verdict and event the
+    other one may have gone.
     """
-    known = {place_of(each): each for each in map(decode_verdict, verdicts) if place_of(each) in expected.signatures}
-    left_out, best = _near_removed(expected), {place: _best(each) for place, each in known.items()}
-    naming = defaultdict[Place, list[int]](list)
-    for number, value in enumerate(events):
-        for place in places_of(msgspec.json.decode(value)):
-            naming[place].append(number)
-    told = {place: each.events for place, each in known.items() if text_of(expected.signatures[place]) not in left_out}
-    both = sum(best.get(other) == place for place, other in best.items() if other is not None) // 2
-    return max(0, _unserved(told, naming) - both)
-
-
-def _unserved(told: Mapping[Place, int], naming: Mapping[Place, Sequence[int]]) -> int:
-    """Return how many events are missing if each stands for one of its documents."""
-    taken: dict[int, Place] = {}
-
-    def serve(place: Place, tried: set[int]) -> bool:
-        for event in naming.get(place, ()):
-            if event not in tried:
-                tried.add(event)
-                if event not in taken or serve(taken[event], tried):
-                    taken[event] = place
-                    return True
-        return False
-
-    return sum(not serve(place, set()) for place, count in told.items() for _ in range(count))
-
-
-def _best(verdict: DocumentVerdict) -> Place | None:
-    of = verdict.of
-    return None if of is None or of.partition is None or of.offset is None else (of.partition, of.offset)
+    caused = defaultdict[bytes, set[str]](set)
+    for name, record in events:
+        caused[traceparent(record.headers) or b""].add(name)
+    left_out, missing = _near_removed(expected), 0
+    for record in dict(verdicts).values():
+        verdict, trace = decode_verdict(record.value or b""), traceparent(record.headers)
+        signature = expected.signatures.get(place_of(verdict))
+        if signature is not None and text_of(signature) not in left_out:
+            missing += max(0, verdict.events - (len(caused[trace]) if trace else 0))
+    return missing
 
 
 def _near_removed(expected: Expected) -> set[Text]:

@@ -20,7 +20,7 @@ from nearstream.workers.app import MATCH_BATCH, SIGN_BATCH
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, running
-from tests.fault.corpus import Sent
+from tests.fault.corpus import Sent, traced
 from tests.fault.observer import Observer, observed, recovery_seconds
 from tests.fault.oracle import expected, in_order_of_time
 from tests.fault.reading import read
@@ -249,7 +249,8 @@ def _removal(topic: str, fields: dict[str, str]) -> ProducerRecord:
 
 def _copy(topic: str, fields: dict[str, str]) -> ProducerRecord:
     copy = {"id": f"late-{fields['id']}", "text": fields["text"], "collection": fields["collection"]}
-    return ProducerRecord(topic, None, json.dumps(copy).encode(), [])
+    (record,) = traced(topic, [Sent(None, json.dumps(copy).encode())])
+    return record
 
 
 @asynccontextmanager
@@ -263,6 +264,6 @@ async def run(fault: str, kafka: str, folder: Path, sent: Sequence[Sent], **sett
         given = {"redis_url": f"redis://{redis.address}/0", **settings}
         deployment = await resources.enter_async_context(deployed(kafka, logs=folder, **given))
         fault_run = Run(deployment, redis, [], Report(fault), resources)
-        fault_run.documents = [ProducerRecord(fault_run.topic, each.key, each.value, []) for each in sent]
+        fault_run.documents = traced(fault_run.topic, sent)
         await resources.enter_async_context(observed(fault_run.observer))
         yield fault_run

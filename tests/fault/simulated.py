@@ -18,7 +18,7 @@ from nearstream.workers.config.settings import Settings
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.match import Matching, SignatureTopic
 from nearstream.workers.pipeline.sign import Signing
-from tests.fault.corpus import Sent
+from tests.fault.corpus import Sent, traced
 from tests.fault.reading import Read, grouped
 
 PARTITIONS = 4
@@ -89,7 +89,7 @@ class _Interleaved:
 async def simulated(settings: Settings, sent: Sequence[Sent], seed: int, faults: Faults = NONE) -> Read:
     """Return all records after these documents were signed, then matched by a worker for each partition."""
     deployment, draw, topics = Deployment.of(settings), Random(seed), _Topics()
-    topics.send([ProducerRecord(deployment.topic(DOCUMENTS), *each, []) for each in sent])
+    topics.send(traced(deployment.topic(DOCUMENTS), sent))
     signing = Signing(
         deployment.signer(),
         deployment.document_limits,

@@ -14,7 +14,7 @@ from nearstream.schemas.record import ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS
 from tests.fault.agreement import disagreement
 from tests.fault.conftest import Stage
-from tests.fault.corpus import storm
+from tests.fault.corpus import storm, traced
 from tests.fault.test_removal_faults import is_stopped
 from tests.support.deployment import TEXTS, deployed, until
 
@@ -26,7 +26,7 @@ EVENTS_A_COPY = 1.1
 async def test_f42_a_worker_killed_in_a_storm_of_copies_leaves_one_family(stage: Stage, seed: int, copies: int) -> None:
     draw = random.Random(seed)
     async with stage("F42", most=200) as run:
-        run.documents += [ProducerRecord(run.topic, *each, []) for each in storm(copies, seed + 1)]
+        run.documents += traced(run.topic, storm(copies, seed + 1))
         async with run.load():
             await run.kill(KILLS, draw)
         report = await run.finish()

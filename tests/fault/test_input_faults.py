@@ -23,7 +23,7 @@ from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.pipeline.deployment import Deployment
 from tests.fault.agreement import disagreement
 from tests.fault.conftest import Stage
-from tests.fault.corpus import corpus
+from tests.fault.corpus import Sent, corpus, traced
 from tests.fault.observer import standing_seconds
 from tests.fault.reading import text
 from tests.fault.runner import Run
@@ -85,8 +85,8 @@ def _turned(documents: Sequence[ProducerRecord], turns: Iterable[int]) -> list[P
             if fields.get("id"):
                 fields |= {name: f"{fields[name]}/turn-{turn}" for name in ("id", "url") if name in fields}
                 fields["text"] = fields["text"].translate(turned)
-                found.append(ProducerRecord(sent.topic, fields["id"].encode(), json.dumps(fields).encode(), []))
-    return found
+                found.append(Sent(fields["id"].encode(), json.dumps(fields).encode()))
+    return traced(documents[0].topic, found)
 
 
 async def _seconds_a_record(run: Run, records: Sequence[ProducerRecord]) -> float:
@@ -206,7 +206,7 @@ async def test_f16_large_documents_are_signed_or_refused_and_memory_is_bounded(s
             size = mebibytes * MEBIBYTE - 1_000
             large = [{"id": f"{mebibytes}-{turn}", "text": draw.randbytes(size // 2).hex()} for turn in range(10)]
             for fields in large:
-                await run.deployment.send([ProducerRecord(run.topic, None, json.dumps(fields).encode(), [])])
+                await run.deployment.send(traced(run.topic, [Sent(None, json.dumps(fields).encode())]))
         with pytest.raises(MessageSizeTooLargeError):
             await run.deployment.send([ProducerRecord(run.topic, None, b"x" * 16 * MEBIBYTE, [])])
         await run.drained()
@@ -272,7 +272,7 @@ async def test_f37_two_schemes_on_one_set_of_topics_do_not_meet(kafka: str, redi
         other = LocalDeployment(load(given | changed), one.environment | changed, tmp_path)
         topic = one.settings.topic_prefix + DOCUMENTS.name
         with one.worker(), other.worker():
-            await one.send([ProducerRecord(topic, *sent, []) for sent in corpus(200, 37)])
+            await one.send(traced(topic, corpus(200, 37)))
             for each in (one, other):
                 await each.drained()
         for each in (one, other):

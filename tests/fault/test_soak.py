@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.schemas.record import ProducerRecord
 from nearstream.workers.kafka import records as kafka_records
 from tests.fault.conftest import Stage
-from tests.fault.corpus import corpus
+from tests.fault.corpus import corpus, traced
 from tests.fault.observer import Sample
 from tests.fault.proxy import Proxy, proxied
 from tests.fault.runner import Run
@@ -82,7 +81,7 @@ async def _send_until(run: Run, until: float, seed: int, wave_seconds: float) ->
         while time.monotonic() < until:
             seed += 1
             due = time.monotonic() + wave_seconds
-            documents = [ProducerRecord(run.topic, *sent, []) for sent in corpus(WAVE, seed)]
+            documents = traced(run.topic, corpus(WAVE, seed))
             for share in kafka_records.batched(documents, 50):
                 await send_all(share)
                 await asyncio.sleep(50 / (LOAD * run.report.steady_per_second))

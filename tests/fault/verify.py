@@ -51,7 +51,7 @@ def disagreements(read: Read, expected: Expected) -> dict[str, int]:
         "surplus": surplus(read, expected),
         "differing values": differing(read, expected),
         "untrue events": untrue(read, expected),
-        "unsent events": unsent(verdicts, events, expected),
+        "unsent events": unsent(read.verdicts, read.events, expected),
         "split families": split_families(in_families, expected),
         "mixed families": mixed_families(in_families, expected),
         "doubled ordinals": doubled_ordinals(verdicts),

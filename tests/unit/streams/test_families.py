@@ -230,6 +230,20 @@ async def test_racing_copies_end_in_one_family(seed: int) -> None:
     assert all(verdict(each).events == len(each.events) for each in found)
 
 
+async def test_copies_that_saw_each_other_before_both_were_denied_end_in_one_family() -> None:
+    """Both share most anchors with a document of which they are no copies, since its parts are in another order."""
+    parts, denied = [prose(10 + part) for part in range(3)], 0
+    for seed in range(60):
+        index, body = MemoryIndex(FOR_EVER), " ".join(parts[::-1])
+        await Matcher(index, SCHEME, KEY).match(signed("other", " ".join(parts), 0))
+        copies = [signed(f"m{minute}", edited(body, 1_000 * minute + seed, 2), minute) for minute in (1, 2)]
+        found = await race(index, copies, Random(seed), workers=2)
+        denied += sum(bool(each.admitted.presumed) for each in found) == 2
+        assert len({index.family_of(each.admitted.number) for each in found}) == 1
+        assert sorted(verdict(each).family.ordinal for each in found) == [1, 2]
+    assert denied
+
+
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_removed_founder_loses_nobody(seed: int, exact: bool) -> None:
