@@ -103,7 +103,7 @@ class Settling:
             answers = await self._index.settle([self._settlement(case) for case in ready])
             for case, answer in zip(ready, answers, strict=True):
                 case.settled = answer
-                if answer.follow is not None or answer.is_alone:
+                if answer.follow is not None or answer.is_refused:
                     await self._reconsider(case, answer, pause)
                     repeated.append(case)
             waiting = [case for case in waiting if case not in ready or case in repeated]

@@ -122,14 +122,15 @@ class Settled:
         family: The family. None if the state was removed or has expired meanwhile, or has to be settled again.
         sent: For each pair, whether its event may be sent.
         follow: The representative of the family that `joins` itself belongs to. Compare with it and settle again.
-        is_alone: The family to be joined has no living member, and `joins` was removed. Enter all buckets and settle
-            without it. A state that was only superseded since this one was admitted can still be joined.
+        is_refused: The family cannot be joined: the state itself founded it when others joined that state while it was
+            in flight, or it has no living member and `joins` was removed. Enter all buckets and settle without `joins`.
+            A state that was only superseded since this one was admitted can still be joined.
     """
 
     family: Family | None
     sent: tuple[bool, ...] = ()
     follow: Candidate | None = None
-    is_alone: bool = False
+    is_refused: bool = False
 
 
 @dataclass(frozen=True)

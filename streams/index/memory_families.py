@@ -27,11 +27,12 @@ class Families:
     def of(self, number: int) -> int:
         """Return the founder of the family of a state, as far as that is known.
 
-        A founder that others joined while it was in flight may have joined another family itself.
+        A founder that others joined while it was in flight may have joined another family itself. Until that is
+        decided, what it is presumed to join counts for it alone.
         """
-        for _ in range(_STEPS):
+        for step in range(_STEPS):
             member = self.members.get(number)
-            if member is None or member.family == number:
+            if member is None or member.family == number or (step and not member.ordinal):
                 break
             number = member.family
         return number

@@ -37,8 +37,10 @@ class Settling:
     def _unready(self, settlement: Settlement, candidate: Callable[[int], Candidate]) -> Settled | None:
         """Return the answer to a settlement whose family cannot be joined like this, else None."""
         target, families = settlement.joins, self._families
-        if not target or settlement.keeps or families.of(target) == settlement.number:
+        if not target or settlement.keeps:
             return None
+        if families.of(target) == settlement.number:
+            return Settled(None, is_refused=True)
         state = self._states.by_number.get(target)
         # A state that was superseded meanwhile was alive when this one got its number.
         was_alive = state is not None and (not state.dead or state.dead > settlement.number)
@@ -46,7 +48,7 @@ class Settling:
         if families.presumed(target) and was_alive and not (settlement.is_exact and representative):
             return None
         if not representative:
-            return None if was_alive else Settled(None, is_alone=True)
+            return None if was_alive else Settled(None, is_refused=True)
         joins_twin = settlement.is_exact and was_alive and not families.presumed(target)
         return None if representative == target or joins_twin else Settled(None, follow=candidate(representative))
 

@@ -185,7 +185,7 @@ async def test_a_family_without_a_living_member_cannot_be_joined(index: AnyIndex
     await only(index, removal("a"))
     for one, answer in zip(batch, answers, strict=True):
         settled = await told(index, one, answer, named(answer, "a"), [pair(named(answer, "a"))])
-        assert (settled.family, settled.follow, settled.is_alone) == (None, None, True)
+        assert (settled.family, settled.follow, settled.is_refused) == (None, None, True)
     # Both left out the buckets of the removed one, so they find each other only now.
     missed = [(await index.enter([(answer.number, one)]))[0] for one, answer in zip(batch, answers, strict=True)]
     assert [ids(each) for each in missed] == [[], ["b"]]
@@ -247,9 +247,28 @@ async def test_two_that_join_each_other_are_one_family(index: AnyIndex) -> None:
     seen = await index.admit([first, second], START_MS)
     back = replace(named(seen[1], "a"), number=seen[1].number, earlier=Unpacked(second.signature))
     assert family(await told(index, first, seen[0], back)).ordinal == 2
-    founder = family(await told(index, second, seen[1], named(seen[1], "a")))
+    assert (await told(index, second, seen[1], named(seen[1], "a"))).is_refused
+    founder = family(await told(index, second, seen[1]))
     assert (founder.number, founder.ordinal) == (seen[1].number, 1)
     assert (await only_family(index)).size == 2
+
+
+async def test_who_joins_a_presumed_copy_is_not_presumed_with_it(index: AnyIndex) -> None:
+    """The second joins the first, which is presumed a copy of the founder. Those after it join the first too."""
+    await only(index, copy_of(WORDS, "a", 0))
+    first, second, third = copy_of(WORDS, "b", 8), copy_of(WORDS, "c", 8), copy_of(WORDS, "d", 8)
+    seen = await index.admit([first, second, third], START_MS)
+    await index.enter([(seen[1].number, second)])
+    back = replace(named(seen[1], "a"), number=seen[0].number, earlier=Unpacked(first.signature))
+    assert family(await told(index, second, seen[1], back)).ordinal == 2
+    through = replace(back, number=seen[1].number, earlier=Unpacked(second.signature))
+    follow = (await told(index, third, seen[2], through)).follow
+    assert follow is not None
+    assert follow.number == seen[0].number
+    assert family(await told(index, third, seen[2], follow)).ordinal == 3
+    await index.enter([(seen[0].number, first)])
+    assert family(await told(index, first, seen[0])).number == seen[0].number
+    assert (await only_family(index)).size == 3
 
 
 async def test_another_state_that_is_a_copy_keeps_its_place(index: AnyIndex) -> None:

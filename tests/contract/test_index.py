@@ -386,7 +386,7 @@ async def test_replays_restate_decisions_under_templates_updates_and_removals(ma
                 states.setdefault(one.document_key, []).append(answer.number)
         told = [settled_at_random(one, answer, random) for one, answer in fresh if answer.status in PUT]
         for step, settled in zip(told, await index.settle(told), strict=True):
-            assert settled.family is not None or step.number in gone or settled.follow or settled.is_alone
+            assert settled.family is not None or step.number in gone or settled.follow or settled.is_refused
             if settled.family is not None:
                 families[step.number] = settled.family
         for offset in random.sample(range(len(answers)), min(20, len(answers))):

@@ -64,7 +64,7 @@ def _again(random: Random, told: Settlement, reply: Settled) -> Settlement | Non
         told, joins=0, is_exact=False, keeps=False, family_id=alone.family_id, first_seen_ms=alone.first_seen_ms
     )
     if reply.follow is None:
-        return founding if reply.is_alone else None
+        return founding if reply.is_refused else None
     if random.random() < 0.6:
         family = own_family(0, reply.follow.signature)
         return replace(founding, joins=reply.follow.number, family_id=family.family_id)

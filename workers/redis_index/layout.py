@@ -186,7 +186,7 @@ class SettledLetter(bytes, Enum):
 
     IS_SETTLED = b"s"
     FOLLOWS = b"f"
-    IS_ALONE = b"a"
+    IS_REFUSED = b"r"
     IS_GONE = b"x"
 
 

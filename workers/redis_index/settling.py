@@ -86,8 +86,8 @@ def unpack_settled(answer: bytes, settlement: Settlement, stored: Callable[[int]
     letter, rest = SettledLetter(answer[:1]), answer[1:]
     if letter is SettledLetter.IS_GONE:
         return Settled(None, (False,) * len(settlement.pairs))
-    if letter is SettledLetter.IS_ALONE:
-        return Settled(None, is_alone=True)
+    if letter is SettledLetter.IS_REFUSED:
+        return Settled(None, is_refused=True)
     if letter is SettledLetter.FOLLOWS:
         return Settled(None, follow=unpack_candidates(rest, lambda number: _required(stored(number)))[0])
     family, _ = _unpack_view(rest[: VIEW.size], settlement.arriving, signature_of)

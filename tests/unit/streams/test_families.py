@@ -230,17 +230,22 @@ async def test_racing_copies_end_in_one_family(seed: int) -> None:
     assert all(verdict(each).events == len(each.events) for each in found)
 
 
-async def test_copies_that_saw_each_other_before_both_were_denied_end_in_one_family() -> None:
-    """Both share most anchors with a document of which they are no copies, since its parts are in another order."""
+@pytest.mark.parametrize("twins", [1, 2, 4])
+async def test_copies_that_saw_each_other_before_all_were_denied_end_in_one_family(twins: int) -> None:
+    """All share most anchors with a document of which they are no copies, since its parts are in another order.
+
+    One of them is a near-duplicate of the others, whose texts are equal.
+    """
     parts, denied = [prose(10 + part) for part in range(3)], 0
     for seed in range(60):
         index, body = MemoryIndex(FOR_EVER), " ".join(parts[::-1])
         await Matcher(index, SCHEME, KEY).match(signed("other", " ".join(parts), 0))
-        copies = [signed(f"m{minute}", edited(body, 1_000 * minute + seed, 2), minute) for minute in (1, 2)]
-        found = await race(index, copies, Random(seed), workers=2)
-        denied += sum(bool(each.admitted.presumed) for each in found) == 2
+        texts = [edited(body, 1_000 + seed, 2), *[edited(body, 2_000 + seed, 2)] * twins]
+        copies = [signed(f"m{minute}", text, minute) for minute, text in enumerate(texts, start=1)]
+        found = await race(index, copies, Random(seed), workers=len(copies))
+        denied += all(each.admitted.presumed for each in found)
         assert len({index.family_of(each.admitted.number) for each in found}) == 1
-        assert sorted(verdict(each).family.ordinal for each in found) == [1, 2]
+        assert [facts.size for facts in await index.families()] == [len(copies)]
     assert denied
 
 

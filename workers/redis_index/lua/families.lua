@@ -49,11 +49,11 @@ local function pairs_of(c, number)
 end
 
 -- Return the founder of the family of a state, as far as that is known. A founder that others joined while it was in
--- flight may have joined another family itself.
+-- flight may have joined another family itself. Until that is decided, what it is presumed to join counts for it alone.
 function families.of(c, number)
-  for _ = 1, STEPS do
+  for step = 1, STEPS do
     local member = families.member(c, number)
-    if not member or member.family == number then break end
+    if not member or member.family == number or step > 1 and member.ordinal == 0 then break end
     number = member.family
   end
   return number
@@ -556,13 +556,14 @@ end
 -- Return the answer to a settlement whose family cannot be joined like this, else nil.
 local function unready(c, s)
   local target, is_exact = s.joins, bit.band(s.flags, EXACT) > 0
-  if target == 0 or bit.band(s.flags, KEEPS) > 0 or families.of(c, target) == s.number then return nil end
+  if target == 0 or bit.band(s.flags, KEEPS) > 0 then return nil end
+  if families.of(c, target) == s.number then return IS_REFUSED end
   local state = read_state(c, target)
   -- A state that was superseded meanwhile was alive when this one got its number.
   local was_alive = state.record and (state.superseded_by == 0 or state.superseded_by > s.number)
   local representative, is_presumed = families.representative(c, families.of(c, target)), families.presumed(c, target) > 0
   if is_presumed and was_alive and not (is_exact and representative > 0) then return nil end
-  if representative == 0 then return not was_alive and IS_ALONE or nil end
+  if representative == 0 then return not was_alive and IS_REFUSED or nil end
   if representative == target or is_exact and was_alive and not is_presumed then return nil end
   return FOLLOWS .. pack_candidate(c, representative, 0, 0)
 end
