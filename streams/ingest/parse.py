@@ -18,7 +18,7 @@ INFLATED_MAX_BYTES = 16 * 1024 * 1024
 INFLATED_MAX_RATIO = 100
 _NOT_SUPPORTED_YET = frozenset({"text/html", "application/xhtml+xml", "message/rfc822"})
 # Python has these codecs, but they are not charsets, and some take quadratic time.
-_NOT_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
+NOT_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
 _CHARSET = re.compile(r';\s{0,8}charset\s{0,8}=\s{0,8}"?([a-z0-9._:-]{1,40})')
 _LABEL_HEADER = "nearstream-label-"
 _FIELD_HEADERS = {
@@ -176,7 +176,7 @@ def _decode(value: bytes, charset: str) -> tuple[str, tuple[str, ...]]:
     is marked as `charset_replaced`.
     """
     try:
-        if codecs.lookup(charset).name not in _NOT_CHARSETS:
+        if codecs.lookup(charset).name not in NOT_CHARSETS:
             return value.decode(charset), ()
     except (LookupError, UnicodeDecodeError):
         pass

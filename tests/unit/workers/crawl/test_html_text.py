@@ -1,0 +1,154 @@
+"""HTML to text, in a process that can be killed, or by stripping tags."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nearstream.workers.crawl.html_processes import HtmlProcesses
+from nearstream.workers.crawl.html_text import HTML_MAX_CHARACTERS, read_html, strip_tags
+
+
+MANY_ATTRIBUTES = "<a " + " ".join(f"a{number}=1" for number in range(180_000)) + ">link</a> behind"
+
+
+@pytest.fixture(scope="module")
+def html() -> Iterator[HtmlProcesses]:
+    with HtmlProcesses(start_seconds=60) as processes:
+        yield processes
+
+
+def text(html: HtmlProcesses, source: str) -> str:
+    found = read_html(source, html)
+    assert not found.is_fallback
+    return found.text
+
+
+def test_html_becomes_its_visible_text(html: HtmlProcesses) -> None:
+    page = "<title>T</title><style>p {}</style><p>One <b>wo</b>rd &amp;<script>no</script><table><tr><td>a<td>b</table>"
+    assert text(html, page).split() == ["One", "word", "&", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        "style='display:none'",
+        "style='color: red; DISPLAY : none ;'",
+        "style='font-size:0'",
+        "style='font-size: 0px; color: red'",
+        "hidden",
+    ],
+)
+def test_hidden_text_is_removed(html: HtmlProcesses, attribute: str) -> None:
+    assert text(html, f"<p>seen</p><div {attribute}>not <p>seen</p></div><p>too").split() == ["seen", "too"]
+
+
+@pytest.mark.parametrize("style", ["font-size:0.9em", "font-size:10px", "display:block", "list-style-display:none"])
+def test_other_styles_hide_nothing(html: HtmlProcesses, style: str) -> None:
+    assert text(html, f"<p style='{style}'>seen</p>").split() == ["seen"]
+
+
+def test_hidden_elements_in_hidden_elements_do_no_harm(html: HtmlProcesses) -> None:
+    nested = "<div hidden><p style='display:none'>" * 200 + "no" + "</p></div>" * 200 + "<p>seen"
+    assert text(html, nested).split() == ["seen"]
+
+
+def test_b47_a_bomb_is_killed_and_falls_back() -> None:
+    with HtmlProcesses(1, deadline_seconds=0.5, start_seconds=60) as html:
+        assert read_html("<p>before", html) == ("before", False)
+        started = time.monotonic()
+        found = read_html(MANY_ATTRIBUTES, html)
+        assert found.is_fallback
+        assert found.text.split() == ["link", "behind"]
+        assert time.monotonic() - started < 60  # Resiliparse alone takes minutes
+        # A killed child is replaced.
+        assert read_html("<p>after", html) == ("after", False)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the process in /proc")
+def test_b49_a_document_that_ends_its_process_falls_back() -> None:
+    with HtmlProcesses(1, start_seconds=60) as html:
+        assert html.text("<p>before") == "before"
+        tasks = Path("/proc/self/task").glob("*/children")
+        children = [int(child) for task in tasks for child in task.read_text().split()]
+        child = max(one for one in children if b"html_child.py" in Path(f"/proc/{one}/cmdline").read_bytes())
+        os.kill(child, signal.SIGKILL)
+        assert read_html("<p>text", html) == (" text", True)
+        assert read_html("<p>after", html) == ("after", False)
+
+
+def test_a_document_that_finds_every_process_busy_falls_back() -> None:
+    with HtmlProcesses(0, deadline_seconds=0.01) as html:
+        assert read_html("<p>text", html) == (" text", True)
+
+
+def test_a_process_that_is_not_ready_yet_is_not_waited_for() -> None:
+    with HtmlProcesses(1, start_seconds=0.001) as html:
+        html.start()
+        found = read_html("<p>text", html)
+        deadline = time.monotonic() + 60
+        while found.is_fallback and time.monotonic() < deadline:
+            found = read_html("<p>text", html)
+        assert found == ("text", False)
+
+
+def test_a_closed_pool_starts_its_processes_again() -> None:
+    html = HtmlProcesses(1, start_seconds=60)
+    assert html.text("<p>one") == "one"
+    html.close()
+    assert html.text("<p>two") == "two"
+    html.close()
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        "<div>" * 100_000,
+        "<b><i>" * 50_000,
+        "x" * (HTML_MAX_CHARACTERS + 1),
+        "<script>" * 200_000 + "<!--" * 50_000,
+    ],
+)
+def test_b47_html_beyond_the_bounds_never_reaches_a_parser(bomb: str) -> None:
+    with HtmlProcesses(0, deadline_seconds=0) as html:
+        assert read_html(bomb, html).is_fallback
+
+
+@pytest.mark.parametrize("count", [1_000, 2_990])
+def test_nesting_within_the_bounds_is_parsed(html: HtmlProcesses, count: int) -> None:
+    assert text(html, "<div>" * count + "deep") == "deep"
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("<p class='a'>one<br/>two</p>", ["one", "two"]),
+        ("a < b and c > d", ["a", "<", "b", "and", "c", ">", "d"]),
+        ("one<script>no</script>two<STYLE>no</STYLE >three<!-- no --> four", ["one", "two", "three", "four"]),
+        ("one<script>never closed", ["one"]),
+        ("&lt;b&gt; &amp;#65; &nosuch; &#65;", ["<b>", "&#65;", "&nosuch;", "A"]),
+        ("cut <a href='x", ["cut"]),
+        ("İ<SCRIPT>no</SCRIPT>two", ["İ", "two"]),
+    ],
+)
+def test_tags_are_stripped(source: str, words: list[str]) -> None:
+    assert strip_tags(source).split() == words
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["<", "<a ", "<a", "<!--", "<script>", "<script", "</script", "&", "&#", "&#9", "&a", "<style>x</style>", "<a>"],
+)
+def test_tags_are_stripped_in_linear_time(piece: str) -> None:
+    def seconds(size: int) -> float:
+        source = piece * (size // len(piece))
+        started = time.process_time()
+        strip_tags(source)
+        return time.process_time() - started
+
+    short, long = min(seconds(1 << 16) for _ in range(3)), min(seconds(1 << 20) for _ in range(2))
+    assert long < 16 * 6 * max(short, 0.002)  # quadratic would be 256 times as long

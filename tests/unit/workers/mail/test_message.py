@@ -1,0 +1,230 @@
+"""Messages become documents, whatever is in them."""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.mime.multipart import MIMEMultipart
+from email.mime.text import MIMEText
+
+import pytest
+
+from nearstream.schemas.codec import InvalidMessageError
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.workers.crawl.html_processes import HtmlProcesses
+from nearstream.workers.mail.body import TEXT_MAX_BYTES
+from nearstream.workers.mail.headers import address_hash
+from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, Mail, read_message
+
+KEY = HashKey.public()
+RECEIVED = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+BODY = "The bridge over the river is closed from Monday until further notice.\n"
+HEADERS = (
+    'From: Anna <Anna@A.example>\r\nTo: b@b.example, "C, D" <c@c.example>\r\nCc: b@B.example\r\n'
+    "Message-ID: <12@a.example>\r\nDate: Mon, 2 Mar 2026 09:15:00 +0100\r\nSubject: The bridge\r\n"
+)
+
+
+@pytest.fixture(scope="module")
+def html() -> Iterator[HtmlProcesses]:
+    with HtmlProcesses(start_seconds=60) as processes:
+        yield processes
+
+
+def plain(raw: bytes | str) -> Mail:
+    """Read a message that has no HTML to parse."""
+    data = raw if isinstance(raw, bytes) else raw.encode()
+    return read_message(data, RECEIVED, KEY, HtmlProcesses(0, deadline_seconds=0))
+
+
+def body(content: bytes, headers: str = "") -> str:
+    text = plain(HEADERS.encode() + headers.encode() + b"\r\n" + content).document.text
+    assert text is not None
+    return text
+
+
+def multipart(*parts: str, boundary: str = "x", kind: str = "mixed") -> str:
+    inner = "".join(f"--{boundary}\r\n{part}\r\n" for part in parts)
+    return f"Content-Type: multipart/{kind}; boundary={boundary}\r\n\r\n{inner}--{boundary}--\r\n"
+
+
+def test_a_message_becomes_a_document() -> None:
+    mail = plain(HEADERS + "\r\n" + BODY)
+    document = mail.document
+    assert (document.id, document.text, document.source) == ("<12@a.example>", BODY, "mail")
+    assert document.observed_at == datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
+    assert document.lineage is None
+    assert mail.subject == "The bridge"
+    assert mail.degraded == ()
+
+
+def test_addresses_are_known_as_keyed_hashes_only() -> None:
+    mail = plain(HEADERS + "\r\n" + BODY)
+    assert mail.sender == address_hash("anna@a.example", KEY)
+    assert mail.recipients == {address_hash("b@b.example", KEY), address_hash("c@c.example", KEY)}
+    assert address_hash("anna@a.example", HashKey.from_secret(b"another")) != mail.sender
+    assert len(mail.sender or b"") == 8
+
+
+def test_the_subject_is_not_part_of_the_text() -> None:
+    assert "The bridge\n" not in body(BODY.encode())
+    assert plain(HEADERS.replace("The bridge", "Other") + "\r\n" + BODY).document.text == BODY
+
+
+@pytest.mark.parametrize("value", ["", "no brackets@a.example", "<>", "<" + "a" * 600 + ">", "<a b@c>"])
+def test_without_a_usable_message_id_the_id_is_derived(value: str) -> None:
+    headers = HEADERS.replace("<12@a.example>", value)
+    first, again = (plain(headers + "\r\n" + BODY).document.id for _ in range(2))
+    assert first == again
+    assert first is not None
+    assert len(first) == 32
+    assert plain(headers + "\r\n" + BODY + "more").document.id != first
+
+
+@pytest.mark.parametrize(
+    "date", ["", "yesterday", "Mon, 2 Mar 1969 09:15:00 +0100", "Mon, 5 Mar 2026 09:15:00 +0100", "0 0 0", "9" * 5000]
+)
+def test_a_date_that_is_not_sane_does_not_count(date: str) -> None:
+    headers = HEADERS.replace("Mon, 2 Mar 2026 09:15:00 +0100", date)
+    assert plain(headers + "\r\n" + BODY).document.observed_at == RECEIVED
+
+
+def test_a_date_may_be_a_day_ahead() -> None:
+    headers = HEADERS.replace("Mon, 2 Mar 2026 09:15:00 +0100", "Tue, 3 Mar 2026 08:00:00 -0000")
+    assert plain(headers + "\r\n" + BODY).document.observed_at == RECEIVED + timedelta(hours=23)
+
+
+@pytest.mark.parametrize(
+    ("subject", "decoded"),
+    [
+        (b"=?utf-8?q?caf=C3=A9?= au lait", "café au lait"),
+        (b"=?iso-8859-1?b?Y2Fm6Q==?=", "café"),
+        ("café".encode(), "café"),
+        (b"caf\xe9", "café"),
+        (b"=?nosuch?q?a=E9?=", "aé"),
+        (b"=?utf-8?b?A?= text", "=?utf-8?b?A?= text"),
+        (b"folded\r\n over two lines", "folded  over two lines"),
+    ],
+)
+def test_subjects_are_decoded_tolerantly(subject: bytes, decoded: str) -> None:
+    assert plain(b"Subject: " + subject + b"\r\n\r\n" + BODY.encode()).subject == decoded
+
+
+@pytest.mark.parametrize(
+    ("headers", "content", "text", "degraded"),
+    [
+        ("Content-Type: text/plain; charset=iso-8859-1\r\n", b"caf\xe9", "café", ()),
+        ("Content-Transfer-Encoding: base64\r\n", b"Y2Fmw6k=", "café", ()),
+        ("Content-Transfer-Encoding: quoted-printable\r\n", b"caf=C3=A9", "café", ()),
+        ("Content-Type: text/plain; charset=nosuch\r\n", "café".encode(), "café", ()),
+        ("Content-Type: text/plain; charset=utf-8\r\n", b"caf\xe9", "café", ("charset_replaced",)),
+        ("Content-Type: text/plain; charset=punycode\r\n", b"cafe", "cafe", ()),
+        ("", b"ca\xc2\xadf\xe2\x80\x8be", "cafe", ()),
+    ],
+)
+def test_texts_are_decoded_tolerantly(headers: str, content: bytes, text: str, degraded: tuple[str, ...]) -> None:
+    filler = BODY.encode() if "base64" not in headers else b""
+    mail = plain(HEADERS.encode() + headers.encode() + b"\r\n" + content + b"\n" + filler)
+    if filler:
+        assert mail.document.text == f"{text}\n{BODY}"
+    assert mail.degraded == degraded
+
+
+def test_of_alternatives_the_last_with_a_text_is_read(html: HtmlProcesses) -> None:
+    message = MIMEMultipart("alternative")
+    message.attach(MIMEText("plain " + BODY))
+    message.attach(MIMEText(f"<p>rich {BODY}<img src=x>", "html"))
+    assert read_message(message.as_bytes(), RECEIVED, KEY, html).document.text == f"rich {BODY}".strip()
+    empty = MIMEMultipart("alternative")
+    empty.attach(MIMEText("plain " + BODY))
+    empty.attach(MIMEText("<img src=x>", "html"))
+    assert read_message(empty.as_bytes(), RECEIVED, KEY, html).document.text == "plain " + BODY
+
+
+def test_without_the_parser_tags_are_stripped_and_the_document_says_so() -> None:
+    mail = plain(HEADERS + "Content-Type: text/html\r\n\r\n<p>" + BODY)
+    assert (mail.document.text or "").strip() == BODY.strip()
+    assert mail.degraded == ("extraction_fallback",)
+
+
+def test_attachments_are_left_out_and_forwarded_messages_read() -> None:
+    parts = (
+        f"\r\n{BODY}",
+        "Content-Type: text/plain\r\nContent-Disposition: attachment\r\n\r\nattached",
+        "Content-Type: application/pdf\r\n\r\n%PDF",
+        "Content-Type: message/rfc822\r\n\r\nSubject: inner\r\n\r\nforwarded",
+        "Content-Type: message/delivery-status\r\n\r\nReporting-MTA: x\r\n\r\nAction: failed",
+    )
+    assert plain(HEADERS + multipart(*parts)).document.text == f"{BODY}\nforwarded"
+
+
+def test_short_messages_are_copies_only_under_one_subject() -> None:
+    def short(subject: str, content: str) -> str | None:
+        return plain(f"Subject: {subject}\r\n\r\n{content}").document.text
+
+    assert short("Re: the bridge", "Thank you!") == short("re: The Bridge", "thank you")
+    assert short("Re: the bridge", "Thank you!") != short("Re: the ferry", "Thank you!")
+    assert short("Re: the bridge", "Thank you!") != short("Re: the bridge", "No, thank you!")
+    assert short("a b", "c") != short("a", "b c")
+    assert "bridge" not in (short("Re: the bridge", "Thank you!") or "")
+    assert short("", "  ") == "  "
+
+
+def test_messages_without_bytes_or_with_too_many_are_refused() -> None:
+    with pytest.raises(InvalidMessageError) as refusal:
+        plain(b"")
+    assert refusal.value.reason == "empty_value"
+    with pytest.raises(InvalidMessageError) as refusal:
+        plain(bytes(MESSAGE_MAX_BYTES + 1))
+    assert refusal.value.reason == "too_large"
+
+
+def nested(levels: int) -> bytes:
+    heads = (f"Content-Type: multipart/mixed; boundary=b{level}\r\n\r\n--b{level}\r\n" for level in range(levels))
+    return (HEADERS + "".join(heads) + "\r\n" + BODY).encode()
+
+
+_MIXED = (HEADERS + "Content-Type: multipart/mixed; boundary=x\r\n\r\n").encode()
+BOMBS = {
+    "20,000 parts": (_MIXED + b"--x\r\n\r\npart of many words\r\n" * 20_000, ("truncated",)),
+    "2,000 levels": (nested(2_000), ("parse_fallback",)),
+    "90 levels": (nested(90), ()),
+    "3,000 messages in messages": (HEADERS.encode() + b"Content-Type: message/rfc822\r\n\r\n" * 3_000, None),
+    "a Subject of encoded words": (b"Subject: " + b"=?utf-8?q?a?= " * 23_000 + b"\r\n\r\n" + BODY.encode(), None),
+    "folded encoded words": (b"Subject: " + b"=?utf-8?q?a?=\r\n " * 15_000 + b"\r\n\r\n" + BODY.encode(), ()),
+    "parameters": (HEADERS.encode() + b'Content-Type: text/plain; "' + b";" * 200_000 + b"\r\n\r\nbody", None),
+    "parameters of parts": (
+        _MIXED + (b'--x\r\nContent-Type: text/plain; "' + b";" * 2_000 + b"\r\n\r\n") * 7_000,
+        None,
+    ),
+    "lines": (HEADERS.encode() + b"\r\n" + b"\n" * 16_000_000, ("parse_fallback", "truncated")),
+    "lines in levels": (nested(99) + b"\n" * 290_000, ("parse_fallback",)),
+    "headers": (b"a:b\r\n" * 40_000 + b"\r\n" + BODY.encode(), ()),
+    "headers of a part": (_MIXED + b"--x\r\n" + b"a:b\r\n" * 290_000 + b"\r\nbody", None),
+    "addresses": (b"To: " + b"a@b.example, " * 18_000 + b"(" * 20_000 + b"\r\n\r\n" + BODY.encode(), ()),
+    "nested tags": (
+        HEADERS.encode() + b"Content-Type: text/html\r\n\r\n" + b"<div>" * 200_000,
+        ("extraction_fallback",),
+    ),
+    "NUL bytes": (bytes(1_000_000), None),
+    "base64": (HEADERS.encode() + b"Content-Transfer-Encoding: base64\r\n\r\n" + b"A" * 15_000_000, ("truncated",)),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_b48_bombs_are_read_within_bounds(name: str) -> None:
+    raw, degraded = BOMBS[name]
+    started = time.process_time()
+    mail = plain(raw)
+    assert time.process_time() - started < 20  # measured: at most 1 s
+    assert len((mail.document.text or "").encode()) <= TEXT_MAX_BYTES
+    if degraded is not None:
+        assert mail.degraded == degraded
+
+
+def test_b47_html_that_hangs_a_parser_is_stripped_of_its_tags() -> None:
+    attributes = b" ".join(b"a%d=1" % number for number in range(180_000))
+    raw = HEADERS.encode() + b"Content-Type: text/html\r\n\r\n<a " + attributes + b">x</a>" + BODY.encode()
+    with HtmlProcesses(1, deadline_seconds=0.3, start_seconds=60) as html:
+        mail = read_message(raw, RECEIVED, KEY, html)
+    assert mail.degraded == ("extraction_fallback",)
+    assert (mail.document.text or "").split() == ["x", *BODY.split()]

@@ -1,0 +1,1 @@
+"""Reading HTML: to text in processes that can be killed, because C parsers hang on small inputs."""

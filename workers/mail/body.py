@@ -1,0 +1,156 @@
+"""The text of a message, within bounds of its size, its parts and the work of parsing it."""
+
+import codecs
+import re
+from collections.abc import Sequence
+from email.message import Message
+from email.parser import BytesParser
+from email.policy import compat32
+from typing import cast
+
+from nearstream.streams.ingest.parse import NOT_CHARSETS
+from nearstream.workers.crawl.html_processes import HtmlProcesses
+from nearstream.workers.crawl.html_text import EXTRACTION_FALLBACK, read_html
+
+HEADERS_MAX_BYTES = 256 * 1024
+TEXT_MAX_BYTES = 1024 * 1024
+CHARSET_REPLACED = "charset_replaced"
+PARSE_FALLBACK = "parse_fallback"
+TRUNCATED = "truncated"
+
+_BOUNDARIES_MAX = 100
+_PARTS_MAX = 200
+_LINES_MAX = 300_000  # 16 MiB in lines of base64 have 220,000
+_LINE_TESTS_MAX = 3_000_000  # the parser compares each line with the boundary of every part around it
+_LONG_FIELDS_MAX = 200
+_BOUNDARY = re.compile(rb"boundary[*0-9 \t]{0,20}=")
+# The parser takes quadratic time for the parameters of these headers, so few may be long and none very long.
+_LONG_FIELD = re.compile(
+    rb"content-(?:type|disposition)[ \t]{0,20}:(?:[^\r\n]|\r?\n[ \t]|\r[ \t]){256}"
+    rb"((?:[^\r\n]|\r?\n[ \t]|\r[ \t]){1792})?"
+)
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n|\r\r")
+_INVISIBLE = dict.fromkeys([0xAD, *range(0x200B, 0x2010)])
+
+
+def split_headers(raw: bytes) -> tuple[bytes, bytes]:
+    """Return the header block of a message, and its body."""
+    if raw[:1] in (b"\n", b"\r"):
+        return b"", raw
+    end = _BLANK_LINE.search(raw)
+    return (raw[: end.end()], raw[end.end() :]) if end else (raw, b"")
+
+
+def read_text(raw: bytes, html: HtmlProcesses) -> tuple[str, tuple[str, ...]]:
+    """Return the text of a message, and what was incomplete about reading it.
+
+    Of alternatives the last one with a text is read, which is what mail programs show. Attachments are left out. A
+    message that cannot be parsed within the bounds has its raw body as text.
+
+    Args:
+        raw: The message.
+        html: Where HTML parts become text.
+    """
+    head, body = split_headers(raw)
+    reading = _Reading(html)
+    if len(head) <= HEADERS_MAX_BYTES and _is_bounded(raw):
+        try:
+            text = reading.read(BytesParser(policy=compat32).parsebytes(raw))
+            return text, tuple(sorted(reading.degraded))
+        except (RecursionError, LookupError, ValueError):
+            pass
+    return _raw_text(body)
+
+
+def _raw_text(body: bytes) -> tuple[str, tuple[str, ...]]:
+    text = _cut(body[:TEXT_MAX_BYTES].decode("latin-1").translate(_INVISIBLE), TEXT_MAX_BYTES)
+    is_cut = len(text) < len(body)
+    return text, (PARSE_FALLBACK, TRUNCATED) if is_cut else (PARSE_FALLBACK,)
+
+
+def _is_bounded(raw: bytes) -> bool:
+    """Return whether the work of parsing a message has a small bound."""
+    lower = raw.lower()
+    boundaries = sum(1 for _ in _BOUNDARY.finditer(lower))
+    lines = raw.count(b"\n") + raw.count(b"\r") - raw.count(b"\r\n")
+    return (
+        boundaries <= _BOUNDARIES_MAX
+        and lines <= _LINES_MAX
+        and lines * (1 + boundaries) <= _LINE_TESTS_MAX
+        and _has_short_fields(lower)
+    )
+
+
+def _has_short_fields(lower: bytes) -> bool:
+    for number, field in enumerate(_LONG_FIELD.finditer(lower), 1):
+        if field[1] or number > _LONG_FIELDS_MAX:
+            return False
+    return True
+
+
+class _Reading:
+    """The reading of one message: what is left of its bounds, and what was incomplete."""
+
+    def __init__(self, html: HtmlProcesses) -> None:
+        self.degraded: set[str] = set()
+        self._html = html
+        self._parts = _PARTS_MAX
+        self._bytes = TEXT_MAX_BYTES
+
+    def read(self, part: Message) -> str:
+        """Return the text of a part and of the parts in it."""
+        if self._parts <= 0 or self._bytes <= 0:
+            self.degraded.add(TRUNCATED)
+            return ""
+        self._parts -= 1
+        kind = part.get_content_type()
+        if part.is_multipart():
+            if part.get_content_maintype() == "message" and kind != "message/rfc822":
+                return ""  # a report of delivery has only headers
+            inner = cast(Sequence[Message], part.get_payload())  # which is a list of messages, since it is multipart
+            return self._best(inner) if kind == "multipart/alternative" else self._joined(inner)
+        if kind not in ("text/plain", "text/html") or part.get_content_disposition() == "attachment":
+            return ""
+        text = self._decoded(part)
+        if kind == "text/html":
+            text, is_fallback = read_html(text, self._html)
+            self.degraded |= {EXTRACTION_FALLBACK} if is_fallback else set()
+        return self._taken(text.translate(_INVISIBLE))
+
+    def _joined(self, parts: Sequence[Message]) -> str:
+        texts = []
+        for part in parts:
+            texts.append(self.read(part))
+            if TRUNCATED in self.degraded:
+                break
+        return "\n".join(text for text in texts if text)
+
+    def _best(self, parts: Sequence[Message]) -> str:
+        return next((text for part in reversed(parts) if (text := self.read(part)).strip()), "")
+
+    def _decoded(self, part: Message) -> str:
+        payload = part.get_payload(decode=True)
+        data = payload if isinstance(payload, bytes) else b""
+        charset = part.get_content_charset() or "us-ascii"
+        for name in (charset, "utf-8"):
+            try:
+                if codecs.lookup(name).name not in NOT_CHARSETS:
+                    return data.decode(name)
+            except (LookupError, UnicodeDecodeError):
+                pass
+        self.degraded.add(CHARSET_REPLACED)
+        return data.decode("latin-1")
+
+    def _taken(self, text: str) -> str:
+        taken = _cut(text, self._bytes)
+        if len(taken) < len(text):
+            self.degraded.add(TRUNCATED)
+        self._bytes -= len(taken.encode("utf-8", "replace")) + 1
+        return taken
+
+
+def _cut(text: str, max_bytes: int) -> str:
+    """Return the beginning of a text that has at most so many bytes of UTF-8."""
+    if 4 * len(text) <= max_bytes:
+        return text
+    return text.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")

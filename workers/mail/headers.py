@@ -1,0 +1,113 @@
+"""The headers of a message that are of use: what names it, when it was sent, and by whom to whom."""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from email.errors import HeaderParseError
+from email.header import decode_header
+from email.message import Message
+from email.utils import parsedate_to_datetime
+from hashlib import blake2b
+
+from nearstream.schemas.document import EPOCH, ID_PATTERN
+from nearstream.streams.fingerprints.hashing import HashKey
+
+ADDRESS_BYTES = 8  # of the keyed hash of an address
+_SUBJECT_MAX_CHARACTERS = 4_096
+_DATE_MAX_CHARACTERS = 128
+_ID_MAX_CHARACTERS = 1_024
+_ADDRESSES_MAX_CHARACTERS = 65_536
+_RECIPIENTS_MAX = 1_000
+_QUOTED = re.compile(r'"[^"]{0,1000}"')
+_ADDRESS = re.compile(r"[^\s<>@,;:\"()\[\]\\]{1,64}@[^\s<>@,;:\"()\[\]\\]{1,255}")
+_ID = re.compile(r"\A\s{0,64}(<[^<>\s]{1,510}>)")
+
+
+def raw_headers(message: Message, name: str, max_characters: int) -> list[str]:
+    """Return the values of a header as they were sent, each cut to a length."""
+    # The message itself would decode values, which takes long and may fail.
+    return [_text(str(value)[:max_characters]) for key, value in message.raw_items() if key.lower() == name]
+
+
+def message_id(message: Message) -> str | None:
+    """Return the Message-ID with its angle brackets.
+
+    Returns:
+        None if there is none, or it cannot be the id of a document.
+    """
+    for value in raw_headers(message, "message-id", _ID_MAX_CHARACTERS):
+        found = _ID.match(value)
+        if found and re.search(ID_PATTERN, found[1]):
+            return found[1]
+    return None
+
+
+def sent_at(message: Message, latest: datetime) -> datetime | None:
+    """Return the time of the Date header.
+
+    Returns:
+        None if it is missing, unreadable, before 1970 or after `latest`.
+    """
+    for value in raw_headers(message, "date", _DATE_MAX_CHARACTERS):
+        try:
+            sent = parsedate_to_datetime(value)
+            sent = sent.replace(tzinfo=UTC) if sent.tzinfo is None else sent.astimezone(UTC)
+        except (ValueError, TypeError, OverflowError, IndexError):
+            continue
+        if EPOCH <= sent <= latest:
+            return sent
+    return None
+
+
+def subject(message: Message) -> str:
+    """Return the first Subject, decoded, or an empty text. At most 4,096 characters as sent are read."""
+    values = raw_headers(message, "subject", _SUBJECT_MAX_CHARACTERS)
+    value = re.sub(r"[\r\n]+", " ", values[0]) if values else ""
+    try:
+        return "".join(_decoded(piece, charset) for piece, charset in decode_header(value)).strip()
+    except (HeaderParseError, ValueError, LookupError):
+        return value.strip()
+
+
+def sender(message: Message, key: HashKey) -> bytes | None:
+    """Return the hash of the address in From, or else in Sender."""
+    found = [*_addresses(message, ("from",), key), *_addresses(message, ("sender",), key)]
+    return found[0] if found else None
+
+
+def recipients(message: Message, key: HashKey) -> frozenset[bytes]:
+    """Return the hashes of at most 1,000 addresses in To and Cc."""
+    return frozenset(_addresses(message, ("to", "cc"), key)[:_RECIPIENTS_MAX])
+
+
+def address_hash(address: str, key: HashKey) -> bytes:
+    """Return 8 bytes that stand for a mail address, in any case of its letters.
+
+    They are keyed blake2b, so they tell nothing to who does not have the key.
+    """
+    data = address.strip().lower().encode("utf-8", "surrogatepass")
+    return blake2b(data, digest_size=ADDRESS_BYTES, key=key.digest_key, person=b"nearstream-addr").digest()
+
+
+def _addresses(message: Message, names: Iterable[str], key: HashKey) -> list[bytes]:
+    values = [value for name in names for value in raw_headers(message, name, _ADDRESSES_MAX_CHARACTERS)]
+    text = _QUOTED.sub(" ", "\n".join(values)[:_ADDRESSES_MAX_CHARACTERS])
+    return [address_hash(address, key) for address in _ADDRESS.findall(text)[: _RECIPIENTS_MAX + 1]]
+
+
+def _text(value: str) -> str:
+    """Return a header as text. The parser keeps bytes that are not ASCII as surrogates."""
+    data = value.encode("utf-8", "surrogateescape")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def _decoded(piece: str | bytes, charset: str | None) -> str:
+    if isinstance(piece, str):
+        return piece
+    try:
+        return piece.decode(charset or "latin-1", "replace")
+    except LookupError:
+        return piece.decode("latin-1")

@@ -1,0 +1,78 @@
+"""Read a message into a document."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from email.parser import BytesParser
+from email.policy import compat32
+
+from nearstream.schemas.codec import InvalidMessageError
+from nearstream.schemas.dead_letter import Reason
+from nearstream.schemas.document import DEFAULT_COLLECTION, Document, to_milliseconds
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
+from nearstream.workers.crawl.html_processes import HtmlProcesses
+from nearstream.workers.mail import headers
+from nearstream.workers.mail.body import HEADERS_MAX_BYTES, read_text, split_headers
+from nearstream.workers.mail.short_text import short_message_text
+
+MESSAGE_MAX_BYTES = 16 * 1024 * 1024
+SOURCE = "mail"
+_LIMITS = DocumentLimits()
+_CLOCK_SKEW = timedelta(seconds=_LIMITS.clock_skew_seconds)
+
+
+@dataclass(frozen=True)
+class Mail:
+    """A message as a document, and what its headers say about it.
+
+    Attributes:
+        document: With `id` (the Message-ID, else derived), `text`, `observed_at` and `source`. It has no lineage,
+            because a reply is no state of the mail that it answers.
+        subject: The decoded Subject, which is not part of the text.
+        sender: 8 bytes of keyed hash of the sender's address (`headers.address_hash`), None if there is none.
+        recipients: The same for the addresses in To and Cc.
+        degraded: What was incomplete: `charset_replaced`, `extraction_fallback`, `parse_fallback`, `truncated`.
+    """
+
+    document: Document
+    subject: str
+    sender: bytes | None
+    recipients: frozenset[bytes]
+    degraded: tuple[str, ...]
+
+
+def read_message(
+    raw: bytes, received_at: datetime, key: HashKey, html: HtmlProcesses, collection: str = DEFAULT_COLLECTION
+) -> Mail:
+    """Read a message into a document.
+
+    It blocks while HTML becomes text, so an event loop calls it from a thread. Messages that no parser can read have
+    their raw body as text, and say so in `degraded`.
+
+    Args:
+        raw: The message, at most 16 MiB.
+        received_at: When it arrived, with time zone. It is the time of the document if the Date header is missing, or
+            before 1970, or more than a day later.
+        key: The deployment's key, which hashes addresses and short messages.
+        html: Where HTML parts become text.
+        collection: The tenant.
+
+    Raises:
+        InvalidMessageError: `empty_value` or `too_large`.
+    """
+    if not raw:
+        raise InvalidMessageError(Reason.EMPTY_VALUE, "expected a message that is not empty")
+    if len(raw) > MESSAGE_MAX_BYTES:
+        raise InvalidMessageError(Reason.TOO_LARGE, f"expected a message of at most {MESSAGE_MAX_BYTES} bytes")
+    head = BytesParser(policy=compat32).parsebytes(split_headers(raw)[0][:HEADERS_MAX_BYTES], headersonly=True)
+    text, degraded = read_text(raw, html)
+    subject = headers.subject(head)
+    document = Document(
+        id=headers.message_id(head),
+        text=short_message_text(subject, text, key) or text,
+        collection=collection,
+        observed_at=headers.sent_at(head, received_at + _CLOCK_SKEW),
+        source=SOURCE,
+    )
+    complete = fill_defaults(document, _LIMITS, to_milliseconds(received_at))
+    return Mail(complete, subject, headers.sender(head, key), headers.recipients(head, key), degraded)

@@ -1,0 +1,36 @@
+"""What stands for the text of a message that is too short for shingles."""
+
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.fingerprints.normalize import NormalForm, normalize
+from nearstream.streams.fingerprints.parameters import MIN_SPACELESS_BYTES, MIN_WORDS
+
+_HEAD_CHARACTERS = 4_096
+# Digits would be masked by the normal form of mail, so the digest is spelled in letters.
+_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
+
+
+def short_message_text(subject: str, text: str, key: HashKey) -> str:
+    """Return a text that is equal for short messages of equal Subject and body.
+
+    A few words like "thank you" say nothing about the message, so a short one is a copy only of a message that also
+    has its Subject. The result is too short for shingles, so it is found by its digest alone.
+
+    Returns:
+        An empty text if the message is not short, or has neither Subject nor body.
+    """
+    if not _is_short(normalize(text[:_HEAD_CHARACTERS])):
+        return ""
+    form = normalize(text)
+    if not _is_short(form):
+        return ""
+    title = normalize(subject)
+    if not (title.data.size or form.data.size):
+        return ""
+    digest = key.digest(title.data.tobytes() + b"\0" + form.data.tobytes())
+    return f"short message {digest.hex().translate(_LETTERS)}"
+
+
+def _is_short(form: NormalForm) -> bool:
+    if form.spaceless:
+        return form.data.size < MIN_SPACELESS_BYTES
+    return form.data.tobytes().count(b" ") + 1 < MIN_WORDS
