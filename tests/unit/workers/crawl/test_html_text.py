@@ -12,7 +12,6 @@ import pytest
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.html_text import HTML_MAX_CHARACTERS, read_html, strip_tags
 
-
 MANY_ATTRIBUTES = "<a " + " ".join(f"a{number}=1" for number in range(180_000)) + ">link</a> behind"
 
 
