@@ -101,7 +101,7 @@ def _other_forms(texts: Sequence[str], rules: TextRules) -> Iterator[NormalForm]
 def _complex_form(text: str, rules: TextRules = _RULES) -> NormalForm:
     """Return the normal form of any text, without `bmp_table`."""
     table = fold_table()
-    composed = unicodedata.normalize("NFKC", _without_unsafe(text, rules.mark_run))
+    composed = unicodedata.normalize("NFKC", without_unsafe(text, rules.mark_run))
     folded: NDArray[np.uint32] = table.take(_code_points(composed))
     kept = _marks_on_text(folded)
     codes = np.full(folded.size + 1, SPACE, dtype="<u4")
@@ -111,7 +111,7 @@ def _complex_form(text: str, rules: TextRules = _RULES) -> NormalForm:
     return _form(piece.tobytes().decode("utf-32-le").encode(), piece, int(spaceless), rules)
 
 
-def _without_unsafe(text: str, mark_run: int) -> str:
+def without_unsafe(text: str, mark_run: int) -> str:
     """Replace by spaces what must not reach NFKC.
 
     These are lone surrogates, code points newer than Unicode 14.0, and marks after the first `mark_run` of a run. NFKC

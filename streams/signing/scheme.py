@@ -37,7 +37,7 @@ _KEY_BYTES = 8
 # A former number of the index that every scheme name still hashes, since another hash would name another scheme.
 _FORMER_NUMBER = "sketch.kept_bits=8"
 # These numbers enter the name only if they are set, so that schemes without them keep the name they always had.
-_LATER = {"dense_below", "noise"}
+_LATER = {"dense_below", "masks", "noise"}
 
 
 @dataclass(frozen=True)
@@ -180,6 +180,11 @@ _PRESETS: dict[str, dict[str, Any]] = {  # Any: each field of Scheme has a type 
     "bands-only": {"ld": None, "anchors": None},
     "dense": {"anchors": AnchorRules(dense_below=400)},
     "noise": {"noise": NoiseRules()},
+    "mail": {
+        "text": TextRules(masks="mail/1"),
+        "sketch": SketchRules(shingle_words=3),
+        "anchors": AnchorRules(dense_below=400),
+    },
 }
 LABELS = tuple(_PRESETS)
 
@@ -189,8 +194,8 @@ def preset(label: str, key: HashKey, bands: int | None = None, rows: int | None 
 
     Args:
         label: `standard`, `dense` (`standard` with more anchors in short texts: the default), `compact` (less than
-            half the bytes), `bands-only` (exact and near-duplicates only) or `noise` (`standard` with keys that
-            survive replaced characters).
+            half the bytes), `bands-only` (exact and near-duplicates only), `noise` (`standard` with keys that
+            survive replaced characters) or `mail` (personalised copies are near-duplicates).
         key: The deployment's key. Only its fingerprint enters the scheme.
         bands: Number of bands, if not the preset's.
         rows: Number of rows, if not the preset's.

@@ -1,6 +1,6 @@
 """Signing: from a document to its signature."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
@@ -9,6 +9,7 @@ from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.document import Document, to_milliseconds
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.fingerprints.mail_form import mask_personal
 from nearstream.streams.fingerprints.parameters import invalid_parameters
 from nearstream.streams.native import Signed, native
 from nearstream.streams.signing.native_backend import NativeSigning
@@ -86,7 +87,7 @@ class Signer:
             ValueError: A field is missing, or `observed_at` has no time zone.
             InvalidMessageError: `too_large`, since one character may become 18 in the normal form.
         """
-        (signed,) = self._computing.sign_many((_present(document.text, "text"),), self._max_bytes)
+        (signed,) = self._sign_texts([_present(document.text, "text")])
         return self._signature(signed, document, origin, degraded)
 
     def sign_many(self, unsigned: Iterable[Unsigned]) -> Iterator[Signature | InvalidMessageError]:
@@ -101,11 +102,23 @@ class Signer:
         """
         for batch in _batches(unsigned):
             texts = [_present(item.document.text, "text") for item in batch]
-            for item, signed in zip(batch, self._computing.sign_many(texts, self._max_bytes), strict=True):
+            for item, signed in zip(batch, self._sign_texts(texts), strict=True):
                 try:
                     yield self._signature(signed, *item)
                 except InvalidMessageError as error:
                     yield error
+
+    def _sign_texts(self, texts: Sequence[str]) -> Sequence[Signed | None]:
+        if not self._scheme.text.masks:
+            return self._computing.sign_many(texts, self._max_bytes)
+        masked = [mask_personal(text, self._scheme.text) for text in texts]
+        results = self._computing.sign_many(masked, self._max_bytes)
+        return [result and self._of_original(result, text) for result, text in zip(results, texts, strict=True)]
+
+    def _of_original(self, signed: Signed, text: str) -> Signed:
+        """Replace the digest of a masked text by that of the text as it came."""
+        digest, _, content = signed
+        return digest, self._key.digest(text.encode("utf-8", "surrogatepass")), content
 
     def _signature(
         self, signed: Signed | None, document: Document, origin: Origin | None, degraded: tuple[str, ...]

@@ -59,7 +59,9 @@ class Settings:
     namespace: str = _setting("nearstream", "first part of every Redis key, [a-z0-9-]{1,32}")
     topic_prefix: str = _setting("", "prefix of every topic name")
     hash_key: str = _setting("", "secret key of all hashes, at least 32 bytes, shared by all workers", secret=True)
-    scheme: str = _setting(DEFAULT_LABEL, "preset of the signatures: standard, compact, bands-only, dense or noise")
+    scheme: str = _setting(
+        DEFAULT_LABEL, "preset of the signatures: standard, compact, bands-only, dense, noise or mail"
+    )
     bands: int = _setting(0, "number of bands of the sketch (0: as in the preset)")
     rows: int = _setting(0, "sketch slots per band (0: as in the preset)")
     mean_resemblance_min: float = _setting(
@@ -124,6 +126,7 @@ def load(environment: Mapping[str, str] = os.environ) -> Settings:
         given[name] = _parsed(variable, text, type(known[name].default))
     if given.get("profile") == "mail":
         given.setdefault("dead_letter_payload", Payload.HASH.value)
+        given.setdefault("scheme", "mail")
     settings = Settings(**given)
     _validate(settings)
     return settings
@@ -226,6 +229,8 @@ def _validate_key(settings: Settings) -> None:
         raise SettingsError(f"NEARSTREAM_HASH_KEY: expected at least {_KEY_MIN_BYTES} bytes")
     if settings.profile != "development" and not settings.hash_key:
         raise SettingsError(f"NEARSTREAM_HASH_KEY: the profile {settings.profile} requires a secret key")
+    if settings.scheme == "mail" and not settings.hash_key:
+        raise SettingsError("NEARSTREAM_HASH_KEY: NEARSTREAM_SCHEME=mail requires a secret key")
 
 
 def _validate_kafka_security(settings: Settings) -> None:

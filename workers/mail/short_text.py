@@ -1,9 +1,11 @@
 """What stands for the text of a message that is too short for shingles."""
 
 from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.fingerprints.mail_form import mask_personal
 from nearstream.streams.fingerprints.normalize import NormalForm, normalize
-from nearstream.streams.fingerprints.parameters import MIN_SPACELESS_BYTES, MIN_WORDS
+from nearstream.streams.fingerprints.parameters import MIN_SPACELESS_BYTES, MIN_WORDS, TextRules
 
+_RULES = TextRules(masks="mail/1")
 _HEAD_CHARACTERS = 4_096
 # Digits would be masked by the normal form of mail, so the digest is spelled in letters.
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
@@ -13,21 +15,26 @@ def short_message_text(subject: str, text: str, key: HashKey) -> str:
     """Return a text that is equal for short messages of equal Subject and body.
 
     A few words like "thank you" say nothing about the message, so a short one is a copy only of a message that also
-    has its Subject. The result is too short for shingles, so it is found by its digest alone.
+    has its Subject. What is personal is masked first, as in the scheme `mail`. The result is too short for shingles, so
+    it is found by its digest alone.
 
     Returns:
         An empty text if the message is not short, or has neither Subject nor body.
     """
-    if not _is_short(normalize(text[:_HEAD_CHARACTERS])):
+    if not _is_short(_masked_form(text[:_HEAD_CHARACTERS])):
         return ""
-    form = normalize(text)
+    form = _masked_form(text)
     if not _is_short(form):
         return ""
-    title = normalize(subject)
+    title = _masked_form(subject)
     if not (title.data.size or form.data.size):
         return ""
     digest = key.digest(title.data.tobytes() + b"\0" + form.data.tobytes())
     return f"short message {digest.hex().translate(_LETTERS)}"
+
+
+def _masked_form(text: str) -> NormalForm:
+    return normalize(mask_personal(text, _RULES))
 
 
 def _is_short(form: NormalForm) -> bool:

@@ -19,7 +19,7 @@ from nearstream.streams.signing.signer import Signer
 
 KEY = HashKey.public()
 OTHER_KEY = HashKey.from_secret(b"another secret of thirty-two bytes")
-STANDARD, COMPACT, BANDS_ONLY, DENSE, NOISE = (preset(label, KEY) for label in LABELS)
+STANDARD, COMPACT, BANDS_ONLY, DENSE, NOISE, MAIL = (preset(label, KEY) for label in LABELS)
 FROZEN = ["aaefd45c661d4cb7", "551439e544c0ac66", "0f4798284b2237a8", "7ab3ed63feb91dfb"]
 LONG = " ".join(f"word{number * number % 1009}" for number in range(900))
 
@@ -52,7 +52,7 @@ def variants(scheme: Scheme) -> Iterator[tuple[str, dict[str, Any]]]:
             yield each.name, {each.name: changed(value)}
 
 
-@pytest.mark.parametrize("scheme", [STANDARD, COMPACT, BANDS_ONLY, DENSE, NOISE], ids=lambda scheme: scheme.label)
+@pytest.mark.parametrize("scheme", [STANDARD, COMPACT, BANDS_ONLY, DENSE, NOISE, MAIL], ids=lambda scheme: scheme.label)
 def test_changing_any_field_changes_the_name(scheme: Scheme) -> None:
     scheme = replace(scheme, bands=BandRules(bands=10, rows=5))
     names = {scheme.name}
@@ -70,7 +70,7 @@ def test_the_label_is_a_nickname_in_front_of_the_name() -> None:
 
 
 def test_two_presets_never_have_one_name() -> None:
-    assert len({scheme.name.partition("-1-")[2] for scheme in (STANDARD, COMPACT, BANDS_ONLY, DENSE, NOISE)}) == 5
+    assert len({scheme.name.partition("-1-")[2] for scheme in (STANDARD, COMPACT, BANDS_ONLY, DENSE, NOISE, MAIL)}) == 6
 
 
 def test_bands_and_rows_replace_those_of_the_preset() -> None:
@@ -97,7 +97,7 @@ def test_few_bits_with_bands_are_refused() -> None:
 
 
 def test_an_unknown_label_is_refused_with_those_known() -> None:
-    with pytest.raises(ValueError, match="standard, compact, bands-only, dense, noise"):
+    with pytest.raises(ValueError, match="standard, compact, bands-only, dense, noise, mail"):
         preset("huge", KEY)
 
 

@@ -230,6 +230,17 @@ def test_the_mail_profile_keeps_no_bytes_unless_told() -> None:
     assert load({**mail, "NEARSTREAM_PROFILE": "production"}).dead_letter_payload == "full"
 
 
+def test_the_mail_profile_has_the_scheme_of_mail_unless_told() -> None:
+    mail = {"NEARSTREAM_PROFILE": "mail", "NEARSTREAM_HASH_KEY": KEY}
+    assert load(mail).scheme == "mail"
+    assert load({**mail, "NEARSTREAM_SCHEME": "standard"}).scheme == "standard"
+
+
+def test_the_scheme_of_mail_is_refused_without_a_key() -> None:
+    assert refusal(scheme="mail") == "NEARSTREAM_HASH_KEY: NEARSTREAM_SCHEME=mail requires a secret key"
+    assert load({"NEARSTREAM_SCHEME": "mail", "NEARSTREAM_HASH_KEY": KEY}).profile == "development"
+
+
 def test_the_table_has_a_row_of_help_for_every_setting() -> None:
     rows = table(Settings())
     assert [row[0] for row in rows] == [PREFIX + name.upper() for name in Settings.__dataclass_fields__]

@@ -165,6 +165,7 @@ def test_short_messages_are_copies_only_under_one_subject() -> None:
     assert short("Re: the bridge", "Thank you!") != short("Re: the ferry", "Thank you!")
     assert short("Re: the bridge", "Thank you!") != short("Re: the bridge", "No, thank you!")
     assert short("a b", "c") != short("a", "b c")
+    assert short("Your code", "It is 123456.") == short("Your code", "It is 98765.")
     assert "bridge" not in (short("Re: the bridge", "Thank you!") or "")
     assert short("", "  ") == "  "
 

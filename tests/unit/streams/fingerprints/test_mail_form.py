@@ -1,0 +1,91 @@
+"""What is personal in mail is masked, and nothing else."""
+
+import time
+
+import pytest
+
+from nearstream.streams.fingerprints.mail_form import mask_personal
+from nearstream.streams.fingerprints.normalize import normalize
+from nearstream.streams.fingerprints.parameters import TextRules
+
+RULES = TextRules(masks="mail/1")
+
+
+def masked(text: str) -> str:
+    """Return the normal form of a masked text."""
+    return normalize(mask_personal(text, RULES)).data.tobytes().decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("See https://mail.example/u?id=9f3c&x=1, now", "see url mail example now"),
+        ("(http://a.example)", "url a example"),
+        ("www.a.example/path rest", "url a example rest"),
+        ("write to Anna.Meyer+x@mail.example.", "write to email"),
+        ("Your number is A8F3-22KD-91", "your number is tok"),
+        ("your number is 12345678", "your number is tok"),
+        ("7 of 1,234 on page 12a", "0 of 0 0 on page 0a"),
+        ("Dear Anna Meyer,\nwe are", "dear name we are"),
+        ("Dear Mr. van Dyke: we are", "dear name we are"),
+        ("HELLO ANNA\nwe are", "hello name we are"),
+        ("Dear Anna we are glad that", "dear name we are glad that"),
+        ("Sehr geehrte Frau Müller,\nwir", "sehr geehrte frau name wir"),
+        ("Hi, we are", "hi we are"),
+        ("oh dear", "oh dear"),
+        ("the hidden dearth of hello-worlds", "the hidden dearth of hello worlds"),
+        ("\uff57\uff57\uff57.\uff41.example/x \uff11\uff12", "url a example 0"),
+        ("https://www.a.example/x", "url a example"),
+        ("\0a\0", "a"),
+        ("no token: internationalization well-known", "no token internationalization well known"),
+        ("", ""),
+    ],
+)
+def test_what_is_personal_is_masked(text: str, form: str) -> None:
+    assert masked(text) == form
+
+
+def test_masking_joins_personalised_copies() -> None:
+    def mail(name: str, number: int) -> str:
+        return f"Dear {name},\nyour order {number} waits at https://shop.example/o/{number:x}?u={name[:3]}. Yours"
+
+    assert masked(mail("Anna", 87_654_321)) == masked(mail("Bob van Dyke", 123_456_789))
+
+
+def test_what_is_not_personal_stays_different() -> None:
+    first, second = "Dear Anna,\nthe red bridge is closed", "Dear Anna,\nthe blue bridge is closed"
+    assert masked(first) != masked(second)
+    assert masked("see https://a.example/x") != masked("see https://b.example/x")
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a",
+        "1",
+        "a1",
+        "@",
+        "a@",
+        "http://",
+        "www.",
+        "dear ",
+        "dear a ",
+        "-",
+        "a-",
+        ".",
+        "\xdf\u0323",
+        "\u0301",
+        "\u216b",
+        " \t",
+        "liebe",
+    ],
+)
+def test_masking_takes_linear_time(piece: str) -> None:
+    def seconds(size: int) -> float:
+        text = piece * (size // len(piece))
+        started = time.process_time()
+        mask_personal(text, RULES)
+        return time.process_time() - started
+
+    short, long = min(seconds(1 << 14) for _ in range(3)), min(seconds(1 << 18) for _ in range(2))
+    assert long < 16 * 6 * max(short, 0.002)  # quadratic would be 256 times as long
