@@ -22,7 +22,7 @@ _Answer = TypeVar("_Answer")
 _RETRY_SECONDS = 0.5
 _PAGE_KEYS = 1_000
 _PIPELINE_COMMANDS = 1_000  # commands in one round trip
-_READING = ("look_up_", "state_", "lengths_")  # functions that only read
+_READING = ("look_up_", "family_", "state_", "lengths_")  # functions that only read
 
 
 def connect(connection: Connection) -> Client:

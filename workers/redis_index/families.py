@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
+from nearstream.schemas.event_id import family_id
+from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import SLOTS_MS, WINDOWS_MS, FamilyFacts
 from nearstream.workers.redis_index.client import ask, keys_of, server_time_ms
 from nearstream.workers.redis_index.errors import errors_mapped
@@ -10,6 +12,7 @@ from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.layout import FAMILY, FEW, GROUP, LARGE, NUMBER_BYTES, RECORD, SLOT, SMALL, KeyKind
 from nearstream.workers.redis_index.record import unpack_document_key
 from nearstream.workers.redis_index.shard import Shard
+from nearstream.workers.redis_index.sharding import shard_and_number
 from nearstream.workers.redis_index.values import integer_of, number_bytes, time_of
 
 _RELATION_BYTES = 1 + NUMBER_BYTES  # of a remembered relation to another family
@@ -36,6 +39,25 @@ async def families(index: RedisIndex, now_ms: int | None = None) -> AsyncIterato
                     facts = unpack_facts(group * GROUP + field[0], packed, now_ms)
                     if facts is not None:
                         yield await with_founder(shard, facts)
+
+
+async def family_of(index: RedisIndex, candidate: Candidate) -> FamilyFacts:
+    """Return the facts of the family that a document found by `look_up` belongs to.
+
+    A document without copies is a family of one, which nobody has joined.
+
+    Raises:
+        IndexUnavailableError: No answer within 150 ms.
+        IndexLostError: The index was emptied.
+    """
+    shard, number = shard_and_number(candidate.number)
+    stored = await index.shards[shard].family(number)
+    facts = unpack_facts(stored.number, stored.facts, stored.now_ms) if stored.facts else None
+    founder = stored.founder or candidate.signature
+    if facts is None:
+        own_id, seen_ms = family_id(founder.document_key, founder.version, founder.scheme), founder.observed_at_ms
+        facts = FamilyFacts(own_id, stored.number, stored.number, 1, seen_ms, seen_ms, (0, 0, 0))
+    return facts if stored.founder is None else replace(facts, founder=founder.document_key)
 
 
 def unpack_facts(number: int, packed: bytes, now_ms: int) -> FamilyFacts | None:

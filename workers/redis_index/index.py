@@ -32,6 +32,9 @@ _WORST_FIRST = (
 )
 
 _Reply = TypeVar("_Reply")
+_Find = Callable[[Client, IndexAddress], Awaitable[list[IndexLayout]]]
+
+_open_existing = partial(open_layouts, may_create=False)
 
 
 class RedisIndex:
@@ -72,9 +75,7 @@ class RedisIndex:
         return await cls._opened(address, read_layouts)
 
     @classmethod
-    async def _opened(
-        cls, address: IndexAddress, find: Callable[[Client, IndexAddress], Awaitable[list[IndexLayout]]]
-    ) -> Self:
+    async def _opened(cls, address: IndexAddress, find: _Find) -> Self:
         client = connect(address.connection)
         try:
             layouts = await find(client, address)
@@ -105,12 +106,12 @@ class RedisIndex:
         """
         return await self._reopening(partial(self._admit, batch, now_ms))
 
-    async def _reopening(self, ask: Callable[[], Awaitable[_Reply]]) -> _Reply:
+    async def _reopening(self, ask: Callable[[], Awaitable[_Reply]], find: _Find = _open_existing) -> _Reply:
         """Return the answer of `ask`, reopening a lost index once."""
         try:
             return await ask()
         except IndexLostError:
-            layouts = await open_layouts(self.client, self.address, may_create=False)
+            layouts = await find(self.client, self.address)
             for shard, layout in zip(self.shards, layouts, strict=True):
                 shard.layout = layout
         return await ask()
@@ -179,6 +180,10 @@ class RedisIndex:
             IndexUnavailableError: No answer within 150 ms.
             IndexLostError: The index was emptied.
         """
+        ask = partial(self._look_up, keys, limit, now_ms)
+        return await self._reopening(ask, read_layouts)
+
+    async def _look_up(self, keys: Keys, limit: int, now_ms: int | None) -> Sequence[Candidate]:
         replies = await _all(shard.look_up(keys, limit, now_ms) for shard in self.shards)
         found = (candidate_of_shard(candidate, index) for index, reply in enumerate(replies) for candidate in reply)
         return tuple(found)[:limit]

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from nearstream.schemas.signature import Signature
 from nearstream.streams.index.candidate import Candidate, in_order
 from nearstream.streams.index.contract import (
     Admission,
@@ -33,6 +35,24 @@ _WRITE_SECONDS = 2.0
 _LOOK_UP_SECONDS = 0.15
 _MAX_ADMISSIONS = 32  # in one call
 _MAX_SETTLEMENTS = 64  # in one call
+
+
+@dataclass(frozen=True)
+class StoredFamily:
+    """A family as the server stores it.
+
+    Attributes:
+        number: Number of the state that founded it.
+        facts: Its facts in bytes. Empty: it has no second member.
+        now_ms: Time of the server in milliseconds since 1970.
+        founder: The founder. None if it was removed or has expired.
+    """
+
+    number: int
+    facts: bytes
+    now_ms: int
+    founder: Signature | None
+
 
 Item = Admission | Position  # a bare position moves the checkpoint past a record without a document in this shard
 
@@ -119,6 +139,18 @@ class Shard:
         question = Admission("", None, keys)
         (answer,) = unpack_answers([question], reply[1:2], states)
         return answer.candidates[:limit]
+
+    async def family(self, number: int) -> StoredFamily:
+        """Return the family of a stored state, even while writes are refused.
+
+        Raises:
+            IndexUnavailableError: No answer within 150 ms.
+            IndexLostError: The index was emptied.
+        """
+        reply = await self._call(_LOOK_UP_SECONDS, "family", number_bytes(number))
+        states = unpack_records(reply[4], self._address.scheme)
+        founder = states.get(reply[1])
+        return StoredFamily(reply[1], reply[2], int(reply[3]), founder.earlier.signature if founder else None)
 
     async def state(self) -> IndexState:
         """Return whether this shard can be trusted now.

@@ -333,6 +333,12 @@ local function pack_candidate(c, number, count, flags)
   return struct.pack(CANDIDATE_FORMAT, number, math.floor(count / BAND) % (WEIGHT / BAND), count % BAND, flags)
 end
 
+-- Return the stored facts of a family, '' if it has no second member. The answer has the record of its founder too.
+function families.packed(c, family)
+  want(c, family)
+  return redis.call('HGET', facts_key(c, family), record_field(family)) or ''
+end
+
 -- Settling ------------------------------------------------------------------------------------------------
 
 -- Count a join in each window, and drop the slots that no window reaches.

@@ -738,6 +738,17 @@ local function look_up(keys, args)
   return {'OK', with_status(NEW, 0, pack_answer(c, d, 0, found, cut)), wanted_records(c, d.number)}
 end
 
+-- family
+-- Return the family of a stored state.
+-- arguments: epoch, number of the state
+-- reply: OK, number of the founder, facts of the family ('' if it has no second member), now, records | LOST | REBUILDING
+local function family(keys, args)
+  local c, refusal = begin(keys[1], args[1], ANCHOR_HEADS, 0, 0)
+  if not c then return refusal end
+  local founder = families.of(c, unpack_packed(args[2])[1])
+  return {'OK', founder, families.packed(c, founder), decimal(clock()), wanted_records(c, c.last + 1)}
+end
+
 -- Add a number to a bucket that it left out, and tally the others there. In a bucket that it is in, tally those that came
 -- later: when this is repeated, nobody can tell which buckets it had left out.
 local function enter_late(c, d, kind, chunk, field)
@@ -921,5 +932,6 @@ redis.register_function('nearstream_rebuild_@@', rebuild)
 redis.register_function('nearstream_claim_@@', claim)
 redis.register_function('nearstream_probe_@@', probe)
 redis.register_function{function_name = 'nearstream_look_up_@@', callback = look_up, flags = {'no-writes'}}
+redis.register_function{function_name = 'nearstream_family_@@', callback = family, flags = {'no-writes'}}
 redis.register_function{function_name = 'nearstream_state_@@', callback = state, flags = {'no-writes'}}
 redis.register_function{function_name = 'nearstream_lengths_@@', callback = lengths, flags = {'no-writes'}}
