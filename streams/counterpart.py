@@ -13,19 +13,21 @@ from nearstream.schemas.event_id import DocumentState, event_id, family_id
 from nearstream.schemas.evidence import SharedKeys
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict, FamilyRef, VerdictKind
+from nearstream.streams.estimates.comparing import compare
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import Family
 from nearstream.streams.relations.describe import Related, distance, document_ref, document_state, resemblance
 from nearstream.streams.relations.rules import EQUAL_DIGEST, SAME_LINEAGE, Rule
 from nearstream.streams.relations.thresholds import Thresholds
-from nearstream.streams.relations.verdict import Verdict
+from nearstream.streams.relations.verdict import Verdict, first_rule, is_copy, rule_of_texts
 from nearstream.streams.signing.scheme import Keys
 
 # The relations of verdicts, the best first. A version of the same lineage comes before a containment.
 _BEST_FIRST = ("exact_duplicate", "near_duplicate", "", "containment", "rearranged", "version", "overlap")
 _RANKS = {relation: place for place, relation in enumerate(_BEST_FIRST)}
 _BY_LINEAGE = _RANKS[""]
+_OVERLAP_FROM = 0.20  # below this share of common symbols, two of three overlaps are boilerplate
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,11 @@ class Compared:
         return self.rule.relation
 
     @property
+    def is_boilerplate(self) -> bool:
+        """Whether both share too little to be related."""
+        return self.relation == "overlap" and self.estimate.order_free < _OVERLAP_FROM
+
+    @property
     def same_lineage(self) -> bool:
         """Whether both are states of one document or of one lineage."""
         return self.estimate.same_lineage
@@ -106,6 +113,16 @@ class Compared:
         earlier = self.candidate.earlier
         place = _BY_LINEAGE if self.rule is SAME_LINEAGE else _RANKS[self.rule.relation]
         return place, -self.estimate.sketch_resemblance, (earlier.observed_at_ms, earlier.id, earlier.version)
+
+
+def compare_with(newcomer: Newcomer, candidates: Sequence[Candidate]) -> list[Compared]:
+    """Compare a document with candidates, in their order."""
+    estimates, found = compare(newcomer.signature, [candidate.earlier for candidate in candidates]), []
+    for candidate, numbers in zip(candidates, estimates, strict=True):
+        by_text = rule_of_texts(numbers, newcomer.thresholds)
+        rule = first_rule(by_text, numbers)
+        found.append(Compared(candidate, newcomer, numbers, rule, is_copy(by_text)))
+    return found
 
 
 def joined(compared: Sequence[Compared], presumed: int) -> Compared | None:

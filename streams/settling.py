@@ -5,16 +5,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from nearstream.streams.case import Case, incomplete
-from nearstream.streams.counterpart import Compared, Newcomer, own_family
-from nearstream.streams.estimates.comparing import compare
+from nearstream.streams.counterpart import Compared, Newcomer, compare_with, own_family
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.contract import Index
 from nearstream.streams.index.family import Pair, Sending, Settled, Settlement
 from nearstream.streams.relations.thresholds import Thresholds
-from nearstream.streams.relations.verdict import first_rule, is_copy, rule_of_texts
 
-# Below this share of common symbols, two of three overlaps are boilerplate.
-_OVERLAP_SENT_FROM = 0.20
 _COMPARED_AT_ONCE = 16  # candidates in one call of C, of which hostile ones take 2 ms each
 _TURNS = 4  # of settling a document, before one that finds its family gone again and again founds one
 
@@ -73,12 +69,7 @@ class Settling:
         arriving, previous = case.arriving, case.answer.previous
         former = 0 if previous is None else previous.number
         newcomer = Newcomer(arriving, case.admission.keys, self._thresholds, incomplete(case.answer), former)
-        estimates, found = compare(arriving, [candidate.earlier for candidate in candidates]), []
-        for candidate, numbers in zip(candidates, estimates, strict=True):
-            by_text = rule_of_texts(numbers, self._thresholds)
-            rule = first_rule(by_text, numbers)
-            found.append(Compared(candidate, newcomer, numbers, rule, is_copy(by_text)))
-        return found
+        return compare_with(newcomer, candidates)
 
     def _is_related(self, compared: Compared) -> bool:
         """Return whether two documents are related, and share more than boilerplate.
@@ -88,10 +79,9 @@ class Settling:
         relation = compared.relation
         if relation == "unrelated":
             return False
-        is_boilerplate = relation == "overlap" and compared.estimate.order_free < _OVERLAP_SENT_FROM
-        if is_boilerplate or relation not in self._relations:
+        if compared.is_boilerplate or relation not in self._relations:
             self.counts.suppressed[relation] += 1
-        return not is_boilerplate
+        return not compared.is_boilerplate
 
     async def settle(self, cases: Sequence[Case], pause: Pause) -> None:
         """Record what was found out, until the index agrees which family each document joins."""

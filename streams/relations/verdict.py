@@ -21,7 +21,8 @@ from nearstream.streams.relations.rules import (
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Thresholds, neighbours
 
 MANY_SIBLINGS = "many_siblings"
-_SHINGLES_MIN = 40  # below this, one word more or less moves every share by several percent
+BELOW_MIN_LENGTH = "below_min_length"
+SHINGLES_MIN = 40  # below this, one word more or less moves every share by several percent
 _SYMBOLS_MIN = 30
 _CHARACTERS_MAX = 100_000  # length of the longest texts on which the thresholds were measured
 
@@ -123,7 +124,7 @@ def low_confidence_reasons(
     if rule is EQUAL_DIGEST:
         return ()
     reasons = {
-        "below_min_length": min(text.shingles for text in texts) < _SHINGLES_MIN,
+        BELOW_MIN_LENGTH: min(text.shingles for text in texts) < SHINGLES_MIN,
         "few_symbols": estimate.rate > 0 and estimate.symbols_shorter < _SYMBOLS_MIN,
         "near_threshold": _is_near_threshold(estimate, rule, thresholds),
         "char_noise": estimate.scattered or rule is SCATTERED_NOISE,

@@ -1,0 +1,112 @@
+"""What the HTTP API answers: about a document that it was asked about, and about a request that it refuses."""
+
+from datetime import datetime
+from typing import Annotated, Literal, get_args
+
+import msgspec
+from msgspec import Meta
+
+from nearstream.schemas.evidence import Relation
+
+CheckVerdict = Literal["bulk", "near_duplicate", "none", "unknown"]
+CheckReason = Literal["", "deadline", "index_unavailable", "index_lost", "index_refused"]
+CHECK_VERDICTS: tuple[str, ...] = get_args(CheckVerdict)
+
+Share = Annotated[float, Meta(ge=0, le=1)]
+Count = Annotated[int, Meta(ge=0)]
+
+
+class CheckMatch(msgspec.Struct, frozen=True, kw_only=True):
+    """The earlier document that is most like the one that was asked about.
+
+    Attributes:
+        id: Its id.
+        version: The first 8 bytes of the digest of its normal form, in hex.
+        observed_at: When it was observed.
+    """
+
+    id: Annotated[str, Meta(description="Its id.")]
+    version: Annotated[str, Meta(description="The first 8 bytes of the digest of its normal form, in hex.")]
+    observed_at: Annotated[datetime, Meta(description="When it was observed.")]
+
+
+class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a document is to those that the index knows. Every field is always there.
+
+    The descriptions of the fields are part of the published interface, so they are values here.
+    """
+
+    verdict: Annotated[
+        CheckVerdict,
+        Meta(
+            description="`bulk`: a copy, of which at least NEARSTREAM_BULK_COUNT arrived within the last hour. "
+            "`near_duplicate`: another copy, equal or nearly equal. `none`: no copy of anything known. "
+            "`unknown`: there is no answer, because it is degraded or the text is too short."
+        ),
+    ]
+    relation: Annotated[
+        Relation | None,
+        Meta(description="How the document relates to `match`. Null: to no known document."),
+    ] = None
+    resemblance: Annotated[Share | None, Meta(description="Common shingles over all shingles of both documents.")] = (
+        None
+    )
+    low: Annotated[Share | None, Meta(description="Lower end of the 95 % interval of `resemblance`.")] = None
+    high: Annotated[Share | None, Meta(description="Upper end of the 95 % interval of `resemblance`.")] = None
+    distance: Annotated[
+        Count | None, Meta(description="Estimated edit distance in characters. Null if the scheme has none.")
+    ] = None
+    match: Annotated[CheckMatch | None, Meta(description="The earlier document that is most like this one.")] = None
+    family: Annotated[
+        str | None, Meta(description="Id of the family of copies that the document would join. Null: it is no copy.")
+    ] = None
+    size: Annotated[Count, Meta(description="Live documents of the family.")] = 0
+    count_1h: Annotated[Count, Meta(description="Documents that joined the family within the last hour.")] = 0
+    count_24h: Annotated[Count, Meta(description="Documents that joined the family within the last day.")] = 0
+    count_7d: Annotated[Count, Meta(description="Documents that joined the family within the last week.")] = 0
+    first_seen: Annotated[datetime | None, Meta(description="When the first document of the family was observed.")] = (
+        None
+    )
+    last_seen: Annotated[
+        datetime | None,
+        Meta(description="When the last document joined the family. Of a single document: when it was observed."),
+    ] = None
+    score: Annotated[Share, Meta(description="tanh(e * count_1h / NEARSTREAM_BULK_COUNT), 0 if it is no copy.")] = 0.0
+    scheme: Annotated[str, Meta(description="Name of the scheme of the signatures.")]
+    low_confidence: Annotated[
+        tuple[str, ...], Meta(description="Why the numbers are weak, such as `below_min_length` or `near_threshold`.")
+    ] = ()
+    degraded: Annotated[bool, Meta(description="The index did not answer, or not in time.")] = False
+    reason: Annotated[
+        CheckReason,
+        Meta(
+            description="Why the answer is degraded. `deadline`: it took 150 ms. `index_unavailable`: Redis does not "
+            "answer. `index_lost`: Redis holds no index, or it is being rebuilt. `index_refused`: Redis refuses the "
+            "user, or the index has another scheme or key."
+        ),
+    ] = ""
+
+
+class ApiError(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a request was refused.
+
+    Attributes:
+        error: What is wrong, as a word for programs.
+        detail: What was expected. It never quotes the request.
+    """
+
+    error: Annotated[str, Meta(description="What is wrong, as a word for programs.")]
+    detail: Annotated[str, Meta(description="What was expected. It never quotes the request.")]
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the process works."""
+
+    healthy: Annotated[bool, Meta(description="Always true, because a process that hangs does not answer.")]
+
+
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether checks get whole answers."""
+
+    ready: Annotated[bool, Meta(description="Redis answered within a second, and holds the index.")]
+    why: Annotated[str, Meta(description="Why it is not ready, else empty.")]

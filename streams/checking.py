@@ -1,0 +1,108 @@
+"""Say what a document is to those in an index, without adding it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from msgspec import UNSET
+
+from nearstream.schemas.check import CheckAnswer, CheckMatch, CheckVerdict
+from nearstream.schemas.document import from_milliseconds
+from nearstream.schemas.evidence import Relation
+from nearstream.schemas.signature import Signature
+from nearstream.streams.counterpart import Compared, Newcomer, compare_with, joined
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.index.candidate import Candidate
+from nearstream.streams.index.family import FamilyFacts
+from nearstream.streams.relations.describe import distance, resemblance
+from nearstream.streams.relations.thresholds import Thresholds
+from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH, SHINGLES_MIN
+from nearstream.streams.signing.scheme import Scheme
+
+_NEVER_COMPLETE = (False, False)  # whether buckets were full and candidates cut, which a look-up does not say
+
+
+def newcomer(signature: Signature, scheme: Scheme, key: HashKey, thresholds: Thresholds) -> Newcomer:
+    """Return a document with the keys under which the index knows others like it.
+
+    Raises:
+        ValueError: The normal form is empty, or the signature belongs to another scheme.
+    """
+    return Newcomer(scheme.kept(signature), scheme.keys(signature, key), thresholds, _NEVER_COMPLETE)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a document is to the candidates that an index gave for its keys.
+
+    Attributes:
+        newcomer: The document.
+        best: The most closely related candidate. None: there is no related one.
+        joins: The candidate whose family the document would join. None: it is no copy.
+    """
+
+    newcomer: Newcomer
+    best: Compared | None
+    joins: Compared | None
+
+
+def find(asked: Newcomer, candidates: Sequence[Candidate]) -> Found:
+    """Compare a document with its candidates.
+
+    Those of other collections are left out, because a store may shorten keys. A stored state of the document itself
+    counts like any other document.
+    """
+    own = asked.signature.collection
+    compared = compare_with(asked, [each for each in candidates if each.earlier.collection == own])
+    related = [each for each in compared if each.relation != "unrelated" and not each.is_boilerplate]
+    best = min(related, key=lambda each: each.rank, default=None)
+    return Found(asked, best, joined(related, 0))
+
+
+def answer(found: Found, family: FamilyFacts | None, bulk_count: int) -> CheckAnswer:
+    """Build the answer about a document.
+
+    Args:
+        found: What it is to the documents of the index.
+        family: The family that it would join. None: it is no copy.
+        bulk_count: Number of copies within an hour from which it is bulk.
+    """
+    best, count = found.best, family.joined[0] if family else 0
+    numbers, symbols = (resemblance(best.estimate), distance(best.estimate)) if best else (None, UNSET)
+    hour, day, week = family.joined if family else (0, 0, 0)
+    return CheckAnswer(
+        verdict=_verdict(found, count, bulk_count),
+        relation=cast(Relation, best.relation) if best else None,
+        resemblance=numbers.value if numbers else None,
+        low=numbers.low if numbers else None,
+        high=numbers.high if numbers else None,
+        distance=symbols.value if symbols else None,
+        match=_match(best.candidate.signature) if best else None,
+        family=family.family_id if family else None,
+        size=family.size if family else 0,
+        count_1h=hour,
+        count_24h=day,
+        count_7d=week,
+        first_seen=from_milliseconds(family.first_seen_ms) if family else None,
+        last_seen=from_milliseconds(family.last_joined_ms) if family else None,
+        score=round(math.tanh(math.e * count / bulk_count), 4),
+        scheme=found.newcomer.signature.scheme,
+        low_confidence=best.pair.verdict.low_confidence if best else _weak(found),
+    )
+
+
+def _verdict(found: Found, count: int, bulk_count: int) -> CheckVerdict:
+    if found.best is not None and found.best.is_copy:
+        return "bulk" if count >= bulk_count else "near_duplicate"
+    # Without bands and anchors only an equal text can be found.
+    keys = found.newcomer.keys
+    return "none" if found.best is not None or keys.bands or keys.anchors else "unknown"
+
+
+def _weak(found: Found) -> tuple[str, ...]:
+    return (BELOW_MIN_LENGTH,) if found.newcomer.signature.shingles < SHINGLES_MIN else ()
+
+
+def _match(earlier: Signature) -> CheckMatch:
+    return CheckMatch(id=earlier.id, version=earlier.version, observed_at=from_milliseconds(earlier.observed_at_ms))
