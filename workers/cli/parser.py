@@ -90,6 +90,13 @@ def _add_server_commands(commands: "Commands") -> None:
         "--new-group", action="store_true", help="take the place of the group that has read the topics so far"
     )
     add_timeout(worker, 30.0)
+    serve = add(
+        commands,
+        "serve",
+        "serve_command:serve_api",
+        "answer over HTTP whether a document is bulk, a copy of a known one, or new (NEARSTREAM_API)",
+    )
+    add_timeout(serve, 30.0)
     doctor = add(
         commands, "doctor", "doctor_command:check_deployment", "check everything a worker needs, suggest remedies"
     )

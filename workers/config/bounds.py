@@ -22,6 +22,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "dead_letter_max_ratio": (0.0, 1.0),
     "outage_seconds": (0, 10**9),
     "stop_seconds": (1, 3600),
+    "bulk_count": (1, 10**9),
 }
 PATTERNS = {
     "profile": ("development|production|mail", "development, production or mail"),
@@ -48,5 +49,6 @@ PATTERNS = {
     "dead_letter_payload": ("full|head|hash", "full, head or hash"),
     "log_level": ("|debug|info|warning|error|critical", "debug, info, warning, error, critical or nothing"),
     "log_format": ("text|json", "text or json"),
+    "api": (rf"[^\s/:@]+:{_PORT}", "host:port"),
     "status": (rf"auto|off|[^\s/:@]+:{_PORT}", "host:port, auto or off"),
 }

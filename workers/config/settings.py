@@ -100,6 +100,9 @@ class Settings:
         "that is taken), or off",
     )
     status_token: str = _setting("", "bearer token that the status server requires (needed off loopback)", secret=True)
+    api: str = _setting("127.0.0.1:9465", "host:port of the HTTP API of `nearstream serve`")
+    api_token: str = _setting("", "bearer token that the HTTP API requires (needed off loopback)", secret=True)
+    bulk_count: int = _setting(20, "copies within an hour from which the HTTP API says bulk")
     log_level: str = _setting("", "debug, info, warning, error or critical (empty: info for workers, else warning)")
     log_format: str = _setting("text", "form of the log: text, or json for one JSON object a line")
 
@@ -153,7 +156,7 @@ def shown(name: str, value: object) -> str:
 
     A secret becomes stars. An address loses its user name, its password and its options.
     """
-    if name in ("hash_key", "kafka_password", "kafka_key_password", "status_token"):
+    if name in ("hash_key", "kafka_password", "kafka_key_password", "status_token", "api_token"):
         return "***" if value else ""
     # A password may contain any character, even `@`, and redis-py also accepts one among the options.
     scheme, mark, rest = str(value).partition("://")
@@ -200,7 +203,7 @@ def _validate(settings: Settings) -> None:
     _validate_key(settings)
     _validate_kafka_security(settings)
     _validate_redis_security(settings)
-    _validate_status(settings)
+    _validate_tokens(settings)
     _validate_hosts(settings)
     _validate_relations(settings)
 
@@ -208,7 +211,8 @@ def _validate(settings: Settings) -> None:
 def _validate_hosts(settings: Settings) -> None:
     """Raise if the name of a host is invalid, for which the clients have no error."""
     hosts = [("kafka", address.rsplit(":", 1)[0]) for address in settings.kafka.split(",")]
-    hosts += [("redis", urlsplit(settings.redis).hostname or ""), ("status", settings.status.rsplit(":", 1)[0])]
+    hosts += [("redis", urlsplit(settings.redis).hostname or "")]
+    hosts += [(name, getattr(settings, name).rsplit(":", 1)[0]) for name in ("status", "api")]
     for name, host in hosts:
         try:
             host.encode("idna")
@@ -280,9 +284,12 @@ def _refuse(settings: Settings, names: Iterable[str], reason: str) -> None:
             raise SettingsError(f"{PREFIX}{name.upper()}: {reason}")
 
 
-def _validate_status(settings: Settings) -> None:
-    if settings.status_token and len(settings.status_token) < _TOKEN_MIN_CHARACTERS:
-        raise SettingsError(f"NEARSTREAM_STATUS_TOKEN: expected at least {_TOKEN_MIN_CHARACTERS} characters")
-    on_loopback = settings.status.rsplit(":", 1)[0] in ("off", AUTO, "localhost", "127.0.0.1")
-    if not on_loopback and not settings.status_token:
-        raise SettingsError("NEARSTREAM_STATUS_TOKEN: expected a token, because NEARSTREAM_STATUS is not on loopback")
+def _validate_tokens(settings: Settings) -> None:
+    """Raise if a token is too short, or missing for an address that is not on loopback."""
+    for name in ("status", "api"):
+        token, variable = getattr(settings, f"{name}_token"), f"{PREFIX}{name.upper()}"
+        if token and len(token) < _TOKEN_MIN_CHARACTERS:
+            raise SettingsError(f"{variable}_TOKEN: expected at least {_TOKEN_MIN_CHARACTERS} characters")
+        host = getattr(settings, name).rsplit(":", 1)[0]
+        if not token and host not in ("off", AUTO, "localhost", "127.0.0.1"):
+            raise SettingsError(f"{variable}_TOKEN: expected a token, because {variable} is not on loopback")

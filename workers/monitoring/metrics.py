@@ -5,7 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter, time
 
-from prometheus_client import REGISTRY, Counter, Histogram, disable_created_metrics
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    REGISTRY,
+    Counter,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -20,6 +27,7 @@ _SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 _ORDINALS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 10_000, 100_000)
 _LONG = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 
+EXPOSITION_TYPE = CONTENT_TYPE_LATEST  # media type of `exposition()`
 disable_created_metrics()  # type: ignore[no-untyped-call]
 DOCUMENTS = Counter(
     "nearstream_documents",
@@ -38,12 +46,21 @@ STAGE_SECONDS = Histogram("nearstream_stage_seconds", "Time that a stage takes f
 END_TO_END_SECONDS = Histogram(
     "nearstream_end_to_end_seconds", "Time from a record's timestamp to the delivery of its events", buckets=_LONG
 )
+CHECKS = Counter("nearstream_check_requests", "Answers of the HTTP API to checks, and errors", ["verdict"])
+CHECK_SECONDS = Histogram(
+    "nearstream_check_seconds", "Time from a whole request of the HTTP API to its answer", buckets=_SHORT
+)
 OUTAGES = Counter("nearstream_outages", "Failed attempts because a service was unavailable", ["kind"])
 REBALANCES = Counter("nearstream_rebalances", "Partition assignments received")
 GAP_RECORDS = Counter("nearstream_index_gap_records", "Records admitted again because the index had lost them")
 
 _OUTCOMES = {name: DOCUMENTS.labels(name) for name in ("signed", "empty", "dead_letter", "removed", "removed_unknown")}
 _RETRACTION = b"nearstream.retraction.v1"
+
+
+def exposition() -> bytes:
+    """Return all metrics in the text format of Prometheus."""
+    return generate_latest()
 
 
 def count_signed(records: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord]) -> None:

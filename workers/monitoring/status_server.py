@@ -16,10 +16,9 @@ from socketserver import ThreadingTCPServer
 from time import monotonic
 from typing import Any, NamedTuple
 
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-
 from nearstream.workers.config.settings import AUTO, SettingsError
 from nearstream.workers.monitoring.health import Health
+from nearstream.workers.monitoring.metrics import EXPOSITION_TYPE, exposition
 from nearstream.workers.monitoring.watchdog import LOOP_SECONDS
 
 DEFAULT_ADDRESS = "127.0.0.1:9464"
@@ -57,7 +56,7 @@ def answers(health: Health) -> dict[str, Callable[[], Answer]]:
         return _json(200, [row.as_json() for row in health.own_lags])
 
     return {
-        "/metrics": lambda: Answer(200, CONTENT_TYPE_LATEST, generate_latest()),
+        "/metrics": lambda: Answer(200, EXPOSITION_TYPE, exposition()),
         "/healthz": healthz,
         "/readyz": readyz,
         "/lag": lag,

@@ -1,0 +1,228 @@
+"""`POST /v1/check` answers what a document is, and refuses what is no proper request."""
+
+import asyncio
+import gzip
+import json
+import socket
+import time
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+
+from nearstream.workers.config.settings import SettingsError, load
+from nearstream.workers.redis_index.client import ask, keys_of
+from tests.support.api import Api, served
+from tests.support.deployment import TEXTS
+
+TOKEN = "a token of twenty characters"  # noqa: S105 - of the test
+TEXT, OTHER = TEXTS[0], TEXTS[5]
+NEAR = TEXT.replace(" the ", " each ", 1)
+
+
+@pytest.fixture
+async def api(redis_url: str) -> AsyncIterator[Api]:
+    async with served(redis_url, bulk_count="3") as running:
+        yield running
+
+
+async def test_an_unknown_text_is_none_and_a_copy_is_near_duplicate(api: Api) -> None:
+    await api.admit("a", TEXT)
+    status, answer = await api.ask(OTHER)
+    assert (status, answer["verdict"], answer["match"], answer["family"]) == (200, "none", None, None)
+    status, answer = await api.ask(NEAR)
+    assert (status, answer["verdict"], answer["relation"]) == (200, "near_duplicate", "near_duplicate")
+    assert answer["match"] == {"id": "a", "version": answer["match"]["version"], "observed_at": "2025-10-09T08:53:20Z"}
+    assert 0.5 < answer["low"] <= answer["resemblance"] <= answer["high"] <= 1
+    assert answer["distance"] > 0
+    assert (answer["size"], answer["count_1h"], answer["score"]) == (1, 0, 0)
+    assert answer["first_seen"] == answer["last_seen"] == "2025-10-09T08:53:20Z"
+    _, answer = await api.ask(TEXT)
+    assert (answer["verdict"], answer["relation"], answer["resemblance"]) == ("near_duplicate", "exact_duplicate", 1.0)
+    assert not answer["degraded"]
+
+
+async def test_a_family_that_grows_becomes_bulk(api: Api) -> None:
+    await api.admit("a", TEXT)
+    for number in range(3):
+        assert (await api.ask(NEAR))[1]["verdict"] == "near_duplicate"
+        await api.admit(f"copy {number}", TEXT)
+    _, answer = await api.ask(NEAR)
+    assert (answer["verdict"], answer["size"]) == ("bulk", 4)
+    assert (answer["count_1h"], answer["count_24h"], answer["count_7d"]) == (3, 3, 3)
+    assert 0.98 < answer["score"] < 1
+    assert answer["first_seen"] < answer["last_seen"]
+
+
+async def test_a_part_of_a_document_is_no_copy_of_it(api: Api) -> None:
+    await api.admit("a", f"{TEXT} {OTHER}")
+    _, answer = await api.ask(TEXT)
+    assert (answer["verdict"], answer["relation"], answer["match"]["id"]) == ("none", "containment", "a")
+    assert (answer["family"], answer["size"]) == (None, 0)
+
+
+async def test_a_json_document_is_compared_in_its_collection(api: Api) -> None:
+    await api.admit("a", TEXT, collection="mail")
+    for collection, verdict in (("mail", "near_duplicate"), ("other", "none")):
+        document = json.dumps({"text": TEXT, "collection": collection})
+        assert (await api.ask(document, Content_Type="application/json"))[1]["verdict"] == verdict
+        assert (await api.ask(TEXT, nearstream_collection=collection))[1]["verdict"] == verdict
+    compressed = gzip.compress(json.dumps({"text": TEXT, "collection": "mail"}).encode())
+    answer = await api.ask(compressed, Content_Type="application/json", Content_Encoding="gzip")
+    assert answer[1]["verdict"] == "near_duplicate"
+
+
+async def test_check_adds_nothing(api: Api) -> None:
+    await api.admit("a", TEXT)
+    before = await _stored(api)
+    for text in (TEXT, NEAR, OTHER, OTHER):
+        await api.ask(text, nearstream_id="b")
+    assert await _stored(api) == before
+    assert (await api.ask(OTHER))[1]["verdict"] == "none"
+
+
+async def _stored(api: Api) -> dict[bytes, bytes]:
+    client, tag = api.index.client, api.index.shards[0].tag
+    return {key: await ask(client, "DUMP", key) async for key in keys_of(client, tag)}
+
+
+async def test_a_text_too_short_to_compare_is_unknown_unless_it_is_known(api: Api) -> None:
+    for text in ("", " \n", "Hello you"):
+        status, answer = await api.ask(text or " ")
+        assert (status, answer["verdict"], answer["low_confidence"]) == (200, "unknown", ["below_min_length"])
+        assert not answer["degraded"]
+    await api.admit("a", "Hello you")
+    assert (await api.ask("Hello you"))[1]["verdict"] == "near_duplicate"
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "error"),
+    [
+        (b"", {}, 400, "empty_value"),
+        (b"{", {"Content_Type": "application/json"}, 400, "not_json"),
+        (b"{}", {"Content_Type": "application/json"}, 400, "no_content"),
+        (b"x", {"nearstream_observed_at": "soon"}, 400, "invalid_time"),
+        (b"x", {"Content_Encoding": "gzip"}, 400, "invalid_message"),
+        (b"x", {"Content_Type": "image/png"}, 415, "unsupported_content_type"),
+        (b"x" * 1_048_577, {}, 413, "too_large"),
+        (gzip.compress(bytes(20_000_000)), {"Content_Encoding": "gzip"}, 413, "decompression_limit"),
+        (b"x" * 17_000_000, {}, 413, "request_entity_too_large"),
+    ],
+)
+async def test_a_body_that_cannot_be_read_is_refused(
+    api: Api, body: bytes, headers: dict[str, str], status: int, error: str
+) -> None:
+    answer = await api.ask(body, **headers)
+    assert (answer[0], answer[1]["error"]) == (status, error)
+    assert answer[1]["detail"]
+    assert (await api.ask(OTHER))[0] == 200
+
+
+async def test_a_body_without_length_is_bounded(api: Api) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(300):
+            yield b"x" * 65_536
+
+    url = f"http://{api.address}/v1/check"
+    try:
+        async with api.session.post(url, data=endless(), headers={"Content-Type": "text/plain"}) as response:
+            assert response.status == 413
+    except aiohttp.ClientConnectionError:
+        pass  # The server has closed the connection while the client was still sending.
+    assert (await api.ask(OTHER))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"POST /v1/check HTTP/1.1\r\nHost: a\r\nX-Long: " + b"x" * 9_000, b"431"),
+        (b"POST /v1/check HTTP/1.1\r\nHost: a\r\n" + b"".join(b"X-%d: x\r\n" % each for each in range(100)), b"431"),
+        (b"POST /" + b"x" * 9_000 + b" HTTP/1.1\r\nHost: a", b"431"),
+        (b"<script> HTTP/1.1\r\nHost: a", b"400"),
+        (b"POST /v1/check HTTP/1.1\r\nContent-Length: -1", b"400"),
+    ],
+    ids=["long header", "many headers", "long path", "no method", "no length"],
+)
+async def test_headers_that_cannot_be_read_are_refused_and_never_quoted(api: Api, head: bytes, status: bytes) -> None:
+    host, port = api.address.split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(head + b"\r\n\r\n")
+    answer = await reader.read()
+    writer.close()
+    assert answer.split()[1] == status
+    assert b"Cache-Control: no-store" in answer
+    assert b"script>" not in answer
+    assert b"xxx" not in answer
+    assert json.loads(answer.rpartition(b"\r\n\r\n")[2])["detail"]
+
+
+async def test_each_answer_has_the_security_headers(api: Api) -> None:
+    for method, path in (("POST", "/v1/check"), ("GET", "/metrics"), ("GET", "/nothing"), ("GET", "/v1/check")):
+        async with api.session.request(method, f"http://{api.address}{path}", data=b"x") as response:
+            assert response.headers["X-Content-Type-Options"] == "nosniff"
+            assert response.headers["Referrer-Policy"] == "no-referrer"
+            assert response.headers["Cache-Control"] == "no-store"
+            assert response.headers["Content-Security-Policy"].startswith("default-src 'none'; ")
+            assert "Set-Cookie" not in response.headers
+    async with api.session.get(f"http://{api.address}/v1/check") as response:
+        assert (response.status, response.headers["Allow"]) == (405, "POST")
+    assert (await api.get("/nothing"))[0] == 404
+
+
+async def test_a_wrong_token_is_401_and_probes_need_none(redis_url: str) -> None:
+    async with served(redis_url, api_token=TOKEN) as api:
+        assert (await api.ask(TEXT))[0] == 200
+        for given in ("", "Bearer another", "Bearer \xe9", f"Basic {TOKEN}", TOKEN):
+            status, answer = await api.ask(TEXT, Authorization=given)
+            assert (status, answer["error"]) == (401, "unauthorized")
+        async with aiohttp.ClientSession() as stranger:
+            for path, status in (("/metrics", 401), ("/nothing", 401), ("/healthz", 200), ("/readyz", 200)):
+                async with stranger.get(f"http://{api.address}{path}") as response:
+                    assert (path, response.status) == (path, status)
+
+
+async def test_metrics_count_the_verdicts(api: Api) -> None:
+    await api.ask(OTHER)
+    status, body = await api.get("/metrics")
+    assert status == 200
+    assert b'nearstream_check_requests_total{verdict="none"} ' in body
+    assert b"nearstream_check_seconds_bucket" in body
+
+
+async def test_ready_says_whether_there_is_an_index(api: Api) -> None:
+    assert json.loads((await api.get("/readyz"))[1]) == {"ready": True, "why": ""}
+    await ask(api.index.client, "DEL", api.index.shards[0].key)
+    status, body = await api.get("/readyz")
+    assert status == 503
+    assert "holds no index" in json.loads(body)["why"]
+    _, answer = await api.ask(TEXT)
+    assert (answer["verdict"], answer["degraded"], answer["reason"]) == ("unknown", True, "index_lost")
+    assert (await api.get("/healthz"))[0] == 200
+
+
+async def test_a_slow_client_keeps_nobody_waiting(api: Api) -> None:
+    host, port = api.address.split(":")
+    with socket.create_connection((host, int(port))) as slow:
+        slow.sendall(b"POST /v1/check HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx")
+        began = time.monotonic()
+        assert (await api.ask(OTHER))[0] == 200
+        assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"NEARSTREAM_API": "0.0.0.0:9465"}, "NEARSTREAM_API_TOKEN"),
+        ({"NEARSTREAM_API": "10.0.0.1:9465"}, "NEARSTREAM_API_TOKEN"),
+        ({"NEARSTREAM_API_TOKEN": "short"}, "NEARSTREAM_API_TOKEN"),
+        ({"NEARSTREAM_API": "9465"}, "NEARSTREAM_API"),
+        ({"NEARSTREAM_BULK_COUNT": "0"}, "NEARSTREAM_BULK_COUNT"),
+    ],
+)
+def test_settings_that_would_open_the_api_to_others_are_refused(given: dict[str, str], named: str) -> None:
+    with pytest.raises(SettingsError, match=named):
+        load(given)
+
+
+def test_another_address_needs_a_token() -> None:
+    assert load({"NEARSTREAM_API": "0.0.0.0:9465", "NEARSTREAM_API_TOKEN": TOKEN}).api == "0.0.0.0:9465"

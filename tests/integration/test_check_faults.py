@@ -1,0 +1,213 @@
+"""Every check is answered in time, whatever Redis does, and the API recovers by itself."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+from redis import Redis
+
+from nearstream.workers.http.check import AT_ONCE, DEADLINE_SECONDS
+from tests.devstack.redis import redis_server
+from tests.devstack.server import LocalServer, free_ports, running
+from tests.support.api import Api, served
+from tests.support.deployment import TEXTS, stop, until
+
+TEXT = TEXTS[0]
+# The machine that runs the tests may be busy, so that an answer is sent later than the deadline.
+SLACK_SECONDS = 10.0
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[LocalServer]:
+    with running(redis_server(tmp_path)) as server:
+        yield server
+
+
+@pytest.fixture
+async def api(redis: LocalServer) -> AsyncIterator[Api]:
+    async with served(f"redis://{redis.address}/0") as running_api:
+        await running_api.admit("a", TEXT)
+        yield running_api
+
+
+async def _is_whole(api: Api) -> bool:
+    _, answer = await api.ask(TEXT)
+    return answer["verdict"] == "near_duplicate" and not answer["degraded"]
+
+
+async def _ask_in_time(api: Api) -> tuple[int, dict[str, object]]:
+    began = time.monotonic()
+    answer = await api.ask(TEXT)
+    assert time.monotonic() - began < DEADLINE_SECONDS + SLACK_SECONDS
+    return answer
+
+
+@asynccontextmanager
+async def _asked_throughout(api: Api, clients: int) -> AsyncIterator[list[tuple[int, dict[str, object]]]]:
+    """Ask with some clients at a time during the block, and yield the list of all answers."""
+    answers: list[tuple[int, dict[str, object]]] = []
+    done = asyncio.Event()
+
+    async def ask() -> None:
+        while not done.is_set():
+            answers.append(await _ask_in_time(api))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(clients):
+            group.create_task(ask())
+        try:
+            yield answers
+        finally:
+            done.set()
+
+
+async def test_check_fails_open_at_the_deadline(api: Api, redis: LocalServer) -> None:
+    assert await _is_whole(api)
+    redis.pause()
+    began = time.monotonic()
+    status, answer = await api.ask(TEXT)
+    took = time.monotonic() - began
+    redis.resume()
+    assert (status, answer["verdict"], answer["degraded"]) == (200, "unknown", True)
+    assert answer["reason"] in ("deadline", "index_unavailable")
+    assert DEADLINE_SECONDS * 0.9 < took < DEADLINE_SECONDS + SLACK_SECONDS
+    await until(lambda: _is_whole(api), 10)
+
+
+async def test_redis_frozen_amid_requests_delays_none_of_them(api: Api, redis: LocalServer) -> None:
+    async with _asked_throughout(api, 16) as answers:
+        await until(lambda: _count(answers, degraded=False, at_least=50), 20)
+        redis.pause()
+        await until(lambda: _count(answers, degraded=True, at_least=50), 20)
+        redis.resume()
+        whole = sum(not answer["degraded"] for _, answer in answers)
+        await until(lambda: _count(answers, degraded=False, at_least=whole + 50), 20)
+    assert {status for status, _ in answers} == {200}
+
+
+async def test_redis_stopped_amid_requests_delays_none_of_them(api: Api, redis: LocalServer) -> None:
+    async with _asked_throughout(api, 16) as answers:
+        await until(lambda: _count(answers, degraded=False, at_least=50), 20)
+        await asyncio.to_thread(redis.kill)
+        await until(lambda: _count(answers, degraded=True, at_least=50), 20)
+        assert (await api.get("/readyz"))[0] == 503
+        assert (await api.get("/healthz"))[0] == 200
+        await asyncio.to_thread(redis.start)
+        await until(lambda: _answers(api), 20)
+    assert {status for status, _ in answers} == {200}
+    assert {answer["verdict"] for _, answer in answers} <= {"near_duplicate", "unknown", "none"}
+
+
+async def test_a_full_redis_answers_whole(api: Api, redis: LocalServer) -> None:
+    with Redis.from_url(f"redis://{redis.address}/0") as client:
+        client.config_set("maxmemory", "1mb")
+        with pytest.raises(Exception, match="maxmemory"):
+            client.set("x", "x")
+        assert await _is_whole(api)
+
+
+async def test_a_slow_redis_is_waited_for_no_longer_than_the_deadline(api: Api, redis: LocalServer) -> None:
+    with Redis.from_url(f"redis://{redis.address}/0") as client:
+        client.execute_command("CLIENT", "PAUSE", 1_500, "ALL")
+        status, answer = await _ask_in_time(api)
+    assert (status, answer["verdict"], answer["degraded"]) == (200, "unknown", True)
+    await until(lambda: _is_whole(api), 10)
+
+
+async def test_requests_above_the_limit_are_429_at_once(api: Api, redis: LocalServer) -> None:
+    redis.pause()
+    answers = await asyncio.gather(*(_ask_in_time(api) for _ in range(4 * AT_ONCE)))
+    redis.resume()
+    statuses = [status for status, _ in answers]
+    assert set(statuses) == {200, 429}
+    assert statuses.count(200) >= AT_ONCE
+    assert all(answer["verdict"] == "unknown" for status, answer in answers if status == 200)
+    await until(lambda: _is_whole(api), 10)
+
+
+async def test_a_rebuilt_index_is_found_without_a_restart(api: Api) -> None:
+    """A rebuild gives the index another epoch, under which the former one is lost."""
+    shard = api.index.shards[0]
+    key, epoch = shard.key, b"another!"
+    await api.index.client.execute_command("HSET", key, "epoch", epoch)
+    _, answer = await api.ask(TEXTS[5])
+    assert (answer["verdict"], answer["degraded"]) == ("none", False)
+
+
+async def _count(answers: list[tuple[int, dict[str, object]]], *, degraded: bool, at_least: int) -> bool:
+    return sum(answer["degraded"] is degraded for _, answer in answers) >= at_least
+
+
+async def _answers(api: Api) -> bool:
+    """Return whether Redis answers the API again, with what it has kept."""
+    _, answer = await api.ask(TEXT)
+    return not answer["degraded"] or answer["reason"] == "index_lost"
+
+
+def _serve(redis_url: str, **settings: str) -> subprocess.Popen[bytes]:
+    given = {"redis": redis_url, "namespace": "served", **settings}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("NEARSTREAM_")}
+    named = {f"NEARSTREAM_{name.upper()}": value for name, value in given.items()}
+    command = [sys.executable, "-m", "nearstream", "serve", "--timeout", "2"]
+    return subprocess.Popen(command, env=inherited | named, stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "named"),
+    [
+        ({"api": "0.0.0.0:0"}, 78, b"NEARSTREAM_API_TOKEN"),
+        ({"api": "203.0.113.9:80", "api_token": "t" * 20}, 78, b"NEARSTREAM_API: cannot listen"),
+        ({"redis": "redis://127.0.0.1:1/0"}, 69, b"Redis does not answer"),
+        ({"namespace": "nothing"}, 78, b"holds no index"),
+        ({"hash_key": "k" * 32}, 78, b"scheme"),
+    ],
+    ids=["not on loopback", "not our address", "no Redis", "no index", "another key"],
+)
+async def test_a_start_that_does_not_fit_is_refused(
+    redis: LocalServer, settings: dict[str, str], code: int, named: bytes
+) -> None:
+    url = f"redis://{redis.address}/0"
+    async with served(url, namespace="served"):
+        process = _serve(url, **settings)
+        _, log = await asyncio.to_thread(process.communicate, timeout=60)
+    assert process.returncode == code
+    assert named in log
+
+
+async def test_the_command_serves_until_it_is_stopped(redis: LocalServer, tmp_path: Path) -> None:
+    url, (port,) = f"redis://{redis.address}/0", free_ports(1)
+    token = tmp_path / "token"
+    token.write_text("a token of twenty characters\n")
+    async with served(url, namespace="served") as filled, aiohttp.ClientSession() as session:
+        await filled.admit("a", TEXT)
+        process = _serve(url, api=f"127.0.0.1:{port}", api_token_file=str(token))
+        try:
+
+            async def is_ready() -> bool:
+                try:
+                    async with session.get(f"http://127.0.0.1:{port}/readyz") as response:
+                        return response.status == 200
+                except aiohttp.ClientConnectionError:
+                    return False
+
+            await until(is_ready, 60)
+            headers = {"Authorization": f"Bearer {token.read_text().strip()}", "Content-Type": "text/plain"}
+            async with session.post(f"http://127.0.0.1:{port}/v1/check", data=TEXT, headers=headers) as response:
+                assert (await response.json())["verdict"] == "near_duplicate"
+            async with session.post(f"http://127.0.0.1:{port}/v1/check", data=TEXT) as response:
+                assert response.status == 401
+            process.send_signal(signal.SIGTERM)
+            _, log = await asyncio.to_thread(process.communicate, timeout=60)
+        finally:
+            stop(process)
+    assert process.returncode == 0
+    assert b"stopped" in log
+    assert TEXT.encode() not in log

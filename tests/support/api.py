@@ -1,0 +1,72 @@
+"""The HTTP API in this process, over an index of its own."""
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+
+from nearstream.schemas.document import Document, from_milliseconds
+from nearstream.workers.config.settings import load
+from nearstream.workers.http.server import serving
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.redis_index.index import RedisIndex
+
+START_MS = 1_760_000_000_000
+
+
+@dataclass(frozen=True)
+class Api:
+    """A running API with the index that it reads.
+
+    Attributes:
+        deployment: Its deployment.
+        index: Its index, opened to be written.
+        address: `host:port` of the API.
+        session: A client, which has the token.
+    """
+
+    deployment: Deployment
+    index: RedisIndex
+    address: str
+    session: aiohttp.ClientSession
+
+    async def admit(self, name: str, text: str, **fields: str) -> None:
+        """Add a document to the index, as a worker does."""
+        document = Document(id=name, text=text, observed_at=from_milliseconds(START_MS), **fields)
+        await self.deployment.matcher(self.index).match(self.deployment.signer().sign(document))
+
+    async def ask(self, text: str | bytes, **headers: str) -> tuple[int, dict[str, object]]:
+        """Post a text and return the status with the answer."""
+        named = {"Content-Type": "text/plain", **{name.replace("_", "-"): value for name, value in headers.items()}}
+        async with self.session.post(f"http://{self.address}/v1/check", data=text, headers=named) as response:
+            return response.status, await response.json()
+
+    async def get(self, path: str) -> tuple[int, bytes]:
+        """Return the status and body of a path."""
+        async with self.session.get(f"http://{self.address}{path}") as response:
+            return response.status, await response.read()
+
+
+@asynccontextmanager
+async def served(redis_url: str, **settings: str) -> AsyncIterator[Api]:
+    """Serve the API over a new index for the block."""
+    given = {"redis": redis_url, "namespace": f"api-{secrets.token_hex(6)}", "api": "127.0.0.1:0", **settings}
+    deployment = Deployment.of(load({f"NEARSTREAM_{name.upper()}": value for name, value in given.items()}))
+    index = await RedisIndex.open(deployment.index_address(), may_create=True)
+    reading = await RedisIndex.open_to_read(deployment.index_address())
+    token = given.get("api_token")
+    try:
+        async with (
+            serving(deployment, reading) as address,
+            aiohttp.ClientSession(
+                headers={"Authorization": f"Bearer {token}"} if token else {},
+                timeout=aiohttp.ClientTimeout(20),
+                connector=aiohttp.TCPConnector(limit=0),
+            ) as session,
+        ):
+            yield Api(deployment, index, address, session)
+    finally:
+        await reading.close()
+        await index.close()

@@ -1,0 +1,121 @@
+"""Check one document against the shared index, within a deadline."""
+
+import asyncio
+import logging
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+
+from nearstream.schemas.check import CheckAnswer, CheckReason
+from nearstream.schemas.codec import InvalidMessageError
+from nearstream.schemas.dead_letter import Reason
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.streams.checking import answer, find, newcomer
+from nearstream.streams.counterpart import Newcomer
+from nearstream.streams.index.contract import IndexLostError, IndexUnavailableError
+from nearstream.streams.ingest.parse import Removal
+from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
+from nearstream.streams.signing.scheme import Keys
+from nearstream.streams.signing.signer import Signer
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.sign import parse_unsigned
+from nearstream.workers.redis_index.families import family_of
+from nearstream.workers.redis_index.index import RedisIndex
+
+DEADLINE_SECONDS = 0.15
+AT_ONCE = 64  # requests in work
+
+_NOTHING = Keys(bytes(8), None, (), ())
+
+log = logging.getLogger(__name__)
+
+
+class BusyError(Exception):
+    """As many requests as allowed are in work."""
+
+
+@dataclass(frozen=True)
+class Checker:
+    """Answers what documents are to those in the index, and adds nothing to it.
+
+    Attributes:
+        deployment: Its scheme, key and limits.
+        signer: Signs the documents.
+        index: The shared index.
+        cpu: One thread for signing and comparing, so that a large text delays no deadline of another request.
+        running: Tasks of requests in work. One that missed its deadline remains until it has ended.
+    """
+
+    deployment: Deployment
+    signer: Signer
+    index: RedisIndex
+    cpu: Executor
+    running: set[asyncio.Task[CheckAnswer]] = field(default_factory=set)
+
+    async def check(self, record: ConsumerRecord) -> CheckAnswer:
+        """Return the answer about the document of a record, degraded if the index does not answer in time.
+
+        Raises:
+            InvalidMessageError: The record holds no document.
+            BusyError: As many requests as allowed are in work.
+        """
+        if len(self.running) >= AT_ONCE:
+            raise BusyError
+        task = asyncio.create_task(self._check(record))
+        self.running.add(task)
+        task.add_done_callback(self._ended)
+        done, _ = await asyncio.wait({task}, timeout=DEADLINE_SECONDS)
+        if done:
+            return task.result()
+        # The task is not awaited, because a client that is closing a connection may take longer to end.
+        task.cancel()
+        return self._degraded("deadline")
+
+    async def ready(self, seconds: float) -> str:
+        """Return why checks would get degraded answers now, or an empty text."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.index.look_up(_NOTHING, 1)
+        except TimeoutError:
+            return f"Redis did not answer within {seconds:g} s"
+        except (IndexUnavailableError, IndexLostError, SettingsError) as error:
+            return str(error)
+        return ""
+
+    async def _check(self, record: ConsumerRecord) -> CheckAnswer:
+        loop = asyncio.get_running_loop()
+        asked = await loop.run_in_executor(self.cpu, self._newcomer, record)
+        if asked is None:
+            return CheckAnswer(
+                verdict="unknown", scheme=self.deployment.scheme.name, low_confidence=(BELOW_MIN_LENGTH,)
+            )
+        try:
+            candidates = await self.index.look_up(asked.keys, self.deployment.index_limits.candidates)
+            found = await loop.run_in_executor(self.cpu, find, asked, candidates)
+            family = await family_of(self.index, found.joins.candidate) if found.joins else None
+        except IndexUnavailableError:
+            return self._degraded("index_unavailable")
+        except IndexLostError:
+            return self._degraded("index_lost")
+        except SettingsError as error:
+            log.warning("a check was refused by the index: %s", error)
+            return self._degraded("index_refused")
+        return await loop.run_in_executor(self.cpu, answer, found, family, self.deployment.settings.bulk_count)
+
+    def _newcomer(self, record: ConsumerRecord) -> Newcomer | None:
+        """Sign the document of a record, unless it has no words."""
+        parsed = parse_unsigned(record, self.deployment.document_limits)
+        if isinstance(parsed, Removal):
+            raise InvalidMessageError(Reason.EMPTY_VALUE, "expected a document")
+        signature = self.signer.sign(*parsed)
+        if not signature.n_bytes:
+            return None
+        return newcomer(signature, self.deployment.scheme, self.deployment.key, self.deployment.thresholds)
+
+    def _degraded(self, reason: CheckReason) -> CheckAnswer:
+        return CheckAnswer(verdict="unknown", scheme=self.deployment.scheme.name, degraded=True, reason=reason)
+
+    def _ended(self, task: asyncio.Task[CheckAnswer]) -> None:
+        self.running.discard(task)
+        if not task.cancelled():
+            task.exception()  # `check` raises it, or has answered already

@@ -1,0 +1,78 @@
+"""Read requests of the HTTP API, within bounds of size and time."""
+
+import asyncio
+import hmac
+import time
+
+import msgspec
+from aiohttp import web
+
+from nearstream.schemas.check import ApiError
+from nearstream.schemas.dead_letter import Reason
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.workers.pipeline.file_source import INPUT
+
+HEADER_BYTES = 8190  # of one header, and of the request line
+HEADERS = 64
+BODY_SECONDS = 10.0
+_PASSED_ON = ("content-type", "content-encoding")
+_STATUS_OF_REASON = {Reason.TOO_LARGE: 413, Reason.DECOMPRESSION_LIMIT: 413, Reason.UNSUPPORTED_CONTENT_TYPE: 415}
+
+SECURITY_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Server": "nearstream",
+}
+
+
+def is_allowed(request: web.Request, token: str) -> bool:
+    """Return whether a request has the token, if there is one."""
+    given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+    return not token or hmac.compare_digest(given, b"Bearer " + token.encode())
+
+
+async def read_record(request: web.Request) -> ConsumerRecord:
+    """Return the body of a request as a record of `documents`.
+
+    The headers of the request that such a record may have are its headers: the type and encoding of the content, and
+    those that begin with `nearstream-`.
+
+    Raises:
+        HTTPRequestEntityTooLarge: The body is larger than the application allows.
+        HTTPRequestTimeout: The client did not send its body in time.
+    """
+    limit = request.client_max_size
+    if request.content_length is not None and request.content_length > limit:
+        raise web.HTTPRequestEntityTooLarge(limit, request.content_length)
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            body = await request.read()
+    except TimeoutError:
+        raise web.HTTPRequestTimeout from None
+    named = [(name.lower(), value) for name, value in request.headers.items()]
+    headers: list[tuple[str, bytes | None]] = [
+        (name, value.encode("utf-8", "surrogateescape"))
+        for name, value in named
+        if name in _PASSED_ON or name.startswith("nearstream-")
+    ]
+    return ConsumerRecord(INPUT, 0, 0, time.time_ns() // 1_000_000, None, body, headers)
+
+
+def status_of(reason: Reason) -> int:
+    """Return the status code for a document that cannot be read."""
+    return _STATUS_OF_REASON.get(reason, 400)
+
+
+def json_response(value: msgspec.Struct, status: int = 200) -> web.Response:
+    """Return a response with a message in JSON."""
+    return web.Response(
+        body=msgspec.json.encode(value), status=status, content_type="application/json", headers=SECURITY_HEADERS
+    )
+
+
+def refusal(status: int, error: str, detail: str) -> web.Response:
+    """Return a response that refuses a request."""
+    return json_response(ApiError(error=error, detail=detail), status)

@@ -1,0 +1,61 @@
+"""The paths of the HTTP API and what answers them."""
+
+from time import perf_counter
+
+from aiohttp import web
+
+from nearstream.schemas.check import Health, Readiness
+from nearstream.schemas.codec import InvalidMessageError
+from nearstream.workers.http.check import AT_ONCE, BusyError, Checker
+from nearstream.workers.http.requests import SECURITY_HEADERS, json_response, read_record, refusal, status_of
+from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS, EXPOSITION_TYPE, exposition
+
+OPEN_PATHS = ("/healthz", "/readyz")  # need no token
+_CHECKER = web.AppKey("checker", Checker)
+_READY_SECONDS = 1.0
+
+
+def add_routes(app: web.Application, checker: Checker) -> None:
+    """Add all paths of the API to an application."""
+    app[_CHECKER] = checker
+    app.router.add_post("/v1/check", _check)
+    for path, handler in (("/readyz", _ready), ("/healthz", _healthy), ("/metrics", _metrics)):
+        app.router.add_get(path, handler)
+
+
+async def _check(request: web.Request) -> web.Response:
+    checker = request.app[_CHECKER]
+    if len(checker.running) >= AT_ONCE:  # before the body takes memory
+        return _busy()
+    try:
+        record = await read_record(request)
+        began = perf_counter()
+        answer = await checker.check(record)
+    except InvalidMessageError as error:
+        CHECKS.labels("refused").inc()
+        return refusal(status_of(error.reason), error.reason, error.detail)
+    except BusyError:
+        return _busy()
+    CHECKS.labels(answer.verdict).inc()
+    CHECK_SECONDS.observe(perf_counter() - began)
+    return json_response(answer)
+
+
+def _busy() -> web.Response:
+    CHECKS.labels("busy").inc()
+    response = refusal(429, "busy", f"expected at most {AT_ONCE} requests at a time")
+    response.headers["Retry-After"] = "1"
+    return response
+
+
+async def _ready(request: web.Request) -> web.Response:
+    why = await request.app[_CHECKER].ready(_READY_SECONDS)
+    return json_response(Readiness(ready=not why, why=why), 503 if why else 200)
+
+
+async def _healthy(_: web.Request) -> web.Response:
+    return json_response(Health(healthy=True))
+
+
+async def _metrics(_: web.Request) -> web.Response:
+    return web.Response(body=exposition(), headers={**SECURITY_HEADERS, "Content-Type": EXPOSITION_TYPE})
