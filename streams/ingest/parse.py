@@ -20,6 +20,9 @@ _NOT_SUPPORTED_YET = frozenset({"text/html", "application/xhtml+xml", "message/r
 # Python has these codecs, but they are not charsets, and some take quadratic time.
 NOT_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
 _CHARSET = re.compile(r';\s{0,8}charset\s{0,8}=\s{0,8}"?([a-z0-9._:-]{1,40})')
+# What a producer may say about a text that it took from a mail.
+_DEGRADED = frozenset({"charset_replaced", "extraction_fallback", "parse_fallback", "truncated"})
+_DEGRADED_MAX_BYTES = 256
 _LABEL_HEADER = "nearstream-label-"
 _FIELD_HEADERS = {
     "nearstream-id": "id",
@@ -98,7 +101,7 @@ def _parse_document(value: bytes, headers: Headers) -> tuple[Document, tuple[str
     media_type, charset = _split_content_type(header(headers, "content-type") or b"application/json")
     if media_type == "text/plain":
         text, degraded = _decode(value, charset)
-        return msgspec.structs.replace(_from_headers(headers), text=text), degraded
+        return msgspec.structs.replace(_from_headers(headers), text=text), (*degraded, *_said_degraded(headers))
     if media_type == "application/json" or (media_type.startswith("application/") and media_type.endswith("+json")):
         return _with_text(decode_document(value))
     if media_type in _NOT_SUPPORTED_YET:
@@ -146,6 +149,12 @@ def _from_headers(headers: Headers) -> Document:
         elif name.startswith(_LABEL_HEADER):
             labels[name.removeprefix(_LABEL_HEADER)] = _decode_header("labels", value)
     return _validated({**fields, "labels": labels} if labels else fields)
+
+
+def _said_degraded(headers: Headers) -> list[str]:
+    """Return the known reasons of the header `nearstream-degraded`, each once."""
+    said = (header(headers, "nearstream-degraded") or b"")[:_DEGRADED_MAX_BYTES].decode("latin-1").split()
+    return sorted(_DEGRADED.intersection(said))
 
 
 def _validated(fields: dict[str, object] | dict[str, str]) -> Document:

@@ -124,6 +124,7 @@ def test_every_header_of_a_document_is_documented() -> None:
         "content-type",
         "content-encoding",
         *of_fields,
+        "nearstream-degraded",
         "nearstream-label-<name>",
         PRIVATE_HEADER,
         "traceparent",

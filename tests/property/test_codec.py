@@ -199,6 +199,7 @@ OUR_HEADERS = [
     "nearstream-collection",
     "nearstream-observed-at",
     "nearstream-source",
+    "nearstream-degraded",
     "nearstream-label-lang",
     "nearstream-label-",
     "nearstream-label-\n",

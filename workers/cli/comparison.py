@@ -13,6 +13,7 @@ from nearstream.schemas.events import ChangeEvent, Containment
 from nearstream.schemas.evidence import Evidence, Span
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.signature import Signature
+from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.relations.describe import Related, common_spans, describe, evidence
 from nearstream.streams.signing.scheme import hit_probability
@@ -66,7 +67,7 @@ def compare_files(deployment: Deployment, paths: tuple[str, str]) -> Comparison:
         InvalidMessageError: A file contains no document with words, or the documents belong to different collections.
     """
     job = embedded(deployment)
-    one, other = (_signature(job, path) for path in paths)
+    one, other = (_signature(job, path, deployment.key) for path in paths)
     if one.collection != other.collection:
         raise InvalidMessageError(
             Reason.INVALID_MESSAGE,
@@ -156,9 +157,9 @@ def is_crossed(spans: tuple[Span, ...]) -> bool:
     return starts != sorted(starts)
 
 
-def _signature(job: Embedded, path: str) -> Signature:
+def _signature(job: Embedded, path: str, key: HashKey) -> Signature:
     try:
-        return _signed(job, _record(path))
+        return _signed(job, _record(path, key))
     except InvalidMessageError as error:
         raise InvalidMessageError(error.reason, f"{escaped(path, PATH_CHARACTERS)}: {error.detail}") from None
 
@@ -172,9 +173,9 @@ def _signed(job: Embedded, record: ConsumerRecord) -> Signature:
     return signature
 
 
-def _record(path: str) -> ConsumerRecord:
+def _record(path: str, key: HashKey) -> ConsumerRecord:
     """Return the record that would carry the only document of a file."""
-    items = list(islice(read([path]), 2))
+    items = list(islice(read([path], key), 2))
     records = []
     for item in items:
         if isinstance(item, Refused):

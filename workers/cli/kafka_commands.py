@@ -79,7 +79,8 @@ async def _read_lag(settings: Settings, wait_seconds: float) -> list[PartitionLa
 def send_documents(settings: Settings, options: argparse.Namespace) -> Exit:
     """Send the documents of files to their topic."""
     produced = asyncio.run(produce_files(Deployment.of(settings), options.paths, options.timeout, quiet=options.quiet))
-    print_message(f"sent {produced.sent}, refused {produced.refused}")
+    not_whole = "".join(f", {number} {reason}" for reason, number in produced.incomplete.most_common())
+    print_message(f"sent {produced.sent}, refused {produced.refused}{not_whole}")
     return Exit.UNREADABLE if produced.refused else Exit.OK
 
 

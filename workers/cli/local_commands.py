@@ -16,6 +16,7 @@ from nearstream.workers.cli.event_lines import print_event, print_verdict
 from nearstream.workers.cli.verdict_lines import NOTHING_NEW
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
+from nearstream.workers.operations.reading import reported
 from nearstream.workers.operations.terminal import (
     PATH_CHARACTERS,
     Progress,
@@ -32,12 +33,14 @@ from nearstream.workers.pipeline.in_process import Outcome, embedded
 
 def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print what each document of files is to those before it."""
-    job = embedded(Deployment.of(settings))
+    deployment = Deployment.of(settings)
+    job = embedded(deployment)
 
     async def run() -> Exit:
-        found, left_out = Counter[str](), Counter[str]()
+        found, left_out, incomplete = Counter[str](), Counter[str](), Counter[str]()
+        items = reported(read(options.paths, deployment.key), incomplete)
         progress = Progress("scanned", count_lines(options.paths), options.quiet)
-        async for outcome in job.outcomes(read(options.paths)):
+        async for outcome in job.outcomes(items):
             if outcome.verdict:
                 found[outcome.verdict.verdict] += 1
             _print_outcome(outcome, options)
@@ -49,9 +52,7 @@ def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
         if not options.quiet:
             for line in family_report.summary_lines(await job.index.families()):
                 print_message(line)
-            print_message(f"found {_counted(found) or 'no document'}")
-            if left_out:
-                print_message(f"left out {_counted(left_out)}")
+            _print_counts(found, incomplete, left_out)
         return Exit.UNREADABLE if left_out else Exit.OK
 
     return asyncio.run(run())
@@ -93,6 +94,14 @@ def run_demo(settings: Settings, options: argparse.Namespace) -> Exit:
     for line in ("", *demo.table(agreement)):
         print_summary(line)
     return Exit.OK if agreement.is_sufficient else Exit.NO
+
+
+def _print_counts(found: Counter[str], incomplete: Counter[str], left_out: Counter[str]) -> None:
+    print_message(f"found {_counted(found) or 'no document'}")
+    if incomplete:
+        print_message(f"not whole {_counted(incomplete)}")
+    if left_out:
+        print_message(f"left out {_counted(left_out)}")
 
 
 def _counted(counts: Counter[str]) -> str:

@@ -1,16 +1,17 @@
 """Send documents from files to the `documents` topic."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.record import ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS
-from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import ParsedDocument, Removal, parse_record
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
+from nearstream.workers.operations.reading import reported
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, Progress, escaped, print_message
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.file_source import Refused, count_lines, read
@@ -20,10 +21,17 @@ BATCH = 500
 
 @dataclass
 class Produced:
-    """The number of documents sent, and of files and documents refused."""
+    """The number of documents sent, and of files and documents refused.
+
+    Attributes:
+        sent: Documents sent.
+        refused: Files and documents refused.
+        incomplete: Documents that were read in part, by reason.
+    """
 
     sent: int = 0
     refused: int = 0
+    incomplete: Counter[str] = field(default_factory=Counter)
 
     def refuse(self, source: str, reason: str) -> None:
         """Report a file or document that cannot be read."""
@@ -44,7 +52,7 @@ async def produce_files(deployment: Deployment, paths: Sequence[str], wait_secon
     progress = Progress("sent", count_lines(paths), quiet)
     produced = Produced()
     await kafka_offsets.partitions(settings, [topic], wait_seconds)
-    records = _readable(topic, paths, deployment.document_limits, produced)
+    records = _readable(topic, deployment, paths, produced)
     try:
         async with kafka_records.sender(settings, wait_seconds) as send_all:
             for batch in kafka_records.batched(records, BATCH):
@@ -58,14 +66,14 @@ async def produce_files(deployment: Deployment, paths: Sequence[str], wait_secon
     return produced
 
 
-def _readable(topic: str, paths: Sequence[str], limits: DocumentLimits, produced: Produced) -> Iterator[ProducerRecord]:
+def _readable(topic: str, deployment: Deployment, paths: Sequence[str], produced: Produced) -> Iterator[ProducerRecord]:
     """Yield the readable documents of the paths, and report what is not."""
-    for item in read(paths):
+    for item in reported(read(paths, deployment.key), produced.incomplete):
         if isinstance(item, Refused):
             produced.refuse(item.source, item.reason)
             continue
         try:
-            key = _key(parse_record(item.record, limits)) or item.record.key
+            key = _key(parse_record(item.record, deployment.document_limits)) or item.record.key
         except InvalidMessageError as error:
             produced.refuse(item.source, str(error))
         else:

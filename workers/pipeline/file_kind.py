@@ -7,13 +7,13 @@ from pathlib import PurePath
 import msgspec
 
 from nearstream.workers.pipeline.file_content import PACKED_SUFFIXES, UnreadableFileError
+from nearstream.workers.pipeline.mail_source import MBOX_START, is_in_maildir
 
 HEAD_BYTES = 64 * 1024
 _LINE_SUFFIXES = (".jsonl", ".ndjson")
 _HTML = "HTML is not read yet: send its text (it will be read with the extra `crawl`)"
-_MAIL = "mail is not read yet: send its text (it will be read with the extra `mail`)"
 _WARC = "WARC is not read yet: send its texts (it will be read with the extra `crawl`)"
-_UNREAD_SUFFIXES = {".html": _HTML, ".htm": _HTML, ".xhtml": _HTML, ".eml": _MAIL, ".mbox": _MAIL, ".warc": _WARC}
+_UNREAD_SUFFIXES = {".html": _HTML, ".htm": _HTML, ".xhtml": _HTML, ".warc": _WARC}
 _UNREAD_STARTS = (
     (b"%PDF-", "binary (PDF): send its text"),
     (b"PK\x03\x04", "binary (zip archive or office document): send its text"),
@@ -33,7 +33,6 @@ _HTML_START = re.compile(
     rb"\A\s*+(?:<\?xml\b[^>]{0,200}>\s*+)?(?:<!--(?>.{0,4096}?-->)\s*+)*+(?:<!doctype html|<html)[\s>]",
     re.IGNORECASE | re.DOTALL,
 )
-_MBOX_START = re.compile(rb"From \S.{0,200}? (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [A-Za-z\d ]{1,16} \d\d?:\d\d")
 _MAIL_HEADER = re.compile(rb"\A(?:([!-9;-~]+):(.*)|[ \t])")
 _MAIL_DATE = re.compile(rb"\A\s*+(?:[A-Za-z]{3},)?\s*+\d\d?\s++[A-Za-z]{3,9}\s++\d{2,4}\s++\d\d?:\d\d")
 _MAIL_MARKS = {b"date", b"delivered-to", b"message-id", b"mime-version", b"received", b"return-path"}
@@ -50,6 +49,8 @@ class Kind(Enum):
     JSON_LINES = auto()
     JSON_ARRAY = auto()
     JSON_OBJECTS = auto()  # usually one, over several lines
+    MAIL = auto()  # one message
+    MBOX = auto()
 
 
 def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
@@ -61,10 +62,12 @@ def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
         is_pipe: A pipe holds JSON, because most have more than one document.
 
     Raises:
-        UnreadableFileError: It holds neither text nor JSON.
+        UnreadableFileError: It holds neither text nor JSON nor mail.
     """
     suffix = _suffix(name)
     _refuse_unread(suffix, head)
+    if mail := _kind_of_mail(name, suffix, head):
+        return mail
     start = head.lstrip()
     is_lines = is_pipe or suffix in _LINE_SUFFIXES
     if not is_lines and suffix != ".json" and not _looks_like_documents(head):
@@ -113,10 +116,14 @@ def _refuse_unread(suffix: str, head: bytes) -> None:
         reason = "binary (bzip2): unpack it first"
     elif _HTML_START.match(head):
         reason = _HTML
-    elif _MBOX_START.match(head) or _is_mail(head):
-        reason = _MAIL
     if reason := _UNREAD_SUFFIXES.get(suffix, reason):
         raise UnreadableFileError(reason)
+
+
+def _kind_of_mail(name: str, suffix: str, head: bytes) -> Kind | None:
+    if MBOX_START.match(head) or suffix == ".mbox":
+        return Kind.MBOX
+    return Kind.MAIL if suffix == ".eml" or is_in_maildir(name) or _is_mail(head) else None
 
 
 def _is_mail(head: bytes) -> bool:

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from io import BufferedReader
 from itertools import count
@@ -13,6 +14,7 @@ import msgspec
 
 from nearstream.schemas.document import Id
 from nearstream.schemas.record import ConsumerRecord, Headers
+from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.workers.pipeline.file_content import (
     DOCUMENT_MAX_BYTES,
     START_BYTES,
@@ -23,6 +25,13 @@ from nearstream.workers.pipeline.file_content import (
 )
 from nearstream.workers.pipeline.file_kind import HEAD_BYTES, Kind, kind_of, refuse_binary
 from nearstream.workers.pipeline.json_split import split_lines, split_values
+from nearstream.workers.pipeline.mail_source import (
+    MailReading,
+    is_maildir,
+    maildir_folders,
+    split_mbox,
+    whole_message,
+)
 
 STDIN = "-"
 INPUT = "input"  # the topic of a record that came from no topic
@@ -34,10 +43,12 @@ class Item(NamedTuple):
     Attributes:
         source: File and line that it was read from, for messages.
         record: The record.
+        degraded: What was incomplete about reading a mail.
     """
 
     source: str
     record: ConsumerRecord
+    degraded: tuple[str, ...] = ()
 
 
 class Refused(NamedTuple):
@@ -59,27 +70,38 @@ class _Found(NamedTuple):
     value: bytes
     headers: Headers
     key: bytes | None = None
+    degraded: tuple[str, ...] = ()
 
 
-def read(paths: Iterable[str]) -> Iterator[Item | Refused]:
+def read(paths: Iterable[str], key: HashKey | None = None) -> Iterator[Item | Refused]:
     """Yield every document of the paths as a record of `documents`.
 
     Of a folder, all files that are not hidden are read, in order of their names. `kind_of` decides how the documents
-    of a file are found in it. A text has its path as id and its time of change as `observed_at`. A file that cannot
-    be read is refused, and the others are read.
+    of a file are found in it. A text has its path as id and its time of change as `observed_at`. A file or a message
+    of an mbox that cannot be read is refused, and the others are read.
+
+    Args:
+        paths: Files, folders (also Maildirs), or `-` for standard input.
+        key: The deployment's key, which hashes short messages. None: the public key.
     """
     offsets = count()
-    for path in _files(paths):
-        number = 0
-        try:
-            for source, value, headers, key in _documents(path):
-                number += 1
-                now_ms = time.time_ns() // 1_000_000
-                yield Item(source, ConsumerRecord(INPUT, 0, next(offsets), now_ms, key, value, headers))
-        except (UnreadableFileError, OSError) as error:
-            reason = (isinstance(error, OSError) and error.strerror) or str(error)
-            found = f" (found before that: {number} document{'s' * (number > 1)})"
-            yield Refused(_name(path), reason + found * bool(number))
+    with closing(MailReading(key)) as mail:
+        for path in _files(paths):
+            number = 0
+            try:
+                for found in _documents(path, mail):
+                    number += 1
+                    yield found if isinstance(found, Refused) else _item(found, next(offsets))
+            except (UnreadableFileError, OSError) as error:
+                reason = (isinstance(error, OSError) and error.strerror) or str(error)
+                before = f" (found before that: {number} document{'s' * (number > 1)})"
+                yield Refused(_name(path), reason + before * bool(number))
+
+
+def _item(found: _Found, offset: int) -> Item:
+    now_ms = time.time_ns() // 1_000_000
+    record = ConsumerRecord(INPUT, 0, offset, now_ms, found.key, found.value, found.headers)
+    return Item(found.source, record, found.degraded)
 
 
 def count_lines(paths: Iterable[str]) -> int:
@@ -104,8 +126,10 @@ def _count(path: str) -> int | None:
         with _open(path) as stream:
             is_packed = bool(packing_of(stream.peek(START_BYTES)[:START_BYTES]))
             kind, content = _recognised(path, stream)
-            if kind is Kind.TEXT:
+            if kind in (Kind.TEXT, Kind.MAIL):
                 return 1
+            if kind is Kind.MBOX and not is_packed:
+                return sum(1 for _ in split_mbox(content))
             return None if is_packed or kind is not Kind.JSON_LINES else sum(1 for _ in split_lines(content))
     except (UnreadableFileError, OSError):
         return 1  # which is refused when it is read
@@ -119,6 +143,9 @@ def _files(paths: Iterable[str]) -> Iterator[str]:
             continue
         errors: list[OSError] = []
         for folder, folders, names in os.walk(path, onerror=errors.append):
+            if is_maildir(folder):
+                folders[:] = maildir_folders(folder, folders)
+                continue
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             found = (os.path.join(folder, name) for name in sorted(names) if not name.startswith("."))
             # A broken link is yielded too, to be refused, but a socket or pipe in a folder is no document.
@@ -126,12 +153,17 @@ def _files(paths: Iterable[str]) -> Iterator[str]:
         yield from (str(error.filename) for error in errors)
 
 
-def _documents(path: str) -> Iterator[_Found]:
+def _documents(path: str, mail: MailReading) -> Iterator[_Found | Refused]:
     name = _name(path)
     with _open(path) as stream:
         kind, content = _recognised(path, stream)
         if kind is Kind.TEXT:
             yield _text(path, content)
+        elif kind is Kind.MAIL:
+            value, headers, degraded = mail.record(whole_message(content), _time_of_change(path))
+            yield _Found(name, value, headers, degraded=degraded)
+        elif kind is Kind.MBOX:
+            yield from _mbox(path, content, mail)
         elif kind is Kind.JSON_LINES:
             yield from (_Found(f"{name}:{line}", value, []) for line, value in split_lines(content))
         else:
@@ -139,6 +171,19 @@ def _documents(path: str) -> Iterator[_Found]:
                 is_whole = kind is Kind.JSON_OBJECTS and number == 1
                 source = f"{name}:{line}" if is_whole else f"{name}:{line} (document {number})"
                 yield _Found(source, value, [], os.fsencode(path) if is_whole else None)
+
+
+def _mbox(path: str, content: Iterator[bytes], mail: MailReading) -> Iterator[_Found | Refused]:
+    number, received_at = 0, _time_of_change(path)
+    for number, (line, raw) in enumerate(split_mbox(content), 1):
+        source = f"{_name(path)}:{line} (message {number})"
+        try:
+            value, headers, degraded = mail.record(raw, received_at)
+            yield _Found(source, value, headers, degraded=degraded)
+        except UnreadableFileError as error:
+            yield Refused(source, str(error))
+    if not number:
+        raise UnreadableFileError("expected an mbox, as the name says: no line begins a message (`From ` and a date)")
 
 
 def _open(path: str) -> BufferedReader:
@@ -188,6 +233,9 @@ def _require_id(path: str) -> None:
 
 
 def _time_of_change(path: str) -> datetime:
+    """Return when a file was changed last, or the time now for a pipe."""
+    if path == STDIN:
+        return datetime.now(UTC)
     try:
         return datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
     except (ValueError, OverflowError):
