@@ -6,19 +6,17 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from nearstream.schemas.check import CheckAnswer, CheckReason
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.streams.checking import answer, find, newcomer
 from nearstream.streams.counterpart import Newcomer
 from nearstream.streams.index.contract import IndexLostError, IndexUnavailableError
-from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.streams.signing.scheme import Keys
-from nearstream.streams.signing.signer import Signer
+from nearstream.streams.signing.signer import Signer, Unsigned
 from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.crawl.html_processes import HtmlProcesses
+from nearstream.workers.http.reading import read_question
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.sign import parse_unsigned
 from nearstream.workers.redis_index.families import family_of
 from nearstream.workers.redis_index.index import RedisIndex
 
@@ -42,6 +40,8 @@ class Checker:
         deployment: Its scheme, key and limits.
         signer: Signs the documents.
         index: The shared index.
+        html: Processes that turn the HTML of mails into text.
+        readers: Threads for reading bodies, which wait for those processes.
         cpu: One thread for signing and comparing, so that a large text delays no deadline of another request.
         running: Tasks of requests in work. One that missed its deadline remains until it has ended.
     """
@@ -49,6 +49,8 @@ class Checker:
     deployment: Deployment
     signer: Signer
     index: RedisIndex
+    html: HtmlProcesses
+    readers: Executor
     cpu: Executor
     running: set[asyncio.Task[CheckAnswer]] = field(default_factory=set)
 
@@ -84,7 +86,8 @@ class Checker:
 
     async def _check(self, record: ConsumerRecord) -> CheckAnswer:
         loop = asyncio.get_running_loop()
-        asked = await loop.run_in_executor(self.cpu, self._newcomer, record)
+        document = await loop.run_in_executor(self.readers, self._read, record)
+        asked = await loop.run_in_executor(self.cpu, self._newcomer, document)
         if asked is None:
             return CheckAnswer(
                 verdict="unknown", scheme=self.deployment.scheme.name, low_confidence=(BELOW_MIN_LENGTH,)
@@ -102,12 +105,12 @@ class Checker:
             return self._degraded("index_refused")
         return await loop.run_in_executor(self.cpu, answer, found, family, self.deployment.settings.bulk_count)
 
-    def _newcomer(self, record: ConsumerRecord) -> Newcomer | None:
-        """Sign the document of a record, unless it has no words."""
-        parsed = parse_unsigned(record, self.deployment.document_limits)
-        if isinstance(parsed, Removal):
-            raise InvalidMessageError(Reason.EMPTY_VALUE, "expected a document")
-        signature = self.signer.sign(*parsed)
+    def _read(self, record: ConsumerRecord) -> Unsigned:
+        return read_question(record, self.deployment.document_limits, self.deployment.key, self.html)
+
+    def _newcomer(self, document: Unsigned) -> Newcomer | None:
+        """Sign a document, unless it has no words."""
+        signature = self.signer.sign(*document)
         if not signature.n_bytes:
             return None
         return newcomer(signature, self.deployment.scheme, self.deployment.key, self.deployment.thresholds)

@@ -2,15 +2,16 @@
 
 from time import perf_counter
 
+import msgspec
 from aiohttp import web
 
 from nearstream.schemas.check import Health, Readiness
 from nearstream.schemas.codec import InvalidMessageError
+from nearstream.workers.http import openapi
 from nearstream.workers.http.check import AT_ONCE, BusyError, Checker
 from nearstream.workers.http.requests import SECURITY_HEADERS, json_response, read_record, refusal, status_of
 from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS, EXPOSITION_TYPE, exposition
 
-OPEN_PATHS = ("/healthz", "/readyz")  # need no token
 _CHECKER = web.AppKey("checker", Checker)
 _READY_SECONDS = 1.0
 
@@ -18,8 +19,13 @@ _READY_SECONDS = 1.0
 def add_routes(app: web.Application, checker: Checker) -> None:
     """Add all paths of the API to an application."""
     app[_CHECKER] = checker
-    app.router.add_post("/v1/check", _check)
-    for path, handler in (("/readyz", _ready), ("/healthz", _healthy), ("/metrics", _metrics)):
+    app.router.add_post(openapi.CHECK_PATH, _check)
+    for path, handler in (
+        (openapi.READY_PATH, _ready),
+        (openapi.HEALTHY_PATH, _healthy),
+        (openapi.METRICS_PATH, _metrics),
+        (openapi.DESCRIPTION_PATH, _description),
+    ):
         app.router.add_get(path, handler)
 
 
@@ -59,3 +65,8 @@ async def _healthy(_: web.Request) -> web.Response:
 
 async def _metrics(_: web.Request) -> web.Response:
     return web.Response(body=exposition(), headers={**SECURITY_HEADERS, "Content-Type": EXPOSITION_TYPE})
+
+
+async def _description(_: web.Request) -> web.Response:
+    body = msgspec.json.encode(openapi.description())
+    return web.Response(body=body, content_type="application/json", headers=SECURITY_HEADERS)

@@ -13,14 +13,19 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.http.check import Checker
 from nearstream.workers.http.connection import Connection
+from nearstream.workers.http.openapi import OPEN_PATHS
 from nearstream.workers.http.requests import HEADER_BYTES, HEADERS, is_allowed, refusal
-from nearstream.workers.http.routes import OPEN_PATHS, add_routes
+from nearstream.workers.http.routes import add_routes
+from nearstream.workers.mail.message import MESSAGE_MAX_BYTES
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.client import until_answered
 from nearstream.workers.redis_index.index import RedisIndex
 
+_HTML_SECONDS = 0.1  # for a process, and then for the text: an answer that waits for longer would come too late
+_READERS = 8
 _KEEPALIVE_SECONDS = 75.0
 _LINGERING_SECONDS = 2.0  # in which the rest of a refused body is read, so that its sender gets the answer
 
@@ -28,7 +33,7 @@ _LINGERING_SECONDS = 2.0  # in which the rest of a refused body is read, so that
 _EXPECTED = {
     404: "expected one of the paths that /v1/openapi.json lists",
     408: "expected the whole body within 10 s",
-    413: "expected a smaller body: see NEARSTREAM_MAX_VALUE_BYTES",
+    413: "expected a message of at most 16 MiB, or another body of at most NEARSTREAM_MAX_VALUE_BYTES",
 }
 
 log = logging.getLogger(__name__)
@@ -64,12 +69,18 @@ async def serving(deployment: Deployment, index: RedisIndex) -> AsyncIterator[st
         SettingsError: The address cannot be used.
     """
     settings = deployment.settings
-    with ThreadPoolExecutor(1, "check") as cpu:
+    with (
+        HtmlProcesses(deadline_seconds=_HTML_SECONDS) as html,
+        ThreadPoolExecutor(_READERS, "read") as readers,
+        ThreadPoolExecutor(1, "sign") as cpu,
+    ):
+        if html.is_available():
+            html.start()
         app = web.Application(
             middlewares=[_refusals, _authorization(settings.api_token)],
-            client_max_size=deployment.document_limits.value_bytes,
+            client_max_size=MESSAGE_MAX_BYTES,  # `read_question` refuses what is too large for other types
         )
-        add_routes(app, Checker(deployment, deployment.signer(), index, cpu))
+        add_routes(app, Checker(deployment, deployment.signer(), index, html, readers, cpu))
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         try:

@@ -1,0 +1,78 @@
+"""The published description of the HTTP API is valid, complete, and what the API serves."""
+
+import json
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import pytest
+from aiohttp import web
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from nearstream.schemas.check import ApiError, CheckAnswer, Health, Readiness
+from nearstream.workers.http.check import Checker
+from nearstream.workers.http.openapi import OPEN_PATHS, description
+from nearstream.workers.http.routes import add_routes
+from tests.support.api import served
+from tests.support.deployment import TEXTS
+
+PUBLISHED = Path(__file__).parents[2] / "docs/openapi.json"
+ANSWERS = (CheckAnswer, ApiError, Health, Readiness)
+
+
+def test_a_public_validator_accepts_the_description() -> None:
+    OpenAPIV31SpecValidator(description()).validate()
+
+
+def test_the_published_description_is_the_one_that_is_served() -> None:
+    assert json.loads(PUBLISHED.read_text()) == description()
+
+
+@pytest.mark.parametrize("message", ANSWERS)
+def test_every_field_of_an_answer_is_described(message: type[msgspec.Struct]) -> None:
+    schema = description()["components"]["schemas"][message.__name__]
+    assert (
+        set(schema["properties"])
+        == set(schema["required"])
+        == {field.name for field in msgspec.structs.fields(message)}
+    )
+    assert all(each["description"] for each in schema["properties"].values())
+
+
+async def test_every_path_is_described_and_answers_as_described(redis_url: str) -> None:
+    told = description()
+    async with served(redis_url) as api:
+        for path, methods in told["paths"].items():
+            for method in ("get", "post", "put", "delete"):
+                headers = {"Content-Type": "text/plain"}
+                async with api.session.request(
+                    method, f"http://{api.address}{path}", data=TEXTS[0], headers=headers
+                ) as response:
+                    if method not in methods:
+                        assert response.status == 405
+                        continue
+                    found = methods[method]["responses"][str(response.status)]["content"]
+                    assert response.content_type in found
+                    if response.content_type == "application/json":
+                        schema = found["application/json"]["schema"] | {"components": told["components"]}
+                        Draft202012Validator(schema).validate(await response.json())
+
+
+async def test_no_path_is_left_out(redis_url: str) -> None:
+    async with served(redis_url) as api:
+        status, body = await api.get("/v1/openapi.json")
+    assert status == 200
+    assert json.loads(body) == description()
+    without_token = {
+        path for path, methods in description()["paths"].items() for each in methods.values() if not each["security"]
+    }
+    assert without_token == set(OPEN_PATHS)
+
+
+def test_every_route_is_described() -> None:
+    app = web.Application()
+    add_routes(app, cast(Checker, None))
+    routes = {(route.resource.canonical, route.method) for route in app.router.routes() if route.resource is not None}
+    described = {(path, method.upper()) for path, methods in description()["paths"].items() for method in methods}
+    assert {route for route in routes if route[1] != "HEAD"} == described

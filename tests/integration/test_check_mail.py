@@ -1,0 +1,92 @@
+"""A whole message is read as a mail: its text, its identity, and within bounds."""
+
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from email.message import EmailMessage
+
+import pytest
+
+from nearstream.workers.crawl.html_processes import HtmlProcesses
+from nearstream.workers.mail.message import read_message
+from tests.support.api import Api, served
+from tests.support.deployment import TEXTS
+
+BODY = TEXTS[0]
+KEY = "k" * 32
+
+
+@pytest.fixture
+async def api(redis_url: str) -> AsyncIterator[Api]:
+    async with served(redis_url, profile="mail", hash_key=KEY) as running:
+        yield running
+
+
+def _message(body: str, name: str = "anna", kind: str = "plain") -> bytes:
+    message = EmailMessage()
+    message["From"], message["To"], message["Subject"] = "shop@a.example", f"{name}@b.example", "News"
+    message["Message-ID"], message["Date"] = f"<{name}@a.example>", "Mon, 02 Mar 2026 08:15:00 +0000"
+    message.set_content(f"Dear {name},\n\n{body}\n\nYour code is {name}48151623{len(name)}.\n", subtype=kind)
+    return message.as_bytes()
+
+
+async def _deliver(api: Api, raw: bytes) -> None:
+    with HtmlProcesses() as html:
+        mail = read_message(raw, datetime.now(UTC), api.deployment.key, html)
+    await api.deployment.matcher(api.index).match(api.deployment.signer().sign(mail.document, None, mail.degraded))
+
+
+async def _ask(api: Api, raw: bytes) -> tuple[int, dict[str, object]]:
+    return await api.ask(raw, Content_Type="message/rfc822")
+
+
+async def test_a_personalised_copy_is_found_under_other_headers(api: Api) -> None:
+    assert (await _ask(api, _message(BODY)))[1]["verdict"] == "none"
+    await _deliver(api, _message(BODY))
+    status, answer = await _ask(api, _message(BODY, "bernd"))
+    assert (status, answer["verdict"], answer["match"]["id"]) == (200, "near_duplicate", "<anna@a.example>")
+    assert answer["scheme"].startswith("mail-")
+    assert (await _ask(api, _message(TEXTS[5], "bernd")))[1]["verdict"] == "none"
+
+
+async def test_a_short_message_is_a_copy_only_with_its_subject(api: Api) -> None:
+    def short(subject: str) -> bytes:
+        return f"Subject: {subject}\r\nMessage-ID: <{subject}@a.example>\r\n\r\nthank you\r\n".encode()
+
+    await _deliver(api, short("invoice"))
+    assert (await _ask(api, short("invoice")))[1]["verdict"] == "near_duplicate"
+    assert (await _ask(api, short("lunch")))[1]["verdict"] == "unknown"
+
+
+async def test_collections_of_mail_are_apart(api: Api) -> None:
+    await _deliver(api, _message(BODY))
+    for collection, status, told in (("other", 200, "none"), ("default", 200, "near_duplicate"), ("No", 400, None)):
+        answer = await api.ask(_message(BODY), Content_Type="message/rfc822", nearstream_collection=collection)
+        assert (answer[0], answer[1].get("verdict")) == (status, told)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 400),
+        (b"x" * 16_777_217, 413),
+        (b"Subject: " + b"=?utf-8?q?x?= " * 25_000 + b"\r\n\r\nhello", 200),
+        (b"Content-Type: multipart/mixed; boundary=a\r\n\r\n" + b"--a\r\n\r\nx\r\n" * 20_000, 200),
+        (
+            b"".join(
+                b"Content-Type: multipart/mixed; boundary=%d\r\n\r\n--%d\r\n" % (each, each) for each in range(2_000)
+            ),
+            200,
+        ),
+        (b"Content-Type: text/html\r\n\r\n" + b"<div>" * 100_000 + b"hello", 200),
+        (b"\x00\xff" * 5_000, 200),
+    ],
+    ids=["empty", "17 MB", "subject", "20,000 parts", "2,000 levels", "html", "no mail"],
+)
+async def test_bombs_are_answered_or_refused_in_time(api: Api, body: bytes, status: int) -> None:
+    assert (await _ask(api, _message(BODY)))[0] == 200  # starts what HTML needs
+    began = time.monotonic()
+    answer = await _ask(api, body)
+    assert answer[0] == status
+    assert time.monotonic() - began < 10  # of which the deadline is a small part on any machine
+    assert (await _ask(api, _message(BODY)))[0] == 200
