@@ -15,13 +15,14 @@ from nearstream.streams.signing.scheme import Keys
 from nearstream.streams.signing.signer import Signer, Unsigned
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.crawl.html_processes import HtmlProcesses
-from nearstream.workers.http.reading import read_question
+from nearstream.workers.http.reading import is_mail, read_document, read_mail
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.families import family_of
 from nearstream.workers.redis_index.index import RedisIndex
 
 DEADLINE_SECONDS = 0.15
 AT_ONCE = 64  # requests in work
+_PAUSE_SECONDS = 0.05
 
 _NOTHING = Keys(bytes(8), None, (), ())
 
@@ -41,7 +42,7 @@ class Checker:
         signer: Signs the documents.
         index: The shared index.
         html: Processes that turn the HTML of mails into text.
-        readers: Threads for reading bodies, which wait for those processes.
+        readers: Threads for reading mails, which wait for those processes.
         cpu: One thread for signing and comparing, so that a large text delays no deadline of another request.
         running: Tasks of requests in work. One that missed its deadline remains until it has ended.
     """
@@ -75,19 +76,26 @@ class Checker:
 
     async def ready(self, seconds: float) -> str:
         """Return why checks would get degraded answers now, or an empty text."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self.index.look_up(_NOTHING, 1)
-        except TimeoutError:
-            return f"Redis did not answer within {seconds:g} s"
-        except (IndexUnavailableError, IndexLostError, SettingsError) as error:
-            return str(error)
-        return ""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while True:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await self.index.look_up(_NOTHING, 1)
+                return ""
+            except (IndexLostError, SettingsError) as error:
+                return str(error)
+            except (IndexUnavailableError, TimeoutError):
+                if loop.time() + _PAUSE_SECONDS >= deadline:
+                    return f"Redis did not answer within {seconds:g} s"
+            await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _check(self, record: ConsumerRecord) -> CheckAnswer:
         loop = asyncio.get_running_loop()
-        document = await loop.run_in_executor(self.readers, self._read, record)
-        asked = await loop.run_in_executor(self.cpu, self._newcomer, document)
+        source: ConsumerRecord | Unsigned = record
+        if is_mail(record):
+            source = await loop.run_in_executor(self.readers, read_mail, record, self.deployment.key, self.html)
+        asked = await loop.run_in_executor(self.cpu, self._newcomer, source)
         if asked is None:
             return CheckAnswer(
                 verdict="unknown", scheme=self.deployment.scheme.name, low_confidence=(BELOW_MIN_LENGTH,)
@@ -103,13 +111,12 @@ class Checker:
         except SettingsError as error:
             log.warning("a check was refused by the index: %s", error)
             return self._degraded("index_refused")
-        return await loop.run_in_executor(self.cpu, answer, found, family, self.deployment.settings.bulk_count)
+        return answer(found, family, self.deployment.settings.bulk_count)
 
-    def _read(self, record: ConsumerRecord) -> Unsigned:
-        return read_question(record, self.deployment.document_limits, self.deployment.key, self.html)
-
-    def _newcomer(self, document: Unsigned) -> Newcomer | None:
-        """Sign a document, unless it has no words."""
+    def _newcomer(self, source: ConsumerRecord | Unsigned) -> Newcomer | None:
+        """Sign a document, which is read first if it is no mail, unless it has no words."""
+        limits = self.deployment.document_limits
+        document = source if isinstance(source, Unsigned) else read_document(source, limits)
         signature = self.signer.sign(*document)
         if not signature.n_bytes:
             return None

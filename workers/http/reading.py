@@ -19,23 +19,31 @@ from nearstream.workers.pipeline.sign import parse_unsigned
 _MAIL = b"message/rfc822"
 
 
-def read_question(record: ConsumerRecord, limits: DocumentLimits, key: HashKey, html: HtmlProcesses) -> Unsigned:
-    """Return the document of a question: a mail, a text, or a document in JSON.
+def is_mail(record: ConsumerRecord) -> bool:
+    """Return whether the body of a question is a whole mail."""
+    return (header(record.headers, "content-type") or b"").partition(b";")[0].strip().lower() == _MAIL
 
-    It blocks while the HTML of a mail becomes text.
+
+def read_document(record: ConsumerRecord, limits: DocumentLimits) -> Unsigned:
+    """Return the document of a question that is a text, or a document in JSON.
 
     Raises:
         InvalidMessageError: The body holds no document.
     """
-    if (header(record.headers, "content-type") or b"").partition(b";")[0].strip().lower() == _MAIL:
-        return _read_mail(record, key, html)
     parsed = parse_unsigned(record, limits)
     if isinstance(parsed, Removal):
         raise InvalidMessageError(Reason.EMPTY_VALUE, "expected a document")
     return parsed
 
 
-def _read_mail(record: ConsumerRecord, key: HashKey, html: HtmlProcesses) -> Unsigned:
+def read_mail(record: ConsumerRecord, key: HashKey, html: HtmlProcesses) -> Unsigned:
+    """Return the document of a question that is a whole mail.
+
+    It blocks while the HTML of the mail becomes text.
+
+    Raises:
+        InvalidMessageError: The body holds no mail.
+    """
     if (header(record.headers, "content-encoding") or b"identity").strip().lower() != b"identity":
         raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, "expected a message without content-encoding")
     received_at = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)

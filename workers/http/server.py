@@ -78,7 +78,7 @@ async def serving(deployment: Deployment, index: RedisIndex) -> AsyncIterator[st
             html.start()
         app = web.Application(
             middlewares=[_refusals, _authorization(settings.api_token)],
-            client_max_size=MESSAGE_MAX_BYTES,  # `read_question` refuses what is too large for other types
+            client_max_size=MESSAGE_MAX_BYTES,  # `read_document` refuses what is too large for other types
         )
         add_routes(app, Checker(deployment, deployment.signer(), index, html, readers, cpu))
         runner = web.AppRunner(app, access_log=None)

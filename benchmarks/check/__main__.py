@@ -1,0 +1,174 @@
+"""Measure how fast the HTTP API answers with many documents in the index.
+
+    python -m benchmarks.check [--rate 200] [--seconds 60] [--documents 100000] [--json]
+
+Starts its own Redis, fills an index with documents of 3-5 KB as `benchmarks.index` makes them, starts
+`nearstream serve` in a process of its own, and asks at a steady rate: half of the questions are stored documents with a
+few words appended, half are new ones. A question is sent when it is due, whether or not earlier ones are answered. Then
+Redis is frozen for a sixth of that time, in which each answer has to come at the deadline.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from benchmarks.index.__main__ import settle
+from benchmarks.index.texts import admissions, text
+from nearstream.workers.config.settings import load
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.redis_index.index import RedisIndex
+from tests.devstack.redis import redis_server
+from tests.devstack.server import LocalServer, free_ports, port_answers, running
+
+_BATCH = 32
+_QUESTIONS = 2_000  # different ones
+_START_SECONDS = 60.0
+_FROZEN_SHARE = 6
+_GOAL_SECONDS = 0.025
+
+Figures = dict[str, Any]  # Any: JSON
+Asked = list[tuple[float, str]]  # seconds until the answer, and its verdict
+
+
+async def fill(deployment: Deployment, documents: int) -> float:
+    """Admit this many documents and return how many of them a second."""
+    index = await RedisIndex.open(deployment.index_address(), may_create=True)
+    began = time.perf_counter()
+    for first in range(0, documents, _BATCH):
+        batch = list(admissions(deployment.scheme, first, min(first + _BATCH, documents)))
+        await settle(index, batch, await index.admit(batch))
+    took = time.perf_counter() - began
+    await index.close()
+    return documents / took
+
+
+def questions(documents: int) -> list[bytes]:
+    """Return texts, of which every second is nearly one of the stored documents."""
+    draw = random.Random(documents)
+    return [
+        (f"{text(draw.randrange(documents))} And {at} more." if at % 2 else text(documents + at)).encode()
+        for at in range(_QUESTIONS)
+    ]
+
+
+async def ask(session: aiohttp.ClientSession, url: str, texts: Sequence[bytes], rate: float, seconds: float) -> Asked:
+    """Ask at a steady rate."""
+    asked: Asked = []
+
+    async def one(body: bytes) -> None:
+        began = time.perf_counter()
+        async with session.post(f"{url}/v1/check", data=body, headers={"Content-Type": "text/plain"}) as response:
+            answer = await response.json()
+            verdict = answer["verdict"] if response.status == 200 else str(response.status)
+        asked.append((time.perf_counter() - began, verdict))
+
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    async with asyncio.TaskGroup() as group:
+        for number in range(int(rate * seconds)):
+            await asyncio.sleep(max(0.0, began + number / rate - loop.time()))
+            group.create_task(one(texts[number % len(texts)]))
+    return asked
+
+
+async def metrics(session: aiohttp.ClientSession, url: str) -> dict[str, float]:
+    """Return the samples of the server's metrics, by name with labels."""
+    async with session.get(f"{url}/metrics") as response:
+        lines = (await response.text()).splitlines()
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
+
+
+def server_figures(before: dict[str, float], after: dict[str, float]) -> Figures:
+    """Return the share of answers that took the server at most 25 ms, and its CPU time for an answer."""
+
+    def grown(name: str) -> float:
+        return after[name] - before.get(name, 0.0)
+
+    answers = max(grown("nearstream_check_seconds_count"), 1)
+    share = grown(f'nearstream_check_seconds_bucket{{le="{_GOAL_SECONDS}"}}') / answers
+    cpu = grown("process_cpu_seconds_total") / answers
+    return {"server_share_within_25_ms": round(share, 4), "server_cpu_ms": round(1_000 * cpu, 2)}
+
+
+def summary(asked: Asked) -> Figures:
+    """Return percentiles in milliseconds, and the number of answers by verdict."""
+    times = sorted(1_000 * seconds for seconds, _ in asked)
+    at = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
+    percentiles = {name: round(times[min(int(share * len(times)), len(times) - 1)], 1) for name, share in at.items()}
+    return {"ms": percentiles, "answers": len(asked), "verdicts": dict(Counter(verdict for _, verdict in asked))}
+
+
+async def measure(redis: LocalServer, url: str, options: argparse.Namespace) -> Figures:
+    """Ask with Redis at work, then with Redis frozen."""
+    texts = questions(options.documents)
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        await ask(session, url, texts, options.rate, 2)
+        before = await metrics(session, url)
+        figures = summary(await ask(session, url, texts, options.rate, options.seconds))
+        figures |= server_figures(before, await metrics(session, url))
+        redis.pause()
+        frozen = await ask(session, url, texts, options.rate, options.seconds / _FROZEN_SHARE)
+        redis.resume()
+        after = await ask(session, url, texts, options.rate, options.seconds / _FROZEN_SHARE)
+    return {"at_work": figures, "frozen": summary(frozen), "after": summary(after)}
+
+
+@contextmanager
+def _serving(environment: dict[str, str], port: int) -> Iterator[str]:
+    """Run `nearstream serve` in the block, and yield its URL."""
+    command = [sys.executable, "-m", "nearstream", "serve"]
+    process = subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.DEVNULL)  # noqa: S603
+    try:
+        deadline = time.monotonic() + _START_SECONDS
+        while not port_answers("127.0.0.1", port):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError("nearstream serve has not started")
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def run(options: argparse.Namespace) -> Figures:
+    """Return all figures that the command prints."""
+    (port,) = free_ports(1)
+    with tempfile.TemporaryDirectory() as folder, running(redis_server(Path(folder))) as redis:
+        environment = {
+            "NEARSTREAM_REDIS": f"redis://{redis.address}/0",
+            "NEARSTREAM_API": f"127.0.0.1:{port}",
+            "NEARSTREAM_INDEX_DOCUMENTS": str(max(options.documents, 1_000)),
+        }
+        filled = asyncio.run(fill(Deployment.of(load(environment)), options.documents))
+        figures: Figures = {"documents": options.documents, "rate": options.rate, "filled_per_second": round(filled)}
+        with _serving(environment, port) as url:
+            return figures | asyncio.run(measure(redis, url, options))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return 0."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rate", type=float, default=200, metavar="N", help="questions a second (default 200)")
+    parser.add_argument("--seconds", type=float, default=60, metavar="S", help="how long to ask (default 60)")
+    parser.add_argument("--documents", type=int, default=100_000, metavar="N", help="documents stored (default 100000)")
+    parser.add_argument("--json", action="store_true", help="print the JSON object on one line")
+    options = parser.parse_args(arguments)
+    print(json.dumps(run(options), indent=None if options.json else 1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
