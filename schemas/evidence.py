@@ -44,7 +44,7 @@ class SharedKeys(msgspec.Struct, frozen=True):
 
     Attributes:
         bands: Common bands.
-        bands_of: Bands of each document.
+        bands_of: Bands that both documents have as keys.
         anchors: Common anchors.
         anchors_newer: Anchors of the newer document.
         anchors_older: Anchors of the older document.

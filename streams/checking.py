@@ -29,7 +29,7 @@ def newcomer(signature: Signature, scheme: Scheme, key: HashKey, thresholds: Thr
     Raises:
         ValueError: The normal form is empty, or the signature belongs to another scheme.
     """
-    return Newcomer(scheme.kept(signature), scheme.keys(signature, key), thresholds, _NEVER_COMPLETE)
+    return Newcomer(scheme.kept(signature), scheme.keys(signature, key), scheme, thresholds, _NEVER_COMPLETE)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from nearstream.streams.relations.describe import Related, distance, document_re
 from nearstream.streams.relations.rules import EQUAL_DIGEST, SAME_LINEAGE, Rule
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.relations.verdict import Verdict, first_rule, is_copy, rule_of_texts
-from nearstream.streams.signing.scheme import Keys
+from nearstream.streams.signing.scheme import Keys, Scheme
 
 # The relations of verdicts, the best first. A version of the same lineage comes before a containment.
 _BEST_FIRST = ("exact_duplicate", "near_duplicate", "", "containment", "rearranged", "version", "overlap")
@@ -37,6 +37,7 @@ class Newcomer:
     Attributes:
         signature: Its signature, as an index keeps it.
         keys: Its index keys.
+        scheme: The scheme of all signatures.
         thresholds: The thresholds of all rules.
         lacks: Whether buckets were full, and whether candidates were left out.
         former: Number of the former state of the document, or 0.
@@ -44,6 +45,7 @@ class Newcomer:
 
     signature: Signature
     keys: Keys
+    scheme: Scheme
     thresholds: Thresholds
     lacks: tuple[bool, bool]
     former: int = 0
@@ -77,7 +79,8 @@ class Compared:
         is_newer = arriving.order > earlier.order
         newer, older = (arriving, earlier) if is_newer else (earlier, arriving)
         anchors = anchors if is_newer else anchors[::-1]
-        shared = SharedKeys(self.candidate.bands, len(keys.bands), self.candidate.anchors, *anchors)
+        bands_of = min(len(keys.bands), self.newcomer.scheme.band_count(self.candidate.anchor_count))
+        shared = SharedKeys(self.candidate.bands, bands_of, self.candidate.anchors, *anchors)
         thresholds, in_full_bucket = self.newcomer.thresholds, self.candidate.in_full_bucket
         verdict = Verdict(newer, older, self.estimate, self.rule, thresholds, in_full_bucket)
         return Related(newer, older, shared, self.estimate, verdict, degraded(newer, older, self.newcomer.lacks))

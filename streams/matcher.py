@@ -101,7 +101,7 @@ class Matcher:
             relations: Names of the relations to be sent.
         """
         self._index = index
-        self._settling = Settling(index, thresholds, relations)
+        self._settling = Settling(index, scheme, thresholds, relations)
         self.counts = self._settling.counts
         self._scheme = scheme
         self._key = key
@@ -164,7 +164,7 @@ class Matcher:
         newer_keys, older_keys = self._scheme.keys(newer, self._key), self._scheme.keys(older, self._key)
         shared = SharedKeys(
             len(set(newer_keys.bands) & set(older_keys.bands)),
-            len(newer_keys.bands),
+            min(len(newer_keys.bands), len(older_keys.bands)),
             len(set(newer_keys.anchors) & set(older_keys.anchors)),
             len(newer_keys.anchors),
             len(older_keys.anchors),

@@ -10,6 +10,7 @@ from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.contract import Index
 from nearstream.streams.index.family import Pair, Sending, Settled, Settlement
 from nearstream.streams.relations.thresholds import Thresholds
+from nearstream.streams.signing.scheme import Scheme
 
 _COMPARED_AT_ONCE = 16  # candidates in one call of C, of which hostile ones take 2 ms each
 _TURNS = 4  # of settling a document, before one that finds its family gone again and again founds one
@@ -42,10 +43,11 @@ class Settling:
     `counts` accumulates for metrics. No decision depends on it.
     """
 
-    def __init__(self, index: Index, thresholds: Thresholds, relations: frozenset[str]) -> None:
-        """Take the index, the thresholds of the rules, and the relations to be sent."""
+    def __init__(self, index: Index, scheme: Scheme, thresholds: Thresholds, relations: frozenset[str]) -> None:
+        """Take the index, the scheme, the thresholds of the rules, and the relations to be sent."""
         self.counts = MatchCounts()
         self._index = index
+        self._scheme = scheme
         self._thresholds = thresholds
         self._relations = relations
 
@@ -68,7 +70,8 @@ class Settling:
     def _compared(self, case: Case, candidates: Sequence[Candidate]) -> list[Compared]:
         arriving, previous = case.arriving, case.answer.previous
         former = 0 if previous is None else previous.number
-        newcomer = Newcomer(arriving, case.admission.keys, self._thresholds, incomplete(case.answer), former)
+        keys, lacks = case.admission.keys, incomplete(case.answer)
+        newcomer = Newcomer(arriving, keys, self._scheme, self._thresholds, lacks, former)
         return compare_with(newcomer, candidates)
 
     def _is_related(self, compared: Compared) -> bool:

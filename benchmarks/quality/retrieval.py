@@ -1,7 +1,8 @@
 """Measure which related documents an index finds, and what that costs.
 
     python -m benchmarks.quality.retrieval --corpus DIR [--events OUT.jsonl] [--seed N] [--bucket-cap N]
-                                   [--candidates N] [--events-per-family N] [--scheme S] [--max-characters N] [--why]
+                                   [--candidates N] [--events-per-family N] [--scheme S] [--bands N] [--rows N]
+                                   [--max-characters N] [--why]
 
 The documents arrive one by one. With `--events-per-family 0` every pair gets its event, as without families. Prints one
 JSON object, with `--why` also where the pairs of each group were lost. The exit code is 2 when an input cannot be read.
@@ -40,7 +41,7 @@ from nearstream.streams.signing.signer import Signer
 
 _ENTRY_BYTES = 13.9  # size of a packed entry in Redis 7.0
 _UNRELATED = 0.10
-_SETTINGS = ("scheme", "seed", "bucket_cap", "candidates", "events_per_family", "max_characters")
+_SETTINGS = ("scheme", "bands", "rows", "seed", "bucket_cap", "candidates", "events_per_family", "max_characters")
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -72,10 +73,16 @@ class Run:
         return frozenset((self.families.get(pair.a), self.families.get(pair.b))) in self.families_with_event
 
 
-async def run(texts: Sequence[Text], index: Recording, label: str = DEFAULT_LABEL) -> Run:
-    """Sign and match the documents in this order."""
+async def run(
+    texts: Sequence[Text],
+    index: Recording,
+    label: str = DEFAULT_LABEL,
+    bands: int | None = None,
+    rows: int | None = None,
+) -> Run:
+    """Sign and match the documents in this order. `bands` and `rows` replace those of the scheme."""
     key = HashKey.public()
-    scheme = preset(label, key)
+    scheme = preset(label, key, bands, rows)
     signer, matcher = Signer(scheme, key), Matcher(index, scheme, key, relations=SENT_BY_DEFAULT | {"overlap"})
     events: dict[Both, PairEvent] = {}
     families: dict[str, str] = {}
@@ -163,10 +170,11 @@ def report(pairs: Sequence[Pair], texts: Mapping[str, Text], options: argparse.N
         retention_seconds=0,
         events_per_family=options.events_per_family,
     )
-    done = asyncio.run(run(arriving, Recording(MemoryIndex(limits), options.candidates), options.scheme))
+    index = Recording(MemoryIndex(limits), options.candidates)
+    done = asyncio.run(run(arriving, index, options.scheme, options.bands, options.rows))
     sets = {text.id: shingles(text.text) for text in arriving}
     known = [pair for pair in pairs if pair.a in sets and pair.b in sets]
-    n, index, groups = max(len(arriving), 1), done.index, strata(known, sets)
+    n, groups = max(len(arriving), 1), strata(known, sets)
     figures = {
         "documents": len(arriving),
         "skipped": len(texts) - len(arriving),
@@ -198,6 +206,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--corpus", type=Path, required=True, help="directory with docs.jsonl.gz and pairs.jsonl.gz")
     parser.add_argument("--events", type=Path, help="write each event as a JSON line to this file")
     parser.add_argument("--scheme", choices=LABELS, default=DEFAULT_LABEL)
+    parser.add_argument("--bands", type=positive, metavar="N", help="bands of a sketch, if not the scheme's")
+    parser.add_argument("--rows", type=positive, metavar="N", help="slots of a band, if not the scheme's")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the order of arrival (default 1)")
     parser.add_argument(
         "--bucket-cap", type=positive, default=100, metavar="N", help="most entries of an anchor bucket"

@@ -103,7 +103,9 @@ async def arrivals(texts: Iterable[Text], count: int, least: int) -> list[Arrive
 
 def measure(arrived: Sequence[Arrived], repeats: int) -> dict[str, Any]:
     """Return the microseconds of a comparison in each way, unpacking included."""
-    settling = Settling(MemoryIndex(IndexLimits()), DEFAULT_THRESHOLDS, SENT_BY_DEFAULT)
+    settling = Settling(
+        MemoryIndex(IndexLimits()), preset(DEFAULT_LABEL, HashKey.public()), DEFAULT_THRESHOLDS, SENT_BY_DEFAULT
+    )
 
     def relations(each: Arrived, compared: Callable[[Signature, list[Recorded]], list[Estimate]]) -> list[str]:
         estimates = compared(each.arriving, each.documents())

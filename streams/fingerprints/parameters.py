@@ -140,12 +140,17 @@ class BandRules:
         rows: Slots of a band.
         min_words: A text with fewer words has no keys but digest and lineage.
         min_spaceless_bytes: A spaceless text with fewer bytes has no keys but digest and lineage.
+        enough_anchors: A text with at least this many anchors has only its first `beside_anchors` bands as keys,
+            because its anchors find the same documents. 0: every text has all bands.
+        beside_anchors: Bands of such a text.
     """
 
     bands: int = 25
     rows: int = 5
     min_words: int = MIN_WORDS
     min_spaceless_bytes: int = MIN_SPACELESS_BYTES
+    enough_anchors: int = 0
+    beside_anchors: int = 0
 
 
 def invalid_parameters(

@@ -37,7 +37,7 @@ _KEY_BYTES = 8
 # A former number of the index that every scheme name still hashes, since another hash would name another scheme.
 _FORMER_NUMBER = "sketch.kept_bits=8"
 # These numbers enter the name only if they are set, so that schemes without them keep the name they always had.
-_LATER = {"dense_below", "masks", "noise"}
+_LATER = {"beside_anchors", "dense_below", "enough_anchors", "masks", "noise"}
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,11 @@ class Scheme:
         bands: tuple[bytes, ...] = ()
         anchors: tuple[bytes, ...] = ()
         if self._long_enough(signature):
-            values = band_values(signature.sketch, self.sketch.bits // 8, self.bands.bands, self.bands.rows)
-            numbered = b"".join([bytes((index,)) + value for index, value in enumerate(values)])
-            bands = index_keys(b"b", numbered, 1 + len(values[0])) if signature.shingles else ()
             anchors = index_keys(b"a\0", signature.anchors, 8)
+            count = self.band_count(len(anchors))
+            values = band_values(signature.sketch, self.sketch.bits // 8, count, self.bands.rows)
+            numbered = b"".join([bytes((index,)) + value for index, value in enumerate(values)])
+            bands = index_keys(b"b", numbered, 1 + len(values[0])) if signature.shingles and values else ()
         lineage = signature.lineage
         return Keys(
             digest=index_key(b"x\0", signature.digest),
@@ -130,6 +131,11 @@ class Scheme:
             bands=bands,
             anchors=anchors,
         )
+
+    def band_count(self, anchors: int) -> int:
+        """Return how many bands of a text with this many anchors become keys."""
+        rules = self.bands
+        return rules.beside_anchors if 0 < rules.enough_anchors <= anchors else rules.bands
 
     @cached_property
     def _salt(self) -> bytes:
@@ -178,7 +184,7 @@ _PRESETS: dict[str, dict[str, Any]] = {  # Any: each field of Scheme has a type 
     "standard": {},
     "compact": {"sketch": SketchRules(bits=8), "ld": _COMPACT_LD, "anchors": AnchorRules(run=64)},
     "bands-only": {"ld": None, "anchors": None},
-    "dense": {"anchors": AnchorRules(dense_below=400)},
+    "dense": {"anchors": AnchorRules(dense_below=400), "bands": BandRules(enough_anchors=16, beside_anchors=4)},
     "noise": {"noise": NoiseRules()},
     "mail": {
         "text": TextRules(masks="mail/1"),
@@ -193,11 +199,11 @@ def preset(label: str, key: HashKey, bands: int | None = None, rows: int | None 
     """Return the scheme of a preset for one key.
 
     Args:
-        label: `standard`, `dense` (`standard` with more anchors in short texts: the default), `compact` (less than
-            half the bytes), `bands-only` (exact and near-duplicates only), `noise` (`standard` with keys that
-            survive replaced characters) or `mail` (personalised copies are near-duplicates).
+        label: `standard`, `dense` (`standard` with more anchors in short texts and fewer bands in others: the
+            default), `compact` (less than half the bytes), `bands-only` (exact and near-duplicates only), `noise`
+            (`standard` with keys that survive replaced characters) or `mail` (personalised copies are near-duplicates).
         key: The deployment's key. Only its fingerprint enters the scheme.
-        bands: Number of bands, if not the preset's.
+        bands: Number of bands of every text, if not the preset's.
         rows: Number of rows, if not the preset's.
 
     Raises:
@@ -206,8 +212,9 @@ def preset(label: str, key: HashKey, bands: int | None = None, rows: int | None 
     if label not in _PRESETS:
         raise ValueError(f"scheme: one of {', '.join(_PRESETS)} expected, not {label!r}")
     scheme = Scheme(label=label, key_fingerprint=key.fingerprint, **_PRESETS[label])
-    wanted = {name: value for name, value in (("bands", bands), ("rows", rows)) if value is not None}
-    return replace(scheme, bands=replace(scheme.bands, **wanted))
+    if bands is not None:
+        scheme = replace(scheme, bands=replace(scheme.bands, bands=bands, enough_anchors=0, beside_anchors=0))
+    return scheme if rows is None else replace(scheme, bands=replace(scheme.bands, rows=rows))
 
 
 def _sized(data: bytes) -> bytes:

@@ -74,10 +74,11 @@ def compare_files(deployment: Deployment, paths: tuple[str, str]) -> Comparison:
             "$.collection: expected the same collection in both, documents of two collections never meet",
         )
     pair = job.matcher.compare(one, other)
-    bands = deployment.scheme.bands
+    scheme = deployment.scheme
+    bands = scheme.band_count(max(pair.keys.anchors_newer, pair.keys.anchors_older))
     resemblance = pair.estimate.resemblance
     points = (resemblance.value, resemblance.low, resemblance.high)
-    value, low, high = (hit_probability(point, bands.bands, bands.rows) for point in points)
+    value, low, high = (hit_probability(point, bands, scheme.bands.rows) for point in points)
     same_digest_or_lineage = one.digest == other.digest or pair.verdict.same_lineage
     shares_a_key = bool(same_digest_or_lineage or pair.keys.bands or pair.keys.anchors)
     return Comparison(pair, Meeting((value, low, high), shares_a_key))
