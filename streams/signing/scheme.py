@@ -212,9 +212,10 @@ def preset(label: str, key: HashKey, bands: int | None = None, rows: int | None 
     if label not in _PRESETS:
         raise ValueError(f"scheme: one of {', '.join(_PRESETS)} expected, not {label!r}")
     scheme = Scheme(label=label, key_fingerprint=key.fingerprint, **_PRESETS[label])
+    rules = scheme.bands if rows is None else replace(scheme.bands, rows=rows)
     if bands is not None:
-        scheme = replace(scheme, bands=replace(scheme.bands, bands=bands, enough_anchors=0, beside_anchors=0))
-    return scheme if rows is None else replace(scheme, bands=replace(scheme.bands, rows=rows))
+        rules = replace(rules, bands=bands, enough_anchors=0, beside_anchors=0)
+    return replace(scheme, bands=rules)
 
 
 def _sized(data: bytes) -> bytes:

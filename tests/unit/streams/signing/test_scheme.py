@@ -258,3 +258,22 @@ def test_the_check_refuses(name: str) -> None:
 
 def test_the_check_names_the_field() -> None:
     assert faulty(STANDARD, anchors=b"1").detail.startswith("anchors: ")
+
+
+@pytest.mark.parametrize(("anchors", "bands"), [(0, 25), (15, 25), (16, 4), (500, 4)])
+def test_a_text_with_enough_anchors_has_few_bands(anchors: int, bands: int) -> None:
+    assert DENSE.band_count(anchors) == bands
+    assert STANDARD.band_count(anchors) == preset("dense", KEY, bands=25).band_count(anchors) == 25
+
+
+def test_both_ends_of_the_limit_share_the_first_bands() -> None:
+    signature = signed(LONG, DENSE)
+    anchors = signature.anchors
+    few, many = (replace_fields(signature, anchors=anchors[:size]) for size in (15 * 8, 16 * 8))
+    shorter, longer = DENSE.keys(few, KEY), DENSE.keys(many, KEY)
+    assert len(shorter.bands) == 25
+    assert longer.bands == shorter.bands[:4]
+
+
+def test_all_bands_asked_for_are_the_former_scheme() -> None:
+    assert preset("dense", KEY, bands=25).name.endswith("-ef4cf98d")
