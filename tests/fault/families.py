@@ -87,18 +87,21 @@ def unsent(
     """I9: Count events of which verdicts speak and that are not on the topics.
 
     An event belongs to the document whose arrival caused it, which its trace tells: two documents that see each other
-    both cause the same event. Relatives of documents that were removed are left out: between verdict and event the
-    other one may have gone.
+    both cause the same event. Without a trace it belongs to both of its documents. Relatives of documents that were
+    removed are left out: between verdict and event the other one may have gone.
     """
-    caused = defaultdict[bytes, set[str]](set)
+    caused = defaultdict[bytes | Place, set[str]](set)
     for name, record in events:
-        caused[traceparent(record.headers) or b""].add(name)
+        trace = traceparent(record.headers)
+        for cause in [trace] if trace else places_of(msgspec.json.decode(record.value or b"")):
+            caused[cause].add(name)
     left_out, missing = _near_removed(expected), 0
     for record in dict(verdicts).values():
-        verdict, trace = decode_verdict(record.value or b""), traceparent(record.headers)
-        signature = expected.signatures.get(place_of(verdict))
+        verdict = decode_verdict(record.value or b"")
+        place = place_of(verdict)
+        signature = expected.signatures.get(place)
         if signature is not None and text_of(signature) not in left_out:
-            missing += max(0, verdict.events - (len(caused[trace]) if trace else 0))
+            missing += max(0, verdict.events - len(caused[traceparent(record.headers) or place]))
     return missing
 
 

@@ -68,7 +68,7 @@ async def test_inspect_tells_what_became_of_a_document(kafka: str, redis_url: st
         assert told["states"][0]["events"] > 0
         assert told["states"][0]["origin"]["topic"] == deployment.topic(DOCUMENTS)
         kinds = [bucket["kind"] for bucket in told["buckets"]]
-        assert kinds.count("band") == 25
+        assert kinds.count("band") == 4
         assert {bucket["entries"] for bucket in told["buckets"] if bucket["kind"] == "lineage"} == {2}
 
         plain = deployment.run("inspect", strange)
@@ -91,7 +91,7 @@ async def test_stats_tell_how_full_the_index_is(kafka: str, redis_url: str, tmp_
         assert (told["shard"], told["state"], told["documents"], told["numbers"]) == (0, "ready", 40, 40)
         assert sum(told["checkpoints"].values()) + len(told["checkpoints"]) == 40
         assert {each["kind"] for each in told["hottest"]} == {"band", "digest"}
-        assert told["overflows"] == 28 * 26
+        assert told["overflows"] == 28 * 5  # the digest and the bands of a text with many anchors
         assert 500 < told["memory_bytes"]["records"] < 40 * 500  # the equal texts are stored once
         lines = deployment.run("stats").stdout.decode().splitlines()
         assert lines[0] == f"{deployment.settings.namespace}, scheme {told['scheme']}: ready"

@@ -1,5 +1,6 @@
 """The scheme of mail: personalised copies are found, replies are not taken for copies."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
@@ -92,6 +93,6 @@ def test_the_raw_digest_is_that_of_the_original_text() -> None:
 @pytest.mark.parametrize("masks", ["news", "mail/2"])
 def test_unknown_masks_are_refused(masks: str) -> None:
     scheme = preset("mail", KEY)
-    object.__setattr__(scheme.text, "masks", masks)
+    scheme = replace(scheme, text=replace(scheme.text, masks=masks))
     with pytest.raises(ValueError, match="masks: mail/1 or none expected"):
         Signer(scheme, KEY)
