@@ -22,9 +22,6 @@ _Answer = TypeVar("_Answer")
 _RETRY_SECONDS = 0.5
 _PAGE_KEYS = 1_000
 _PIPELINE_COMMANDS = 1_000  # commands in one round trip
-_CONNECTIONS = 4  # to one server. Further calls wait for a free one.
-# To one node of a cluster, more than all shards in all lanes can use: the client does not wait but raises an error.
-_CLUSTER_CONNECTIONS = 1_024
 _READING = ("look_up_", "family_", "state_", "lengths_")  # functions that only read
 
 
@@ -40,7 +37,7 @@ def connect(connection: Connection) -> Client:
         "socket_connect_timeout": 1,
         "socket_timeout": 5,
         "health_check_interval": 0,
-        "max_connections": _CLUSTER_CONNECTIONS if connection.cluster else _CONNECTIONS,
+        "max_connections": 4,
     }
     if connection.ca_path is not None and connection.url.startswith("rediss://"):
         options["ssl_ca_certs"] = connection.ca_path
