@@ -23,6 +23,7 @@ PAGES = [
     *(ROOT / "docs").rglob("*.md"),
     *(ROOT / "examples").glob("*.md"),
     *(ROOT / "benchmarks").rglob("*.md"),
+    *(ROOT / "deploy").rglob("*.md"),
 ]
 README_LINES = 110  # two screens
 
@@ -90,7 +91,7 @@ def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_file_module_and_test_that_is_named_exists(page: Path) -> None:
     text = page.read_text()
-    for path in re.findall(r"`((?:benchmarks|docs|examples|schemas|src|streams|tests|workers)/[\w./-]*)`", text):
+    for path in re.findall(r"`((?:benchmarks|deploy|docs|examples|schemas|src|streams|tests|workers)/[\w./-]*)`", text):
         assert (ROOT / path).exists(), f"{page.name}: {path}"
     for module in re.findall(r"python -m ((?:benchmarks|nearstream|tests)[\w.]*)", text):
         assert find_spec(module), f"{page.name}: python -m {module}"

@@ -137,7 +137,7 @@ SECURITY = {
     "S04": "ids stay text in a browser (stage 2)",
     "S05": "the status port shows no ids",
     "S06": "webhooks reach no private address (stage 2)",
-    "S07": "connections go to Kafka and Redis only",
+    "S07": "connections go to Kafka and Redis only, of the mail filter to the HTTP API only",
     "S08": "collisions of features cannot be constructed: F19",
     "S09": "the key has at least 32 bytes, and production refuses the public one",
     "S10": "a dump of the index holds no sketch values",

@@ -13,6 +13,8 @@ from datetime import datetime
 from nearstream.schemas.document import ID_PATTERN, NAME_PATTERN
 
 _DAY_SECONDS = 86_400
+_LOOPBACK = re.compile(r"(?:127\.0\.0\.1|localhost):(\d{1,5})")
+_PORT_MAX = 65_535
 _WHOLE = re.compile(r"[0-9]{1,19}")
 _AGE = re.compile(r"(\d{1,6})([smhd])")
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": _DAY_SECONDS}
@@ -38,6 +40,18 @@ def collection(text: str) -> str:
     """
     if not re.search(NAME_PATTERN, text):
         raise argparse.ArgumentTypeError("up to 63 lower-case letters, digits, dashes expected")
+    return text
+
+
+def loopback(text: str) -> str:
+    """Return the `host:port` of a server that asks for no password, so that only this machine may reach it.
+
+    Raises:
+        argparse.ArgumentTypeError: The text is no such address, or not on loopback.
+    """
+    found = _LOOPBACK.fullmatch(text)
+    if found is None or int(found[1]) > _PORT_MAX:
+        raise argparse.ArgumentTypeError("127.0.0.1:port or localhost:port expected")
     return text
 
 

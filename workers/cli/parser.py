@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nearstream.workers.cli.parser_index import add_index_commands
-from nearstream.workers.cli.parser_options import add, add_json, add_paths, add_timeout
+from nearstream.workers.cli.parser_options import add, add_json, add_listener, add_paths, add_timeout
 from nearstream.workers.cli.parser_topics import add_dead_letter_commands, add_kafka_commands
 
 if TYPE_CHECKING:
@@ -97,11 +97,23 @@ def _add_server_commands(commands: "Commands") -> None:
         "answer over HTTP whether a document is bulk, a copy of a known one, or new (NEARSTREAM_API)",
     )
     add_timeout(serve, 30.0)
+    _add_mail_commands(commands)
     doctor = add(
         commands, "doctor", "doctor_command:check_deployment", "check everything a worker needs, suggest remedies"
     )
     add_json(doctor, "one JSON object per line")
     add_timeout(doctor, 5.0)
+
+
+def _add_mail_commands(commands: "Commands") -> None:
+    """Add the commands that a mail server talks to."""
+    milter = add(
+        commands,
+        "milter",
+        "mail_commands:run_milter",
+        "mark each message of a mail server with the header X-Nearstream, by asking the HTTP API (NEARSTREAM_API)",
+    )
+    add_listener(milter, "127.0.0.1:9466")
 
 
 def _add_choice(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from nearstream.workers.cli.arguments import positive_seconds, since
+from nearstream.schemas.document import DEFAULT_COLLECTION
+from nearstream.workers.cli.arguments import collection, loopback, positive_seconds, since
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -51,6 +52,24 @@ def add_json(parser: argparse.ArgumentParser, form: str) -> None:
 def add_quiet(parser: argparse.ArgumentParser) -> None:
     """Add `--quiet`."""
     parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def add_listener(parser: argparse.ArgumentParser, address: str) -> None:
+    """Add `--listen` with this default, and `--collection`, for a server of mail."""
+    parser.add_argument(
+        "--listen",
+        type=loopback,
+        default=address,
+        metavar="HOST:PORT",
+        help=f"where the mail server connects, on loopback only (default {address})",
+    )
+    parser.add_argument(
+        "--collection",
+        type=collection,
+        default=DEFAULT_COLLECTION,
+        metavar="C",
+        help=f"collection of the messages (default {DEFAULT_COLLECTION})",
+    )
 
 
 def add_timeout(parser: argparse.ArgumentParser, seconds: float) -> None:

@@ -1,0 +1,148 @@
+"""Programs from packages of Debian, unpacked into a folder of ours, so that nothing of the machine changes."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.devstack.server import StackUnavailableError, end_with_parent, say
+
+DOWNLOAD_SECONDS = 240.0
+_TOOLS = ("apt-get", "dpkg-deb")
+_LIBRARIES = ("usr/lib", "lib")
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """A tree of unpacked packages.
+
+    Attributes:
+        root: What would be `/` if they were installed.
+    """
+
+    root: Path
+
+    def program(self, name: str) -> Path:
+        """Return the path of a program.
+
+        Raises:
+            StackUnavailableError: The packages do not have it.
+        """
+        for folder in ("usr/sbin", "usr/bin"):
+            if (path := self.root / folder / name).exists():
+                return path
+        raise StackUnavailableError(f"no {name}: it is not in {self.root}, remove that folder to download it again")
+
+    @property
+    def libraries(self) -> list[Path]:
+        """Return the folders that hold shared libraries for this machine."""
+        machine = f"{os.uname().machine}-linux-gnu"
+        folders = [self.root / folder / machine for folder in _LIBRARIES]
+        return [folder for folder in folders if folder.exists()]
+
+    def environment(self, *more: Path) -> dict[str, str]:
+        """Return the variables with which programs find their libraries, those in `more` first."""
+        perl = [
+            *(self.root / "usr/share").glob("perl5"),
+            *(self.root / "usr/share/perl").glob("5.*"),
+            *(self.root / "usr/lib" / f"{os.uname().machine}-linux-gnu").glob("perl5/5.*"),
+            *(self.root / "usr/lib" / f"{os.uname().machine}-linux-gnu").glob("perl/5.*"),
+        ]
+        return {
+            "LD_LIBRARY_PATH": ":".join(map(str, (*more, *self.libraries))),
+            "PERL5LIB": ":".join(map(str, perl)),
+        }
+
+
+def unpacked(package: str) -> Unpacked:
+    """Return a tree with a package, and with what it needs and this machine lacks.
+
+    It is the machine itself if the package is installed. Else apt-get downloads it once per user. That needs no root
+    and changes nothing else: the package sources are those of this machine, but lists, downloads and the tree are in a
+    folder of ours.
+
+    Raises:
+        StackUnavailableError: There is no apt-get, or no download.
+    """
+    if missing := [tool for tool in _TOOLS if shutil.which(tool) is None]:
+        raise StackUnavailableError(f"no {package}: its Debian package is needed, and {missing[0]} is not on PATH")
+    if _is_installed(package):
+        return Unpacked(Path("/"))
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nearstream"
+    whole = cache / f"debian-{_release()}-{package}"
+    try:
+        if not whole.exists():
+            cache.mkdir(parents=True, exist_ok=True)
+            with (cache / "debian.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not whole.exists():
+                    _download(package, whole)
+    except OSError as error:
+        raise StackUnavailableError(f"no {package}: {error.strerror}: {error.filename}, set XDG_CACHE_HOME") from None
+    return Unpacked(whole)
+
+
+def _is_installed(package: str) -> bool:
+    asked = ["dpkg-query", "--show", "--showformat=${db:Status-Status}", package]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout == "installed"
+
+
+def _release() -> str:
+    """Return the name of this release of the system, whose packages fit its libraries."""
+    lines = Path("/etc/os-release").read_text().splitlines()
+    values = dict(line.partition("=")[::2] for line in lines)
+    return "".join(letter for letter in values.get("VERSION_CODENAME", "") if letter.isalnum()) or "unknown"
+
+
+def _download(package: str, whole: Path) -> None:
+    """Download a package and unpack it as a whole."""
+    say(f"downloading {package} from Debian into {whole}, once")
+    lists = whole.parent / f"debian-{_release()}-lists"
+    (lists / "partial").mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=whole.parent, prefix=f"{whole.name}.") as folder:
+        work = Path(folder)
+        for made in ("cache/archives/partial", "tree"):
+            (work / made).mkdir(parents=True)
+        options = {
+            "Dir::State::lists": lists,
+            "Dir::Cache": work / "cache",
+            "Debug::NoLocking": "1",
+            "APT::Sandbox::User": "root",
+            "Acquire::Languages": "none",
+            "Acquire::Retries": "2",
+            "Acquire::http::Timeout": "15",
+            "Acquire::https::Timeout": "15",
+        }
+        apt = ["apt-get", "-qq", "--yes", "--no-install-recommends"]
+        apt += [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+        _run([*apt, "update"])
+        _run([*apt, "--download-only", "install", package])
+        for archive in sorted((work / "cache/archives").glob("*.deb")):
+            _run(["dpkg-deb", "--extract", str(archive), str(work / "tree")])
+        (work / "tree").rename(whole)
+
+
+def _run(command: Sequence[str]) -> None:
+    environment = os.environ | {"LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=DOWNLOAD_SECONDS,
+            env=environment,
+            preexec_fn=end_with_parent(),
+        )
+    except subprocess.TimeoutExpired:
+        raise StackUnavailableError(f"{command[0]} did not end within {DOWNLOAD_SECONDS:g} s") from None
+    if done.returncode != 0:
+        raise StackUnavailableError(
+            f"{command[0]} failed with exit code {done.returncode}: {done.stdout[-800:].strip()}"
+        )

@@ -1,0 +1,113 @@
+"""Packets of the milter protocol, version 6: the parts that a filter needs which reads a message and sets headers.
+
+A packet is 4 bytes with the length of the rest, one byte that names a command or a reply, and its data. All numbers
+are big-endian, and texts end with a zero byte.
+"""
+
+import struct
+from dataclasses import dataclass
+from enum import IntFlag
+
+VERSION = 6
+PACKET_MAX_BYTES = 256 * 1024  # Postfix sends at most 65,535 bytes of a body, and 102,400 of a header
+
+# What the mail server sends.
+ABORT, BODY, END, HEADER, END_OF_HEADERS = b"A", b"B", b"E", b"L", b"N"
+NEGOTIATE, MACROS, QUIT, QUIT_NEW = b"O", b"D", b"Q", b"K"
+SILENT = (ABORT, HEADER, END_OF_HEADERS, MACROS, QUIT_NEW)  # commands without a reply
+
+# What a filter replies.
+ADD_HEADER, CHANGE_HEADER, CONTINUE, SKIP, REPLY_CODE = b"h", b"m", b"c", b"s", b"y"
+
+
+class Action(IntFlag):
+    """What a filter may do to a message."""
+
+    ADD_HEADERS = 0x01
+    CHANGE_HEADERS = 0x10
+
+
+class Step(IntFlag):
+    """What a mail server leaves out, or does otherwise, for a filter."""
+
+    NO_CONNECT = 0x1
+    NO_HELO = 0x2
+    NO_SENDER = 0x4
+    NO_RECIPIENT = 0x8
+    NO_REPLY_TO_HEADER = 0x80
+    NO_UNKNOWN = 0x100
+    NO_DATA = 0x200
+    SKIP = 0x400
+    NO_REPLY_TO_END_OF_HEADERS = 0x40000
+    LEADING_SPACE = 0x100000  # keep the white space before the value of a header
+
+
+ACTIONS = Action.ADD_HEADERS | Action.CHANGE_HEADERS
+STEPS = Step(sum(Step))
+
+
+class ProtocolError(Exception):
+    """The mail server sends what version 6 of the protocol does not have."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """A header of a message.
+
+    Attributes:
+        name: As it was sent.
+        value: With the white space before it. Lines of a folded value end with a line feed.
+    """
+
+    name: bytes
+    value: bytes
+
+
+def packet(kind: bytes, data: bytes = b"") -> bytes:
+    """Return the bytes of a packet."""
+    return struct.pack(">I", len(data) + 1) + kind + data
+
+
+def negotiation(data: bytes) -> bytes:
+    """Return the reply to an offer: what we do, and which steps we need.
+
+    Raises:
+        ProtocolError: The mail server offers less than that.
+    """
+    try:
+        version, actions, steps = struct.unpack(">III", data[:12])
+    except struct.error:
+        raise ProtocolError("expected an offer of 12 bytes") from None
+    if version < VERSION or ACTIONS & ~actions or STEPS & ~steps:
+        raise ProtocolError(
+            f"expected protocol {VERSION} with actions {ACTIONS:#x} and steps {STEPS:#x}, "
+            f"got {version}, {actions:#x}, {steps:#x}"
+        )
+    return packet(NEGOTIATE, struct.pack(">III", VERSION, ACTIONS, STEPS))
+
+
+def header(data: bytes) -> Header:
+    """Return the header in the data of a packet.
+
+    Raises:
+        ProtocolError: There is none.
+    """
+    name, value, *rest = [*data.split(b"\0"), b"", b""]
+    if not name or not data.endswith(b"\0") or any(rest):
+        raise ProtocolError("expected the name and value of a header")
+    return Header(name, value)
+
+
+def added(name: bytes, value: bytes) -> bytes:
+    """Return the reply that adds a header after the others."""
+    return packet(ADD_HEADER, b"%b\0 %b\0" % (name, value))
+
+
+def deleted(name: bytes, number: int) -> bytes:
+    """Return the reply that deletes a header, by its number among those of its name, from 1."""
+    return packet(CHANGE_HEADER, struct.pack(">I", number) + b"%b\0\0" % name)
+
+
+def refused(text: bytes) -> bytes:
+    """Return the reply that refuses a message with a line of SMTP."""
+    return packet(REPLY_CODE, text.replace(b"%", b"%%") + b"\0")
