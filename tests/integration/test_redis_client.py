@@ -1,13 +1,19 @@
-"""Cancellation of calls to the index."""
+"""Calls to the index: cancellation, and calls that share a connection."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from redis.exceptions import ConnectionError, ResponseError
 
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_index.address import Connection
-from nearstream.workers.redis_index.client import ask, open_client
+from nearstream.workers.redis_index.client import ask, connect_to_ask, open_client
+from nearstream.workers.redis_index.shared_connection import SharedConnection
+from tests.devstack.redis import redis_server
+from tests.devstack.server import running
 
 TURNS = 40
 
@@ -33,3 +39,66 @@ async def test_a_database_that_the_server_does_not_have_is_a_wrong_setting(redis
     with pytest.raises(SettingsError, match="the server refuses us: DB index is out of range"):
         async with open_client(Connection(url, None, False)) as client:
             await ask(client, "EXISTS", b"key")
+
+
+@pytest.fixture
+async def shared(redis_url: str) -> AsyncIterator[SharedConnection]:
+    connection = connect_to_ask(Connection(redis_url, None, False))
+    assert connection is not None
+    yield connection
+    await connection.aclose()
+
+
+async def test_calls_that_share_a_connection_get_their_own_replies(shared: SharedConnection) -> None:
+    calls = [shared.execute_command("ECHO", b"%d" % number) for number in range(200)]
+    assert await asyncio.gather(*calls) == [b"%d" % number for number in range(200)]
+
+
+async def test_a_call_that_is_given_up_takes_no_reply_of_another(shared: SharedConnection) -> None:
+    for turns in range(TURNS):
+        tasks = [asyncio.create_task(shared.execute_command("ECHO", b"%d" % number)) for number in range(9)]
+        for _ in range(turns % 10):
+            await asyncio.sleep(0)
+        for task in tasks[::2]:
+            task.cancel()
+        await asyncio.wait(tasks)
+        assert [task.result() for task in tasks[1::2]] == [b"%d" % number for number in range(1, 9, 2)]
+
+
+async def test_a_refused_command_fails_alone(shared: SharedConnection) -> None:
+    refused, answered = await asyncio.gather(
+        shared.execute_command("NOTHING"), shared.execute_command("ECHO", b"x"), return_exceptions=True
+    )
+    assert isinstance(refused, ResponseError)
+    assert answered == b"x"
+
+
+async def test_a_lost_connection_is_opened_again(shared: SharedConnection, redis_url: str) -> None:
+    own = await shared.execute_command("CLIENT", "ID")
+    async with open_client(Connection(redis_url, None, False)) as other:
+        await other.execute_command("CLIENT", "KILL", "ID", own)
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                assert await shared.execute_command("CLIENT", "ID") > own
+                break
+            except ConnectionError:
+                await asyncio.sleep(0)
+
+
+async def test_calls_to_a_frozen_server_are_bounded_and_answered_after_it(tmp_path: Path) -> None:
+    with running(redis_server(tmp_path)) as server:
+        connection = connect_to_ask(Connection(f"redis://{server.address}/0", None, False))
+        assert connection is not None
+        assert await connection.execute_command("ECHO", b"x") == b"x"
+        server.pause()
+        calls = [asyncio.create_task(connection.execute_command("ECHO", b"x")) for _ in range(300)]
+        refused, _ = await asyncio.wait(calls[256:], timeout=60)
+        assert len(refused) == 44
+        for call in refused:
+            with pytest.raises(ConnectionError, match="unanswered"):
+                call.result()
+        assert not any(call.done() for call in calls[:256])
+        server.resume()
+        assert set(await asyncio.gather(*calls[:256])) == {b"x"}
+        await connection.aclose()

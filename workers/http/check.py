@@ -2,17 +2,19 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from typing import TypeVar, TypeVarTuple
 
 from nearstream.schemas.check import CheckAnswer, CheckReason
-from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.record import ConsumerRecord, header
 from nearstream.streams.checking import answer, find, newcomer
 from nearstream.streams.counterpart import Newcomer
 from nearstream.streams.index.contract import IndexLostError, IndexUnavailableError
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.streams.signing.scheme import Keys
-from nearstream.streams.signing.signer import Signer, Unsigned
+from nearstream.streams.signing.signer import MAX_BYTES, Signer, Unsigned
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.http.reading import is_mail, read_document, read_mail
@@ -23,8 +25,12 @@ from nearstream.workers.redis_index.index import RedisIndex
 DEADLINE_SECONDS = 0.15
 AT_ONCE = 64  # requests in work
 _PAUSE_SECONDS = 0.05
+_SHORT_BYTES, _FEW_CANDIDATES = 32_768, 16
 
 _NOTHING = Keys(bytes(8), None, (), ())
+
+Arguments = TypeVarTuple("Arguments")
+Result = TypeVar("Result")
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +49,7 @@ class Checker:
         index: The shared index.
         html: Processes that turn the HTML of mails into text.
         readers: Threads for reading mails, which wait for those processes.
-        cpu: One thread for signing and comparing, so that a large text delays no deadline of another request.
+        cpu: One thread for signing and comparing large texts, so that they delay no deadline of another request.
         running: Tasks of requests in work. One that missed its deadline remains until it has ended.
     """
 
@@ -91,19 +97,17 @@ class Checker:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _check(self, record: ConsumerRecord) -> CheckAnswer:
-        loop = asyncio.get_running_loop()
         source: ConsumerRecord | Unsigned = record
         if is_mail(record):
+            loop = asyncio.get_running_loop()
             source = await loop.run_in_executor(self.readers, read_mail, record, self.deployment.key, self.html)
-        asked = await loop.run_in_executor(self.cpu, self._newcomer, source)
+        asked = await self._computed(_bytes_of(source), self._newcomer, source)
         if asked is None:
             return CheckAnswer(
                 verdict="unknown", scheme=self.deployment.scheme.name, low_confidence=(BELOW_MIN_LENGTH,)
             )
         try:
-            candidates = await self.index.look_up(asked.keys, self.deployment.index_limits.candidates)
-            found = await loop.run_in_executor(self.cpu, find, asked, candidates)
-            family = await family_of(self.index, found.joins.candidate) if found.joins else None
+            near = await self.index.neighbours(asked.keys, self.deployment.index_limits.candidates)
         except IndexUnavailableError:
             return self._degraded("index_unavailable")
         except IndexLostError:
@@ -111,7 +115,19 @@ class Checker:
         except SettingsError as error:
             log.warning("a check was refused by the index: %s", error)
             return self._degraded("index_refused")
+        work = asked.signature.n_bytes * max(1, len(near.candidates) // _FEW_CANDIDATES)
+        found = await self._computed(work, find, asked, near.candidates)
+        family = family_of(near, found.joins.candidate) if found.joins else None
         return answer(found, family, self.deployment.settings.bulk_count)
+
+    async def _computed(self, n_bytes: int, compute: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
+        """Compute at once what takes less than a millisecond, and anything else in the thread for it.
+
+        The way to the thread and back costs as much as the work on a short text.
+        """
+        if n_bytes <= _SHORT_BYTES:
+            return compute(*arguments)
+        return await asyncio.get_running_loop().run_in_executor(self.cpu, compute, *arguments)
 
     def _newcomer(self, source: ConsumerRecord | Unsigned) -> Newcomer | None:
         """Sign a document, which is read first if it is no mail, unless it has no words."""
@@ -129,3 +145,12 @@ class Checker:
         self.running.discard(task)
         if not task.cancelled():
             task.exception()  # `check` raises it, or has answered already
+
+
+def _bytes_of(source: ConsumerRecord | Unsigned) -> int:
+    """Return the size of what is signed, or the largest if it has to be unpacked first."""
+    if isinstance(source, Unsigned):
+        return len(source.document.text or "")
+    if header(source.headers, "content-encoding") is not None:
+        return MAX_BYTES
+    return len(source.value or b"")

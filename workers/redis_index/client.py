@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
+from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisClusterException, ResponseError
@@ -15,14 +15,16 @@ from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_index.address import Connection
 from nearstream.workers.redis_index.errors import errors_mapped
 from nearstream.workers.redis_index.function_library import function_library
+from nearstream.workers.redis_index.shared_connection import SharedConnection
 
 Client = Redis | RedisCluster
+Caller = Client | SharedConnection
 _Answer = TypeVar("_Answer")
 
 _RETRY_SECONDS = 0.5
 _PAGE_KEYS = 1_000
 _PIPELINE_COMMANDS = 1_000  # commands in one round trip
-_READING = ("look_up_", "family_", "state_", "lengths_")  # functions that only read
+_READING = ("look_up_", "state_", "lengths_")  # functions that only read
 
 
 def connect(connection: Connection) -> Client:
@@ -31,22 +33,36 @@ def connect(connection: Connection) -> Client:
     Raises:
         SettingsError: The address cannot be that of a cluster.
     """
-    options: dict[str, Any] = {
-        "protocol": 2,
-        "retry": Retry(NoBackoff(), 0),
-        "socket_connect_timeout": 1,
-        "socket_timeout": 5,
-        "health_check_interval": 0,
-        "max_connections": 4,
-    }
-    if connection.ca_path is not None and connection.url.startswith("rediss://"):
-        options["ssl_ca_certs"] = connection.ca_path
+    options = _options(connection) | {"socket_timeout": 5, "max_connections": 4}
     if connection.cluster:
         try:
             return RedisCluster.from_url(connection.url, **options)
         except RedisClusterException as error:
             raise SettingsError(f"NEARSTREAM_REDIS, NEARSTREAM_REDIS_CLUSTER: {error}") from error
     return Redis.from_pool(BlockingConnectionPool.from_url(connection.url, timeout=2, **options))
+
+
+def connect_to_ask(connection: Connection) -> SharedConnection | None:
+    """Return a connection for calls that only read, which it opens when it needs it.
+
+    None: the servers of a cluster are asked through its client.
+    """
+    if connection.cluster:
+        return None
+    return SharedConnection(ConnectionPool.from_url(connection.url, **_options(connection)))
+
+
+def _options(connection: Connection) -> dict[str, Any]:
+    """Return the options of all connections. They are Any as in redis."""
+    options: dict[str, Any] = {
+        "protocol": 2,
+        "retry": Retry(NoBackoff(), 0),
+        "socket_connect_timeout": 1,
+        "health_check_interval": 0,
+    }
+    if connection.ca_path is not None and connection.url.startswith("rediss://"):
+        options["ssl_ca_certs"] = connection.ca_path
+    return options
 
 
 @asynccontextmanager
@@ -96,7 +112,7 @@ async def ask(client: Client, command: str, key: bytes, *arguments: bytes | str 
         return await client.execute_command(command, key, *arguments)
 
 
-async def call(client: Client, name: str, key: bytes, *arguments: bytes | str | int) -> list[Any]:
+async def call(client: Caller, name: str, key: bytes, *arguments: bytes | str | int) -> list[Any]:
     """Return the reply of an index function, loading the library if the server lacks it.
 
     The items are Any because each function has its own form of reply.
@@ -116,7 +132,7 @@ async def call(client: Client, name: str, key: bytes, *arguments: bytes | str | 
         return await _fcall(client, f"nearstream_{name}_{suffix}", key, arguments)
 
 
-async def _fcall(client: Client, name: str, key: bytes, arguments: tuple[bytes | str | int, ...]) -> list[Any]:
+async def _fcall(client: Caller, name: str, key: bytes, arguments: tuple[bytes | str | int, ...]) -> list[Any]:
     # Functions that only read then work on replicas, and while the server refuses writes.
     command = "FCALL_RO" if name.split("_", 1)[1].startswith(_READING) else "FCALL"
     # Without a target, the client of a cluster would ask a server which of the arguments are keys.
@@ -125,18 +141,17 @@ async def _fcall(client: Client, name: str, key: bytes, arguments: tuple[bytes |
     return reply
 
 
-async def _owner(client: Client, key: bytes) -> dict[str, Any]:
+async def _owner(client: Caller, key: bytes) -> dict[str, Any]:
     """Return the option that sends a command to the node that has this key, for the client of a cluster."""
-    if isinstance(client, Redis):
+    if not isinstance(client, RedisCluster):
         return {}
     tag = key[: key.index(b"}") + 1]  # what decides the slot, and the only part of a key that is always text
     return {"target_nodes": (await client.initialize()).get_node_from_key(tag.decode())}
 
 
-async def _load(client: Client, source: str) -> None:
-    if isinstance(client, Redis):
-        targets: list[dict[str, Any]] = [{}]
-    else:
+async def _load(client: Caller, source: str) -> None:
+    targets: list[dict[str, Any]] = [{}]
+    if isinstance(client, RedisCluster):
         targets = [{"target_nodes": node} for node in client.get_primaries()]
     for target in targets:
         try:

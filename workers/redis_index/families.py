@@ -11,8 +11,7 @@ from nearstream.workers.redis_index.errors import errors_mapped
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.layout import FAMILY, FEW, GROUP, LARGE, NUMBER_BYTES, RECORD, SLOT, SMALL, KeyKind
 from nearstream.workers.redis_index.record import unpack_document_key
-from nearstream.workers.redis_index.shard import Shard
-from nearstream.workers.redis_index.sharding import shard_and_number
+from nearstream.workers.redis_index.shard import Neighbours, Shard
 from nearstream.workers.redis_index.values import integer_of, number_bytes, time_of
 
 _RELATION_BYTES = 1 + NUMBER_BYTES  # of a remembered relation to another family
@@ -41,23 +40,18 @@ async def families(index: RedisIndex, now_ms: int | None = None) -> AsyncIterato
                         yield await with_founder(shard, facts)
 
 
-async def family_of(index: RedisIndex, candidate: Candidate) -> FamilyFacts:
-    """Return the facts of the family that a document found by `look_up` belongs to.
+def family_of(found: Neighbours, candidate: Candidate) -> FamilyFacts:
+    """Return the facts of the family that one of some neighbours belongs to, without its name.
 
     A document without copies is a family of one, which nobody has joined.
-
-    Raises:
-        IndexUnavailableError: No answer within 150 ms.
-        IndexLostError: The index was emptied.
     """
-    shard, number = shard_and_number(candidate.number)
-    stored = await index.shards[shard].family(number)
+    stored = found.families[candidate.number]
     facts = unpack_facts(stored.number, stored.facts, stored.now_ms) if stored.facts else None
-    founder = stored.founder or candidate.signature
-    if facts is None:
-        own_id, seen_ms = family_id(founder.document_key, founder.version, founder.scheme), founder.observed_at_ms
-        facts = FamilyFacts(own_id, stored.number, stored.number, 1, seen_ms, seen_ms, (0, 0, 0))
-    return facts if stored.founder is None else replace(facts, founder=founder.document_key)
+    if facts is not None:
+        return facts
+    founder = (stored.founder.earlier if stored.founder else candidate.earlier).signature
+    own_id, seen_ms = family_id(founder.document_key, founder.version, founder.scheme), founder.observed_at_ms
+    return FamilyFacts(own_id, stored.number, stored.number, 1, seen_ms, seen_ms, (0, 0, 0))
 
 
 def unpack_facts(number: int, packed: bytes, now_ms: int) -> FamilyFacts | None:

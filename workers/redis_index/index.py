@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Self, TypeVar
 
@@ -10,18 +11,20 @@ from nearstream.streams.index.contract import Admission, Admitted, IndexLostErro
 from nearstream.streams.index.family import Settled, Settlement
 from nearstream.streams.signing.scheme import Keys
 from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.client import Client, connect
+from nearstream.workers.redis_index.client import Client, connect, connect_to_ask
 from nearstream.workers.redis_index.layout import IndexLayout
 from nearstream.workers.redis_index.opening import open_layouts, read_layouts
-from nearstream.workers.redis_index.shard import Shard
+from nearstream.workers.redis_index.shard import Neighbours, Shard
 from nearstream.workers.redis_index.sharding import (
     answer_of_shard,
     candidate_of_shard,
+    number_of_shard,
     route,
     settled_of_shard,
     settlement_in_shard,
     shard_and_number,
 )
+from nearstream.workers.redis_index.shared_connection import SharedConnection
 
 _WORST_FIRST = (
     IndexState.LOST,
@@ -40,12 +43,22 @@ _open_existing = partial(open_layouts, may_create=False)
 class RedisIndex:
     """An index that any number of workers share."""
 
-    def __init__(self, client: Client, address: IndexAddress, layouts: Sequence[IndexLayout]) -> None:
-        """Take an open client and the layouts of the shards, as `open_layouts` returns them."""
+    def __init__(
+        self,
+        client: Client,
+        address: IndexAddress,
+        layouts: Sequence[IndexLayout],
+        asking: SharedConnection | None = None,
+    ) -> None:
+        """Take an open client and the layouts of the shards, as `open_layouts` returns them.
+
+        `asking` is a connection for the calls that only read. Without one, the client asks too.
+        """
         self.client = client
         self.address = address
+        self._asking = asking
         self.shards = tuple(
-            Shard(client, address, address.key_of(index), layout) for index, layout in enumerate(layouts)
+            Shard(client, address, address.key_of(index), layout, asking) for index, layout in enumerate(layouts)
         )
 
     @classmethod
@@ -72,17 +85,17 @@ class RedisIndex:
             IndexLostError: There is no index.
             IndexUnavailableError: The server does not answer.
         """
-        return await cls._opened(address, read_layouts)
+        return await cls._opened(address, read_layouts, connect_to_ask(address.connection))
 
     @classmethod
-    async def _opened(cls, address: IndexAddress, find: _Find) -> Self:
+    async def _opened(cls, address: IndexAddress, find: _Find, asking: SharedConnection | None = None) -> Self:
         client = connect(address.connection)
         try:
             layouts = await find(client, address)
         except BaseException:
             await client.aclose()
             raise
-        return cls(client, address, layouts)
+        return cls(client, address, layouts, asking)
 
     @property
     def layout(self) -> IndexLayout:
@@ -91,6 +104,8 @@ class RedisIndex:
 
     async def close(self) -> None:
         """Close the connections."""
+        if self._asking is not None:
+            await self._asking.aclose()
         await self.client.aclose()
 
     async def admit(self, batch: Sequence[Admission], now_ms: int | None = None) -> Sequence[Admitted]:
@@ -174,19 +189,35 @@ class RedisIndex:
     async def look_up(self, keys: Keys, limit: int, now_ms: int | None = None) -> Sequence[Candidate]:
         """Return up to `limit` neighbours of some keys, even while writes are refused.
 
+        Raises:
+            IndexUnavailableError: No answer within 150 ms.
+            IndexLostError: The index was emptied.
+        """
+        return (await self.neighbours(keys, limit, now_ms)).candidates
+
+    async def neighbours(self, keys: Keys, limit: int, now_ms: int | None = None) -> Neighbours:
+        """Return up to `limit` neighbours of some keys with their families, even while writes are refused.
+
         Keys do not say which collection they belong to, so this asks all shards, of which one has the answer.
 
         Raises:
             IndexUnavailableError: No answer within 150 ms.
             IndexLostError: The index was emptied.
         """
-        ask = partial(self._look_up, keys, limit, now_ms)
+        ask = partial(self._neighbours, keys, limit, now_ms)
         return await self._reopening(ask, read_layouts)
 
-    async def _look_up(self, keys: Keys, limit: int, now_ms: int | None) -> Sequence[Candidate]:
-        replies = await _all(shard.look_up(keys, limit, now_ms) for shard in self.shards)
-        found = (candidate_of_shard(candidate, index) for index, reply in enumerate(replies) for candidate in reply)
-        return tuple(found)[:limit]
+    async def _neighbours(self, keys: Keys, limit: int, now_ms: int | None) -> Neighbours:
+        if len(self.shards) == 1:
+            return await self.shards[0].look_up(keys, limit, now_ms)
+        replies = list(enumerate(await _all(shard.look_up(keys, limit, now_ms) for shard in self.shards)))
+        found = [candidate_of_shard(candidate, index) for index, reply in replies for candidate in reply.candidates]
+        families = {
+            number_of_shard(number, index): replace(family, number=number_of_shard(family.number, index))
+            for index, reply in replies
+            for number, family in reply.families.items()
+        }
+        return Neighbours(found[:limit], families)
 
     async def state(self) -> IndexState:
         """Return whether the index can be trusted now.

@@ -1,11 +1,10 @@
 """One shard of an index, which occupies one slot of the server."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nearstream.schemas.signature import Signature
 from nearstream.streams.index.candidate import Candidate, in_order
 from nearstream.streams.index.contract import (
     Admission,
@@ -18,7 +17,7 @@ from nearstream.streams.index.contract import (
 from nearstream.streams.index.family import Settled, Settlement
 from nearstream.streams.signing.scheme import Keys
 from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.client import Client, ask, call
+from nearstream.workers.redis_index.client import Caller, Client, ask, call
 from nearstream.workers.redis_index.errors import IndexReadOnlyError, errors_mapped
 from nearstream.workers.redis_index.layout import CHECKPOINT_FIELD, MAX_KEYS, IndexLayout, KeyKind
 from nearstream.workers.redis_index.protocol import (
@@ -28,7 +27,7 @@ from nearstream.workers.redis_index.protocol import (
     unpack_answers,
     unpack_records,
 )
-from nearstream.workers.redis_index.settling import pack_settlement, unpack_candidates, unpack_settled
+from nearstream.workers.redis_index.settling import StoredState, pack_settlement, unpack_candidates, unpack_settled
 from nearstream.workers.redis_index.values import number_bytes
 
 _WRITE_SECONDS = 2.0
@@ -45,13 +44,26 @@ class StoredFamily:
         number: Number of the state that founded it.
         facts: Its facts in bytes. Empty: it has no second member.
         now_ms: Time of the server in milliseconds since 1970.
-        founder: The founder. None if it was removed or has expired.
+        founder: The founder of a family without facts. None: it was removed or has expired, or there are facts.
     """
 
     number: int
     facts: bytes
     now_ms: int
-    founder: Signature | None
+    founder: StoredState | None
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """What a look-up finds.
+
+    Attributes:
+        candidates: The neighbours.
+        families: The family of each of them, by its number.
+    """
+
+    candidates: Sequence[Candidate]
+    families: Mapping[int, StoredFamily]
 
 
 Item = Admission | Position  # a bare position moves the checkpoint past a record without a document in this shard
@@ -60,9 +72,12 @@ Item = Admission | Position  # a bare position moves the checkpoint past a recor
 class Shard:
     """The documents of some collections, or of all."""
 
-    def __init__(self, client: Client, address: IndexAddress, key: bytes, layout: IndexLayout) -> None:
-        """Take an open client, the key of the shard's facts, and the shard's layout."""
+    def __init__(
+        self, client: Client, address: IndexAddress, key: bytes, layout: IndexLayout, asking: Caller | None = None
+    ) -> None:
+        """Take an open client, the key of the shard's facts, the shard's layout, and what asks if not the client."""
         self.client = client
+        self._asking = asking or client
         self.key = key
         self.layout = layout
         self.lease = b""  # of a rebuild by this client
@@ -126,31 +141,22 @@ class Shard:
             settled += [unpack_settled(answer, one, states.get) for answer, one in zip(reply[1], some, strict=True)]
         return settled
 
-    async def look_up(self, keys: Keys, limit: int, now_ms: int | None = None) -> Sequence[Candidate]:
-        """Return up to `limit` neighbours of some keys, even while writes are refused.
+    async def look_up(self, keys: Keys, limit: int, now_ms: int | None = None) -> Neighbours:
+        """Return up to `limit` neighbours of some keys with their families, even while writes are refused.
 
         Raises:
             IndexUnavailableError: No answer within 150 ms.
             IndexLostError: The index was emptied.
         """
         head = (*self._limits(limit), "" if now_ms is None else now_ms)
-        reply = await self._call(_LOOK_UP_SECONDS, "look_up", *head, pack_keys(keys, self.layout))
-        states = unpack_records(reply[2], self._address.scheme)
-        question = Admission("", None, keys)
-        (answer,) = unpack_answers([question], reply[1:2], states)
-        return answer.candidates[:limit]
-
-    async def family(self, number: int) -> StoredFamily:
-        """Return the family of a stored state, even while writes are refused.
-
-        Raises:
-            IndexUnavailableError: No answer within 150 ms.
-            IndexLostError: The index was emptied.
-        """
-        reply = await self._call(_LOOK_UP_SECONDS, "family", number_bytes(number))
-        states = unpack_records(reply[4], self._address.scheme)
-        founder = states.get(reply[1])
-        return StoredFamily(reply[1], reply[2], int(reply[3]), founder.earlier.signature if founder else None)
+        _, packed, records, server_ms, found = await self._ask("look_up", *head, pack_keys(keys, self.layout))
+        states = unpack_records(records, self._address.scheme)
+        (answer,) = unpack_answers([Admission("", None, keys)], [packed], states)
+        families = {
+            number: StoredFamily(founder, facts, int(server_ms), None if facts else states.get(founder))
+            for number, founder, facts in zip(found[::3], found[1::3], found[2::3], strict=True)
+        }
+        return Neighbours(answer.candidates[:limit], families)
 
     async def state(self) -> IndexState:
         """Return whether this shard can be trusted now.
@@ -215,8 +221,13 @@ class Shard:
         self._trouble = None
         return reply
 
+    async def _ask(self, name: str, *arguments: bytes | str | int) -> list[Any]:
+        return self._accepted(await self._reply(_LOOK_UP_SECONDS, name, *arguments, caller=self._asking))
+
     async def _call(self, seconds: float, name: str, *arguments: bytes | str | int) -> list[Any]:
-        reply = await self._reply(seconds, name, *arguments)
+        return self._accepted(await self._reply(seconds, name, *arguments))
+
+    def _accepted(self, reply: list[Any]) -> list[Any]:
         if reply[0] == b"GAP":
             raise IndexBehindError(reply[1], reply[2])
         if reply[0] != b"OK":
@@ -225,10 +236,12 @@ class Shard:
             )
         return reply
 
-    async def _reply(self, seconds: float, name: str, *arguments: bytes | str | int) -> list[Any]:
+    async def _reply(
+        self, seconds: float, name: str, *arguments: bytes | str | int, caller: Caller | None = None
+    ) -> list[Any]:
         with errors_mapped():
             async with asyncio.timeout(seconds):
-                return await call(self.client, name, self.key, self.layout.epoch + self.lease, *arguments)
+                return await call(caller or self.client, name, self.key, self.layout.epoch + self.lease, *arguments)
 
 
 def _advice(status: bytes) -> str:

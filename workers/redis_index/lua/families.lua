@@ -333,10 +333,14 @@ local function pack_candidate(c, number, count, flags)
   return struct.pack(CANDIDATE_FORMAT, number, math.floor(count / BAND) % (WEIGHT / BAND), count % BAND, flags)
 end
 
--- Return the stored facts of a family, '' if it has no second member. The answer has the record of its founder too.
-function families.packed(c, family)
+-- Return the stored facts of the family of a state, after the number of its founder. They are '' if it has no second
+-- member. The answer has the record of its founder then.
+function families.packed(c, number)
+  local family = families.of(c, number)
+  local f = families.facts(c, family)
+  if f and f.count > 1 then return family, redis.call('HGET', facts_key(c, family), record_field(family)) end
   want(c, family)
-  return redis.call('HGET', facts_key(c, family), record_field(family)) or ''
+  return family, ''
 end
 
 -- Settling ------------------------------------------------------------------------------------------------

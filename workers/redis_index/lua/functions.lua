@@ -718,35 +718,37 @@ local function admit(keys, args)
   return {'OK', answers, wanted_records(c, first)}
 end
 
+-- Return for each candidate of a packed answer its number, the founder of its family and the facts of that.
+local function families_of_candidates(c, answer)
+  local list = {}
+  for at = ANSWER_SIZE + 1, #answer, CANDIDATE_SIZE do
+    local number = struct.unpack(CANDIDATE_FORMAT, answer, at)
+    local founder, facts = families.packed(c, number)
+    list[#list + 1], list[#list + 2], list[#list + 3] = number, founder, facts
+  end
+  return list
+end
+
 -- look_up
--- Return the neighbours that a document with these keys would have, without admitting it.
+-- Return the neighbours that a document with these keys would have, and their families, without admitting it.
 -- arguments: epoch, bucket cap, limit of candidates, retention in ms, events for each family, now, keys in the form of
 -- an admission
--- reply: OK, answer, records | LOST | REBUILDING
+-- reply: OK, answer, records, now, families of the candidates | LOST | REBUILDING
 local function look_up(keys, args)
   local c, refusal = begin(keys[1], args[1], args[2], args[3], args[4], args[5])
   if not c then return refusal end
-  local d = parse_admission(c, args[7])
+  local d, now = parse_admission(c, args[7]), tonumber(args[6]) or clock()
   if c.retention > 0 then
     -- The last admission, which set the floor, may be long ago.
-    c.now = math.max(tonumber(args[6]) or clock(), c.mark)
+    c.now = math.max(now, c.mark)
     c.floor, c.spared_since = math.max(c.floor, first_within(c, c.retention)), c.now - c.retention
   end
   d.number = c.seq + 1
   gather(c, d)
   local found, cut = shortlist(c, d, c.limit)
-  return {'OK', with_status(NEW, 0, pack_answer(c, d, 0, found, cut)), wanted_records(c, d.number)}
-end
-
--- family
--- Return the family of a stored state.
--- arguments: epoch, number of the state
--- reply: OK, number of the founder, facts of the family ('' if it has no second member), now, records | LOST | REBUILDING
-local function family(keys, args)
-  local c, refusal = begin(keys[1], args[1], ANCHOR_HEADS, 0, 0)
-  if not c then return refusal end
-  local founder = families.of(c, unpack_packed(args[2])[1])
-  return {'OK', founder, families.packed(c, founder), decimal(clock()), wanted_records(c, c.last + 1)}
+  local answer = pack_answer(c, d, 0, found, cut)
+  local known = families_of_candidates(c, answer)
+  return {'OK', with_status(NEW, 0, answer), wanted_records(c, d.number), decimal(now), known}
 end
 
 -- Add a number to a bucket that it left out, and tally the others there. In a bucket that it is in, tally those that came
@@ -932,6 +934,5 @@ redis.register_function('nearstream_rebuild_@@', rebuild)
 redis.register_function('nearstream_claim_@@', claim)
 redis.register_function('nearstream_probe_@@', probe)
 redis.register_function{function_name = 'nearstream_look_up_@@', callback = look_up, flags = {'no-writes'}}
-redis.register_function{function_name = 'nearstream_family_@@', callback = family, flags = {'no-writes'}}
 redis.register_function{function_name = 'nearstream_state_@@', callback = state, flags = {'no-writes'}}
 redis.register_function{function_name = 'nearstream_lengths_@@', callback = lengths, flags = {'no-writes'}}
