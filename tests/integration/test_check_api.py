@@ -106,7 +106,9 @@ async def test_a_text_too_short_to_compare_is_unknown_unless_it_is_known(api: Ap
         (b"x", {"Content_Type": "image/png"}, 415, "unsupported_content_type"),
         (b"x" * 1_048_577, {}, 413, "too_large"),
         (gzip.compress(bytes(20_000_000)), {"Content_Encoding": "gzip"}, 413, "decompression_limit"),
-        (b"x" * 17_000_000, {}, 413, "request_entity_too_large"),
+        (b"x" * 17_000_000, {}, 413, "too_large"),
+        (b"x" * 17_000_000, {"Content_Type": "message/rfc822"}, 413, "too_large"),
+        (b"x" * 17_000_000, {"Content_Type": "image/png"}, 415, "unsupported_content_type"),
     ],
 )
 async def test_a_body_that_cannot_be_read_is_refused(
@@ -116,6 +118,26 @@ async def test_a_body_that_cannot_be_read_is_refused(
     assert (answer[0], answer[1]["error"]) == (status, error)
     assert answer[1]["detail"]
     assert (await api.ask(OTHER))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        (b"Content-Type: image/png\r\nContent-Length: 9", b"415"),
+        (b"Content-Type: image/png\r\nTransfer-Encoding: chunked", b"415"),
+        (b"Content-Type: message/rfc822\r\nContent-Length: 17000000", b"413"),
+        (b"Content-Type: text/plain\r\nContent-Length: 4194305", b"413"),
+        (b"Content-Type: text/plain\r\nContent-Length: 4194305\r\nExpect: 100-continue", b"413"),
+        (b"Content-Type: text/plain\r\nContent-Length: 9\r\nExpect: 100-continue", b"100"),
+    ],
+)
+async def test_a_body_that_would_be_refused_is_not_waited_for(api: Api, headers: bytes, status: bytes) -> None:
+    host, port = api.address.split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"POST /v1/check HTTP/1.1\r\nHost: a\r\n" + headers + b"\r\n\r\n")
+    answer = await asyncio.wait_for(reader.readline(), 60)
+    writer.close()
+    assert answer.split()[1] == status
 
 
 async def test_a_body_without_length_is_bounded(api: Api) -> None:

@@ -16,12 +16,29 @@ from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.mail.message import read_message
 from nearstream.workers.pipeline.sign import parse_unsigned
 
-_MAIL = b"message/rfc822"
+_MAIL = "message/rfc822"
+READABLE = (_MAIL, "text/plain", "application/json")
+DEFAULT_TYPE = "application/json"  # of a body without a type
 
 
 def is_mail(record: ConsumerRecord) -> bool:
     """Return whether the body of a question is a whole mail."""
-    return (header(record.headers, "content-type") or b"").partition(b";")[0].strip().lower() == _MAIL
+    return is_mail_type((header(record.headers, "content-type") or b"").decode("latin-1"))
+
+
+def is_mail_type(content_type: str) -> bool:
+    """Return whether the value of a header Content-Type stands for a whole mail."""
+    return _media_type(content_type) == _MAIL
+
+
+def is_readable(content_type: str) -> bool:
+    """Return whether a body with this header Content-Type can be a question."""
+    media_type = _media_type(content_type)
+    return media_type in READABLE or (media_type.startswith("application/") and media_type.endswith("+json"))
+
+
+def _media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
 
 
 def read_document(record: ConsumerRecord, limits: DocumentLimits) -> Unsigned:

@@ -8,8 +8,11 @@ import msgspec
 from aiohttp import web
 
 from nearstream.schemas.check import ApiError
+from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.record import ConsumerRecord
+from nearstream.workers.http.reading import DEFAULT_TYPE, READABLE, is_mail_type, is_readable
+from nearstream.workers.mail.message import MESSAGE_MAX_BYTES
 from nearstream.workers.pipeline.file_source import INPUT
 
 HEADER_BYTES = 8190  # of one header, and of the request line
@@ -34,22 +37,38 @@ def is_allowed(request: web.Request, token: str) -> bool:
     return not token or hmac.compare_digest(given, b"Bearer " + token.encode())
 
 
-async def read_record(request: web.Request) -> ConsumerRecord:
+def refused_unread(request: web.Request, value_bytes: int) -> web.Response | None:
+    """Return the refusal of a body that is not worth reading, because of its type or its length.
+
+    Args:
+        request: The request.
+        value_bytes: Most bytes of a body that is no mail.
+    """
+    if not is_readable(request.headers.get("Content-Type", DEFAULT_TYPE)):
+        return refusal(415, Reason.UNSUPPORTED_CONTENT_TYPE, f"expected {', '.join(READABLE)}")
+    limit = _limit(request, value_bytes)
+    if request.content_length is not None and request.content_length > limit:
+        return refusal(413, Reason.TOO_LARGE, f"expected a body of at most {limit} bytes")
+    return None
+
+
+async def read_record(request: web.Request, value_bytes: int) -> ConsumerRecord:
     """Return the body of a request as a record of `documents`.
 
     The headers of the request that such a record may have are its headers: the type and encoding of the content, and
     those that begin with `nearstream-`.
 
+    Args:
+        request: The request.
+        value_bytes: Most bytes of a body that is no mail.
+
     Raises:
-        HTTPRequestEntityTooLarge: The body is larger than the application allows.
+        InvalidMessageError: The body is too large.
         HTTPRequestTimeout: The client did not send its body in time.
     """
-    limit = request.client_max_size
-    if request.content_length is not None and request.content_length > limit:
-        raise web.HTTPRequestEntityTooLarge(limit, request.content_length)
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            body = await request.read()
+            body = await _read_body(request, _limit(request, value_bytes))
     except TimeoutError:
         raise web.HTTPRequestTimeout from None
     named = [(name.lower(), value) for name, value in request.headers.items()]
@@ -59,6 +78,20 @@ async def read_record(request: web.Request) -> ConsumerRecord:
         if name in _PASSED_ON or name.startswith("nearstream-")
     ]
     return ConsumerRecord(INPUT, 0, 0, time.time_ns() // 1_000_000, None, body, headers)
+
+
+async def _read_body(request: web.Request, limit: int) -> bytes:
+    body = bytearray()
+    async for piece in request.content.iter_any():
+        body += piece
+        if len(body) > limit:
+            raise InvalidMessageError(Reason.TOO_LARGE, f"expected a body of at most {limit} bytes")
+    return bytes(body)
+
+
+def _limit(request: web.Request, value_bytes: int) -> int:
+    """Return the most bytes that the body of a request may have."""
+    return MESSAGE_MAX_BYTES if is_mail_type(request.headers.get("Content-Type", DEFAULT_TYPE)) else value_bytes
 
 
 def status_of(reason: Reason) -> int:

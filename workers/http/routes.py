@@ -9,7 +9,14 @@ from nearstream.schemas.check import Health, Readiness
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.workers.http import openapi
 from nearstream.workers.http.check import AT_ONCE, BusyError, Checker
-from nearstream.workers.http.requests import SECURITY_HEADERS, json_response, read_record, refusal, status_of
+from nearstream.workers.http.requests import (
+    SECURITY_HEADERS,
+    json_response,
+    read_record,
+    refusal,
+    refused_unread,
+    status_of,
+)
 from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS, EXPOSITION_TYPE, exposition
 
 _CHECKER = web.AppKey("checker", Checker)
@@ -19,7 +26,7 @@ _READY_SECONDS = 1.0
 def add_routes(app: web.Application, checker: Checker) -> None:
     """Add all paths of the API to an application."""
     app[_CHECKER] = checker
-    app.router.add_post(openapi.CHECK_PATH, _check)
+    app.router.add_post(openapi.CHECK_PATH, _check, expect_handler=_before_body)
     for path, handler in (
         (openapi.READY_PATH, _ready),
         (openapi.HEALTHY_PATH, _healthy),
@@ -31,10 +38,11 @@ def add_routes(app: web.Application, checker: Checker) -> None:
 
 async def _check(request: web.Request) -> web.Response:
     checker = request.app[_CHECKER]
-    if len(checker.running) >= AT_ONCE:  # before the body takes memory
-        return _busy()
+    refused = _refused_unread(request)  # before the body takes memory
+    if refused is not None:
+        return refused
     try:
-        record = await read_record(request)
+        record = await read_record(request, checker.deployment.settings.max_value_bytes)
         began = perf_counter()
         answer = await checker.check(record)
     except InvalidMessageError as error:
@@ -45,6 +53,24 @@ async def _check(request: web.Request) -> web.Response:
     CHECKS.labels(answer.verdict).inc()
     CHECK_SECONDS.observe(perf_counter() - began)
     return json_response(answer)
+
+
+async def _before_body(request: web.Request) -> web.Response | None:
+    """Answer a client that sends its body only when it is told to."""
+    refused = _refused_unread(request)
+    if refused is None and request.transport is not None and request.headers["Expect"].lower() == "100-continue":
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    return refused
+
+
+def _refused_unread(request: web.Request) -> web.Response | None:
+    checker = request.app[_CHECKER]
+    if len(checker.running) >= AT_ONCE:
+        return _busy()
+    refused = refused_unread(request, checker.deployment.settings.max_value_bytes)
+    if refused is not None:
+        CHECKS.labels("refused").inc()
+    return refused
 
 
 def _busy() -> web.Response:

@@ -19,7 +19,6 @@ from nearstream.workers.http.connection import Connection
 from nearstream.workers.http.openapi import OPEN_PATHS
 from nearstream.workers.http.requests import HEADER_BYTES, HEADERS, is_allowed, refusal
 from nearstream.workers.http.routes import add_routes
-from nearstream.workers.mail.message import MESSAGE_MAX_BYTES
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.client import until_answered
 from nearstream.workers.redis_index.index import RedisIndex
@@ -33,7 +32,6 @@ _LINGERING_SECONDS = 2.0  # in which the rest of a refused body is read, so that
 _EXPECTED = {
     404: "expected one of the paths that /v1/openapi.json lists",
     408: "expected the whole body within 10 s",
-    413: "expected a message of at most 16 MiB, or another body of at most NEARSTREAM_MAX_VALUE_BYTES",
 }
 
 log = logging.getLogger(__name__)
@@ -76,10 +74,7 @@ async def serving(deployment: Deployment, index: RedisIndex) -> AsyncIterator[st
     ):
         if html.is_available():
             html.start()
-        app = web.Application(
-            middlewares=[_refusals, _authorization(settings.api_token)],
-            client_max_size=MESSAGE_MAX_BYTES,  # `read_document` refuses what is too large for other types
-        )
+        app = web.Application(middlewares=[_refusals, _authorization(settings.api_token)])
         add_routes(app, Checker(deployment, deployment.signer(), index, html, readers, cpu))
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
