@@ -38,7 +38,7 @@ def fill_defaults(
     """Fill in the id, lineage and time of a document.
 
     Args:
-        document: What the producer sent, with its only content in `text`.
+        document: What the producer sent, with one content, in `text`, `html` or `raw`.
         limits: Limits of a document.
         timestamp_ms: The record's timestamp in milliseconds since 1970, the default of `observed_at`. If None,
             `observed_at` is required and may be any time from 1970 on.
@@ -50,10 +50,8 @@ def fill_defaults(
     Raises:
         InvalidMessageError: `no_content`, `too_large` or `invalid_time`.
     """
-    if document.text is None:
-        raise InvalidMessageError(Reason.NO_CONTENT, "$.text: expected a text")
-    content = document.text.encode("utf-8", "surrogatepass")
-    if len(content) > limits.text_bytes:
+    content = _content(document)
+    if document.text is not None and len(content) > limits.text_bytes:
         raise InvalidMessageError(Reason.TOO_LARGE, f"$.text: expected at most {limits.text_bytes} bytes of UTF-8")
     observed_at = _observed_at(document, limits, timestamp_ms)
     lineage = _lineage(document)
@@ -73,6 +71,15 @@ def canonical_url(url: str) -> str:
         return str(canonicalize_url(url_query_cleaner(url, tracking, remove=True, unique=False)))
     except ValueError:
         return url
+
+
+def _content(document: Document) -> bytes:
+    text = document.text if document.text is not None else document.html
+    if text is not None:
+        return text.encode("utf-8", "surrogatepass")
+    if document.raw is None:
+        raise InvalidMessageError(Reason.NO_CONTENT, "$.text: expected a text")
+    return document.raw
 
 
 def _observed_at(document: Document, limits: DocumentLimits, timestamp_ms: int | None) -> datetime:

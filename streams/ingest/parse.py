@@ -16,7 +16,8 @@ from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults, sh
 
 INFLATED_MAX_BYTES = 16 * 1024 * 1024
 INFLATED_MAX_RATIO = 100
-_NOT_SUPPORTED_YET = frozenset({"text/html", "application/xhtml+xml", "message/rfc822"})
+_MAIL_TYPE = "message/rfc822"
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 # Python has these codecs, but they are not charsets, and some take quadratic time.
 NOT_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
 _CHARSET = re.compile(r';\s{0,8}charset\s{0,8}=\s{0,8}"?([a-z0-9._:-]{1,40})')
@@ -40,7 +41,8 @@ class ParsedDocument:
     """A complete document.
 
     Attributes:
-        document: With `id`, `text` and `observed_at`.
+        document: With `id`, `observed_at` and its content, which is `text`, or `html`, or HTML in `raw` with its
+            `content_type`.
         degraded: What was incomplete in its input, such as `charset_replaced`.
         record_key: The record key under which it is sent: its id, or else its lineage. None if it has neither.
     """
@@ -97,16 +99,22 @@ def parse_record(record: ConsumerRecord, limits: DocumentLimits) -> ParsedDocume
 
 
 def _parse_document(value: bytes, headers: Headers) -> tuple[Document, tuple[str, ...]]:
-    """Return the document as it was sent, with its content as text."""
-    media_type, charset = _split_content_type(header(headers, "content-type") or b"application/json")
+    """Return the document as it was sent, with its content as text unless it is HTML."""
+    content_type = header(headers, "content-type") or b"application/json"
+    media_type, charset = _split_content_type(content_type)
+    if media_type in HTML_TYPES:
+        page = {"raw": value, "content_type": content_type.decode("latin-1")}
+        return msgspec.structs.replace(_from_headers(headers), **page), tuple(_said_degraded(headers))
     if media_type == "text/plain":
         text, degraded = _decode(value, charset)
         return msgspec.structs.replace(_from_headers(headers), text=text), (*degraded, *_said_degraded(headers))
     if media_type == "application/json" or (media_type.startswith("application/") and media_type.endswith("+json")):
         return _with_text(decode_document(value))
-    if media_type in _NOT_SUPPORTED_YET:
-        raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, f"cannot read {media_type} yet, send its text")
-    raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, "expected application/json or text/plain")
+    if media_type == _MAIL_TYPE:
+        raise InvalidMessageError(
+            Reason.UNSUPPORTED_CONTENT_TYPE, "cannot read message/rfc822, send it with `nearstream produce`"
+        )
+    raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, "expected application/json, text/plain or text/html")
 
 
 def _with_text(document: Document) -> tuple[Document, tuple[str, ...]]:
@@ -115,12 +123,13 @@ def _with_text(document: Document) -> tuple[Document, tuple[str, ...]]:
         raise InvalidMessageError(Reason.NO_CONTENT, "$.text: expected a text")
     if len(contents) > 1:
         raise InvalidMessageError(Reason.SEVERAL_CONTENTS, f"expected only one of {', '.join(contents)}")
-    if document.text is not None:
-        return document, ()
     media_type, charset = _split_content_type((document.content_type or "").encode())
-    if document.raw is None or media_type != "text/plain":
+    if document.raw is None or media_type in HTML_TYPES:
+        return document, ()
+    if media_type != "text/plain":
         raise InvalidMessageError(
-            Reason.UNSUPPORTED_CONTENT_TYPE, "expected $.text, or $.raw with $.content_type text/plain"
+            Reason.UNSUPPORTED_CONTENT_TYPE,
+            "expected $.text or $.html, or $.raw with $.content_type text/plain or text/html",
         )
     text, degraded = _decode(document.raw, charset)
     return msgspec.structs.replace(document, text=text, raw=None, content_type=None), degraded

@@ -31,15 +31,15 @@ async def test_files_of_every_kind_are_sent_and_what_is_no_text_is_refused(
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         done = deployment.run("produce", str(folder), "--quiet")
         refused = [line for line in done.stderr.decode().splitlines() if line.startswith("refused ")]
-        assert [line.split(": ")[0] for line in refused] == [f"refused {folder}/{name}" for name in list(contents)[4:]]
-        assert "sent 13, refused 3" in done.stderr.decode()
+        assert [line.split(": ")[0] for line in refused] == [f"refused {folder}/{name}" for name in list(contents)[5:]]
+        assert "sent 14, refused 2" in done.stderr.decode()
         assert done.returncode == 65
         sent = await deployment.read(DOCUMENTS.name)
         named = [f"line-{number}" for number in range(5)] + ["element", f"{folder}/c.json"]
         assert {record.key.decode() for record in sent if record.key} >= set(named)
         with deployment.worker():
             await deployment.drained()
-        assert {"element", f"{folder}/c.json", f"{folder}/d.txt"} <= await deployment.named()
+        assert {"element", f"{folder}/c.json", f"{folder}/d.txt", f"{folder}/e.html"} <= await deployment.named()
         assert await deployment.letters() == []
 
 

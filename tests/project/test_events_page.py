@@ -147,7 +147,8 @@ SHAPES: list[tuple[bytes | None, dict[str, str], type | Reason]] = [
     (None, {}, Removal),
     (None, {"nearstream-id": "a", "nearstream-collection": "news"}, Removal),
     (b"", {}, Reason.EMPTY_VALUE),
-    (b"<p>one", {"content-type": "text/html"}, Reason.UNSUPPORTED_CONTENT_TYPE),
+    (b"<p>one", {"content-type": "text/html", "nearstream-id": "a"}, ParsedDocument),
+    (b"<p>one", {"content-type": "application/xhtml+xml; charset=utf-8"}, ParsedDocument),
     (b"Subject: one", {"content-type": "message/rfc822"}, Reason.UNSUPPORTED_CONTENT_TYPE),
     (b"one", {"content-type": "image/png"}, Reason.UNSUPPORTED_CONTENT_TYPE),
 ]

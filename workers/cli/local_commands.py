@@ -16,7 +16,7 @@ from nearstream.workers.cli.event_lines import print_event, print_verdict
 from nearstream.workers.cli.verdict_lines import NOTHING_NEW
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.operations.reading import reported
+from nearstream.workers.operations.reading import report
 from nearstream.workers.operations.terminal import (
     PATH_CHARACTERS,
     Progress,
@@ -38,9 +38,9 @@ def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
 
     async def run() -> Exit:
         found, left_out, incomplete = Counter[str](), Counter[str](), Counter[str]()
-        items = reported(read(options.paths, deployment.key), incomplete)
         progress = Progress("scanned", count_lines(options.paths), options.quiet)
-        async for outcome in job.outcomes(items):
+        async for outcome in job.outcomes(read(options.paths, deployment.key)):
+            report(outcome.source, outcome.degraded, incomplete)
             if outcome.verdict:
                 found[outcome.verdict.verdict] += 1
             _print_outcome(outcome, options)

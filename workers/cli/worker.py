@@ -69,6 +69,8 @@ def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group:
     try:
         serve(app, health, loop, settings.stop_seconds)
     finally:
+        if signing is not None:
+            signing.pages.close()
         log.info("stopped")
 
 
@@ -146,7 +148,13 @@ async def _prepare(
     dead_letters = deployment.dead_letter_writer(role)
     signing = matching = None
     if role in ("sign", "all"):
-        signing = Signing(deployment.signer(), deployment.document_limits, deployment.topic(SIGNATURES), dead_letters)
+        signing = Signing(
+            deployment.signer(),
+            deployment.document_limits,
+            deployment.topic(SIGNATURES),
+            dead_letters,
+            deployment.page_reader(),
+        )
     if role in ("match", "all"):
         index = await open_index(deployment, wait_seconds)
         matching = Matching(

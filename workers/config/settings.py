@@ -84,6 +84,9 @@ class Settings:
     retention_seconds: int = _setting(2_592_000, "how long a document can be found in the index (0: forever)")
     index_documents: int = _setting(1_000_000, "expected number of live documents (fixed when the index is created)")
     index_shards: int = _setting(1, "shards that the collections are spread over (fixed when the index is created)")
+    html_content: str = _setting(
+        "main", "what is read of web pages: main (the main content), or all (all text, also navigation and footers)"
+    )
     max_text_bytes: int = _setting(1024 * 1024, "maximum UTF-8 bytes of a text or normal form (larger: dead letter)")
     max_value_bytes: int = _setting(4 * 1024 * 1024, "maximum bytes of a record on documents (larger: dead letter)")
     max_clock_skew_seconds: int = _setting(86_400, "how far observed_at may be ahead of the record's timestamp")

@@ -1,7 +1,8 @@
 """The child process that turns HTML into text, one document at a time.
 
 It is started as a script, so it imports nothing of nearstream. A message in either direction is a length in 4 bytes
-(big-endian) and that many bytes of UTF-8. The first message of the child is empty and says that it is ready.
+(big-endian) and that many bytes. A question begins with a byte that names the work: `v`, `m`, `a` or `d`. The first
+message of the child is empty and says that it is ready.
 """
 
 import re
@@ -11,6 +12,7 @@ import socket
 import sys
 
 from resiliparse.extract.html2text import extract_plain_text
+from resiliparse.parse.encoding import detect_encoding
 from resiliparse.parse.html import HTMLTree
 
 _MEMORY_BYTES = 1 << 30
@@ -18,8 +20,8 @@ _STYLE_MAX_CHARACTERS = 4_096
 _HIDING = re.compile(r"(?:\A|;)\s{0,16}(?:display\s{0,16}:\s{0,16}none|font-size\s{0,16}:\s{0,16}0{1,8}(?![.\d]))")
 
 
-def text_of(html: str) -> str:
-    """Return all visible text of HTML on one line.
+def visible_text(html: str) -> str:
+    """Return all visible text of the HTML of a mail, on one line.
 
     Text of elements that are hidden by an attribute or an inline style is left out.
     """
@@ -31,6 +33,36 @@ def text_of(html: str) -> str:
         if element.hasattr("hidden") or _HIDING.search(style[:_STYLE_MAX_CHARACTERS].lower()):
             element.decompose()
     return extract_plain_text(tree, preserve_formatting=False, list_bullets=False, alt_texts=False)
+
+
+def page(html: str, *, main_content: bool) -> str:
+    """Return the title of a web page in the first line, then its text in one line.
+
+    Args:
+        html: The page.
+        main_content: Leave out what surrounds the content, such as navigation and footers. A page without such a
+            content gives all of its text.
+    """
+    tree = HTMLTree.parse(html)
+    text = _plain(tree, main_content=True) if main_content else ""
+    if not text.strip():
+        text = _plain(tree, main_content=False)
+    return " ".join((tree.title or "").split()) + "\n" + text
+
+
+def answer(work: bytes, content: bytes) -> bytes:
+    """Return the answer to a question."""
+    if work == b"d":
+        return (detect_encoding(content) or "").encode()
+    html = content.decode("utf-8", "replace")
+    text = visible_text(html) if work == b"v" else page(html, main_content=work == b"m")
+    return text.encode("utf-8", "replace")
+
+
+def _plain(tree: HTMLTree, *, main_content: bool) -> str:
+    return extract_plain_text(
+        tree, main_content=main_content, preserve_formatting=False, list_bullets=False, alt_texts=False, links=False
+    )
 
 
 def main(deadline_seconds: int) -> None:
@@ -46,9 +78,9 @@ def main(deadline_seconds: int) -> None:
     connection.sendall(bytes(4))
     stream = connection.makefile("rb")
     while len(size := stream.read(4)) == 4:
-        html = stream.read(int.from_bytes(size, "big")).decode("utf-8", "replace")
+        question = stream.read(int.from_bytes(size, "big"))
         signal.alarm(deadline_seconds)
-        text = text_of(html).encode("utf-8", "replace")
+        text = answer(question[:1], question[1:])
         signal.alarm(0)
         connection.sendall(len(text).to_bytes(4, "big") + text)
 

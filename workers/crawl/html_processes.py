@@ -4,16 +4,34 @@ import socket
 import subprocess
 import sys
 import time
+from functools import cache
 from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
 from queue import Empty, LifoQueue
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 _SCRIPT = Path(__file__).with_name("html_child.py")
 _ANSWER_MAX_BYTES = 16 * 1024 * 1024
 _START_MAX_SECONDS = 30.0  # after which a process that has not become ready is replaced
+
+
+@cache
+def _is_installed() -> bool:
+    return find_spec("resiliparse") is not None
+
+
+class PageText(NamedTuple):
+    """What a process finds in a web page.
+
+    Attributes:
+        title: Its title in one line, which may be empty.
+        text: Its text in one line.
+    """
+
+    title: str
+    text: str
 
 
 class HtmlProcesses:
@@ -51,7 +69,7 @@ class HtmlProcesses:
     @staticmethod
     def is_available() -> bool:
         """Return whether the extra `html` is installed."""
-        return find_spec("resiliparse") is not None
+        return _is_installed()
 
     def start(self) -> None:
         """Start every process, so that the first documents need not wait for it."""
@@ -59,20 +77,47 @@ class HtmlProcesses:
             self._free.put(child or _Child(self._deadline))
 
     def text(self, html: str) -> str | None:
-        """Return the text of HTML.
+        """Return all visible text of the HTML of a mail.
 
         Returns:
             None if there is no answer in time, because the document or too many others take too long.
         """
+        answer = self._answer(b"v" + html.encode("utf-8", "replace"), self._deadline)
+        return None if answer is None else answer.decode("utf-8", "replace")
+
+    def page(self, html: str, *, main_content: bool, deadline_seconds: float | None = None) -> PageText | None:
+        """Return the title and the text of a web page.
+
+        Args:
+            html: The page.
+            main_content: Leave out what surrounds the content.
+            deadline_seconds: How long a process may take. None: as long as the pool allows, which is the most.
+
+        Returns:
+            None if there is no answer in time.
+        """
+        seconds = min(self._deadline, deadline_seconds or self._deadline)
+        answer = self._answer((b"m" if main_content else b"a") + html.encode("utf-8", "replace"), seconds)
+        if answer is None:
+            return None
+        title, _, text = answer.decode("utf-8", "replace").partition("\n")
+        return PageText(title, text)
+
+    def charset(self, data: bytes) -> str | None:
+        """Return the charset that bytes seem to have, None if there is no answer in time."""
+        answer = self._answer(b"d" + data, self._deadline)
+        return answer.decode("ascii", "replace") if answer else None
+
+    def _answer(self, question: bytes, seconds: float) -> bytes | None:
         try:
-            child = self._free.get(timeout=self._deadline)
+            child = self._free.get(timeout=seconds)
         except Empty:
             return None
         try:
             child = child or _Child(self._deadline)
             if not child.is_ready(self._start_seconds):
                 return None
-            return child.ask(html.encode("utf-8", "replace"), self._deadline)
+            return child.ask(question, seconds)
         except OSError:
             if child is not None:
                 child.kill()
@@ -120,19 +165,19 @@ class _Child:
             self._is_ready = True
         return True
 
-    def ask(self, html: bytes, deadline_seconds: float) -> str:
-        """Return the text of a document.
+    def ask(self, question: bytes, deadline_seconds: float) -> bytes:
+        """Return the answer to a question.
 
         Raises:
             OSError: There is no answer within the deadline, or the process ended.
         """
         deadline = time.monotonic() + deadline_seconds
         self._socket.settimeout(deadline_seconds)
-        self._socket.sendall(len(html).to_bytes(4, "big") + html)
+        self._socket.sendall(len(question).to_bytes(4, "big") + question)
         size = int.from_bytes(self._receive(4, deadline), "big")
         if size > _ANSWER_MAX_BYTES:
             raise ConnectionError(f"expected an answer of at most {_ANSWER_MAX_BYTES} bytes, got {size}")
-        return self._receive(size, deadline).decode("utf-8", "replace")
+        return self._receive(size, deadline)
 
     def kill(self) -> None:
         """End the process at once."""

@@ -2,6 +2,9 @@
 
 import html as entities
 import re
+from collections.abc import Iterator
+from itertools import accumulate
+from operator import sub
 from typing import NamedTuple
 
 from nearstream.workers.crawl.html_processes import HtmlProcesses
@@ -10,7 +13,10 @@ HTML_MAX_CHARACTERS = 2 * 1024 * 1024
 EXTRACTION_FALLBACK = "extraction_fallback"
 
 _MAX_DEPTH = 3_000
-_TAG_NAME = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]{0,20})")
+_PIECE_CHARACTERS = 128 * 1024
+_PATTERN_CHARACTERS = 16  # more than any match of a pattern that is searched for, with the character after it
+_CHANGES_MAX = 10_000
+_TAG_NAME = re.compile(r"<(/?[a-zA-Z][a-zA-Z0-9]{0,20})")
 # They have no end tag, or parsers close them by themselves.
 _UNCOUNTED = frozenset(
     [
@@ -34,8 +40,9 @@ _UNCOUNTED = frozenset(
         *("html", "head", "body"),
     ]
 )
-# It stops at the next `<`, so that the time is linear. The last tag may have been cut off.
-_TAG = re.compile(r"<[a-zA-Z/!?][^<>]*+(?:>|\Z)")
+# Both stop at the next `<`, so that the time is linear.
+_TAG = re.compile(r"<[a-zA-Z/!?][^<>]*+>")
+_CUT_TAG = re.compile(r"<[a-zA-Z/!?][^<>]*+\Z")
 _SKIPPED = re.compile(r"<(?:(script|style|title)\b|!(--))", re.IGNORECASE)
 _ENDS = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style", "title")}
 _COMMENT_END = re.compile("-->")
@@ -65,34 +72,82 @@ def read_html(html: str, processes: HtmlProcesses) -> HtmlText:
         processes: Where Resiliparse runs. This call blocks until a process answers, so an event loop calls it from a
             thread.
     """
-    text = None
-    if len(html) <= HTML_MAX_CHARACTERS and processes.is_available() and not _is_too_deep(html):
-        text = processes.text(html)
+    text = processes.text(html) if processes.is_available() and is_parsable(html) else None
     if text is None:
         return HtmlText(strip_tags(html[:HTML_MAX_CHARACTERS]), is_fallback=True)
     return HtmlText(text, is_fallback=False)
 
 
+def is_parsable(html: str) -> bool:
+    """Return whether HTML is small and flat enough for a parser."""
+    return len(html) <= HTML_MAX_CHARACTERS and not _is_too_deep(html)
+
+
 def strip_tags(html: str) -> str:
     """Return HTML without tags, comments, scripts and styles, in linear time."""
     pieces, start = [], 0
-    while skipped := _SKIPPED.search(html, start):
+    while skipped := _search(_SKIPPED, html, start):
         pieces.append(html[start : skipped.start()])
-        end = (_ENDS[skipped[1].lower()] if skipped[1] else _COMMENT_END).search(html, skipped.end())
+        end = _search(_ENDS[skipped[1].lower()] if skipped[1] else _COMMENT_END, html, skipped.end())
         if end is None:
             break
         start = end.end() if skipped[2] else end.start()
     else:
         pieces.append(html[start:])
-    text = _TAG.sub(" ", " ".join(pieces))
-    return _ENTITY.sub(lambda entity: entities.unescape(entity[0]), text)
+    return "".join(
+        _ENTITY.sub(lambda entity: entities.unescape(entity[0]), _TAG.sub(" ", piece))
+        for piece in _pieces(_without_cut_tag(" ".join(pieces)))
+    )
+
+
+def _without_cut_tag(html: str) -> str:
+    """Return HTML without a last tag that has no end, because the HTML was cut off."""
+    last = html.rfind("<")
+    return html[:last] + " " if last >= 0 and _CUT_TAG.match(html, last) else html
+
+
+def _search(pattern: re.Pattern[str], html: str, start: int) -> re.Match[str] | None:
+    """Search for a short pattern, piece by piece, because other threads wait while a regex searches."""
+    for at in range(start, len(html), _PIECE_CHARACTERS):
+        found = pattern.search(html, at, at + _PIECE_CHARACTERS + _PATTERN_CHARACTERS)
+        if found and found.start() < at + _PIECE_CHARACTERS:
+            return found
+    return None
+
+
+def _pieces(html: str) -> Iterator[str]:
+    """Yield HTML in pieces that begin with a tag, so that other threads run between them."""
+    start = 0
+    while start < len(html):
+        end = html.find("<", start + _PIECE_CHARACTERS)
+        end = len(html) if end < 0 else end
+        yield html[start:end]
+        start = end
 
 
 def _is_too_deep(html: str) -> bool:
-    depth = 0
-    for match in _TAG_NAME.finditer(html):
-        if match[2].lower() not in _UNCOUNTED:
-            depth = max(0, depth - 1) if match[1] else depth + 1
-            if depth > _MAX_DEPTH:
-                return True
+    """Return whether more than `_MAX_DEPTH` elements are open at one place."""
+    if html.count("<") - html.count("</") <= _MAX_DEPTH:  # nearly all pages have fewer start tags than that
+        return False
+    depth = lowest = 0
+    for piece in _pieces(html):
+        depths = list(accumulate(map(_CHANGES.__getitem__, _TAG_NAME.findall(piece)), initial=depth))
+        lows = list(accumulate(depths, min, initial=lowest))[1:]  # an end tag without a start tag closes nothing
+        if max(map(sub, depths, lows)) > _MAX_DEPTH:
+            return True
+        depth, lowest = depths[-1], lows[-1]
     return False
+
+
+class _Changes(dict[str, int]):
+    """By how much the depth changes at a tag, such as `div` or `/div`."""
+
+    def __missing__(self, tag: str) -> int:
+        is_counted = tag.removeprefix("/").lower() not in _UNCOUNTED
+        change = is_counted * (-1 if tag.startswith("/") else 1)
+        if len(self) < _CHANGES_MAX:
+            self[tag] = change
+        return change
+
+
+_CHANGES = _Changes()

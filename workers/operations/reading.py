@@ -1,4 +1,4 @@
-"""Report what of mail was read in part only."""
+"""Report what of mail and web pages was read in part only."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -18,8 +18,14 @@ def reported(items: Iterable[Item | Refused], incomplete: Counter[str]) -> Itera
     """
     for item in items:
         if isinstance(item, Item):
-            incomplete.update(item.degraded)
-            broken = _BROKEN.intersection(item.degraded)
-            if broken:
-                print_message(f"read in part {escaped(item.source, PATH_CHARACTERS)}: {', '.join(sorted(broken))}")
+            report(item.source, item.degraded, incomplete)
         yield item
+
+
+def report(source: str, degraded: Iterable[str], incomplete: Counter[str]) -> None:
+    """Count what was incomplete about a document, and report on stderr where a broken one is."""
+    reasons = sorted(degraded)
+    incomplete.update(reasons)
+    broken = [reason for reason in reasons if reason in _BROKEN]
+    if broken:
+        print_message(f"read in part {escaped(source, PATH_CHARACTERS)}: {', '.join(broken)}")

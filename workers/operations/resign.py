@@ -13,12 +13,13 @@ from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.schemas.topics import DOCUMENTS
 from nearstream.streams.ingest.parse import Removal
-from nearstream.streams.signing.signer import Signer
+from nearstream.streams.signing.signer import Signer, Unsigned
+from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.kafka.client import AIOKafkaConsumer, TopicPartition
 from nearstream.workers.kafka.records import record_at
 from nearstream.workers.operations.claim import require_scheme
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.sign import parse_unsigned
+from nearstream.workers.pipeline.sign import parse_document
 
 # Why a document is not signed again.
 UNREADABLE = "its signature cannot be read"
@@ -45,6 +46,7 @@ class Resigner:
     client: AIOKafkaConsumer
     wait_seconds: float
     _signer: Signer | None = field(default=None, init=False)
+    _pages: PageReader | None = field(default=None, init=False)
 
     async def resign(self, refused: ConsumerRecord, partitions: Collection[TopicPartition]) -> ConsumerRecord:
         """Return a record of `signatures` with a signature of the deployment's scheme.
@@ -86,11 +88,15 @@ class Resigner:
 
     def _signed(self, signer: Signer, document: ConsumerRecord, document_key: str) -> Signature:
         try:
-            parsed = parse_unsigned(document, self.deployment.document_limits)
-            signature = None if isinstance(parsed, Removal) else signer.sign(*parsed)
+            parsed = parse_document(document, self.deployment.document_limits)
+            signature = None if isinstance(parsed, Removal) else signer.sign(*self._with_text(parsed))
         except InvalidMessageError:
             raise NotSentError(DOCUMENT_REFUSED) from None
         # If the topic was deleted and created again, another document may have this offset.
         if signature is None or signature.document_key != document_key:
             raise NotSentError(DOCUMENT_GONE)
         return signature
+
+    def _with_text(self, document: Unsigned) -> Unsigned:
+        self._pages = self._pages or self.deployment.page_reader()
+        return self._pages.with_text(document)

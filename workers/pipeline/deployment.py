@@ -16,6 +16,7 @@ from nearstream.streams.signing.scheme import Scheme, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.config.tls import trusting
+from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
 from nearstream.workers.redis_index.address import IndexAddress
 
@@ -66,6 +67,10 @@ class Deployment:
     def matcher(self, index: Index) -> Matcher:
         """Make a matcher over this index, with the deployment's thresholds and relations."""
         return Matcher(index, self.scheme, self.key, self.thresholds, frozenset(self.settings.relations.split()))
+
+    def page_reader(self) -> PageReader:
+        """Make a reader of web pages."""
+        return PageReader(self.settings.html_content, self.settings.max_text_bytes)
 
     def verdicts(self) -> frozenset[str]:
         """Return the kinds of verdicts that are sent."""

@@ -11,9 +11,9 @@ from nearstream.workers.pipeline.mail_source import MBOX_START, is_in_maildir
 
 HEAD_BYTES = 64 * 1024
 _LINE_SUFFIXES = (".jsonl", ".ndjson")
-_HTML = "HTML is not read yet: send its text (it will be read with the extra `crawl`)"
+_HTML_SUFFIXES = (".html", ".htm", ".xhtml")
 _WARC = "WARC is not read yet: send its texts (it will be read with the extra `crawl`)"
-_UNREAD_SUFFIXES = {".html": _HTML, ".htm": _HTML, ".xhtml": _HTML, ".warc": _WARC}
+_UNREAD_SUFFIXES = {".warc": _WARC}
 _UNREAD_STARTS = (
     (b"%PDF-", "binary (PDF): send its text"),
     (b"PK\x03\x04", "binary (zip archive or office document): send its text"),
@@ -49,6 +49,7 @@ class Kind(Enum):
     JSON_LINES = auto()
     JSON_ARRAY = auto()
     JSON_OBJECTS = auto()  # usually one, over several lines
+    HTML = auto()  # one web page
     MAIL = auto()  # one message
     MBOX = auto()
 
@@ -62,10 +63,12 @@ def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
         is_pipe: A pipe holds JSON, because most have more than one document.
 
     Raises:
-        UnreadableFileError: It holds neither text nor JSON nor mail.
+        UnreadableFileError: It holds no text, JSON, HTML or mail.
     """
     suffix = _suffix(name)
     _refuse_unread(suffix, head)
+    if suffix in _HTML_SUFFIXES or _HTML_START.match(head):
+        return _page(suffix)
     if mail := _kind_of_mail(name, suffix, head):
         return mail
     start = head.lstrip()
@@ -114,10 +117,14 @@ def _refuse_unread(suffix: str, head: bytes) -> None:
     reason = next((reason for start, reason in _UNREAD_STARTS if head.startswith(start)), "")
     if _BZIP2_START.match(head):
         reason = "binary (bzip2): unpack it first"
-    elif _HTML_START.match(head):
-        reason = _HTML
     if reason := _UNREAD_SUFFIXES.get(suffix, reason):
         raise UnreadableFileError(reason)
+
+
+def _page(suffix: str) -> Kind:
+    if suffix in (*_LINE_SUFFIXES, ".json"):
+        raise UnreadableFileError("HTML, but JSON is expected, as the name says")
+    return Kind.HTML
 
 
 def _kind_of_mail(name: str, suffix: str, head: bytes) -> Kind | None:

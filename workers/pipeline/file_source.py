@@ -77,8 +77,8 @@ def read(paths: Iterable[str], key: HashKey | None = None) -> Iterator[Item | Re
     """Yield every document of the paths as a record of `documents`.
 
     Of a folder, all files that are not hidden are read, in order of their names. `kind_of` decides how the documents
-    of a file are found in it. A text has its path as id and its time of change as `observed_at`. A file or a message
-    of an mbox that cannot be read is refused, and the others are read.
+    of a file are found in it. A text or a web page has its path as id and its time of change as `observed_at`. A file
+    or a message of an mbox that cannot be read is refused, and the others are read.
 
     Args:
         paths: Files, folders (also Maildirs), or `-` for standard input.
@@ -126,7 +126,7 @@ def _count(path: str) -> int | None:
         with _open(path) as stream:
             is_packed = bool(packing_of(stream.peek(START_BYTES)[:START_BYTES]))
             kind, content = _recognised(path, stream)
-            if kind in (Kind.TEXT, Kind.MAIL):
+            if kind in (Kind.TEXT, Kind.HTML, Kind.MAIL):
                 return 1
             if kind is Kind.MBOX and not is_packed:
                 return sum(1 for _ in split_mbox(content))
@@ -159,6 +159,8 @@ def _documents(path: str, mail: MailReading) -> Iterator[_Found | Refused]:
         kind, content = _recognised(path, stream)
         if kind is Kind.TEXT:
             yield _text(path, content)
+        elif kind is Kind.HTML:
+            yield _page(path, content)
         elif kind is Kind.MAIL:
             value, headers, degraded = mail.record(whole_message(content), _time_of_change(path))
             yield _Found(name, value, headers, degraded=degraded)
@@ -205,6 +207,32 @@ def _recognised(path: str, stream: BufferedReader) -> tuple[Kind, Iterator[bytes
 
 
 def _text(path: str, content: Iterator[bytes]) -> _Found:
+    value = _whole(content)
+    refuse_binary(value)
+    return _of_file(path, value, b"text/plain; charset=utf-8")
+
+
+def _page(path: str, content: Iterator[bytes]) -> _Found:
+    value = _whole(content)
+    if path != STDIN:
+        return _of_file(path, value, b"text/html")
+    observed_at = _time_of_change(path).isoformat().encode()
+    return _Found(_name(path), value, [("content-type", b"text/html"), ("nearstream-observed-at", observed_at)])
+
+
+def _of_file(path: str, value: bytes, content_type: bytes) -> _Found:
+    """Return the only document of a file, with its path as id."""
+    _require_id(path)
+    headers: Headers = [
+        ("content-type", content_type),
+        ("nearstream-id", os.fsencode(path)),
+        ("nearstream-observed-at", _time_of_change(path).isoformat().encode()),
+    ]
+    return _Found(path, value, headers)
+
+
+def _whole(content: Iterator[bytes]) -> bytes:
+    """Return the content of a file, at most `DOCUMENT_MAX_BYTES`."""
     value = bytearray()
     for piece in content:
         value += piece[: DOCUMENT_MAX_BYTES - len(value)]
@@ -212,14 +240,7 @@ def _text(path: str, content: Iterator[bytes]) -> _Found:
             break
     if not value.strip():
         raise UnreadableFileError("the file is empty" if not value else "the file holds only white space")
-    refuse_binary(bytes(value))
-    _require_id(path)
-    headers: Headers = [
-        ("content-type", b"text/plain; charset=utf-8"),
-        ("nearstream-id", os.fsencode(path)),
-        ("nearstream-observed-at", _time_of_change(path).isoformat().encode()),
-    ]
-    return _Found(path, bytes(value), headers)
+    return bytes(value)
 
 
 def _require_id(path: str) -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.events import PairEvent, Retraction
@@ -14,9 +14,10 @@ from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.matcher import Arrival, Matcher
 from nearstream.streams.signing.signer import Signer
+from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.file_source import Item, Refused
-from nearstream.workers.pipeline.sign import parse_unsigned
+from nearstream.workers.pipeline.sign import parse_document
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Outcome:
         verdict: What its document is to those before it. None: it holds no document, or an empty text.
         refusal: Why it was refused. Empty: it was not.
         is_empty: Whether it is a document without words, which has no relations.
+        degraded: What was incomplete about reading its document.
     """
 
     source: str
@@ -36,6 +38,7 @@ class Outcome:
     verdict: DocumentVerdict | None = None
     refusal: str = ""
     is_empty: bool = False
+    degraded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Embedded:
     matcher: Matcher
     limits: DocumentLimits
     index: MemoryIndex
+    pages: PageReader = field(default_factory=PageReader)
 
     async def outcomes(self, items: Iterable[Item | Refused]) -> AsyncIterator[Outcome]:
         """Yield the outcome of each record, in order."""
@@ -65,19 +69,21 @@ class Embedded:
     def sign(self, record: ConsumerRecord) -> Signature | Removal:
         """Sign the document of a record, or return its removal.
 
+        It blocks while HTML becomes text.
+
         Raises:
             InvalidMessageError: The record holds neither, or the document is too large.
         """
-        parsed = parse_unsigned(record, self.limits)
-        return parsed if isinstance(parsed, Removal) else self.signer.sign(*parsed)
+        parsed = parse_document(record, self.limits)
+        return parsed if isinstance(parsed, Removal) else self.signer.sign(*self.pages.with_text(parsed))
 
     async def _outcome(self, item: Item) -> Outcome:
         signed = self.sign(item.record)
         if isinstance(signed, Signature):
             if not signed.n_bytes:
-                return Outcome(item.source, is_empty=True)
+                return Outcome(item.source, is_empty=True, degraded=signed.degraded)
             matched = await self.matcher.match(signed)
-            return Outcome(item.source, matched.events, matched.verdict)
+            return Outcome(item.source, matched.events, matched.verdict, degraded=signed.degraded)
         arrival = Arrival(signed.document_key, None, None, signed.removed_at_ms, signed.origin)
         (matched,) = await self.matcher.match_all([arrival])
         return Outcome(item.source, matched.events)
@@ -86,4 +92,6 @@ class Embedded:
 def embedded(deployment: Deployment) -> Embedded:
     """Create the signer and matcher of a deployment, with a new index."""
     index = MemoryIndex(deployment.index_limits, clock=lambda: time.time_ns() // 1_000_000)
-    return Embedded(deployment.signer(), deployment.matcher(index), deployment.document_limits, index)
+    return Embedded(
+        deployment.signer(), deployment.matcher(index), deployment.document_limits, index, deployment.page_reader()
+    )

@@ -3,18 +3,21 @@
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import tee
+from typing import NamedTuple
 
 from nearstream.schemas.codec import InvalidMessageError, encode_signature, origin_header
-from nearstream.schemas.dead_letter import DeadLetter, Stage
+from nearstream.schemas.dead_letter import DeadLetter, Reason, Stage
 from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, traceparent
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import Removal, parse_record
 from nearstream.streams.signing.signer import Signer, Unsigned
+from nearstream.workers.crawl.page import PageReader, patience
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
 from nearstream.workers.pipeline.file_source import INPUT
 from nearstream.workers.pipeline.step import cooperative_yield
+
+GROUP_BYTES = 4 * 1024 * 1024  # of contents that are held at a time, or one longer content
 
 log = logging.getLogger(__name__)
 
@@ -28,24 +31,40 @@ class Signing:
         limits: Limits of a document.
         topic: Where signatures are sent.
         dead_letters: Writes the refused records.
+        pages: Turns HTML into text.
     """
 
     signer: Signer
     limits: DocumentLimits
     topic: str
     dead_letters: DeadLetterWriter
+    pages: PageReader = field(default_factory=PageReader)
     _pause: Callable[[], Awaitable[None]] = field(default_factory=cooperative_yield, compare=False)
 
     async def decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         """Return a signature, a removal or a dead letter for each record.
 
-        A document with an empty text has no result.
+        A document with an empty text has no result. While a page becomes text, the event loop runs on.
         """
+        outgoing: list[ProducerRecord] = []
+        group: list[_Parsed] = []
+        until, held_bytes = patience(), 0
+        for number, record in enumerate(records, 1):
+            item = self._parse(record)
+            group.append(_Parsed(record, item))
+            held_bytes += _content_bytes(item) if isinstance(item, Unsigned) else 0
+            await self._pause()
+            if held_bytes > GROUP_BYTES or number == len(records):
+                outgoing += await self._group(group, until)
+                group, held_bytes = [], 0
+        return outgoing
+
+    async def _group(self, group: Sequence["_Parsed"], until: float) -> list[ProducerRecord]:
+        """Return the results of records that are signed together."""
         outgoing = []
-        # The signer reads ahead, because it signs several documents together.
-        parsed, ahead = tee(map(self._parse, records))
-        signatures = self.signer.sign_many(item for item in ahead if isinstance(item, Unsigned))
-        for record, item in zip(records, parsed, strict=True):
+        documents = [item for _, item in group if isinstance(item, Unsigned)]
+        signatures = self.signer.sign_many(await self.pages.with_texts(documents, until))
+        for record, item in group:
             result = self._signed(record, next(signatures)) if isinstance(item, Unsigned) else item
             if result is not None:
                 outgoing.append(result)
@@ -54,7 +73,7 @@ class Signing:
 
     def _parse(self, record: ConsumerRecord) -> Unsigned | ProducerRecord:
         try:
-            parsed = parse_unsigned(record, self.limits)
+            parsed = parse_document(record, self.limits)
         except InvalidMessageError as error:
             return self._refused(record, Stage.DECODE, error)
         if isinstance(parsed, Removal):
@@ -79,8 +98,27 @@ class Signing:
         return self.dead_letters.write(DeadLetter(record, stage, error.reason, error.detail))
 
 
+class _Parsed(NamedTuple):
+    """A record, and what it holds: a document to sign, or a result."""
+
+    record: ConsumerRecord
+    item: Unsigned | ProducerRecord
+
+
 def parse_unsigned(record: ConsumerRecord, limits: DocumentLimits) -> Unsigned | Removal:
-    """Parse a record of `documents`: a document to sign, or a removal.
+    """Parse a record of `documents` that holds a text to sign, or a removal.
+
+    Raises:
+        InvalidMessageError: The record holds neither, or HTML, which this function cannot read.
+    """
+    parsed = parse_document(record, limits)
+    if isinstance(parsed, Unsigned) and parsed.document.text is None:
+        raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, "cannot read HTML here, send its text")
+    return parsed
+
+
+def parse_document(record: ConsumerRecord, limits: DocumentLimits) -> Unsigned | Removal:
+    """Parse a record of `documents`: a document to sign, whose content may be HTML, or a removal.
 
     Raises:
         InvalidMessageError: The record holds neither.
@@ -96,6 +134,12 @@ def removal_record(topic: str, removal: Removal, headers: Headers) -> ProducerRe
     """Return the record of `signatures` that removes a document: a null value that names its origin."""
     named = [origin_header(removal.origin)] if removal.origin else []
     return ProducerRecord(topic, removal.document_key.encode(), None, [*named, *headers], removal.removed_at_ms)
+
+
+def _content_bytes(unsigned: Unsigned) -> int:
+    """Return about how many bytes of memory the content of a document takes."""
+    document = unsigned.document
+    return len(document.text or document.html or document.raw or "")
 
 
 def _passed_on(record: ConsumerRecord) -> Headers:

@@ -129,7 +129,7 @@ def test_one_page_fetched_twice_is_two_states_of_one_document() -> None:
 
 
 def test_a_document_without_text_is_refused() -> None:
-    assert refusal(Document(html="<p>")) is Reason.NO_CONTENT
+    assert refusal(Document()) is Reason.NO_CONTENT
 
 
 def test_the_limit_of_a_text_counts_bytes() -> None:

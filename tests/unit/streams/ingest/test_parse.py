@@ -1,5 +1,6 @@
 """Parsing of records of `documents`, with the ids of the list of bad input."""
 
+import base64
 import gzip
 import json
 import tracemalloc
@@ -325,10 +326,28 @@ def test_b43_an_unknown_content_type_is_a_dead_letter(content_type: bytes) -> No
     assert refusal(as_json(), [("content-type", content_type)]) is Reason.UNSUPPORTED_CONTENT_TYPE
 
 
-@pytest.mark.parametrize("content_type", [b"text/html", b"application/xhtml+xml; charset=utf-8", b"message/rfc822"])
-def test_b43_html_and_mail_are_refused_until_they_are_read(content_type: bytes) -> None:
-    assert refusal(b"<p>some text", [("content-type", content_type)]) is Reason.UNSUPPORTED_CONTENT_TYPE
-    assert refusal(b'{"html":"<p>some text"}') is Reason.UNSUPPORTED_CONTENT_TYPE
+def test_b43_mail_is_refused() -> None:
+    assert refusal(b"Subject: one", [("content-type", b"message/rfc822")]) is Reason.UNSUPPORTED_CONTENT_TYPE
+    with_type = b'{"raw":"YQ==","content_type":"message/rfc822"}'
+    assert refusal(with_type) is Reason.UNSUPPORTED_CONTENT_TYPE
+
+
+@pytest.mark.parametrize("content_type", ["text/html", "application/xhtml+xml; charset=iso-8859-1"])
+def test_a_page_keeps_its_bytes_and_its_type_until_it_is_read(content_type: str) -> None:
+    page = "<p>Brücke".encode("latin-1")
+    headers = [("content-type", content_type.encode()), ("nearstream-url", b"https://a.example/x")]
+    result = document(page, headers)
+    assert (result.text, result.html, result.raw, result.content_type) == (None, None, page, content_type)
+    assert result.id == result.lineage == "https://a.example/x"
+    sent = {"raw": base64.b64encode(page).decode(), "content_type": content_type, "url": "https://a.example/x"}
+    assert document(json.dumps(sent).encode()) == result
+
+
+def test_a_page_in_json_is_kept_until_it_is_read() -> None:
+    assert document(b'{"html":"<p>some text"}').html == "<p>some text"
+    assert document(b'{"html":"<p>a"}').id != document(b'{"html":"<p>b"}').id
+    large = json.dumps({"html": "a" * (DocumentLimits().text_bytes + 1)}).encode()
+    assert document(large).html
 
 
 def test_b43_an_unknown_content_encoding_is_a_dead_letter() -> None:

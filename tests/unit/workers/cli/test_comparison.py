@@ -161,7 +161,7 @@ def test_compare_reads_a_file_like_scan(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(
-    ("name", "content"), [("page.html", b"<p>"), ("a.gz", b"text"), ("a.bin", b"a\0b"), ("mail.mbox", b"text")]
+    ("name", "content"), [("page.jsonl", b"<html>"), ("a.gz", b"text"), ("a.bin", b"a\0b"), ("mail.mbox", b"text")]
 )
 def test_compare_and_scan_refuse_a_file_for_one_reason(
     name: str, content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]

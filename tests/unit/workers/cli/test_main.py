@@ -214,7 +214,7 @@ def test_files_that_are_no_text_are_refused_and_the_rest_is_done(tmp_path: Path)
     assert b"exact_duplicate" in done.stdout
     refused = done.stderr.decode().splitlines()
     assert refused[0].startswith(f"refused {tmp_path}/b.bin: binary")
-    assert refused[1].startswith(f"refused {tmp_path}/c\\u001b[31m.html: HTML is not read yet")
+    assert refused[1].startswith(f"refused {tmp_path}/c\\u001b[31m.html: the path is the id of a text")
     assert len(refused) == 2
 
 

@@ -487,28 +487,41 @@ def test_a_line_with_a_nul_byte_does_not_affect_the_others(tmp_path: Path) -> No
     assert values(file(tmp_path, "a.jsonl", content)) == [ROWS[0], bytes(4096), ROWS[1]]
 
 
-HTML = "HTML is not read yet: send its text"
-
-
 @pytest.mark.parametrize(
-    ("name", "content", "reason", "extra"),
+    ("name", "content"),
     [
-        ("a.html", b"text", HTML, "crawl"),
-        ("a.HTM", b"text", HTML, "crawl"),
-        ("a.xhtml", b"text", HTML, "crawl"),
-        ("a.html.gz", gz(b"text"), HTML, "crawl"),
-        ("a.txt", b"\xef\xbb\xbf\n <!DOCTYPE html>\n", HTML, "crawl"),
-        ("a", b'<?xml version="1.0"?>\n<!-- a -->\n<html lang="en">', HTML, "crawl"),
-        ("a.jsonl", b"<html><body>Not found", HTML, "crawl"),
-        ("a.warc.gz", gz(b"WARC/1.0\r\n"), "WARC is not read yet", "crawl"),
+        ("a.html", b"text"),
+        ("a.HTM", b"text in \xfcmlauts"),
+        ("a.xhtml", b"text"),
+        ("a.html.gz", b"text"),
+        ("a.txt", b"\n <!DOCTYPE html>\n"),
+        ("a", b'<?xml version="1.0"?>\n<!-- a -->\n<html lang="en">'),
     ],
 )
-def test_html_is_refused_with_the_extra_that_is_to_read_them(
-    tmp_path: Path, name: str, content: bytes, reason: str, extra: str
-) -> None:
-    told = refusal(file(tmp_path, name, content))
-    assert told.startswith(reason)
-    assert f"`{extra}`" in told
+def test_a_page_is_sent_as_it_is_with_its_path_as_id(tmp_path: Path, name: str, content: bytes) -> None:
+    path = file(tmp_path, name, gz(content) if name.endswith(".gz") else content)
+    (item,) = read([str(path)])
+    document = received(item).document
+    assert (document.id, document.raw, document.content_type) == (str(path), content, "text/html")
+    assert count_lines([str(path)]) == 1
+
+
+def test_a_page_on_standard_input_has_no_path_as_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with file(tmp_path, "a", b"<!doctype html><p>text").open() as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        (item,) = read(["-"])
+    document = received(item).document
+    assert document.raw == b"<!doctype html><p>text"
+    assert document.id
+    assert "-" not in document.id
+
+
+def test_a_page_in_place_of_json_is_refused(tmp_path: Path) -> None:
+    assert refusal(file(tmp_path, "a.jsonl", b"<html><body>Not found")).startswith("HTML, but JSON is expected")
+
+
+def test_warc_is_refused(tmp_path: Path) -> None:
+    assert refusal(file(tmp_path, "a.warc.gz", gz(b"WARC/1.0\r\n"))).startswith("WARC is not read yet")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from nearstream.schemas.codec import decode_signature
 from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, header
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.signing.signer import Signer
-from nearstream.workers.pipeline import step
+from nearstream.workers.pipeline import sign, step
 from tests.support.implementations import each_implementation, implementation_of
 from tests.support.signing import KEY, SCHEME, TIMESTAMP_MS, record, signer
 
@@ -225,3 +225,35 @@ async def test_a_text_that_grows_beyond_the_limit_when_normalised_is_too_large()
     (letter,) = await decided(record(document(text="\ufdfa" * 100_000)))
     assert header(letter.headers, "nearstream-dead-reason") == b"too_large"
     assert header(letter.headers, "nearstream-dead-stage") == b"sign"
+
+
+async def test_a_page_is_signed_as_its_text() -> None:
+    page = f"<html><nav><a href=/>Menu</a></nav><article><p>{TEXT}</p></article></html>"
+    of_text = await signature(document(text=TEXT))
+    for made in (
+        await signature(document(text=None, html=page)),
+        await signature(page.encode("utf-16"), [("content-type", b"text/html; charset=utf-16")]),
+    ):
+        assert made.digest == of_text.digest
+        assert made.degraded == ()
+
+
+async def test_pages_keep_their_place_in_a_batch() -> None:
+    bomb = document("b", text=None, html="<div>" * 5_000 + TEXT)
+    values = [document("a"), bomb, b"{broken", document("c", text=None, html=f"<p>{TEXT}"), document("d")]
+    sent = await decided(*[record(value, offset=offset) for offset, value in enumerate(values)])
+    assert [each.key for each in sent] == [b"news/a", b"news/b", None, b"news/c", b"news/d"]
+    assert decode_signature(sent[1].value or b"").degraded == ("extraction_fallback",)
+
+
+async def test_a_batch_is_signed_in_groups_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [document(str(number), text=None, html=f"<p>{TEXT}") for number in range(7)]
+    records = [record(value, offset=offset) for offset, value in enumerate(values)]
+    at_once = await decided(*records)
+    monkeypatch.setattr(sign, "GROUP_BYTES", 2 * len(TEXT))
+    assert await decided(*records) == at_once
+    assert len(at_once) == 7
+
+
+async def test_a_page_without_words_makes_nothing() -> None:
+    assert await decided(record(b"<script>no</script>", [("content-type", b"text/html")])) == []

@@ -1,0 +1,1 @@
+"""Web pages: what it costs to read them."""

@@ -1,0 +1,147 @@
+"""Web pages become text, whatever is in them, and while the event loop runs on."""
+
+import asyncio
+import math
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from nearstream.schemas.document import Document
+from nearstream.streams.signing.signer import Unsigned
+from nearstream.workers.crawl.html_processes import HtmlProcesses
+from nearstream.workers.crawl.page import ALL, Page, PageReader
+
+ARTICLE = "<h1>The flood</h1>" + "".join(
+    f"<p>The river rose by {number} metres, and the people of the town carried sand to the old bridge.</p>"
+    for number in range(5)
+)
+FRAME = "<nav>" + "".join(f"<a href='/{number}'>Topic {number} of our site</a>" for number in range(200)) + "</nav>"
+PAGE = f"<html><head><title> A \n title </title></head><body>{FRAME}<article>{ARTICLE}</article></body></html>"
+SIZE = 1 << 21
+BOMBS = {
+    "nested": "<div>" * (SIZE // 5),
+    "just flat enough": "<div>" * 2_990 + "<b><i>" * 4,
+    "attributes": "<a " + " ".join(f"a{number}=1" for number in range(180_000)) + ">link",
+    "formatting": "".join(f"<font size={number}><b><i>" for number in range(900)) + "x<p>" * 4_000,
+    "tag starts": "<" * SIZE,
+    "comment starts": "<!--" * (SIZE // 4),
+    "script starts": "<script>" * (SIZE // 8),
+    "many ends": "<style></style" * (SIZE // 14),
+    "entities": "&amp;" * (SIZE // 5),
+    "too long": "<p>word </p>" * (SIZE // 11),
+}
+STALL_SECONDS = 0.2
+TRIES = 5
+
+
+@pytest.fixture(scope="module")
+def pages() -> Iterator[PageReader]:
+    reader = PageReader(processes=HtmlProcesses(2, start_seconds=60))
+    yield reader
+    reader.close()
+
+
+def test_a_page_gives_its_main_content_and_its_title_apart(pages: PageReader) -> None:
+    page = pages.read(PAGE)
+    assert (page.title, page.degraded) == ("A title", ())
+    assert page.text.startswith("The flood The river rose by 0 metres")
+    assert "Topic" not in page.text
+    assert "title" not in page.text
+
+
+def test_all_text_of_a_page_is_read_if_it_is_wanted() -> None:
+    reader = PageReader(ALL, processes=HtmlProcesses(1, start_seconds=60))
+    text = reader.read(PAGE).text
+    reader.close()
+    assert "Topic 7 of our site" in text
+    assert "The river rose by 4 metres" in text
+
+
+def test_a_page_without_a_main_content_gives_all_of_its_text(pages: PageReader) -> None:
+    assert pages.read("<title>Error</title><body><p>Not found").text == "Not found"
+    assert pages.read("<nav><a href='/'>Only a menu</a></nav>").text == "Only a menu"
+    assert pages.read("").text == ""
+
+
+def test_bytes_are_read_in_their_charset(pages: PageReader) -> None:
+    page = "<p>Über die alte Brücke geht es nach Süden"
+    text = "Über die alte Brücke geht es nach Süden"
+    assert pages.read(page.encode("cp1252"), "text/html; charset=iso-8859-1") == Page("", text, ())
+    russian = "<p>" + "Это русский текст, который написан в старой кодировке. " * 5
+    assert pages.read(russian.encode("koi8-r")).text.startswith("Это русский текст")
+
+
+def test_without_the_extra_tags_are_stripped_and_the_log_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(HtmlProcesses, "is_available", lambda *_: False)
+    reader = PageReader()
+    for _ in range(2):
+        page = reader.read(PAGE.encode())
+        assert page.degraded == ("extraction_fallback",)
+        assert "The river rose by 0 metres" in page.text
+    assert caplog.text.count("install nearstream[html]") == 1
+
+
+def test_a_text_is_cut_off_at_the_limit_of_a_text() -> None:
+    reader = PageReader(text_max_bytes=9, processes=HtmlProcesses(1, start_seconds=60))
+    assert reader.read("<p>größer als erlaubt") == Page("", "größer ", ("truncated",))
+    reader.close()
+
+
+def unsigned(number: int, **content: object) -> Unsigned:
+    return Unsigned(Document(id=str(number), **content))  # type: ignore[arg-type] # any content
+
+
+async def test_a_batch_keeps_its_order_and_its_texts(pages: PageReader) -> None:
+    batch = [
+        unsigned(0, html=PAGE),
+        unsigned(1, text="<p>no page"),
+        unsigned(2, raw=b"<p>one", content_type="text/html"),
+        unsigned(3, html="<div>" * 5_000 + "<p>deep"),
+        unsigned(4, html="<p>two"),
+    ]
+    read = await pages.with_texts(batch, until=math.inf)
+    assert [item.document.id for item in read] == ["0", "1", "2", "3", "4"]
+    texts = [(item.document.text or "").strip()[:9] for item in read]
+    assert texts == ["The flood", "<p>no pag", "one", "deep", "two"]
+    assert [item.degraded for item in read] == [(), (), (), ("extraction_fallback",), ()]
+    assert all(item.document.raw is item.document.html is item.document.content_type is None for item in read)
+
+
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
+async def test_b47_a_page_that_hangs_a_parser_holds_the_event_loop_only_for_a_moment(bomb: str) -> None:
+    reader = PageReader(processes=HtmlProcesses(1, deadline_seconds=0.5, start_seconds=60))
+    reader.read("<p>started")
+    for _ in range(TRIES):  # the system may give the processor to others for a moment
+        gaps = [0.0]
+        watching = asyncio.create_task(watch(gaps))
+        await asyncio.sleep(0)
+        (read,) = await reader.with_texts([unsigned(0, html=bomb + "<p>behind")], until=math.inf)
+        await asyncio.sleep(0)
+        watching.cancel()
+        assert read.document.text is not None
+        if max(gaps) < STALL_SECONDS:
+            break
+    assert max(gaps) < STALL_SECONDS
+    assert reader.read("<p>after").text.strip() == "after"
+    reader.close()
+
+
+async def watch(gaps: list[float]) -> None:
+    """Note how long the event loop does not run."""
+    while True:
+        before = time.monotonic()
+        await asyncio.sleep(0.005)
+        gaps.append(time.monotonic() - before - 0.005)
+
+
+async def test_pages_of_a_batch_that_takes_too_long_get_less_time() -> None:
+    reader = PageReader(processes=HtmlProcesses(1, deadline_seconds=30, start_seconds=60))
+    began = time.monotonic()
+    bombs = [unsigned(number, html=BOMBS["attributes"]) for number in range(4)]
+    read = await reader.with_texts([*bombs, unsigned(9, html=PAGE)], until=time.monotonic())
+    assert [item.degraded for item in read] == [("extraction_fallback",)] * 4 + [()]
+    assert time.monotonic() - began < 60
+    reader.close()

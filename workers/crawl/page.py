@@ -1,0 +1,143 @@
+"""Turn the HTML of documents into text, page by page or a whole batch at a time."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import msgspec
+
+from nearstream.schemas.document import Document
+from nearstream.streams.signing.signer import MAX_BYTES, Unsigned
+from nearstream.workers.crawl.charset import decode_page
+from nearstream.workers.crawl.html_processes import HtmlProcesses, PageText
+from nearstream.workers.crawl.html_text import EXTRACTION_FALLBACK, HTML_MAX_CHARACTERS, is_parsable, strip_tags
+
+CHARSET_REPLACED = "charset_replaced"
+TRUNCATED = "truncated"
+MAIN, ALL = "main", "all"
+
+_PROCESSES = 2
+# A batch that needs longer has pages that were made to take long. Its other pages take milliseconds.
+_PATIENCE_SECONDS = 10.0
+_IMPATIENT_SECONDS = 0.25
+
+log = logging.getLogger(__name__)
+
+
+class Page(NamedTuple):
+    """What was read of a web page.
+
+    Attributes:
+        title: Its title in one line. It is not a part of the text. Empty if only the tags were stripped.
+        text: Its main content, or all of its text, cut off at the limit of a text.
+        degraded: What was incomplete: `charset_replaced`, `extraction_fallback`, `truncated`.
+    """
+
+    title: str
+    text: str
+    degraded: tuple[str, ...]
+
+
+class PageReader:
+    """Reads web pages, with processes for Resiliparse that it starts when they are needed.
+
+    Without the extra `html` the tags of each page are stripped.
+    """
+
+    def __init__(
+        self, content: str = MAIN, text_max_bytes: int = MAX_BYTES, processes: HtmlProcesses | None = None
+    ) -> None:
+        """Prepare reading.
+
+        Args:
+            content: `main` for the main content of each page, `all` for all of its text.
+            text_max_bytes: The most bytes of UTF-8 that a text may have. The rest is cut off.
+            processes: Where Resiliparse runs. None: two processes.
+        """
+        self._main_content = content == MAIN
+        self._text_max_bytes = text_max_bytes
+        self._processes = processes or HtmlProcesses(_PROCESSES, start_seconds=60.0)
+        self._threads = ThreadPoolExecutor(_PROCESSES, "pages")
+        self._has_warned = False
+
+    def read(self, html: str | bytes, content_type: str = "", deadline_seconds: float | None = None) -> Page:
+        """Return the text of a page. This call blocks until a process answers.
+
+        Args:
+            html: The page, or its bytes.
+            content_type: Of bytes, as the server sent it.
+            deadline_seconds: How long the extraction may take, at most 2 s, which is the default.
+        """
+        degraded = []
+        if isinstance(html, bytes):
+            html, is_replaced = decode_page(html, content_type, self._charset)
+            degraded += [CHARSET_REPLACED] * is_replaced
+        found = self._extracted(html, deadline_seconds)
+        if found is None:
+            degraded.append(EXTRACTION_FALLBACK)
+            is_cut = len(html) > HTML_MAX_CHARACTERS
+            found = PageText("", strip_tags(html[:HTML_MAX_CHARACTERS]))
+        else:
+            is_cut = False
+        text = found.text.encode("utf-8", "replace")
+        degraded += [TRUNCATED] * (is_cut or len(text) > self._text_max_bytes)
+        return Page(found.title, text[: self._text_max_bytes].decode("utf-8", "ignore"), tuple(degraded))
+
+    def with_text(self, unsigned: Unsigned, deadline_seconds: float | None = None) -> Unsigned:
+        """Return a document with its text, in place of the HTML that it may hold."""
+        document = unsigned.document
+        if document.text is not None:
+            return unsigned
+        page = self.read(_content(document), document.content_type or "", deadline_seconds)
+        complete = msgspec.structs.replace(document, text=page.text, html=None, raw=None, content_type=None)
+        return unsigned._replace(document=complete, degraded=tuple(sorted({*unsigned.degraded, *page.degraded})))
+
+    async def with_texts(self, batch: Sequence[Unsigned], until: float) -> list[Unsigned]:
+        """Return documents with their texts, in order, while the event loop runs on.
+
+        Args:
+            batch: The documents.
+            until: From this time of `time.monotonic()` on, pages get 0.25 s instead of 2 s, so that a batch of pages
+                that hang ends before Kafka gives its partitions to another worker.
+        """
+        if all(unsigned.document.text is not None for unsigned in batch):
+            return list(batch)
+        loop = asyncio.get_running_loop()
+        tasks = [loop.run_in_executor(self._threads, self._with_text_until, unsigned, until) for unsigned in batch]
+        return list(await asyncio.gather(*tasks))
+
+    def close(self) -> None:
+        """End the threads and the processes."""
+        self._threads.shutdown(cancel_futures=True)
+        self._processes.close()
+
+    def _with_text_until(self, unsigned: Unsigned, until: float) -> Unsigned:
+        return self.with_text(unsigned, None if time.monotonic() < until else _IMPATIENT_SECONDS)
+
+    def _extracted(self, html: str, deadline_seconds: float | None) -> PageText | None:
+        if not self._processes.is_available():
+            if not self._has_warned:
+                self._has_warned = True
+                log.warning("HTML is only stripped of its tags: install nearstream[html] to read the text of pages")
+            return None
+        if not is_parsable(html):
+            return None
+        return self._processes.page(html, main_content=self._main_content, deadline_seconds=deadline_seconds)
+
+    def _charset(self, data: bytes) -> str | None:
+        return self._processes.charset(data) if self._processes.is_available() else None
+
+
+def patience() -> float:
+    """Return the time of `time.monotonic()` until when the pages of a batch that begins now get 2 s each."""
+    return time.monotonic() + _PATIENCE_SECONDS
+
+
+def _content(document: Document) -> str | bytes:
+    content = document.html if document.html is not None else document.raw
+    if content is None:
+        raise ValueError("text, html, raw: one of them expected in a complete document")
+    return content
