@@ -13,7 +13,7 @@ from tests.devstack.server import StackUnavailableError, end_with_parent, say
 
 DOWNLOAD_SECONDS = 240.0
 _TOOLS = ("apt-get", "dpkg-deb")
-_LIBRARIES = ("usr/lib", "lib")
+_MACHINE = f"{os.uname().machine}-linux-gnu"  # the folder of what is not the same on all machines
 
 
 @dataclass(frozen=True)
@@ -37,25 +37,24 @@ class Unpacked:
                 return path
         raise StackUnavailableError(f"no {name}: it is not in {self.root}, remove that folder to download it again")
 
-    @property
-    def libraries(self) -> list[Path]:
-        """Return the folders that hold shared libraries for this machine."""
-        machine = f"{os.uname().machine}-linux-gnu"
-        folders = [self.root / folder / machine for folder in _LIBRARIES]
-        return [folder for folder in folders if folder.exists()]
-
     def environment(self, *more: Path) -> dict[str, str]:
-        """Return the variables with which programs find their libraries, those in `more` first."""
-        perl = [
-            *(self.root / "usr/share").glob("perl5"),
-            *(self.root / "usr/share/perl").glob("5.*"),
-            *(self.root / "usr/lib" / f"{os.uname().machine}-linux-gnu").glob("perl5/5.*"),
-            *(self.root / "usr/lib" / f"{os.uname().machine}-linux-gnu").glob("perl/5.*"),
-        ]
-        return {
-            "LD_LIBRARY_PATH": ":".join(map(str, (*more, *self.libraries))),
-            "PERL5LIB": ":".join(map(str, perl)),
-        }
+        """Return the variable with which programs find their libraries, those in `more` first."""
+        folders = [*more, *(self.root / folder / _MACHINE for folder in ("usr/lib", "lib"))]
+        return {"LD_LIBRARY_PATH": ":".join(str(folder) for folder in folders if folder.exists())}
+
+    def perl(self, name: str, *switches: str) -> list[str]:
+        """Return the command that runs a program in Perl with the modules of the tree.
+
+        Raises:
+            StackUnavailableError: There is no such program, or no Perl.
+        """
+        own = self.root / "usr/bin/perl"
+        perl = str(own) if own.exists() else shutil.which("perl")
+        if perl is None:
+            raise StackUnavailableError(f"no {name}: there is no perl on PATH")
+        shared, machine = self.root / "usr/share", self.root / "usr/lib" / _MACHINE
+        modules = [*shared.glob("perl5"), *shared.glob("perl/5.*"), *machine.glob("perl*/5.*")]
+        return [perl, *switches, *(f"-I{folder}" for folder in modules), str(self.program(name))]
 
 
 def unpacked(package: str) -> Unpacked:
