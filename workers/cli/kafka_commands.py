@@ -81,6 +81,8 @@ def send_documents(settings: Settings, options: argparse.Namespace) -> Exit:
     produced = asyncio.run(produce_files(Deployment.of(settings), options.paths, options.timeout, quiet=options.quiet))
     not_whole = "".join(f", {number} {reason}" for reason, number in produced.incomplete.most_common())
     print_message(f"sent {produced.sent}, refused {produced.refused}{not_whole}")
+    if produced.passed_over:
+        print_message(f"passed over {', '.join(f'{n} {reason}' for reason, n in produced.passed_over.most_common())}")
     return Exit.UNREADABLE if produced.refused else Exit.OK
 
 

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,9 +37,9 @@ def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
     job = embedded(deployment)
 
     async def run() -> Exit:
-        found, left_out, incomplete = Counter[str](), Counter[str](), Counter[str]()
+        found, left_out, incomplete, passed_over = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
         progress = Progress("scanned", count_lines(options.paths), options.quiet)
-        async for outcome in job.outcomes(read(options.paths, deployment.key)):
+        async for outcome in job.outcomes(read(options.paths, deployment.key, passed_over)):
             report(outcome.source, outcome.degraded, incomplete)
             if outcome.verdict:
                 found[outcome.verdict.verdict] += 1
@@ -52,7 +52,7 @@ def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
         if not options.quiet:
             for line in family_report.summary_lines(await job.index.families()):
                 print_message(line)
-            _print_counts(found, incomplete, left_out)
+            _print_counts(found, {"not whole": incomplete, "passed over": passed_over, "left out": left_out})
         return Exit.UNREADABLE if left_out else Exit.OK
 
     return asyncio.run(run())
@@ -96,12 +96,11 @@ def run_demo(settings: Settings, options: argparse.Namespace) -> Exit:
     return Exit.OK if agreement.is_sufficient else Exit.NO
 
 
-def _print_counts(found: Counter[str], incomplete: Counter[str], left_out: Counter[str]) -> None:
+def _print_counts(found: Counter[str], others: Mapping[str, Counter[str]]) -> None:
     print_message(f"found {_counted(found) or 'no document'}")
-    if incomplete:
-        print_message(f"not whole {_counted(incomplete)}")
-    if left_out:
-        print_message(f"left out {_counted(left_out)}")
+    for name, counts in others.items():
+        if counts:
+            print_message(f"{name} {_counted(counts)}")
 
 
 def _counted(counts: Counter[str]) -> str:

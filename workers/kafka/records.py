@@ -5,7 +5,6 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
-from itertools import islice
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka import ConsumerRecord as FetchedRecord
@@ -16,6 +15,7 @@ from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka.client import SEND_MAX_BYTES, connect, consumer
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError, first_failure
 
+BATCH_BYTES = 16 * 1024 * 1024
 IN_FLIGHT = 1000
 SEND_SECONDS = 60.0
 SILENCE_SECONDS = 5.0
@@ -181,9 +181,16 @@ async def _send_all(client: AIOKafkaProducer, records: Iterable[ProducerRecord])
 
 
 def batched(records: Iterable[ProducerRecord], size: int) -> Iterator[list[ProducerRecord]]:
-    """Split records into lists of at most `size`."""
-    remaining = iter(records)
-    while batch := list(islice(remaining, size)):
+    """Split records into lists of at most `size`, whose values have few more than `BATCH_BYTES` together."""
+    batch: list[ProducerRecord] = []
+    held_bytes = 0
+    for record in records:
+        batch.append(record)
+        held_bytes += len(record.value or b"")
+        if len(batch) == size or held_bytes > BATCH_BYTES:
+            yield batch
+            batch, held_bytes = [], 0
+    if batch:
         yield batch
 
 

@@ -27,11 +27,13 @@ class Produced:
         sent: Documents sent.
         refused: Files and documents refused.
         incomplete: Documents that were read in part, by reason.
+        passed_over: Records of WARC files that hold no page to send, by reason.
     """
 
     sent: int = 0
     refused: int = 0
     incomplete: Counter[str] = field(default_factory=Counter)
+    passed_over: Counter[str] = field(default_factory=Counter)
 
     def refuse(self, source: str, reason: str) -> None:
         """Report a file or document that cannot be read."""
@@ -68,7 +70,7 @@ async def produce_files(deployment: Deployment, paths: Sequence[str], wait_secon
 
 def _readable(topic: str, deployment: Deployment, paths: Sequence[str], produced: Produced) -> Iterator[ProducerRecord]:
     """Yield the readable documents of the paths, and report what is not."""
-    for item in reported(read(paths, deployment.key), produced.incomplete):
+    for item in reported(read(paths, deployment.key, produced.passed_over), produced.incomplete):
         if isinstance(item, Refused):
             produced.refuse(item.source, item.reason)
             continue

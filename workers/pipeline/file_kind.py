@@ -6,14 +6,14 @@ from pathlib import PurePath
 
 import msgspec
 
+from nearstream.workers.crawl import warc
 from nearstream.workers.pipeline.file_content import PACKED_SUFFIXES, UnreadableFileError
 from nearstream.workers.pipeline.mail_source import MBOX_START, is_in_maildir
 
 HEAD_BYTES = 64 * 1024
 _LINE_SUFFIXES = (".jsonl", ".ndjson")
 _HTML_SUFFIXES = (".html", ".htm", ".xhtml")
-_WARC = "WARC is not read yet: send its texts (it will be read with the extra `crawl`)"
-_UNREAD_SUFFIXES = {".warc": _WARC}
+_WARC_START = re.compile(rb"WARC/[01]\.\d")
 _UNREAD_STARTS = (
     (b"%PDF-", "binary (PDF): send its text"),
     (b"PK\x03\x04", "binary (zip archive or office document): send its text"),
@@ -26,7 +26,6 @@ _UNREAD_STARTS = (
     (b"\x28\xb5\x2f\xfd", "binary (compressed twice): unpack it first"),
     (b"\xfd7zXZ", "binary (xz): unpack it first"),
     (b"7z\xbc\xaf", "binary (7z archive): unpack it first"),
-    (b"WARC/1.", _WARC),
 )
 _BZIP2_START = re.compile(rb"BZh[1-9]1AY&SY")
 _HTML_START = re.compile(
@@ -52,6 +51,7 @@ class Kind(Enum):
     HTML = auto()  # one web page
     MAIL = auto()  # one message
     MBOX = auto()
+    WARC = auto()  # what a crawler has stored
 
 
 def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
@@ -63,10 +63,12 @@ def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
         is_pipe: A pipe holds JSON, because most have more than one document.
 
     Raises:
-        UnreadableFileError: It holds no text, JSON, HTML or mail.
+        UnreadableFileError: It holds no text, JSON, HTML, mail or WARC, or an extra is missing.
     """
     suffix = _suffix(name)
-    _refuse_unread(suffix, head)
+    _refuse_unread(head)
+    if suffix == ".warc" or _WARC_START.match(head):
+        return _crawl()
     if suffix in _HTML_SUFFIXES or _HTML_START.match(head):
         return _page(suffix)
     if mail := _kind_of_mail(name, suffix, head):
@@ -113,12 +115,18 @@ def _suffix(name: str) -> str:
     return (path.with_suffix("") if path.suffix in PACKED_SUFFIXES else path).suffix
 
 
-def _refuse_unread(suffix: str, head: bytes) -> None:
+def _refuse_unread(head: bytes) -> None:
     reason = next((reason for start, reason in _UNREAD_STARTS if head.startswith(start)), "")
     if _BZIP2_START.match(head):
         reason = "binary (bzip2): unpack it first"
-    if reason := _UNREAD_SUFFIXES.get(suffix, reason):
+    if reason:
         raise UnreadableFileError(reason)
+
+
+def _crawl() -> Kind:
+    if not warc.is_available():
+        raise UnreadableFileError("WARC is read with the extra `crawl`: pip install 'nearstream[crawl]'")
+    return Kind.WARC
 
 
 def _page(suffix: str) -> Kind:

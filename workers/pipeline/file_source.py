@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ import msgspec
 from nearstream.schemas.document import Id
 from nearstream.schemas.record import ConsumerRecord, Headers
 from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.workers.crawl.warc import Broken, PassedOver, read_warc
 from nearstream.workers.pipeline.file_content import (
     DOCUMENT_MAX_BYTES,
     START_BYTES,
@@ -73,7 +75,9 @@ class _Found(NamedTuple):
     degraded: tuple[str, ...] = ()
 
 
-def read(paths: Iterable[str], key: HashKey | None = None) -> Iterator[Item | Refused]:
+def read(
+    paths: Iterable[str], key: HashKey | None = None, passed_over: Counter[str] | None = None
+) -> Iterator[Item | Refused]:
     """Yield every document of the paths as a record of `documents`.
 
     Of a folder, all files that are not hidden are read, in order of their names. `kind_of` decides how the documents
@@ -83,13 +87,15 @@ def read(paths: Iterable[str], key: HashKey | None = None) -> Iterator[Item | Re
     Args:
         paths: Files, folders (also Maildirs), or `-` for standard input.
         key: The deployment's key, which hashes short messages. None: the public key.
+        passed_over: Counts, by reason, of records of WARC files that hold no page to send. They are increased.
     """
+    passed_over = Counter() if passed_over is None else passed_over
     offsets = count()
     with closing(MailReading(key)) as mail:
         for path in _files(paths):
             number = 0
             try:
-                for found in _documents(path, mail):
+                for found in _documents(path, mail, passed_over):
                     number += 1
                     yield found if isinstance(found, Refused) else _item(found, next(offsets))
             except (UnreadableFileError, OSError) as error:
@@ -153,7 +159,7 @@ def _files(paths: Iterable[str]) -> Iterator[str]:
         yield from (str(error.filename) for error in errors)
 
 
-def _documents(path: str, mail: MailReading) -> Iterator[_Found | Refused]:
+def _documents(path: str, mail: MailReading, passed_over: Counter[str]) -> Iterator[_Found | Refused]:
     name = _name(path)
     with _open(path) as stream:
         kind, content = _recognised(path, stream)
@@ -164,6 +170,8 @@ def _documents(path: str, mail: MailReading) -> Iterator[_Found | Refused]:
         elif kind is Kind.MAIL:
             value, headers, degraded = mail.record(whole_message(content), _time_of_change(path))
             yield _Found(name, value, headers, degraded=degraded)
+        elif kind is Kind.WARC:
+            yield from _warc(name, content, passed_over)
         elif kind is Kind.MBOX:
             yield from _mbox(path, content, mail)
         elif kind is Kind.JSON_LINES:
@@ -186,6 +194,24 @@ def _mbox(path: str, content: Iterator[bytes], mail: MailReading) -> Iterator[_F
             yield Refused(source, str(error))
     if not number:
         raise UnreadableFileError("expected an mbox, as the name says: no line begins a message (`From ` and a date)")
+
+
+def _warc(name: str, content: Iterator[bytes], passed_over: Counter[str]) -> Iterator[_Found | Refused]:
+    for found in read_warc(content):
+        if isinstance(found, PassedOver):
+            passed_over[found.reason] += 1
+            continue
+        source = f"{name} (record at byte {found.offset})"
+        if isinstance(found, Broken):
+            yield Refused(source, found.reason)
+            continue
+        headers: Headers = [
+            ("content-type", found.content_type.encode("latin-1", "replace")),
+            ("nearstream-url", found.url.encode("utf-8", "replace")),
+            ("nearstream-observed-at", found.observed_at.isoformat().encode()),
+            ("nearstream-source", b"crawler"),
+        ]
+        yield _Found(source, found.content, headers)
 
 
 def _open(path: str) -> BufferedReader:

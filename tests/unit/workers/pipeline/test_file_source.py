@@ -7,6 +7,7 @@ import sys
 import time
 import tracemalloc
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import partial
@@ -19,8 +20,10 @@ import pytest
 from nearstream.schemas.record import ConsumerRecord, header
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import INFLATED_MAX_BYTES, ParsedDocument, parse_record
+from nearstream.workers.crawl import warc
 from nearstream.workers.pipeline.file_content import zstd
 from nearstream.workers.pipeline.file_source import STDIN, Item, Refused, count_lines, read
+from tests.support.warc import Crawl
 
 ROWS = [b'{"id":"a","text":"one"}', b'{"id":"b","text":"two"}', b'{"id":"c","text":"three"}']
 LINES = b"\n".join(ROWS) + b"\n"
@@ -520,8 +523,36 @@ def test_a_page_in_place_of_json_is_refused(tmp_path: Path) -> None:
     assert refusal(file(tmp_path, "a.jsonl", b"<html><body>Not found")).startswith("HTML, but JSON is expected")
 
 
-def test_warc_is_refused(tmp_path: Path) -> None:
-    assert refusal(file(tmp_path, "a.warc.gz", gz(b"WARC/1.0\r\n"))).startswith("WARC is not read yet")
+@pytest.mark.parametrize("name", ["a.warc", "a.warc.gz", "a"])
+def test_the_pages_of_a_warc_file_are_read_and_the_rest_is_counted(tmp_path: Path, name: str) -> None:
+    crawl = Crawl(packed=name.endswith(".gz"))
+    crawl.response("http://a.example/x?b=1&a=2#part", "<p>größe".encode())
+    crawl.revisit("http://a.example/x")
+    passed_over = Counter[str]()
+    (item,) = read([str(file(tmp_path, name, crawl.content()))], passed_over=passed_over)
+    parsed = received(item)
+    document = parsed.document
+    assert (document.raw, document.content_type) == ("<p>größe".encode(), "text/html; charset=utf-8")
+    assert (document.url, document.source) == ("http://a.example/x?b=1&a=2#part", "crawler")
+    assert parsed.record_key == document.id == document.lineage == "http://a.example/x?a=2&b=1"
+    assert document.observed_at == datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
+    assert "(record at byte " in item.source
+    assert passed_over == {"no_response": 1, "revisit": 1}
+    assert count_lines([str(tmp_path / name)]) == 0
+
+
+def test_a_broken_record_of_a_warc_file_is_refused_with_its_place(tmp_path: Path) -> None:
+    crawl = Crawl()
+    crawl.response("http://a.example/1", b"<p>one")
+    (item, broken) = read([str(file(tmp_path, "a.warc", crawl.content() + b"WARC/1.0\r\nbroken"))])
+    assert isinstance(item, Item)
+    assert isinstance(broken, Refused)
+    assert broken.source == f"{tmp_path}/a.warc (record at byte {len(crawl.content())})"
+
+
+def test_warc_needs_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warc, "is_available", lambda: False)
+    assert "pip install 'nearstream[crawl]'" in refusal(file(tmp_path, "a.warc", b"WARC/1.0\r\n"))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,148 @@
+"""Pages of WARC files, whatever is broken in them."""
+
+import gzip
+import tracemalloc
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nearstream.workers.crawl.warc import RECORD_MAX_BYTES, Broken, PassedOver, WarcPage, read_warc
+from tests.support.warc import Crawl, chunked, packed
+
+HTML = ("Content-Type", "text/html; charset=utf-8")
+
+
+def pieces(content: bytes, size: int = 1000) -> Iterator[bytes]:
+    return (content[start : start + size] for start in range(0, len(content), size))
+
+
+def found(content: bytes) -> list[WarcPage | Broken | PassedOver]:
+    records = list(read_warc(pieces(content)))
+    assert list(read_warc(pieces(content, 7))) == records
+    return records
+
+
+def urls(records: list[WarcPage | Broken | PassedOver]) -> list[str]:
+    return [record.url for record in records if isinstance(record, WarcPage)]
+
+
+def three() -> bytes:
+    crawl = Crawl()
+    for number in range(3):
+        crawl.response(f"http://a.example/{number}", b"<html><p>page %d</html>" % number)
+    return crawl.content()
+
+
+def test_a_response_is_a_page_with_its_url_and_its_time() -> None:
+    crawl = Crawl()
+    crawl.response("http://a.example/x", b"<p>text", headers=[("content-type", "TEXT/HTML; charset=latin-1")])
+    (_, page) = found(crawl.content())
+    assert isinstance(page, WarcPage)
+    observed_at = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
+    assert page[1:] == ("http://a.example/x", observed_at, "TEXT/HTML; charset=latin-1", b"<p>text")
+    assert crawl.content()[page.offset :].startswith(b"WARC/1.0\r\n")
+
+
+@pytest.mark.parametrize("encode", [packed, chunked])
+def test_the_encodings_of_a_response_are_undone(encode: object) -> None:
+    body, header = encode(b"<p>text")  # type: ignore[operator] # one of two functions
+    crawl = Crawl()
+    crawl.response("http://a.example/x", body, headers=[HTML, header])
+    page = found(crawl.content())[1]
+    assert isinstance(page, WarcPage)
+    assert page.content == b"<p>text"
+
+
+def test_an_extracted_text_is_a_page() -> None:
+    crawl = Crawl()
+    crawl.extracted("http://a.example/x", "größe")
+    page = found(crawl.content())[1]
+    assert isinstance(page, WarcPage)
+    assert (page.content_type, page.content) == ("text/plain; charset=utf-8", "größe".encode())
+
+
+def test_what_is_no_page_is_passed_over_with_a_reason() -> None:
+    crawl = Crawl()
+    crawl.revisit("http://a.example/a")
+    crawl.response("http://a.example/b", b"", status="301 Moved", headers=[HTML])
+    crawl.response("http://a.example/c", b"x", headers=[("Content-Type", "image/png")])
+    crawl.response("http://a.example/d", b"x", headers=[])
+    crawl.response("http://a.example/e", b"<p>" + bytes(RECORD_MAX_BYTES))
+    crawl.response("http://a.example/f", gzip.compress(bytes(RECORD_MAX_BYTES)), headers=[HTML, packed(b"")[1]])
+    crawl.response("http://a.example/g", b"<!DOCTYPE html><p>without a type", headers=[])
+    reasons = ["no_response", "revisit", "http_status", "media_type", "media_type", "too_large", "too_large"]
+    records = list(read_warc(pieces(crawl.content(), 65536)))
+    assert records[:-1] == [PassedOver(reason) for reason in reasons]
+    assert urls(records) == ["http://a.example/g"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"WARC/1.0\r\nWARC", b"XXXX/1.0\r\nWARC"),
+        (b"Content-Length: ", b"Content-Length: 9"),
+        (b"Content-Length: ", b"Content-Length: 5\r\nX: "),
+        (b"Content-Length: ", b"Content-Length: x"),
+        (b"WARC-Type: response", b"WARC-Type: ?"),
+        (b"WARC-Date: 2", b"WARC-Date: x"),
+        (b"application/http", b"application/nothing"),
+        (b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"),
+    ],
+)
+def test_a_broken_record_is_named_with_its_offset_and_the_others_are_read(old: bytes, new: bytes) -> None:
+    whole = three()
+    start = whole.rindex(b"WARC/1.0", 0, whole.index(b"http://a.example/1"))
+    changed = whole[start:].replace(old, new, 1)
+    if old.startswith(b"HTTP"):  # the length of the block has to grow with it
+        length = int(changed.partition(b"Content-Length: ")[2].partition(b"\r")[0])
+        changed = changed.replace(b"%d\r\n" % length, b"%d\r\n" % (length + len(new) - len(old)), 1)
+    records = found(whole[:start] + changed)
+    assert [record.offset for record in records if isinstance(record, Broken)] == [start]
+    assert urls(records) == ["http://a.example/0", "http://a.example/2"]
+
+
+def test_a_record_that_says_to_be_too_large_hides_no_other() -> None:
+    content = three().replace(b"Content-Length: ", b"Content-Length: 99999999999", 2)
+    records = found(content)
+    assert records[:2] == [PassedOver("too_large")] * 2
+    assert urls(records) == ["http://a.example/1", "http://a.example/2"]
+
+
+def test_a_file_that_is_cut_off_gives_what_precedes() -> None:
+    whole = three()
+    records = found(whole[:-40])
+    assert urls(records) == ["http://a.example/0", "http://a.example/1"]
+    assert isinstance(records[-1], Broken)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\r\n" * 50, b"WARC/1.0\r\n" + b"x" * 200_000, b"no warc", b"\nWARC/1.0\r\n"]
+)
+def test_what_is_no_warc_gives_no_page(content: bytes) -> None:
+    assert urls(list(read_warc(pieces(content)))) == []
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data())
+def test_no_change_of_a_file_does_more_than_break_records(data: st.DataObject) -> None:
+    content = bytearray(three())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    assert len(list(read_warc(pieces(bytes(content))))) < 20
+
+
+def test_only_one_record_is_held() -> None:
+    crawl = Crawl()
+    crawl.response("http://a.example/x", b"<p>" + b"word " * 100_000)
+    record = crawl.content()
+    tracemalloc.start()
+    try:
+        assert sum(1 for each in read_warc(record for _ in range(40)) if isinstance(each, WarcPage)) == 40
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * len(record)

@@ -1,0 +1,218 @@
+"""Read the pages of a WARC file, one record at a time, whatever is broken in it."""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from fastwarc.warc import WarcRecord
+
+RECORD_MAX_BYTES = 8 * 1024 * 1024
+PAGE_MAX_BYTES = 4 * 1024 * 1024  # after its transfer and content encodings are undone
+PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml", "text/plain"})
+
+_HEADER_MAX_BYTES = 64 * 1024
+_START = re.compile(rb"WARC/[01]\.\d")
+_HEADER_END = re.compile(rb"\r?\n\r?\n")
+_NEXT = re.compile(rb"\n(?=WARC/[01]\.\d\r?\n)")
+_LENGTH = re.compile(rb"^content-length[ \t]{0,8}:[ \t]{0,8}(\d{1,15})[ \t]{0,8}\r?$", re.IGNORECASE | re.MULTILINE)
+_TYPE = re.compile(rb"^warc-type[ \t]{0,8}:[ \t]{0,8}([a-z]{1,20})", re.IGNORECASE | re.MULTILINE)
+_HTML_START = re.compile(rb"\s{0,256}(?:<!doctype html|<html)[\s>]", re.IGNORECASE)
+_END = b"\r\n\r\n"
+
+
+class WarcPage(NamedTuple):
+    """A page as a crawler stored it.
+
+    Attributes:
+        offset: Byte of the unpacked file at which its record begins.
+        url: The target URI.
+        observed_at: The WARC-Date, with time zone.
+        content_type: As the server sent it. For an extracted text (WET) `text/plain`.
+        content: The page, without transfer and content encodings.
+    """
+
+    offset: int
+    url: str
+    observed_at: datetime
+    content_type: str
+    content: bytes
+
+
+class Broken(NamedTuple):
+    """A record that cannot be read.
+
+    Attributes:
+        offset: Byte of the unpacked file at which it begins.
+        reason: What is wrong with it.
+    """
+
+    offset: int
+    reason: str
+
+
+class PassedOver(NamedTuple):
+    """A record that holds no page to send.
+
+    Attributes:
+        reason: `revisit`, `no_response` (requests, metadata), `http_status`, `media_type` or `too_large`.
+    """
+
+    reason: str
+
+
+def is_available() -> bool:
+    """Return whether the extra `crawl` is installed."""
+    return find_spec("fastwarc") is not None
+
+
+def read_warc(pieces: Iterator[bytes]) -> Iterator[WarcPage | Broken | PassedOver]:
+    """Yield what each record of a WARC file holds.
+
+    Pages are responses with status 200 of type HTML or plain text, and extracted texts. At most one record is held.
+
+    Args:
+        pieces: The unpacked file.
+    """
+    for record in _split(pieces):
+        yield _read(*record) if isinstance(record, _Record) else record
+
+
+class _Record(NamedTuple):
+    offset: int
+    kind: bytes
+    data: bytes
+
+
+def _read(offset: int, kind: bytes, data: bytes) -> WarcPage | Broken | PassedOver:
+    if kind == b"revisit":
+        return PassedOver("revisit")
+    if kind not in (b"response", b"conversion"):
+        return PassedOver("no_response")
+    from fastwarc.warc import WarcRecord
+
+    try:
+        return _page(offset, WarcRecord.from_bytes(data), is_text=kind == b"conversion")
+    except OSError as error:
+        return Broken(offset, str(error))
+
+
+def _page(offset: int, record: "WarcRecord", *, is_text: bool) -> WarcPage | Broken | PassedOver:
+    url = (record.headers.get("WARC-Target-URI") or "").strip("<>")
+    if not url or record.record_date is None:
+        return Broken(offset, "expected WARC-Target-URI and WARC-Date")
+    content_type = "text/plain; charset=utf-8"
+    if not is_text:
+        record.parse_http(auto_decode="all")
+        if not record.is_http_parsed:
+            return Broken(offset, "expected an HTTP response")
+        if record.http_headers.status_code != 200:
+            return PassedOver("http_status")
+        content_type = record.http_headers.get("Content-Type") or ""
+    content = _content(record)
+    if len(content) > PAGE_MAX_BYTES:
+        return PassedOver("too_large")
+    if not content_type and _HTML_START.match(content):
+        content_type = "text/html"
+    if content_type.partition(";")[0].strip().lower() not in PAGE_TYPES:
+        return PassedOver("media_type")
+    return WarcPage(offset, url, record.record_date, content_type, content)
+
+
+def _content(record: "WarcRecord") -> bytes:
+    """Return the content of a record, of one that is too large a byte more than allowed."""
+    content = bytearray()
+    while piece := record.reader.read(PAGE_MAX_BYTES + 1 - len(content)):
+        content += piece
+        if len(content) > PAGE_MAX_BYTES:
+            break
+    return bytes(content)
+
+
+class _Buffer:
+    """The part of a file that has been read and is still needed.
+
+    Attributes:
+        offset: Byte of the file at which the part begins.
+        data: The part.
+    """
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self.offset = 0
+        self.data = bytearray()
+        self._pieces = pieces
+
+    def fill(self, size: int) -> bool:
+        """Read until the part has at least this many bytes, and return whether the file has them."""
+        while len(self.data) < size:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return False
+            self.data += piece
+        return True
+
+    def drop(self, size: int) -> None:
+        """Forget the first bytes of the part."""
+        del self.data[:size]
+        self.offset += size
+
+
+def _split(pieces: Iterator[bytes]) -> Iterator[_Record | Broken | PassedOver]:
+    """Yield the records of a file, and after a broken one go on with the next line that begins a record."""
+    buffer = _Buffer(pieces)
+    while buffer.fill(1):
+        while blank := len(buffer.data) - len(buffer.data.lstrip(b"\r\n")):
+            buffer.drop(blank)
+            buffer.fill(1)
+        if not buffer.data:
+            return
+        offset = buffer.offset
+        found = _next_record(buffer)
+        if isinstance(found, str):
+            yield Broken(offset, found)
+            _drop_to_next(buffer)
+        else:
+            yield found
+
+
+def _next_record(buffer: _Buffer) -> _Record | PassedOver | str:
+    """Return the record at the start of the buffer and drop it, or return what is wrong with it and drop nothing."""
+    end = None
+    for size in (4_096, _HEADER_MAX_BYTES):
+        buffer.fill(size)
+        end = end or _HEADER_END.search(buffer.data, 0, size)
+    if end is None or not _START.match(buffer.data):
+        return "expected the header of a WARC record"
+    header = bytes(buffer.data[: end.end()])
+    length, kind = _LENGTH.search(header), _TYPE.search(header)
+    if length is None or kind is None:
+        return "expected Content-Length and WARC-Type"
+    whole = len(header) + int(length[1])
+    if int(length[1]) > RECORD_MAX_BYTES:
+        _drop_to_next(buffer)  # the length may be wrong
+        return PassedOver("too_large")
+    if not buffer.fill(whole):
+        return "the record is cut off"
+    buffer.fill(whole + len(_END))
+    after = bytes(buffer.data[whole : whole + len(_END)])
+    if after.strip(b"\r\n") or not after:
+        return "another Content-Length than its block has"
+    record = _Record(buffer.offset, kind[1].lower(), bytes(buffer.data[:whole]) + _END)
+    buffer.drop(whole)
+    return record
+
+
+def _drop_to_next(buffer: _Buffer) -> None:
+    """Drop everything before the next line that begins a record, at least one byte."""
+    start = 1
+    while not (found := _NEXT.search(buffer.data, start - 1)):
+        start = max(1, len(buffer.data) - 32)
+        if start > RECORD_MAX_BYTES:
+            buffer.drop(start)
+            start = 1
+        if not buffer.fill(len(buffer.data) + 1):
+            buffer.drop(len(buffer.data))
+            return
+    buffer.drop(found.end())
