@@ -6,15 +6,13 @@ from datetime import datetime
 from hashlib import blake2b
 
 import msgspec
-from w3lib.url import canonicalize_url, url_query_cleaner
 
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.document import EPOCH, ID_PATTERN, Document, from_milliseconds, to_milliseconds
+from nearstream.streams.ingest.lineage import canonical_url, declared_url
 
 LINEAGE_MAX_CHARACTERS = 512
-_TRACKING = ("gclid", "fbclid", "mc_eid", "msclkid", "PHPSESSID", "jsessionid")
-_UTM = re.compile(r"[?&](utm_[a-z_]{1,32})=")
 
 
 @dataclass(frozen=True)
@@ -44,8 +42,8 @@ def fill_defaults(
             `observed_at` is required and may be any time from 1970 on.
         record_key: The record's key. It becomes the id of a document with neither id nor URL nor lineage.
 
-    Without an id, a document with a lineage is the next state of the one document that its lineage names. So the
-    record key (the id, or else the lineage) names the document that a null value under that key removes.
+    Without an id, a document is the next state of the one document that its lineage names, or its URL if it has one.
+    So the record key names the document that a null value under that key removes.
 
     Raises:
         InvalidMessageError: `no_content`, `too_large` or `invalid_time`.
@@ -55,22 +53,10 @@ def fill_defaults(
         raise InvalidMessageError(Reason.TOO_LARGE, f"$.text: expected at most {limits.text_bytes} bytes of UTF-8")
     observed_at = _observed_at(document, limits, timestamp_ms)
     lineage = _lineage(document)
-    document_id = document.id or (_lineage_as_id(lineage) if lineage else _key_as_id(record_key))
+    named = _own_name(document) or lineage
+    document_id = document.id or (_lineage_as_id(named) if named else _key_as_id(record_key))
     document_id = document_id or _derived_id(document.collection, observed_at, content)
     return msgspec.structs.replace(document, id=document_id, lineage=lineage, observed_at=observed_at)
-
-
-def canonical_url(url: str) -> str:
-    """Return a URL without fragment and tracking parameters, its query sorted.
-
-    It is the default lineage, so a change of these rules breaks existing lineages. A text that cannot be parsed as a
-    URL is returned as it is.
-    """
-    tracking = [*_TRACKING, *_UTM.findall(url)]
-    try:
-        return str(canonicalize_url(url_query_cleaner(url, tracking, remove=True, unique=False)))
-    except ValueError:
-        return url
 
 
 def _content(document: Document) -> bytes:
@@ -106,10 +92,16 @@ def _record_time(timestamp_ms: int) -> datetime:
         raise InvalidMessageError(Reason.INVALID_TIME, "the record's time: expected a year up to 9999") from None
 
 
+def _own_name(document: Document) -> str | None:
+    """Return the name of a page for itself, which is another one than its lineage if it declares a canonical URL."""
+    return shortened(canonical_url(document.url)) if document.url and document.lineage is None else None
+
+
 def _lineage(document: Document) -> str | None:
     lineage = document.lineage
     if lineage is None and document.url:
-        lineage = canonical_url(document.url)
+        html = document.html if document.html is not None else document.raw
+        lineage = (declared_url(html, document.url) if html else None) or canonical_url(document.url)
     return shortened(lineage) if lineage else None
 
 

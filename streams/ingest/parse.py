@@ -44,7 +44,8 @@ class ParsedDocument:
         document: With `id`, `observed_at` and its content, which is `text`, or `html`, or HTML in `raw` with its
             `content_type`.
         degraded: What was incomplete in its input, such as `charset_replaced`.
-        record_key: The record key under which it is sent: its id, or else its lineage. None if it has neither.
+        record_key: The record key under which it is sent: the id or else the lineage that it was sent with, or else
+            the id that its URL gives it. None if it has none of them.
     """
 
     document: Document
@@ -95,7 +96,8 @@ def parse_record(record: ConsumerRecord, limits: DocumentLimits) -> ParsedDocume
     value = _inflate(record.value, record.headers)
     document, degraded = _parse_document(value, record.headers)
     complete = fill_defaults(document, limits, record.timestamp_ms, record.key)
-    return ParsedDocument(complete, degraded, document.id or complete.lineage)
+    record_key = document.id or (complete.lineage if document.lineage else document.url and complete.id)
+    return ParsedDocument(complete, degraded, record_key or None)
 
 
 def _parse_document(value: bytes, headers: Headers) -> tuple[Document, tuple[str, ...]]:

@@ -39,7 +39,8 @@ from nearstream.schemas.record import ConsumerRecord, Headers
 from nearstream.schemas.signature import YEAR_9999_MS, Origin, Signature
 from nearstream.schemas.topics import DEAD_LETTERS
 from nearstream.schemas.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
-from nearstream.streams.ingest.defaults import DocumentLimits, canonical_url, fill_defaults
+from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
+from nearstream.streams.ingest.lineage import canonical_url
 from nearstream.streams.ingest.parse import ParsedDocument, parse_record
 
 EXAMPLES = Path(__file__).parents[2] / "schemas" / "examples"
@@ -349,7 +350,16 @@ def test_an_event_id_depends_only_on_its_eight_fields(fields: tuple[object, ...]
     assert (event_id(*fields) == event_id(*others)) == (fields == others)
 
 
-@given(url=PLAIN | PLAIN.map(lambda rest: f"https://a.example/{rest}"))
+URL_PARTS = ["a", "/", ";jsessionid=1", ";PHPSESSID=", "?", "&", "utm_a=1", "utm_%61", "gclid", "=", "..", ".", "#"]
+MORE_URL_PARTS = [":80", "%2e", "+", ";", "http://", "A.example", "%"]
+HOSTILE_URLS = st.lists(st.sampled_from(URL_PARTS + MORE_URL_PARTS), max_size=12)
+
+
+@given(
+    url=PLAIN
+    | PLAIN.map(lambda rest: f"https://a.example/{rest}")
+    | HOSTILE_URLS.map(lambda parts: "http://a" + "".join(parts))
+)
 @settings(deadline=None)
 def test_every_url_has_a_canonical_form_that_is_its_own(url: str) -> None:
     assert canonical_url(canonical_url(url)) == canonical_url(url)

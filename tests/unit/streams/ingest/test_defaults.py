@@ -8,7 +8,8 @@ import pytest
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.document import EPOCH, Document, to_milliseconds
-from nearstream.streams.ingest.defaults import DocumentLimits, canonical_url, fill_defaults
+from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
+from nearstream.streams.ingest.lineage import canonical_url
 
 TIMESTAMP_MS = 1_772_439_300_000
 TIME = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
@@ -45,31 +46,6 @@ def test_the_time_of_the_record_is_the_default() -> None:
     assert completed().observed_at == TIME
     later = fill_defaults(Document(text="a"), DocumentLimits(), TIMESTAMP_MS + 1)
     assert later.observed_at == TIME + timedelta(milliseconds=1)
-
-
-@pytest.mark.parametrize(
-    ("url", "canonical"),
-    [
-        ("https://a.example/x?utm_source=a&utm_medium=b&id=7", "https://a.example/x?id=7"),
-        ("https://a.example/x?utm_campaign_id=1", PAGE),
-        ("https://a.example/x?gclid=1&fbclid=2&mc_eid=3&msclkid=4", PAGE),
-        ("https://a.example/x?PHPSESSID=1&jsessionid=2", PAGE),
-        ("https://a.example/x?b=2&a=1", "https://a.example/x?a=1&b=2"),
-        ("https://a.example/x?a=1&a=2", "https://a.example/x?a=1&a=2"),
-        ("https://a.example/x#part", PAGE),
-        ("HTTPS://A.Example/x", PAGE),
-        ("https://a.example/x?", PAGE),
-        ("https://a.example", "https://a.example/"),
-        ("https://a.example/ä?q=ö", "https://a.example/%C3%A4?q=%C3%B6"),
-        ("https://a.example/x?utmost=1", "https://a.example/x?utmost=1"),
-        ("no url", "no%20url"),
-        ("http://[::1", "http://[::1"),
-    ],
-)
-def test_the_canonical_url_is_the_default_lineage(url: str, canonical: str) -> None:
-    assert canonical_url(url) == canonical
-    assert completed(url=url).lineage == canonical
-    assert completed(url=url).url == url
 
 
 def test_two_ways_to_one_page_are_one_lineage() -> None:

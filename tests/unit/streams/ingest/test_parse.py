@@ -570,3 +570,13 @@ def test_no_detail_holds_payload_text(value: bytes, headers: Headers) -> None:
     for word in PLANTED.split():
         assert word not in caught.value.detail
         assert word not in str(caught.value)
+
+
+def test_a_page_that_declares_a_canonical_url_belongs_to_its_lineage_and_keeps_its_id() -> None:
+    page = b"<head><link rel=canonical href='/x'></head><p>text"
+    url: Headers = [("content-type", b"text/html"), ("nearstream-url", b"https://a.example/x?print=1")]
+    parsed = received(page, url)
+    assert parsed.document.lineage == "https://a.example/x"
+    assert parsed.document.id == parsed.record_key == "https://a.example/x?print=1"
+    named = received(page, [*url, ("nearstream-lineage", b"mine")])
+    assert (named.document.lineage, named.document.id, named.record_key) == ("mine", "mine", "mine")
