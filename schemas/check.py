@@ -12,6 +12,8 @@ CheckVerdict = Literal["bulk", "near_duplicate", "none", "unknown"]
 CheckReason = Literal["", "deadline", "index_unavailable", "index_lost", "index_refused"]
 CHECK_VERDICTS: tuple[str, ...] = get_args(CheckVerdict)
 
+LearnReason = Literal["", "deadline", "kafka_unavailable", "outbox_full", "kafka_refused"]
+
 Share = Annotated[float, Meta(ge=0, le=1)]
 Count = Annotated[int, Meta(ge=0)]
 
@@ -85,6 +87,25 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
             "user, or the index has another scheme or key."
         ),
     ] = ""
+    learned: Annotated[
+        bool, Meta(description="With `?learn=1`: Kafka has confirmed the document, so workers add it to the index.")
+    ] = False
+    learn_reason: Annotated[
+        LearnReason,
+        Meta(
+            description="Why the document is not learned, or empty if that was not asked for. `deadline`: Kafka did "
+            "not confirm it in time, so it may still be learned. `kafka_unavailable`: Kafka does not answer. "
+            "`outbox_full`: too many records wait for Kafka. `kafka_refused`: Kafka refuses the user or the record."
+        ),
+    ] = ""
+
+
+class Removal(msgspec.Struct, frozen=True, kw_only=True):
+    """That a document is being removed."""
+
+    removed: Annotated[
+        bool, Meta(description="Always true: Kafka has confirmed the removal, and workers carry it out in its turn.")
+    ]
 
 
 class ApiError(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,13 +3,15 @@
 import asyncio
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
 import aiohttp
+from yarl import URL
 
 from nearstream.schemas.document import Document, from_milliseconds
 from nearstream.workers.config.settings import load
+from nearstream.workers.http.outbox import Outbox, connected
 from nearstream.workers.http.server import serving
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.index import RedisIndex
@@ -55,7 +57,14 @@ class Api:
     async def ask_once(self, text: str | bytes, **headers: str) -> tuple[int, dict[str, object]]:
         """Post a text and return the status with the answer."""
         named = {"Content-Type": "text/plain", **{name.replace("_", "-"): value for name, value in headers.items()}}
-        async with self.session.post(f"http://{self.address}/v1/check", data=text, headers=named) as response:
+        return await self.send("POST", "/v1/check", text, **named)
+
+    async def send(
+        self, method: str, path: str, body: str | bytes = b"", **headers: str
+    ) -> tuple[int, dict[str, object]]:
+        """Send a request to a path, which is percent-encoded already, and return the status with the answer."""
+        url = URL(f"http://{self.address}{path}", encoded=True)
+        async with self.session.request(method, url, data=body, headers=headers) as response:
             return response.status, await response.json()
 
     async def get(self, path: str) -> tuple[int, bytes]:
@@ -72,9 +81,11 @@ async def served(redis_url: str, **settings: str) -> AsyncIterator[Api]:
     index = await RedisIndex.open(deployment.index_address(), may_create=True)
     reading = await RedisIndex.open_to_read(deployment.index_address())
     token = given.get("api_token")
+    outgoing = connected(deployment.settings) if "kafka" in settings else nullcontext(Outbox())
     try:
         async with (
-            serving(deployment, reading) as address,
+            outgoing as outbox,
+            serving(deployment, reading, outbox) as address,
             aiohttp.ClientSession(
                 headers={"Authorization": f"Bearer {token}"} if token else {},
                 timeout=aiohttp.ClientTimeout(20),

@@ -5,9 +5,12 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import TypeVar, TypeVarTuple
+from typing import Any, TypeVar, TypeVarTuple
 
-from nearstream.schemas.check import CheckAnswer, CheckReason
+from msgspec.structs import replace as replace_fields
+
+from nearstream.schemas.check import CheckAnswer, CheckReason, LearnReason
+from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.record import ConsumerRecord, header
 from nearstream.streams.checking import answer, find, newcomer
 from nearstream.streams.counterpart import Newcomer
@@ -17,6 +20,8 @@ from nearstream.streams.signing.scheme import Keys
 from nearstream.streams.signing.signer import MAX_BYTES, Signer, Unsigned
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.crawl.html_processes import HtmlProcesses
+from nearstream.workers.http.learning import Learner
+from nearstream.workers.http.outbox import UNCONFIRMED
 from nearstream.workers.http.reading import is_mail, read_document, read_mail
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.families import family_of
@@ -29,6 +34,7 @@ _SHORT_BYTES, _FEW_CANDIDATES = 32_768, 16
 
 _NOTHING = Keys(bytes(8), None, (), ())
 
+Source = ConsumerRecord | Unsigned
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
 
@@ -41,7 +47,7 @@ class BusyError(Exception):
 
 @dataclass(frozen=True)
 class Checker:
-    """Answers what documents are to those in the index, and adds nothing to it.
+    """Answers what documents are to those in the index.
 
     Attributes:
         deployment: Its scheme, key and limits.
@@ -51,6 +57,7 @@ class Checker:
         readers: Threads for reading mails, which wait for those processes.
         cpu: One thread for signing and comparing large texts, so that they delay no deadline of another request.
         running: Tasks of requests in work. One that missed its deadline remains until it has ended.
+        learning: Tasks of documents that are being learned.
     """
 
     deployment: Deployment
@@ -59,10 +66,15 @@ class Checker:
     html: HtmlProcesses
     readers: Executor
     cpu: Executor
-    running: set[asyncio.Task[CheckAnswer]] = field(default_factory=set)
+    running: set[asyncio.Future[Any]] = field(default_factory=set)
+    learning: set[asyncio.Future[Any]] = field(default_factory=set)
 
-    async def check(self, record: ConsumerRecord) -> CheckAnswer:
+    async def check(self, record: ConsumerRecord, learner: Learner | None = None) -> CheckAnswer:
         """Return the answer about the document of a record, degraded if the index does not answer in time.
+
+        Args:
+            record: The question.
+            learner: Sends the document to the workers, whatever the verdict is. None: nothing is sent.
 
         Raises:
             InvalidMessageError: The record holds no document.
@@ -70,15 +82,25 @@ class Checker:
         """
         if len(self.running) >= AT_ONCE:
             raise BusyError
-        task = asyncio.create_task(self._check(record))
-        self.running.add(task)
-        task.add_done_callback(self._ended)
-        done, _ = await asyncio.wait({task}, timeout=DEADLINE_SECONDS)
-        if done:
-            return task.result()
-        # The task is not awaited, because a client that is closing a connection may take longer to end.
-        task.cancel()
-        return self._degraded("deadline")
+        reading = self._reading(record)
+        learning = self._learning(learner, reading)
+        # The document is still learned if it is read too late for an answer.
+        task = asyncio.create_task(self._check(reading if learning is None else asyncio.shield(reading)))
+        self._count(self.running, task)
+        waiting: list[asyncio.Task[Any]] = [task] if learning is None else [task, learning]
+        await asyncio.wait(waiting, timeout=DEADLINE_SECONDS)
+        if task.done():
+            found = task.result()
+        else:
+            # The task is not awaited, because a client that is closing a connection may take longer to end.
+            task.cancel()
+            found = self._degraded("deadline")
+        if learner is None:
+            return found
+        if not reading.done():
+            self._count(self.running, reading)
+        reason = _reason(learning)
+        return replace_fields(found, learned=not reason, learn_reason=reason)
 
     async def ready(self, seconds: float) -> str:
         """Return why checks would get degraded answers now, or an empty text."""
@@ -96,11 +118,17 @@ class Checker:
                     return f"Redis did not answer within {seconds:g} s"
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    async def _check(self, record: ConsumerRecord) -> CheckAnswer:
-        source: ConsumerRecord | Unsigned = record
+    def _reading(self, record: ConsumerRecord) -> asyncio.Future[Source]:
+        """Return the record, or the document of a whole mail, which is read in a thread."""
+        loop = asyncio.get_running_loop()
         if is_mail(record):
-            loop = asyncio.get_running_loop()
-            source = await loop.run_in_executor(self.readers, read_mail, record, self.deployment.key, self.html)
+            return loop.run_in_executor(self.readers, read_mail, record, self.deployment.key, self.html)
+        future: asyncio.Future[Source] = loop.create_future()
+        future.set_result(record)
+        return future
+
+    async def _check(self, reading: asyncio.Future[Source]) -> CheckAnswer:
+        source = await reading
         asked = await self._computed(_bytes_of(source), self._newcomer, source)
         if asked is None:
             return CheckAnswer(
@@ -129,7 +157,7 @@ class Checker:
             return compute(*arguments)
         return await asyncio.get_running_loop().run_in_executor(self.cpu, compute, *arguments)
 
-    def _newcomer(self, source: ConsumerRecord | Unsigned) -> Newcomer | None:
+    def _newcomer(self, source: Source) -> Newcomer | None:
         """Sign a document, which is read first if it is no mail, unless it has no words."""
         limits = self.deployment.document_limits
         document = source if isinstance(source, Unsigned) else read_document(source, limits)
@@ -141,13 +169,36 @@ class Checker:
     def _degraded(self, reason: CheckReason) -> CheckAnswer:
         return CheckAnswer(verdict="unknown", scheme=self.deployment.scheme.name, degraded=True, reason=reason)
 
-    def _ended(self, task: asyncio.Task[CheckAnswer]) -> None:
-        self.running.discard(task)
-        if not task.cancelled():
-            task.exception()  # `check` raises it, or has answered already
+    def _learning(self, learner: Learner | None, reading: asyncio.Future[Source]) -> asyncio.Task[LearnReason] | None:
+        """Begin to learn a document, unless that was not asked for or too many are being learned."""
+        if learner is None or len(self.learning) >= UNCONFIRMED:
+            return None
+        task = asyncio.create_task(learner.learn(reading))
+        self._count(self.learning, task)
+        return task
+
+    def _count(self, group: set[asyncio.Future[Any]], task: asyncio.Future[Any]) -> None:
+        """Add a task to a group until it ends."""
+
+        def ended(_: asyncio.Future[Any]) -> None:
+            group.discard(task)
+            error = None if task.cancelled() else task.exception()
+            # `check` raises it, or has answered already.
+            if error is not None and not isinstance(error, InvalidMessageError):
+                log.error("a request failed", exc_info=error)
+
+        group.add(task)
+        task.add_done_callback(ended)
 
 
-def _bytes_of(source: ConsumerRecord | Unsigned) -> int:
+def _reason(learning: asyncio.Task[LearnReason] | None) -> LearnReason:
+    """Return why a document is not learned, or an empty text."""
+    if learning is None:
+        return "outbox_full"
+    return learning.result() if learning.done() else "deadline"
+
+
+def _bytes_of(source: Source) -> int:
     """Return the size of what is signed, or the largest if it has to be unpacked first."""
     if isinstance(source, Unsigned):
         return len(source.document.text or "")

@@ -5,18 +5,20 @@ from typing import Any
 
 import msgspec
 
-from nearstream.schemas.check import ApiError, CheckAnswer, Health, Readiness
+from nearstream.schemas.check import ApiError, CheckAnswer, Health, Readiness, Removal
 from nearstream.schemas.document import Document
 
+DOCUMENT_PATH = "/v1/documents/{collection}/{id}"
 CHECK_PATH, DESCRIPTION_PATH = "/v1/check", "/v1/openapi.json"
 READY_PATH, HEALTHY_PATH, METRICS_PATH = "/readyz", "/healthz", "/metrics"
 OPEN_PATHS = (READY_PATH, HEALTHY_PATH, DESCRIPTION_PATH)  # need no token
 
-_ANSWERS = (CheckAnswer, ApiError, Health, Readiness)
+_ANSWERS = (CheckAnswer, Removal, ApiError, Health, Readiness)
 _TOKEN: list[dict[str, list[str]]] = [{"token": []}, {}]  # none is needed where none is set
 _REFUSALS = {
     "400": "The document cannot be read.",
     "401": "The token is missing or wrong.",
+    "403": "A page of another site asks to change something.",
     "408": "The body was not there within 10 s.",
     "413": "The body or its text is too large.",
     "415": "The type of the content is not supported.",
@@ -40,6 +42,7 @@ def description() -> Json:
         },
         "paths": {
             CHECK_PATH: {"post": _check()},
+            DOCUMENT_PATH: {"delete": _remove()},
             READY_PATH: {"get": _probe("Say whether checks get whole answers", Readiness, "503")},
             HEALTHY_PATH: {"get": _probe("Say whether the process works", Health)},
             METRICS_PATH: {"get": _metrics()},
@@ -68,9 +71,15 @@ def _check() -> Json:
     text = {"schema": {"type": "string"}}
     return {
         "operationId": "check",
-        "summary": "Say what a document is to those in the index, without adding it",
+        "summary": "Say what a document is to those in the index, and add it only if asked to",
         "security": _TOKEN,
         "parameters": [
+            {
+                "name": "learn",
+                "in": "query",
+                "description": "1: the document is handed to the workers too, which add it to the index.",
+                "schema": {"type": "string", "enum": ["0", "1"], "default": "0"},
+            },
             _header("nearstream-collection", "The tenant. Documents of two collections are never compared."),
             _header("nearstream-id", "The id of a text."),
             _header("nearstream-observed-at", "When a text was observed, with time zone."),
@@ -86,6 +95,24 @@ def _check() -> Json:
         "responses": {
             "200": _response("The answer, also if it is degraded.", CheckAnswer),
             **{status: _response(meaning, ApiError) for status, meaning in _REFUSALS.items()},
+        },
+    }
+
+
+def _remove() -> Json:
+    refusals = {status: _response(_REFUSALS[status], ApiError) for status in ("400", "401", "403", "431", "500")}
+    return {
+        "operationId": "remove",
+        "summary": "Hand the removal of a document to the workers",
+        "security": _TOKEN,
+        "parameters": [
+            _in_path("collection", "The tenant."),
+            _in_path("id", "The id, percent-encoded. It may contain slashes."),
+        ],
+        "responses": {
+            "202": _response("Kafka has confirmed the removal.", Removal),
+            **refusals,
+            "503": _response("Kafka has not confirmed the removal. Ask again after `Retry-After`.", ApiError),
         },
     }
 
@@ -120,6 +147,10 @@ def _itself() -> Json:
 
 def _header(name: str, meaning: str) -> Json:
     return {"name": name, "in": "header", "description": meaning, "schema": {"type": "string"}}
+
+
+def _in_path(name: str, meaning: str) -> Json:
+    return {"name": name, "in": "path", "required": True, "description": meaning, "schema": {"type": "string"}}
 
 
 def _response(meaning: str, message: type[msgspec.Struct]) -> Json:

@@ -37,6 +37,16 @@ def is_allowed(request: web.Request, token: str) -> bool:
     return not token or hmac.compare_digest(given, b"Bearer " + token.encode())
 
 
+def is_from_another_site(request: web.Request) -> bool:
+    """Return whether a browser sent a request for a page of another site.
+
+    A page may send simple requests to any address, loopback included. It cannot read the answers, but a request that
+    changes something would have done so.
+    """
+    origin = request.headers.get("Origin")
+    return origin is not None and origin.partition("://")[2] != request.host
+
+
 def refused_unread(request: web.Request, value_bytes: int) -> web.Response | None:
     """Return the refusal of a body that is not worth reading, because of its type or its length.
 

@@ -5,12 +5,14 @@ from time import perf_counter
 import msgspec
 from aiohttp import web
 
-from nearstream.schemas.check import Health, Readiness
-from nearstream.schemas.codec import InvalidMessageError
+from nearstream.schemas.check import Health, Readiness, Removal
+from nearstream.schemas.codec import InvalidMessageError, decode_document
 from nearstream.workers.http import openapi
 from nearstream.workers.http.check import AT_ONCE, BusyError, Checker
+from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.requests import (
     SECURITY_HEADERS,
+    is_from_another_site,
     json_response,
     read_record,
     refusal,
@@ -20,13 +22,17 @@ from nearstream.workers.http.requests import (
 from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS, EXPOSITION_TYPE, exposition
 
 _CHECKER = web.AppKey("checker", Checker)
+_LEARNER = web.AppKey("learner", Learner)
 _READY_SECONDS = 1.0
+# `_remove` says what is wrong with a name, so any name is matched.
+_DOCUMENT_PATH = openapi.DOCUMENT_PATH.replace("{collection}", "{collection:[^/]+}").replace("{id}", r"{id:[\s\S]+}")
 
 
-def add_routes(app: web.Application, checker: Checker) -> None:
+def add_routes(app: web.Application, checker: Checker, learner: Learner) -> None:
     """Add all paths of the API to an application."""
-    app[_CHECKER] = checker
+    app[_CHECKER], app[_LEARNER] = checker, learner
     app.router.add_post(openapi.CHECK_PATH, _check, expect_handler=_before_body)
+    app.router.add_delete(_DOCUMENT_PATH, _remove)
     for path, handler in (
         (openapi.READY_PATH, _ready),
         (openapi.HEALTHY_PATH, _healthy),
@@ -41,10 +47,11 @@ async def _check(request: web.Request) -> web.Response:
     refused = _refused_unread(request)  # before the body takes memory
     if refused is not None:
         return refused
+    learns = request.query.get("learn") == "1"
     try:
         record = await read_record(request, checker.deployment.settings.max_value_bytes)
         began = perf_counter()
-        answer = await checker.check(record)
+        answer = await checker.check(record, request.app[_LEARNER] if learns else None)
     except InvalidMessageError as error:
         CHECKS.labels("refused").inc()
         return refusal(status_of(error.reason), error.reason, error.detail)
@@ -67,6 +74,10 @@ def _refused_unread(request: web.Request) -> web.Response | None:
     checker = request.app[_CHECKER]
     if len(checker.running) >= AT_ONCE:
         return _busy()
+    if request.query.get("learn", "0") not in ("0", "1"):
+        return refusal(400, "bad_request", "expected learn=0 or learn=1")
+    if "learn" in request.query and is_from_another_site(request):
+        return _from_another_site()
     refused = refused_unread(request, checker.deployment.settings.max_value_bytes)
     if refused is not None:
         CHECKS.labels("refused").inc()
@@ -78,6 +89,25 @@ def _busy() -> web.Response:
     response = refusal(429, "busy", f"expected at most {AT_ONCE} requests at a time")
     response.headers["Retry-After"] = "1"
     return response
+
+
+async def _remove(request: web.Request) -> web.Response:
+    if is_from_another_site(request):
+        return _from_another_site()
+    try:
+        named = decode_document(msgspec.json.encode(dict(request.match_info)))
+    except InvalidMessageError as error:
+        return refusal(400, error.reason, error.detail)
+    reason = await request.app[_LEARNER].remove(request.match_info["id"], named.collection)
+    if reason:
+        response = refusal(503, reason, "expected Kafka to confirm the removal, ask again")
+        response.headers["Retry-After"] = "1"
+        return response
+    return json_response(Removal(removed=True), 202)
+
+
+def _from_another_site() -> web.Response:
+    return refusal(403, "cross_origin", "expected no request of a page of another site")
 
 
 async def _ready(request: web.Request) -> web.Response:

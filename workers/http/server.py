@@ -12,11 +12,14 @@ from http import HTTPStatus
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from nearstream.schemas.topics import DOCUMENTS
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.http.check import Checker
 from nearstream.workers.http.connection import Connection
+from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.openapi import OPEN_PATHS
+from nearstream.workers.http.outbox import Outbox, connected
 from nearstream.workers.http.requests import HEADER_BYTES, HEADERS, is_allowed, refusal
 from nearstream.workers.http.routes import add_routes
 from nearstream.workers.pipeline.deployment import Deployment
@@ -51,7 +54,7 @@ async def serve(deployment: Deployment, wait_seconds: float) -> None:
     opening = partial(RedisIndex.open_to_read, deployment.index_address())
     index = await until_answered(opening, wait_seconds)
     try:
-        async with serving(deployment, index) as address:
+        async with connected(deployment.settings) as outbox, serving(deployment, index, outbox) as address:
             log.info("API: http://%s/v1/check", address)
             await stopped.wait()
     finally:
@@ -60,7 +63,7 @@ async def serve(deployment: Deployment, wait_seconds: float) -> None:
 
 
 @asynccontextmanager
-async def serving(deployment: Deployment, index: RedisIndex) -> AsyncIterator[str]:
+async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox) -> AsyncIterator[str]:
     """Serve the HTTP API in the block, and yield its address. Requests in work are answered at the end.
 
     Raises:
@@ -75,7 +78,9 @@ async def serving(deployment: Deployment, index: RedisIndex) -> AsyncIterator[st
         if html.is_available():
             html.start()
         app = web.Application(middlewares=[_refusals, _authorization(settings.api_token)])
-        add_routes(app, Checker(deployment, deployment.signer(), index, html, readers, cpu))
+        checker = Checker(deployment, deployment.signer(), index, html, readers, cpu)
+        learner = Learner(outbox, deployment.topic(DOCUMENTS), deployment.document_limits, cpu)
+        add_routes(app, checker, learner)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         try:

@@ -154,6 +154,9 @@ async def connect(make: Callable[..., Any], settings: Settings, wait_seconds: fl
             async with asyncio.timeout_at(deadline):
                 await client.start()
             return client
+        except asyncio.CancelledError:
+            await _close_unconnected(client)
+            raise
         except (KafkaError, TimeoutError) as error:
             await _close_unconnected(client)
             if isinstance(error, ClusterAuthorizationFailedError):

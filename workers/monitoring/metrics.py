@@ -50,6 +50,9 @@ CHECKS = Counter("nearstream_check_requests", "Answers of the HTTP API to checks
 CHECK_SECONDS = Histogram(
     "nearstream_check_seconds", "Time from a whole request of the HTTP API to its answer", buckets=_SHORT
 )
+API_RECORDS = Counter(
+    "nearstream_api_records", "Records that the HTTP API sent for documents to learn or remove", ["outcome"]
+)
 OUTAGES = Counter("nearstream_outages", "Failed attempts because a service was unavailable", ["kind"])
 REBALANCES = Counter("nearstream_rebalances", "Partition assignments received")
 GAP_RECORDS = Counter("nearstream_index_gap_records", "Records admitted again because the index had lost them")

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.record import ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS
-from nearstream.streams.ingest.parse import ParsedDocument, Removal, parse_record
+from nearstream.streams.ingest.parse import parse_record
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.operations.reading import reported
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, Progress, escaped, print_message
 from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.document_records import record_key
 from nearstream.workers.pipeline.file_source import Refused, count_lines, read
 
 BATCH = 500
@@ -75,17 +76,8 @@ def _readable(topic: str, deployment: Deployment, paths: Sequence[str], produced
             produced.refuse(item.source, item.reason)
             continue
         try:
-            key = _key(parse_record(item.record, deployment.document_limits)) or item.record.key
+            key = record_key(parse_record(item.record, deployment.document_limits)) or item.record.key
         except InvalidMessageError as error:
             produced.refuse(item.source, str(error))
         else:
             yield ProducerRecord(topic, key, item.record.value, item.record.headers)
-
-
-def _key(parsed: ParsedDocument | Removal) -> bytes | None:
-    """Return the record key: the id, or else the lineage, or else none.
-
-    So the states of one document stay in order, and a null value under the same key removes it.
-    """
-    key = parsed.id if isinstance(parsed, Removal) else parsed.record_key
-    return key.encode() if key else None

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from nearstream.schemas.document import DEFAULT_COLLECTION, document_key
-from nearstream.schemas.record import Headers, ProducerRecord
+from nearstream.schemas.document import document_key
 from nearstream.schemas.topics import DOCUMENTS
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.operations.inspection import DocumentStatus
 from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.document_records import removal_of
 from nearstream.workers.redis_index.client import until_answered
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.inspect import inspect_document
@@ -48,7 +48,7 @@ async def remove_documents(
         await index.close()
     await kafka_offsets.partitions(settings, [topic], wait_seconds)
     async with kafka_records.sender(settings, wait_seconds) as send_all:
-        await send_all([_removal(topic, name, collection) for name in ids])
+        await send_all([removal_of(topic, name, collection) for name in ids])
     return removed
 
 
@@ -57,11 +57,3 @@ async def _status(index: RedisIndex, key: str) -> DocumentStatus:
     if facts is None:
         return DocumentStatus.UNKNOWN
     return DocumentStatus.EXPIRED if facts.states[0].expired else DocumentStatus.LIVE
-
-
-def _removal(topic: str, name: str, collection: str) -> ProducerRecord:
-    """Return the record that removes a document, under the key of the document itself."""
-    headers: Headers = [("nearstream-id", name.encode())]
-    if collection != DEFAULT_COLLECTION:
-        headers.append(("nearstream-collection", collection.encode()))
-    return ProducerRecord(topic, name.encode(), None, headers)

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from nearstream.schemas.codec import InvalidMessageError
+from nearstream.schemas.document import DEFAULT_COLLECTION, Document
 from nearstream.schemas.record import Headers
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.workers.crawl.html_processes import HtmlProcesses
@@ -53,21 +54,32 @@ class MailReading:
             mail = read_message(raw, received_at, self._key, self._html)
         except InvalidMessageError as error:
             raise UnreadableFileError(error.detail) from None
-        document = mail.document
-        headers: Headers = [
-            ("content-type", b"text/plain; charset=utf-8"),
-            ("nearstream-id", (document.id or "").encode()),
-            ("nearstream-source", b"mail"),
-        ]
-        if document.observed_at:
-            headers.append(("nearstream-observed-at", document.observed_at.isoformat().encode()))
-        if mail.degraded:
-            headers.append(("nearstream-degraded", " ".join(mail.degraded).encode()))
-        return MailRecord((document.text or "").encode("utf-8", "replace") or _NO_TEXT, headers, mail.degraded)
+        return mail_record(mail.document, mail.degraded)
 
     def close(self) -> None:
         """End the processes."""
         self._html.close()
+
+
+def mail_record(document: Document, degraded: tuple[str, ...]) -> MailRecord:
+    """Return the document of a message as a record.
+
+    Args:
+        document: The document, as `read_message` returns it.
+        degraded: What was incomplete about reading it.
+    """
+    headers: Headers = [
+        ("content-type", b"text/plain; charset=utf-8"),
+        ("nearstream-id", (document.id or "").encode()),
+        ("nearstream-source", b"mail"),
+    ]
+    if document.collection != DEFAULT_COLLECTION:
+        headers.append(("nearstream-collection", document.collection.encode()))
+    if document.observed_at:
+        headers.append(("nearstream-observed-at", document.observed_at.isoformat().encode()))
+    if degraded:
+        headers.append(("nearstream-degraded", " ".join(degraded).encode()))
+    return MailRecord((document.text or "").encode("utf-8", "replace") or _NO_TEXT, headers, degraded)
 
 
 def whole_message(content: Iterable[bytes]) -> bytes:

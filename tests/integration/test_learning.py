@@ -1,0 +1,152 @@
+"""Documents that the HTTP API hands to the workers: to be learned, or removed."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from email.message import EmailMessage
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from nearstream.schemas.topics import DOCUMENTS
+from nearstream.workers.http.check import DEADLINE_SECONDS
+from tests.devstack.kafka import kafka_server
+from tests.devstack.server import LocalServer, running
+from tests.support.api import Api, served
+from tests.support.deployment import TEXTS, LocalDeployment, deployed
+
+TEXT, OTHER = TEXTS[0], TEXTS[5]
+NEAR = TEXT.replace(" the ", " each ", 1)
+NOBODY = "127.0.0.1:1"
+# The machine that runs the tests may be busy, so that an answer is sent later than the deadline.
+SLACK_SECONDS = 10.0
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[LocalServer]:
+    """Start a broker for a single test, which may freeze it."""
+    with running(kafka_server(tmp_path / "kafka")) as server:
+        yield server
+
+
+@asynccontextmanager
+async def _deployed(
+    kafka: str, redis_url: str, logs: Path, **changed: str
+) -> AsyncIterator[tuple[LocalDeployment, Api]]:
+    async with deployed(kafka, redis_url, logs, **changed) as local:
+        own = {"kafka": kafka, "namespace": local.settings.namespace, "topic_prefix": local.settings.topic_prefix}
+        async with served(redis_url, **own, **changed) as api:
+            yield local, api
+
+
+async def _learn(api: Api, body: str | bytes, **headers: str) -> dict[str, object]:
+    """Learn a document. The machine may be too busy to confirm it in time, so that it is learned again."""
+    async with asyncio.timeout(60):
+        while True:
+            status, answer = await api.send("POST", "/v1/check?learn=1", body, **headers)
+            assert status == 200
+            if answer["learned"]:
+                return answer
+            assert answer["learn_reason"] in ("deadline", "kafka_unavailable")
+
+
+async def test_a_document_is_learned_once_and_forgotten_when_it_is_removed(
+    kafka: str, redis_url: str, tmp_path: Path
+) -> None:
+    name = "https://a.example/x y?z=%2F"
+    async with _deployed(kafka, redis_url, tmp_path) as (local, api):
+        with local.worker():
+            for _ in range(2):
+                answer = await _learn(api, TEXT, **{"Content-Type": "text/plain", "nearstream-id": name})
+                assert (answer["learned"], answer["learn_reason"]) == (True, "")
+            await local.drained()
+            _, answer = await api.ask(NEAR)
+            assert (answer["verdict"], answer["size"]) == ("near_duplicate", 1)
+            assert (answer["match"]["id"], answer["learned"]) == (name, False)
+            assert (await api.ask(OTHER))[1]["verdict"] == "none"
+
+            path = f"/v1/documents/default/{quote(name, safe='')}"
+            assert await api.send("DELETE", path) == (202, {"removed": True})
+            await local.drained()
+            assert (await api.ask(NEAR))[1]["verdict"] == "none"
+
+
+async def test_a_mail_is_learned_as_its_text_in_its_collection(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    message = EmailMessage()
+    message["From"], message["To"], message["Subject"] = "shop@a.example", "anna@b.example", "News"
+    message["Message-ID"], message["Date"] = "<anna@a.example>", "Mon, 02 Mar 2026 08:15:00 +0000"
+    message.set_content(f"Dear anna,\n\n{TEXT}\n")
+    given = {"Content-Type": "message/rfc822", "nearstream-collection": "inbox"}
+    async with _deployed(kafka, redis_url, tmp_path, profile="mail", hash_key="k" * 32) as (local, api):
+        await _learn(api, message.as_bytes(), **given)
+        record = (await local.read(DOCUMENTS.name))[0]
+        assert record.key == b"<anna@a.example>"
+        assert b"shop@a.example" not in (record.value or b"")
+        with local.worker():
+            await local.drained()
+        assert (await api.ask(message.as_bytes(), **given))[1]["match"]["id"] == "<anna@a.example>"
+        others = given | {"nearstream-collection": "outbox"}
+        assert (await api.ask(message.as_bytes(), **others))[1]["verdict"] == "none"
+
+
+async def test_without_kafka_the_verdict_comes_in_time_and_says_that_nothing_was_learned(redis_url: str) -> None:
+    async with served(redis_url, kafka=NOBODY) as api:
+        await api.admit("a", TEXT)
+        answer = (await api.ask(TEXT))[1]
+        assert (answer["verdict"], answer["learned"], answer["learn_reason"]) == ("near_duplicate", False, "")
+        began = time.monotonic()
+        status, answer = await api.send("POST", "/v1/check?learn=1", TEXT, **{"Content-Type": "text/plain"})
+        assert time.monotonic() - began < DEADLINE_SECONDS + SLACK_SECONDS
+        assert (status, answer["learned"]) == (200, False)
+        assert answer["learn_reason"] in ("kafka_unavailable", "deadline")
+        status, answer = await api.send("DELETE", "/v1/documents/default/a")
+        assert (status, answer["error"]) == (503, "kafka_unavailable")
+
+
+async def test_a_frozen_kafka_delays_no_verdict_and_is_used_again_after_it(
+    broker: LocalServer, redis_url: str, tmp_path: Path
+) -> None:
+    async with _deployed(broker.address, redis_url, tmp_path) as (local, api):
+        given = {"Content-Type": "text/plain", "nearstream-id": "a"}
+        await _learn(api, TEXT, **given)
+        await asyncio.to_thread(broker.pause)
+        try:
+            for _ in range(20):
+                began = time.monotonic()
+                status, answer = await api.send("POST", "/v1/check?learn=1", TEXT, **given)
+                assert time.monotonic() - began < DEADLINE_SECONDS + SLACK_SECONDS
+                assert (status, answer["learned"]) == (200, False)
+                assert answer["learn_reason"] in ("deadline", "kafka_unavailable")
+        finally:
+            await asyncio.to_thread(broker.resume)
+        await _learn(api, OTHER, **given)
+        assert {record.key for record in await local.read(DOCUMENTS.name)} == {b"a"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status", "error"),
+    [
+        ("POST", "/v1/check?learn=2", {}, 400, "bad_request"),
+        ("POST", "/v1/check?learn=1", {"Origin": "https://a.example"}, 403, "cross_origin"),
+        ("DELETE", "/v1/documents/default/a", {"Origin": "null"}, 403, "cross_origin"),
+        ("DELETE", "/v1/documents/No/a", {}, 400, "invalid_message"),
+        ("DELETE", "/v1/documents/default/a%0Ab", {}, 400, "invalid_id"),
+        ("DELETE", "/v1/documents/default/", {}, 404, "not_found"),
+        ("GET", "/v1/documents/default/a", {}, 405, "method_not_allowed"),
+    ],
+)
+async def test_a_change_that_is_not_meant_is_refused(
+    redis_url: str, method: str, path: str, headers: dict[str, str], status: int, error: str
+) -> None:
+    async with served(redis_url) as api:
+        answer = await api.send(method, path, TEXT, **{"Content-Type": "text/plain", **headers})
+    assert (answer[0], answer[1]["error"]) == (status, error)
+
+
+async def test_a_question_that_cannot_be_read_is_not_learned(redis_url: str) -> None:
+    async with served(redis_url) as api:
+        given = {"Content-Type": "application/json"}
+        assert (await api.send("POST", "/v1/check?learn=1", b"{", **given))[0] == 400
+        assert (await api.send("POST", "/v1/check?learn=1", b"{}", **given))[0] == 400

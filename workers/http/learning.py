@@ -1,0 +1,77 @@
+"""Hand documents to the workers: to be added to the index, or removed from it.
+
+Records of `documents` are the only way into the index, so that order, redelivery and a rebuild hold for these too.
+"""
+
+import asyncio
+import logging
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from nearstream.schemas.check import LearnReason
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.streams.ingest.defaults import DocumentLimits
+from nearstream.streams.ingest.parse import parse_record
+from nearstream.streams.signing.signer import Unsigned
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.http.outbox import Outbox, OutboxFullError
+from nearstream.workers.kafka.errors import KafkaUnreachableError
+from nearstream.workers.pipeline.document_records import record_key, removal_of
+from nearstream.workers.pipeline.mail_source import mail_record
+
+_LEARN_SECONDS = 10.0
+_REMOVE_SECONDS = 5.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Sends documents and removals to the workers.
+
+    Attributes:
+        outbox: Sends the records.
+        topic: Name of the topic `documents`.
+        limits: Limits of a document.
+        cpu: A thread for reading a document once more.
+    """
+
+    outbox: Outbox
+    topic: str
+    limits: DocumentLimits
+    cpu: Executor
+
+    async def learn(self, reading: asyncio.Future[ConsumerRecord | Unsigned]) -> LearnReason:
+        """Send a document and return why Kafka has not confirmed it, or an empty text.
+
+        Args:
+            reading: The question, or the document of one that is a whole mail.
+
+        Raises:
+            InvalidMessageError: The question holds no document.
+        """
+        source = await asyncio.shield(reading)
+        record = await asyncio.get_running_loop().run_in_executor(self.cpu, self._record, source)
+        return await self._sent(record, _LEARN_SECONDS)
+
+    async def remove(self, name: str, collection: str) -> LearnReason:
+        """Send the removal of a document and return why Kafka has not confirmed it, or an empty text."""
+        return await self._sent(removal_of(self.topic, name, collection), _REMOVE_SECONDS)
+
+    def _record(self, source: ConsumerRecord | Unsigned) -> ProducerRecord:
+        if isinstance(source, Unsigned):
+            value, headers, _ = mail_record(source.document, source.degraded)
+            return ProducerRecord(self.topic, (source.document.id or "").encode(), value, headers)
+        return ProducerRecord(self.topic, record_key(parse_record(source, self.limits)), source.value, source.headers)
+
+    async def _sent(self, record: ProducerRecord, seconds: float) -> LearnReason:
+        try:
+            await self.outbox.send(record, seconds)
+        except KafkaUnreachableError:
+            return "kafka_unavailable"
+        except OutboxFullError:
+            return "outbox_full"
+        except SettingsError as error:
+            log.warning("a record was refused by Kafka: %s", error)
+            return "kafka_refused"
+        return ""
