@@ -4,6 +4,9 @@ import os
 import pwd
 import shutil
 import smtplib
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.devstack.debian import Unpacked, unpacked
@@ -34,12 +37,31 @@ defer unix - - n - 0 bounce
 trace unix - - n - 0 bounce
 flush unix n - n 1000? 0 flush
 smtp unix - - n - - smtp
+lmtp unix - - n - - lmtp
 error unix - - n - - error
 retry unix - - n - - error
 proxymap unix - - n - - proxymap
 anvil unix - - n - 1 anvil
 postlog unix-dgram n - n - 1 postlogd
 """
+
+
+@contextmanager
+def postfix_folder() -> Iterator[Path]:
+    """Make a folder that Postfix's own user may enter, which those of pytest do not allow."""
+    with tempfile.TemporaryDirectory(prefix="nearstream-postfix-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "postfix").mkdir()
+        yield folder
+
+
+def main_lines(path: Path, **replaced: str) -> dict[str, str]:
+    """Return the lines of a main.cf, with ports replaced: `_9466="20001"`."""
+    text = path.read_text()
+    for port, other in replaced.items():
+        text = text.replace(f":{port[1:]}", f":{other}")
+    return dict(line.split(" = ", 1) for line in text.splitlines() if not line.startswith("#"))
 
 
 def postfix_server(folder: Path, next_hop: str, settings: dict[str, str]) -> LocalServer:

@@ -6,9 +6,8 @@ import secrets
 import signal
 import smtplib
 import subprocess
-import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from email import message_from_bytes
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.devstack.debian import unpacked
-from tests.devstack.postfix import postfix_server
+from tests.devstack.postfix import main_lines, postfix_folder, postfix_server
 from tests.devstack.server import LocalServer, free_ports, running
 from tests.support.mail import OTHER, Sink, campaign_api, campaign_mail, command, log_says, sink, swaks
 
@@ -45,25 +44,14 @@ class MailServer:
         assert sent.returncode == 0, sent.stdout + sent.stderr
 
 
-@contextmanager
-def _folder() -> Iterator[Path]:
-    """Make a folder that Postfix's own user may enter, which those of pytest do not allow."""
-    with tempfile.TemporaryDirectory(prefix="nearstream-postfix-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        (folder / "postfix").mkdir()
-        yield folder
-
-
 @pytest.fixture(scope="module")
 async def mail_server(redis_url: str) -> AsyncIterator[MailServer]:
     (milter_port,) = free_ports(1)
-    lines = (ROOT / "deploy/mail/postfix-main.cf").read_text().replace(":9466", f":{milter_port}").splitlines()
-    main = dict(line.split(" = ") for line in lines if not line.startswith("#"))
+    main = main_lines(ROOT / "deploy/mail/postfix-main.cf", _9466=str(milter_port))
     # A machine that is busy with other tests may stop the filter for longer than a mail server would wait.
     main |= {name: "60s" for name in main if name.endswith("_timeout")}
     async with AsyncExitStack() as resources:
-        folder = resources.enter_context(_folder())
+        folder = resources.enter_context(postfix_folder())
         kept = await resources.enter_async_context(sink())
         # Made first: where there is no Postfix or swaks nothing else has to start.
         await asyncio.to_thread(unpacked, "swaks")

@@ -1,10 +1,9 @@
-"""Serve mail servers: the filter that marks messages."""
+"""Serve mail servers: the filter that marks messages, and the server that takes them."""
 
 import argparse
 import asyncio
 import logging
 import signal
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
 from nearstream.workers.cli import logs
 from nearstream.workers.config.exit_codes import Exit
@@ -21,20 +20,39 @@ def run_milter(settings: Settings, options: argparse.Namespace) -> Exit:
     from nearstream.workers.mail.milter import milter
 
     async def run() -> None:
-        async with AsyncExitStack() as resources:
-            client = await resources.enter_async_context(check_client(settings, options.collection))
-            await _until_stopped("milter", milter(options.listen, client))
+        async with check_client(settings, options.collection) as client, milter(options.listen, client) as address:
+            await _until_stopped("milter", address, asyncio.get_running_loop().create_future())
 
     asyncio.run(run())
     return Exit.OK
 
 
-async def _until_stopped(name: str, serving: AbstractAsyncContextManager[str]) -> None:
-    """Serve until SIGINT or SIGTERM."""
-    stopped = asyncio.Event()
+def run_lmtp(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Take mail until it is stopped."""
+    logs.configure(settings.log_format, settings.log_level or "info", logs.WORKER_LAYOUT)
+    # Imported on use, because this loads numpy and the Kafka client.
+    from nearstream.workers.operations.receive_mail import receiving
+    from nearstream.workers.pipeline.deployment import Deployment
+
+    deployment = Deployment.of(settings)
+
+    async def run() -> None:
+        async with receiving(deployment, options.listen, options.collection, options.timeout) as (address, broken):
+            await _until_stopped("LMTP", address, broken)
+
+    asyncio.run(run())
+    return Exit.OK
+
+
+async def _until_stopped(name: str, address: str, ending: "asyncio.Future[None]") -> None:
+    """Wait for SIGINT or SIGTERM, or until the server raises what makes further work useless."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    async with serving as address:
-        log.info("%s: %s", name, address)
-        await stopped.wait()
+        asyncio.get_running_loop().add_signal_handler(number, _end, ending)
+    log.info("%s: %s", name, address)
+    await ending
     log.info("stopped")
+
+
+def _end(ending: "asyncio.Future[None]") -> None:
+    if not ending.done():
+        ending.set_result(None)

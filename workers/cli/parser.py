@@ -114,6 +114,9 @@ def _add_mail_commands(commands: "Commands") -> None:
         "mark each message of a mail server with the header X-Nearstream, by asking the HTTP API (NEARSTREAM_API)",
     )
     add_listener(milter, "127.0.0.1:9466")
+    lmtp = add(commands, "lmtp", "mail_commands:run_lmtp", "take mail from a mail server by LMTP, and send it to Kafka")
+    add_listener(lmtp, "127.0.0.1:9467")
+    add_timeout(lmtp, 30.0)
 
 
 def _add_choice(parser: argparse.ArgumentParser) -> None:

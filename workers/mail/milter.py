@@ -12,26 +12,19 @@ from io import BytesIO
 
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.mail import milter_packets as packets
-from nearstream.workers.mail.check_client import Answer, CheckClient
+from nearstream.workers.mail.check_client import ASK_SECONDS, Answer, CheckClient
+from nearstream.workers.mail.memory import Memory
 from nearstream.workers.mail.message import MESSAGE_MAX_BYTES
 
 HEADER = b"X-Nearstream"
 CONNECTIONS = 256
-MEMORY_BYTES = 128 * 1024 * 1024  # of all messages that are being received
 IDLE_SECONDS = 600.0  # Postfix keeps a connection as long as its client, which may pause for 300 s
 FORGED_MAX = 100
 """A message with more headers of our name is refused. Deleting each takes Postfix a search through its queue file."""
 _FORGED = b"550 5.7.1 too many headers X-Nearstream"
-_STOP_SECONDS = 2.0  # for messages in work
+_STOP_SECONDS = 2 * ASK_SECONDS  # for messages in work
 
 log = logging.getLogger(__name__)
-
-
-@dataclass
-class Memory:
-    """The memory that is left for messages, in bytes."""
-
-    left: int = MEMORY_BYTES
 
 
 @dataclass
@@ -62,16 +55,16 @@ class Message:
 
     def add(self, piece: bytes) -> None:
         """Add bytes, if there is room."""
-        if not self.is_whole or len(piece) > min(self.memory.left, MESSAGE_MAX_BYTES - self.size):
+        fits = self.is_whole and len(piece) <= MESSAGE_MAX_BYTES - self.size
+        if not fits or not self.memory.take(len(piece)):
             self.is_whole = False
             return
         self.content.write(piece)
         self.size += len(piece)
-        self.memory.left -= len(piece)
 
     def clear(self) -> None:
         """Forget it, for the next one."""
-        self.memory.left += self.size
+        self.memory.give_back(self.size)
         self.content, self.size, self.forged, self.is_whole = BytesIO(), 0, [], True
 
 
@@ -106,6 +99,8 @@ class Milter:
             log.warning("a connection was closed: %s", error)
         except (OSError, TimeoutError):
             pass  # the mail server is gone, or waits for nothing
+        except asyncio.CancelledError:
+            pass  # the filter ends, and nothing awaits this task
         finally:
             self.talks.discard(task)
             message.clear()

@@ -12,7 +12,8 @@ from nearstream.workers.mail import check_client as check_client_module
 from nearstream.workers.mail import milter as milter_module
 from nearstream.workers.mail import milter_packets as packets
 from nearstream.workers.mail.check_client import ASK_SECONDS, Answer, check_client
-from nearstream.workers.mail.milter import FORGED_MAX, Memory, Message, header_value, milter
+from nearstream.workers.mail.memory import Memory
+from nearstream.workers.mail.milter import FORGED_MAX, Message, header_value, milter
 from tests.support.mail import campaign_mail
 
 OFFER = struct.pack(">III", 6, 0x1FF, 0x1FFFFF)
