@@ -5,7 +5,7 @@ import json
 import random
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,8 @@ from nearstream.schemas.evidence import DocumentRef
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.topics import DOCUMENTS
 from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.index.contract import Admission, Admitted
+from nearstream.streams.index.memory import MemoryIndex
 from nearstream.workers.config.settings import load
 from nearstream.workers.kafka import client as kafka_client
 from tests.fault.corpus import corpus, storm
@@ -43,7 +45,6 @@ CAUGHT_BY = {
     "swallow": {"unanswered", "missing"},
     "look_up_first": {"split families"},
     "clock_in_id": {"missing", "surplus", "untrue events"},
-    "forget_decisions": set(),  # what is decided again differs only if others came between, which is left to chance
     "keep_removed": {"named after removal"},
     "found_families": {"split families"},
     "join_relatives": {"mixed families"},
@@ -54,7 +55,6 @@ CAUGHT_BY = {
 }
 STARTS = {  # workers of each, by default one
     "look_up_first": [["look_up_first"], ["look_up_first"]],
-    "forget_decisions": [["forget_decisions", "crash:ack:1"], ["forget_decisions"]],
 }
 
 
@@ -174,6 +174,19 @@ async def test_workers_that_die_only_restate(faults: Faults) -> None:
     found, told = await _judged(await simulated(SETTINGS, corpus(300, 4), 4, faults))
     assert (restated(found) > 0) == (faults.decided_twice == 0)
     assert wrong(found, told) == {}
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+async def test_an_index_that_forgets_decisions_is_caught(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    admit = MemoryIndex.admit
+
+    async def forgetful(self: MemoryIndex, batch: Sequence[Admission]) -> list[Admitted]:
+        return [replace(answer, decision=None) for answer in await admit(self, batch)]
+
+    monkeypatch.setattr(MemoryIndex, "admit", forgetful)
+    found, told = await _judged(await simulated(SETTINGS, corpus(300, seed), seed, Faults(sent_twice=0.2)))
+    assert restated(found)
+    assert wrong(found, told)["differing values"] > 5
 
 
 async def test_racing_copies_end_in_one_family() -> None:

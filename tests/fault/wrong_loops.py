@@ -108,16 +108,6 @@ def clock_in_id() -> None:
         replace_part(room, "event_id", lambda *fields: event_id(*fields[:-1], f"{fields[-1]}{time.time_ns()}"))
 
 
-def forget_decisions() -> None:
-    """Decide again about a record that is delivered again."""
-    admit = RedisIndex.admit
-
-    async def forgetful(self: RedisIndex, batch: Sequence[Admission]) -> Sequence[Admitted]:
-        return [replace(answer, decision=None) for answer in await admit(self, batch)]
-
-    replace_part(RedisIndex, "admit", forgetful)
-
-
 def keep_removed() -> None:
     """Retract a document that is removed, but leave it in the index."""
     admit = RedisIndex.admit
@@ -208,7 +198,6 @@ WRONG: dict[str, Callable[[], None]] = {
         swallow,
         look_up_first,
         clock_in_id,
-        forget_decisions,
         keep_removed,
         found_families,
         join_relatives,
