@@ -21,10 +21,11 @@ from nearstream.workers.pipeline.faust_runtime import faust_settings
 from nearstream.workers.pipeline.match import Matching
 from nearstream.workers.pipeline.retry import RetryPolicy
 from nearstream.workers.pipeline.sign import Signing
-from nearstream.workers.pipeline.step import Step
+from nearstream.workers.pipeline.step import Lanes, Step
 
 SIGN_BATCH = 100
 MATCH_BATCH = 32
+MATCH_LANES = 3  # batches in work: while one waits for the index, another one is compared
 
 
 def create_app(settings: Settings, health: Health, signing: Signing | None, matching: Matching | None) -> faust.App:
@@ -47,7 +48,7 @@ def create_app(settings: Settings, health: Health, signing: Signing | None, matc
             await delivery.run(documents, to_sign)
 
     if matching is not None:
-        to_match = Step("match", MATCH_BATCH, matching.decide, metrics.count_matched, matching)
+        to_match = Step("match", MATCH_BATCH, matching.decide, metrics.count_matched, matching, Lanes(MATCH_LANES))
 
         @app.agent(app.topic(signatures), name="match", concurrency=1)
         async def match(_: StreamT[bytes]) -> None:

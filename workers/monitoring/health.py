@@ -24,6 +24,7 @@ class Health:
         cause: The error that the last of these agents is waiting out.
         away: The error of the service that does not answer the probe. Empty: all services answer.
         caught_up: Number of batches delivered again because the index had lost them.
+        in_work: A token for each batch that is decided and delivered now.
         refused: Why this worker must not go on. Empty: it may.
         halted: Why the worker consumes nothing more. Empty: it consumes.
         ticked: When the event loop last ran, in monotonic seconds. None: it has not started.
@@ -35,6 +36,7 @@ class Health:
     cause: str = ""
     away: str = ""
     caught_up: int = 0
+    in_work: frozenset[object] = frozenset()
     refused: str = ""
     halted: str = ""
     ticked: float | None = None
@@ -87,6 +89,16 @@ class Health:
             self.outages -= 1
             if answers:
                 self._log_change(True, "")
+
+    @contextmanager
+    def processing(self) -> Iterator[None]:
+        """Count a batch as in work for the duration of the context."""
+        token = object()
+        self.in_work |= {token}  # a new set, because the watchdog may be reading the old one
+        try:
+            yield
+        finally:
+            self.in_work -= {token}
 
     def change_cause(self, cause: str) -> None:
         """Log that an outage goes on for another reason.

@@ -60,6 +60,7 @@ def rules(
             PROGRESS_SECONDS,
             lambda: while_working(_progress(health)),
         ),
+        WatchdogRule("a batch does not end", PROGRESS_SECONDS, lambda: while_working(_batches(health))),
         WatchdogRule("the worker does not stop", stop_seconds, lambda: ("stopping",) * stopping()),
     ]
 
@@ -130,6 +131,14 @@ def stacks() -> str:
         f"thread {names.get(ident, ident)}:\n{''.join(traceback.format_stack(frame))}"
         for ident, frame in sys._current_frames().items()
     )
+
+
+def _batches(health: Health) -> Iterable[Hashable]:
+    """Yield each batch in work, which may take long only while the index is given what it lost.
+
+    The offsets of other partitions move on beside a batch that hangs, so that `_progress` would not show it.
+    """
+    return [(token, health.caught_up) for token in health.in_work]
 
 
 def _progress(health: Health) -> Iterable[Hashable]:

@@ -92,9 +92,15 @@ class DeadLetterLimit:
 
 @dataclass
 class DeadLetterWindow:
-    """The last records of one topic, and which of them were refused."""
+    """The last records of one topic, and which of them were refused.
+
+    Attributes:
+        limit: The limits that it checks.
+        judging: Held while a batch is judged, and without end by a worker that halts.
+    """
 
     limit: DeadLetterLimit
+    judging: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False)
     _refused: deque[bool] = field(default_factory=lambda: deque(maxlen=WINDOW_RECORDS))
     _consecutive: int = 0
 

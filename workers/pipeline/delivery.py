@@ -3,7 +3,8 @@
 This is the only place where offsets move. Faust's usual idioms acknowledge records whose results were never
 delivered: an exception in `async for`, `take` or `take_events` commits the events that failed, the result of
 `topic.send` is never awaited, and after a selective or unordered acknowledgement the next commit skips the gap. Hence
-one loop over batches that it requests from our consumer: all or nothing, in order.
+loops over batches that they request from our consumer: all or nothing, in order. Several loops of one step, its lanes,
+have batches of different partitions in work, so that one batch is compared while another one waits for the index.
 """
 
 import asyncio
@@ -56,7 +57,9 @@ class Delivery:
         return cast(BatchConsumer, self.app.consumer)  # Faust declares the base class.
 
     async def run(self, topic: str, step: Step) -> NoReturn:
-        """Process batch after batch of a topic, without end.
+        """Process batch after batch of a topic in each lane, without end.
+
+        An error in one lane cancels the other lanes, whose batches are not acknowledged.
 
         Raises:
             OutageTooLongError: An outage did not end in time. Nothing of the batch is acknowledged.
@@ -64,6 +67,15 @@ class Delivery:
             Exception: A bug, or a delivery that no retry can complete. Nothing is acknowledged from its record on.
         """
         window = DeadLetterWindow(self.limit)
+        try:
+            async with asyncio.TaskGroup() as lanes:
+                for _ in range(step.lanes.count):
+                    lanes.create_task(self._run_lane(topic, step, window))
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+        raise AssertionError  # no lane ends without an error
+
+    async def _run_lane(self, topic: str, step: Step, window: DeadLetterWindow) -> NoReturn:
         while True:
             async with self._consumer.batch(topic, step.batch) as records:
                 try:
@@ -88,10 +100,8 @@ class Delivery:
     async def _process(self, step: Step, window: DeadLetterWindow, records: Sequence[ConsumerRecord]) -> None:
         """Decide, deliver and acknowledge a whole batch, or acknowledge none of it."""
         try:
-            async with step.turn:
-                outgoing = await self._decide(step, records)
-                await self._halt_if(window.exceeded_limit(records, outgoing))
-                await self.retry_policy.call("deliver", partial(self._send_all, outgoing))
+            with self.health.processing():
+                outgoing = await self._deliver(step, window, records)
         except SettingsError as error:
             log.error("refused, nothing acknowledged: %s: %s", error, _offsets(records))  # noqa: TRY400 - no bug
             raise
@@ -100,6 +110,27 @@ class Delivery:
             raise
         self._consumer.acknowledge(records)
         step.count(records, outgoing)
+
+    async def _deliver(
+        self, step: Step, window: DeadLetterWindow, records: Sequence[ConsumerRecord]
+    ) -> Sequence[ProducerRecord]:
+        """Decide and send a batch, after restoring what the index lost before it."""
+        while True:
+            try:
+                async with step.lanes.one():
+                    outgoing = await self.retry_policy.call(step.name, partial(step.decide, records))
+                    # The lane that halts keeps this lock, so nothing that is decided later is sent.
+                    async with window.judging:
+                        await self._halt_if(window.exceeded_limit(records, outgoing))
+                    await self.retry_policy.call("deliver", partial(self._send_all, outgoing))
+                    return outgoing
+            except IndexBehindError as error:
+                if step.recovery is None:
+                    raise
+                end = min(record.offset for record in records if record.partition == error.partition)
+                lost = Lost(error.partition, error.checkpoint, end)
+            async with step.lanes.all():
+                await self._recover(step.recovery, lost)
 
     async def keep_whole(self, step: Step, topic: str) -> None:
         """Restore, every few seconds, what the index lost of our partitions.
@@ -111,22 +142,10 @@ class Delivery:
         while step.recovery is not None:
             await asyncio.sleep(CHECK_SECONDS)
             partitions = [partition for name, partition in self.health.assigned or () if name == topic]
-            async with step.turn:
+            async with step.lanes.all():
                 # Keep this list until everything is restored. Asked again halfway, the index would report fewer losses.
                 for lost in await self.retry_policy.call("catch_up", partial(step.recovery.lost, partitions)):
                     await self._recover(step.recovery, lost)
-
-    async def _decide(self, step: Step, records: Sequence[ConsumerRecord]) -> Sequence[ProducerRecord]:
-        """Decide a batch, after restoring what the index lost before it."""
-        while True:
-            try:
-                return await self.retry_policy.call(step.name, partial(step.decide, records))
-            except IndexBehindError as error:
-                if step.recovery is None:
-                    raise
-                end = min(record.offset for record in records if record.partition == error.partition)
-                lost = Lost(error.partition, error.checkpoint, end)
-            await self._recover(step.recovery, lost)
 
     async def _recover(self, recovery: Recovery, lost: Lost) -> None:
         """Restore what the index lost.

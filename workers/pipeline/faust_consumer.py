@@ -38,8 +38,10 @@ Faust has no public hook for that. These names of its classes, and of aiokafka's
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from faust.transport.drivers import aiokafka
@@ -50,6 +52,7 @@ from nearstream.schemas.record import ConsumerRecord
 from nearstream.workers.kafka.records import as_record
 
 FETCH_SECONDS = 1.0
+POLL_SECONDS = 0.01  # between two looks for records of free partitions while others are in work
 LEAVE_SECONDS = 10.0
 
 log = logging.getLogger(__name__)
@@ -86,6 +89,27 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
         return is_member and await super()._commit(offsets)
 
 
+@dataclass
+class Claims:
+    """The partitions of a topic whose records are in work.
+
+    Attributes:
+        partitions: These partitions. No other batch gets records of them.
+        released: Set when some are free again.
+        taking: Held by the one who takes a batch, because two fetches could return records of one partition.
+    """
+
+    partitions: set[TP] = field(default_factory=set)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+    taking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until `released` is set, or for so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.released.wait()
+
+
 class BatchConsumer(aiokafka.Consumer):
     """Faust's consumer, which hands out batches on request."""
 
@@ -95,6 +119,7 @@ class BatchConsumer(aiokafka.Consumer):
         self._idle = asyncio.Event()
         self._idle.set()
         self._in_flight = 0
+        self._claims: defaultdict[str, Claims] = defaultdict(Claims)
         self._next_offsets: dict[TP, int] = {}  # acknowledged, but not committed yet
 
     def _new_consumer_thread(self) -> ConsumerThread:
@@ -104,16 +129,22 @@ class BatchConsumer(aiokafka.Consumer):
     async def batch(self, topic: str, max_records: int) -> AsyncIterator[list[ConsumerRecord]]:
         """Take the next records of a topic, at least one.
 
-        A rebalance or a stop waits until this context is left.
+        Until this context is left, no other batch has records of their partitions, and a rebalance or a stop waits.
         """
-        records = await self._take(topic, max_records)
-        # No await between the check of the generation in `_take` and this line: the batch could belong to another
-        # generation by then.
-        self._in_flight += 1
-        self._idle.clear()
+        claims = self._claims[topic]
+        async with claims.taking:
+            records = await self._take(topic, claims, max_records)
+            # Nothing waits between the check of the generation in `_take` and the end of this block: the batch could
+            # belong to another generation by then.
+            claimed = {TP(record.topic, record.partition) for record in records}
+            claims.partitions |= claimed
+            self._in_flight += 1
+            self._idle.clear()
         try:
             yield records
         finally:
+            claims.partitions -= claimed
+            claims.released.set()
             self._in_flight -= 1
             if not self._in_flight:
                 self._idle.set()
@@ -126,30 +157,37 @@ class BatchConsumer(aiokafka.Consumer):
         for record in records:
             self._next_offsets[TP(record.topic, record.partition)] = record.offset + 1
 
-    async def _take(self, topic: str, max_records: int) -> list[ConsumerRecord]:
+    async def _take(self, topic: str, claims: Claims, max_records: int) -> list[ConsumerRecord]:
         while True:
             await self._fetching.wait()
             if not self.flow_active:
                 await self.can_resume_flow.wait()
             partitions = {partition for partition in self._get_active_partitions() if partition.topic == topic}
-            if not partitions:
-                await asyncio.sleep(FETCH_SECONDS)
+            claims.released.clear()
+            free = partitions - claims.partitions
+            if not free:
+                await claims.wait(FETCH_SECONDS)
                 continue
-            fetch = asyncio.run_coroutine_threadsafe(self._fetch(partitions, max_records), self._thread.thread_loop)
+            # A fetch that waits would not see records of partitions that are released meanwhile.
+            seconds = 0.0 if claims.partitions else FETCH_SECONDS
+            fetching = self._fetch(free, max_records, seconds)
+            fetch = asyncio.run_coroutine_threadsafe(fetching, self._thread.thread_loop)
             generation, records = await asyncio.wrap_future(fetch)
             # Records fetched before a rebalance are dropped. They are read again from the committed offset.
             if records and self.flow_active and generation == self.app.consumer_generation_id:
                 return records
+            if not seconds:
+                await claims.wait(POLL_SECONDS)
 
-    async def _fetch(self, partitions: set[TP], max_records: int) -> tuple[int, list[ConsumerRecord]]:
+    async def _fetch(self, partitions: set[TP], max_records: int, seconds: float) -> tuple[int, list[ConsumerRecord]]:
         """Return the generation and the next records, in the consumer's thread.
 
-        Waits up to `FETCH_SECONDS` for a record.
+        Waits up to `seconds` for a record.
         """
         thread = self._thread
         client = thread._ensure_consumer()
         client._coordinator.check_errors()
-        fetched = await thread._fetch_records(client, partitions, FETCH_SECONDS, max_records)
+        fetched = await thread._fetch_records(client, partitions, seconds, max_records)
         if not self.flow_active:
             # The fetch may outlast a rebalance and return records of partitions that were assigned meanwhile.
             # They are not handed out, so the position has to go back to the first of them.

@@ -149,7 +149,7 @@ class Matching:
 
     async def _match(self, records: Sequence[ConsumerRecord], admitted: dict[int, int]) -> list[ProducerRecord]:
         outgoing: list[ProducerRecord] = []
-        reached = dict(admitted)
+        reached = {part: admitted[part] for part in {record.partition for record in records} & admitted.keys()}
         arrivals: list[tuple[ConsumerRecord, Arrival]] = []
         for record in records:
             try:

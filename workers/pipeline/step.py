@@ -1,7 +1,8 @@
 """Pipeline steps: decide, recover lost admissions, yield to the event loop."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import NamedTuple, Protocol
@@ -53,6 +54,37 @@ class Recovery(Protocol):
         """
 
 
+class Lanes:
+    """Batches of a step that are in work side by side, or one recovery by itself.
+
+    Batches in work at the same time have no partition in common, which the consumer sees to.
+
+    Attributes:
+        count: Most batches in work, at least 1.
+    """
+
+    def __init__(self, count: int = 1) -> None:
+        """Start with all lanes free."""
+        self.count = count
+        self._free = asyncio.Semaphore(count)
+        self._taking_all = asyncio.Lock()
+
+    @asynccontextmanager
+    async def one(self) -> AsyncGenerator[None]:
+        """Hold a lane, for a batch."""
+        async with self._free:
+            yield
+
+    @asynccontextmanager
+    async def all(self) -> AsyncGenerator[None]:
+        """Hold all lanes, for a recovery. The caller must hold none."""
+        # Two recoveries that took some of the lanes each would wait for each other without end.
+        async with self._taking_all, AsyncExitStack() as held:
+            for _ in range(self.count):
+                await held.enter_async_context(self._free)
+            yield
+
+
 @dataclass(frozen=True)
 class Step:
     """What an agent does with a batch.
@@ -63,7 +95,7 @@ class Step:
         decide: Returns the records to send for a batch. After an outage it is called again.
         count: Called once for each batch, after everything is delivered.
         recovery: Restores what the index lost. None: the step uses no index.
-        turn: Held by one batch or one recovery at a time.
+        lanes: How many batches may be in work at a time.
     """
 
     name: str
@@ -71,7 +103,7 @@ class Step:
     decide: Decide
     count: CountBatch
     recovery: Recovery | None = None
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False)
+    lanes: Lanes = field(default_factory=Lanes, compare=False)
 
 
 def cooperative_yield() -> Callable[[], Awaitable[None]]:

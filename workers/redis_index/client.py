@@ -24,6 +24,9 @@ _Answer = TypeVar("_Answer")
 _RETRY_SECONDS = 0.5
 _PAGE_KEYS = 1_000
 _PIPELINE_COMMANDS = 1_000  # commands in one round trip
+_CONNECTIONS = 4  # to one server. Further calls wait for a free one.
+# To one node of a cluster, more than all shards in all lanes can use: the client does not wait but raises an error.
+_CLUSTER_CONNECTIONS = 1_024
 _READING = ("look_up_", "state_", "lengths_")  # functions that only read
 
 
@@ -33,7 +36,8 @@ def connect(connection: Connection) -> Client:
     Raises:
         SettingsError: The address cannot be that of a cluster.
     """
-    options = _options(connection) | {"socket_timeout": 5, "max_connections": 4}
+    most = _CLUSTER_CONNECTIONS if connection.cluster else _CONNECTIONS
+    options = _options(connection) | {"socket_timeout": 5, "max_connections": most}
     if connection.cluster:
         try:
             return RedisCluster.from_url(connection.url, **options)

@@ -85,6 +85,31 @@ def test_an_agent_that_stands_is_found_while_another_works() -> None:
     assert broken(PROGRESS_SECONDS + 10)
 
 
+def test_a_batch_that_hangs_is_found_while_others_end() -> None:
+    worker = Worker()
+    worker.health.ticked = None
+
+    def broken(seconds: float) -> str:
+        worker.work(committed=int(seconds))
+        with worker.health.processing():
+            rule = worker.guard.broken(seconds)
+        return rule.trouble if rule else ""
+
+    with worker.health.processing():
+        assert not any(broken(seconds) for seconds in range(0, int(PROGRESS_SECONDS) + 1, 10))
+        assert "batch" in broken(PROGRESS_SECONDS + 10)
+    assert broken(PROGRESS_SECONDS + 20) == ""
+
+
+def test_a_batch_may_take_long_while_the_index_is_given_what_it_lost() -> None:
+    worker = Worker()
+    worker.health.ticked = None
+    with worker.health.processing():
+        for restored in range(5):
+            worker.health.caught_up = restored
+            assert worker.guard.broken(restored * PROGRESS_SECONDS) is None
+
+
 def test_the_partitions_of_others_are_theirs() -> None:
     worker = Worker()
     worker.health.ticked = None
