@@ -15,7 +15,7 @@ from nearstream.workers.redis_index.client import ask, keys_of
 from tests.support.api import Api, served
 from tests.support.deployment import TEXTS
 
-TOKEN = "a token of twenty characters"  # noqa: S105 - of the test
+TOKEN = "a-token-of-twenty-characters"  # noqa: S105 - of the test
 TEXT, OTHER = TEXTS[0], TEXTS[5]
 NEAR = TEXT.replace(" the ", " each ", 1)
 
@@ -203,6 +203,28 @@ async def test_a_wrong_token_is_401_and_probes_need_none(redis_url: str) -> None
                     assert (path, response.status) == (path, status)
 
 
+async def test_a_token_is_for_its_collections_and_its_rate(redis_url: str) -> None:
+    lines = f"# for mail\n{TOKEN} mail,news\n\nanother-token-of-a-crawler * 0.1\n"
+    async with served(redis_url, api_token=lines) as api:
+        bound, slow = {"Authorization": f"Bearer {TOKEN}"}, {"Authorization": "Bearer another-token-of-a-crawler"}
+        assert (await api.ask(TEXT, nearstream_collection="mail", **bound))[0] == 200
+        document = json.dumps({"text": TEXT, "collection": "pages"})
+        for refused in (
+            await api.ask(TEXT, **bound),
+            await api.ask(document, Content_Type="application/json", **bound),
+            await api.ask(f"Subject: x\r\n\r\n{TEXT}", Content_Type="message/rfc822", **bound),
+            await api.send("POST", "/v1/check?learn=1", TEXT, **{"Content-Type": "text/plain", **bound}),
+            await api.send("DELETE", "/v1/documents/pages/a", **bound),
+        ):
+            assert (refused[0], refused[1]["error"]) == (403, "collection_forbidden")
+        assert (await api.send("DELETE", "/v1/documents/mail/a", **bound))[0] == 503
+        assert (await api.ask_once(document, Content_Type="application/json", **slow))[0] == 200
+        status, answer = await api.ask_once(document, Content_Type="application/json", **slow)
+        assert (status, answer["error"]) == (429, "rate_limited")
+        assert (await api.ask(TEXT, nearstream_collection="news", **bound))[0] == 200
+        assert (await api.ask(TEXT, Authorization="Bearer # for mail"))[0] == 401
+
+
 async def test_metrics_count_the_verdicts(api: Api) -> None:
     await api.ask(OTHER)
     status, body = await api.get("/metrics")
@@ -237,6 +259,7 @@ async def test_a_slow_client_keeps_nobody_waiting(api: Api) -> None:
         ({"NEARSTREAM_API": "0.0.0.0:9465"}, "NEARSTREAM_API_TOKEN"),
         ({"NEARSTREAM_API": "10.0.0.1:9465"}, "NEARSTREAM_API_TOKEN"),
         ({"NEARSTREAM_API_TOKEN": "short"}, "NEARSTREAM_API_TOKEN"),
+        ({"NEARSTREAM_API_TOKEN": f"{TOKEN} * 5\n{TOKEN}"}, "NEARSTREAM_API_TOKEN"),
         ({"NEARSTREAM_API": "9465"}, "NEARSTREAM_API"),
         ({"NEARSTREAM_BULK_COUNT": "0"}, "NEARSTREAM_BULK_COUNT"),
     ],

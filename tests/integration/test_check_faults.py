@@ -185,7 +185,7 @@ async def test_a_start_that_does_not_fit_is_refused(
 async def test_the_command_serves_until_it_is_stopped(redis: LocalServer, tmp_path: Path) -> None:
     url, (port,) = f"redis://{redis.address}/0", free_ports(1)
     token = tmp_path / "token"
-    token.write_text("a token of twenty characters\n")
+    token.write_text("a-token-of-twenty-characters\n")
     async with served(url, namespace="served") as filled, aiohttp.ClientSession() as session:
         await filled.admit("a", TEXT)
         process = _serve(url, api=f"127.0.0.1:{port}", api_token_file=str(token))

@@ -14,11 +14,11 @@ from nearstream.schemas.events import RELATIONS
 from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.workers.config.bounds import PATTERNS, RANGES
+from nearstream.workers.config.tokens import wrong_token, wrong_tokens
 
 PREFIX = "NEARSTREAM_"
 AUTO = "auto"
 _KEY_MIN_BYTES = 32
-_TOKEN_MIN_CHARACTERS = 16
 
 
 class SettingsError(Exception):
@@ -104,7 +104,9 @@ class Settings:
     )
     status_token: str = _setting("", "bearer token that the status server requires (needed off loopback)", secret=True)
     api: str = _setting("127.0.0.1:9465", "host:port of the HTTP API of `nearstream serve`")
-    api_token: str = _setting("", "bearer token that the HTTP API requires (needed off loopback)", secret=True)
+    api_token: str = _setting(
+        "", "bearer tokens of the HTTP API, one a line: token [collections [rate]] (needed off loopback)", secret=True
+    )
     bulk_count: int = _setting(20, "copies within an hour from which the HTTP API says bulk")
     log_level: str = _setting("", "debug, info, warning, error or critical (empty: info for workers, else warning)")
     log_format: str = _setting("text", "form of the log: text, or json for one JSON object a line")
@@ -289,10 +291,10 @@ def _refuse(settings: Settings, names: Iterable[str], reason: str) -> None:
 
 def _validate_tokens(settings: Settings) -> None:
     """Raise if a token is too short, or missing for an address that is not on loopback."""
-    for name in ("status", "api"):
+    for name, wrong in (("status", wrong_token), ("api", wrong_tokens)):
         token, variable = getattr(settings, f"{name}_token"), f"{PREFIX}{name.upper()}"
-        if token and len(token) < _TOKEN_MIN_CHARACTERS:
-            raise SettingsError(f"{variable}_TOKEN: expected at least {_TOKEN_MIN_CHARACTERS} characters")
+        if expected := wrong(token):
+            raise SettingsError(f"{variable}_TOKEN: {expected}")
         host = getattr(settings, name).rsplit(":", 1)[0]
         if not token and host not in ("off", AUTO, "localhost", "127.0.0.1"):
             raise SettingsError(f"{variable}_TOKEN: expected a token, because {variable} is not on loopback")

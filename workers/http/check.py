@@ -20,6 +20,7 @@ from nearstream.streams.signing.scheme import Keys
 from nearstream.streams.signing.signer import MAX_BYTES, Signer, Unsigned
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.crawl.html_processes import HtmlProcesses
+from nearstream.workers.http.access import Access, ForbiddenError
 from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.outbox import UNCONFIRMED
 from nearstream.workers.http.reading import is_mail, read_document, read_mail
@@ -69,23 +70,25 @@ class Checker:
     running: set[asyncio.Future[Any]] = field(default_factory=set)
     learning: set[asyncio.Future[Any]] = field(default_factory=set)
 
-    async def check(self, record: ConsumerRecord, learner: Learner | None = None) -> CheckAnswer:
+    async def check(self, record: ConsumerRecord, access: Access, learner: Learner | None = None) -> CheckAnswer:
         """Return the answer about the document of a record, degraded if the index does not answer in time.
 
         Args:
             record: The question.
+            access: The collections that it may name.
             learner: Sends the document to the workers, whatever the verdict is. None: nothing is sent.
 
         Raises:
             InvalidMessageError: The record holds no document.
+            ForbiddenError: It names another collection than allowed.
             BusyError: As many requests as allowed are in work.
         """
         if len(self.running) >= AT_ONCE:
             raise BusyError
         reading = self._reading(record)
-        learning = self._learning(learner, reading)
+        learning = self._learning(learner, reading, access)
         # The document is still learned if it is read too late for an answer.
-        task = asyncio.create_task(self._check(reading if learning is None else asyncio.shield(reading)))
+        task = asyncio.create_task(self._check(reading if learning is None else asyncio.shield(reading), access))
         self._count(self.running, task)
         waiting: list[asyncio.Task[Any]] = [task] if learning is None else [task, learning]
         await asyncio.wait(waiting, timeout=DEADLINE_SECONDS)
@@ -127,9 +130,9 @@ class Checker:
         future.set_result(record)
         return future
 
-    async def _check(self, reading: asyncio.Future[Source]) -> CheckAnswer:
+    async def _check(self, reading: asyncio.Future[Source], access: Access) -> CheckAnswer:
         source = await reading
-        asked = await self._computed(_bytes_of(source), self._newcomer, source)
+        asked = await self._computed(_bytes_of(source), self._newcomer, source, access)
         if asked is None:
             return CheckAnswer(
                 verdict="unknown", scheme=self.deployment.scheme.name, low_confidence=(BELOW_MIN_LENGTH,)
@@ -157,10 +160,11 @@ class Checker:
             return compute(*arguments)
         return await asyncio.get_running_loop().run_in_executor(self.cpu, compute, *arguments)
 
-    def _newcomer(self, source: Source) -> Newcomer | None:
+    def _newcomer(self, source: Source, access: Access) -> Newcomer | None:
         """Sign a document, which is read first if it is no mail, unless it has no words."""
         limits = self.deployment.document_limits
         document = source if isinstance(source, Unsigned) else read_document(source, limits)
+        access.require(document.document.collection)
         signature = self.signer.sign(*document)
         if not signature.n_bytes:
             return None
@@ -169,11 +173,13 @@ class Checker:
     def _degraded(self, reason: CheckReason) -> CheckAnswer:
         return CheckAnswer(verdict="unknown", scheme=self.deployment.scheme.name, degraded=True, reason=reason)
 
-    def _learning(self, learner: Learner | None, reading: asyncio.Future[Source]) -> asyncio.Task[LearnReason] | None:
+    def _learning(
+        self, learner: Learner | None, reading: asyncio.Future[Source], access: Access
+    ) -> asyncio.Task[LearnReason] | None:
         """Begin to learn a document, unless that was not asked for or too many are being learned."""
         if learner is None or len(self.learning) >= UNCONFIRMED:
             return None
-        task = asyncio.create_task(learner.learn(reading))
+        task = asyncio.create_task(learner.learn(reading, access))
         self._count(self.learning, task)
         return task
 
@@ -184,7 +190,7 @@ class Checker:
             group.discard(task)
             error = None if task.cancelled() else task.exception()
             # `check` raises it, or has answered already.
-            if error is not None and not isinstance(error, InvalidMessageError):
+            if error is not None and not isinstance(error, InvalidMessageError | ForbiddenError):
                 log.error("a request failed", exc_info=error)
 
         group.add(task)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from nearstream.schemas.check import LearnReason
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.streams.ingest.defaults import DocumentLimits
-from nearstream.streams.ingest.parse import parse_record
+from nearstream.streams.ingest.parse import Removal, parse_record
 from nearstream.streams.signing.signer import Unsigned
 from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.http.access import Access
 from nearstream.workers.http.outbox import Outbox, OutboxFullError
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.pipeline.document_records import record_key, removal_of
@@ -41,28 +42,33 @@ class Learner:
     limits: DocumentLimits
     cpu: Executor
 
-    async def learn(self, reading: asyncio.Future[ConsumerRecord | Unsigned]) -> LearnReason:
+    async def learn(self, reading: asyncio.Future[ConsumerRecord | Unsigned], access: Access) -> LearnReason:
         """Send a document and return why Kafka has not confirmed it, or an empty text.
 
         Args:
             reading: The question, or the document of one that is a whole mail.
+            access: The collections that it may name.
 
         Raises:
             InvalidMessageError: The question holds no document.
+            ForbiddenError: It names another collection than allowed.
         """
         source = await asyncio.shield(reading)
-        record = await asyncio.get_running_loop().run_in_executor(self.cpu, self._record, source)
+        record = await asyncio.get_running_loop().run_in_executor(self.cpu, self._record, source, access)
         return await self._sent(record, _LEARN_SECONDS)
 
     async def remove(self, name: str, collection: str) -> LearnReason:
         """Send the removal of a document and return why Kafka has not confirmed it, or an empty text."""
         return await self._sent(removal_of(self.topic, name, collection), _REMOVE_SECONDS)
 
-    def _record(self, source: ConsumerRecord | Unsigned) -> ProducerRecord:
+    def _record(self, source: ConsumerRecord | Unsigned, access: Access) -> ProducerRecord:
         if isinstance(source, Unsigned):
+            access.require(source.document.collection)
             value, headers, _ = mail_record(source.document, source.degraded)
             return ProducerRecord(self.topic, (source.document.id or "").encode(), value, headers)
-        return ProducerRecord(self.topic, record_key(parse_record(source, self.limits)), source.value, source.headers)
+        parsed = parse_record(source, self.limits)
+        access.require(parsed.collection if isinstance(parsed, Removal) else parsed.document.collection)
+        return ProducerRecord(self.topic, record_key(parsed), source.value, source.headers)
 
     async def _sent(self, record: ProducerRecord, seconds: float) -> LearnReason:
         try:

@@ -18,11 +18,11 @@ _TOKEN: list[dict[str, list[str]]] = [{"token": []}, {}]  # none is needed where
 _REFUSALS = {
     "400": "The document cannot be read.",
     "401": "The token is missing or wrong.",
-    "403": "A page of another site asks to change something.",
+    "403": "The token is not for this collection, or a page of another site asks to change something.",
     "408": "The body was not there within 10 s.",
     "413": "The body or its text is too large.",
     "415": "The type of the content is not supported.",
-    "429": "64 requests are in work. Ask again after `Retry-After`.",
+    "429": "64 requests are in work, or more came with this token than its rate. Ask again after `Retry-After`.",
     "431": "There are too many headers, or one is too long.",
     "500": "A bug.",
 }
@@ -100,7 +100,7 @@ def _check() -> Json:
 
 
 def _remove() -> Json:
-    refusals = {status: _response(_REFUSALS[status], ApiError) for status in ("400", "401", "403", "431", "500")}
+    refusals = {status: _response(_REFUSALS[status], ApiError) for status in ("400", "401", "403", "429", "431", "500")}
     return {
         "operationId": "remove",
         "summary": "Hand the removal of a document to the workers",
@@ -130,7 +130,7 @@ def _metrics() -> Json:
         "security": _TOKEN,
         "responses": {
             "200": {"description": "The metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}},
-            "401": _response(_REFUSALS["401"], ApiError),
+            **{status: _response(_REFUSALS[status], ApiError) for status in ("401", "429")},
         },
     }
 

@@ -1,7 +1,6 @@
 """Read requests of the HTTP API, within bounds of size and time."""
 
 import asyncio
-import hmac
 import time
 
 import msgspec
@@ -11,6 +10,7 @@ from nearstream.schemas.check import ApiError
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.record import ConsumerRecord
+from nearstream.workers.http.access import Access
 from nearstream.workers.http.reading import DEFAULT_TYPE, READABLE, is_mail_type, is_readable
 from nearstream.workers.mail.message import MESSAGE_MAX_BYTES
 from nearstream.workers.pipeline.file_source import INPUT
@@ -18,6 +18,7 @@ from nearstream.workers.pipeline.file_source import INPUT
 HEADER_BYTES = 8190  # of one header, and of the request line
 HEADERS = 64
 BODY_SECONDS = 10.0
+ACCESS = web.RequestKey("access", Access)  # where the middleware puts what a request may do
 _PASSED_ON = ("content-type", "content-encoding")
 _STATUS_OF_REASON = {Reason.TOO_LARGE: 413, Reason.DECOMPRESSION_LIMIT: 413, Reason.UNSUPPORTED_CONTENT_TYPE: 415}
 
@@ -29,12 +30,6 @@ SECURITY_HEADERS = {
     "Cache-Control": "no-store",
     "Server": "nearstream",
 }
-
-
-def is_allowed(request: web.Request, token: str) -> bool:
-    """Return whether a request has the token, if there is one."""
-    given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
-    return not token or hmac.compare_digest(given, b"Bearer " + token.encode())
 
 
 def is_from_another_site(request: web.Request) -> bool:
@@ -114,6 +109,13 @@ def json_response(value: msgspec.Struct, status: int = 200) -> web.Response:
     return web.Response(
         body=msgspec.json.encode(value), status=status, content_type="application/json", headers=SECURITY_HEADERS
     )
+
+
+def too_many_requests(error: str, detail: str) -> web.Response:
+    """Return a response that asks a client to wait."""
+    response = refusal(429, error, detail)
+    response.headers["Retry-After"] = "1"
+    return response
 
 
 def refusal(status: int, error: str, detail: str) -> web.Response:

@@ -8,9 +8,11 @@ from aiohttp import web
 from nearstream.schemas.check import Health, Readiness, Removal
 from nearstream.schemas.codec import InvalidMessageError, decode_document
 from nearstream.workers.http import openapi
+from nearstream.workers.http.access import ForbiddenError
 from nearstream.workers.http.check import AT_ONCE, BusyError, Checker
 from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.requests import (
+    ACCESS,
     SECURITY_HEADERS,
     is_from_another_site,
     json_response,
@@ -18,6 +20,7 @@ from nearstream.workers.http.requests import (
     refusal,
     refused_unread,
     status_of,
+    too_many_requests,
 )
 from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS, EXPOSITION_TYPE, exposition
 
@@ -51,10 +54,12 @@ async def _check(request: web.Request) -> web.Response:
     try:
         record = await read_record(request, checker.deployment.settings.max_value_bytes)
         began = perf_counter()
-        answer = await checker.check(record, request.app[_LEARNER] if learns else None)
+        answer = await checker.check(record, request[ACCESS], request.app[_LEARNER] if learns else None)
     except InvalidMessageError as error:
         CHECKS.labels("refused").inc()
         return refusal(status_of(error.reason), error.reason, error.detail)
+    except ForbiddenError:
+        return _forbidden()
     except BusyError:
         return _busy()
     CHECKS.labels(answer.verdict).inc()
@@ -86,9 +91,7 @@ def _refused_unread(request: web.Request) -> web.Response | None:
 
 def _busy() -> web.Response:
     CHECKS.labels("busy").inc()
-    response = refusal(429, "busy", f"expected at most {AT_ONCE} requests at a time")
-    response.headers["Retry-After"] = "1"
-    return response
+    return too_many_requests("busy", f"expected at most {AT_ONCE} requests at a time")
 
 
 async def _remove(request: web.Request) -> web.Response:
@@ -96,6 +99,9 @@ async def _remove(request: web.Request) -> web.Response:
         return _from_another_site()
     try:
         named = decode_document(msgspec.json.encode(dict(request.match_info)))
+        request[ACCESS].require(named.collection)
+    except ForbiddenError:
+        return _forbidden()
     except InvalidMessageError as error:
         return refusal(400, error.reason, error.detail)
     reason = await request.app[_LEARNER].remove(request.match_info["id"], named.collection)
@@ -104,6 +110,10 @@ async def _remove(request: web.Request) -> web.Response:
         response.headers["Retry-After"] = "1"
         return response
     return json_response(Removal(removed=True), 202)
+
+
+def _forbidden() -> web.Response:
+    return refusal(403, "collection_forbidden", "expected a collection that the token is for")
 
 
 def _from_another_site() -> web.Response:

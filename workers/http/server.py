@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -14,14 +15,17 @@ from aiohttp.typedefs import Handler, Middleware
 
 from nearstream.schemas.topics import DOCUMENTS
 from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.config.tokens import parse_tokens
 from nearstream.workers.crawl.html_processes import HtmlProcesses
+from nearstream.workers.http.access import Gate
 from nearstream.workers.http.check import Checker
 from nearstream.workers.http.connection import Connection
 from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.openapi import OPEN_PATHS
 from nearstream.workers.http.outbox import Outbox, connected
-from nearstream.workers.http.requests import HEADER_BYTES, HEADERS, is_allowed, refusal
+from nearstream.workers.http.requests import ACCESS, HEADER_BYTES, HEADERS, refusal, too_many_requests
 from nearstream.workers.http.routes import add_routes
+from nearstream.workers.monitoring.metrics import CHECKS
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.client import until_answered
 from nearstream.workers.redis_index.index import RedisIndex
@@ -77,7 +81,7 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox) -> 
     ):
         if html.is_available():
             html.start()
-        app = web.Application(middlewares=[_refusals, _authorization(settings.api_token)])
+        app = web.Application(middlewares=[_refusals, _authorization(Gate(parse_tokens(settings.api_token)))])
         checker = Checker(deployment, deployment.signer(), index, html, readers, cpu)
         learner = Learner(outbox, deployment.topic(DOCUMENTS), deployment.document_limits, cpu)
         add_routes(app, checker, learner)
@@ -128,15 +132,22 @@ async def _refusals(request: web.Request, handler: Handler) -> web.StreamRespons
         return response
 
 
-def _authorization(token: str) -> Middleware:
-    """Return the middleware that asks for the token, except on paths that are open to all."""
+def _authorization(gate: Gate) -> Middleware:
+    """Return the middleware that asks for a token, except on paths that are open to all."""
 
     @web.middleware
     async def authorize(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.path not in OPEN_PATHS and not is_allowed(request, token):
+        if request.path in OPEN_PATHS:
+            return await handler(request)
+        access, is_early = gate.access(request.headers.get("Authorization", ""), time.monotonic())
+        if access is None:
             response = refusal(401, "unauthorized", "expected the header Authorization: Bearer <token>")
             response.headers["WWW-Authenticate"] = "Bearer"
             return response
+        if is_early:
+            CHECKS.labels("rate_limited").inc()
+            return too_many_requests("rate_limited", "expected fewer requests a second with this token")
+        request[ACCESS] = access
         return await handler(request)
 
     return authorize

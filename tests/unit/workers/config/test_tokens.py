@@ -1,0 +1,75 @@
+"""Tokens of the HTTP API: how they are written, and what is wrong with them."""
+
+import pytest
+
+from nearstream.workers.config.settings import SettingsError, load
+from nearstream.workers.config.tokens import TOKENS, ApiToken, parse_tokens
+from nearstream.workers.http.access import Access, ForbiddenError, Gate
+
+ONE, OTHER = "one-token-of-mail", "another-token-of-pages"
+
+
+def test_a_line_holds_a_token_with_its_collections_and_rate() -> None:
+    text = (
+        f"# of the mail servers\n{ONE} mail,news 200\n\n{OTHER}\nthird-token-of-nobody *\nfourth-token-of-all * 0.5\n"
+    )
+    assert parse_tokens(text) == (
+        ApiToken(ONE, frozenset({"mail", "news"}), 200.0),
+        ApiToken(OTHER),
+        ApiToken("third-token-of-nobody"),
+        ApiToken("fourth-token-of-all", rate=0.5),
+    )
+    assert parse_tokens("") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("short", "line 1: expected at least 16 characters"),
+        (f"{ONE}\nshort *", "line 2: expected at least 16 characters"),
+        (f"{ONE} Mail", "line 1: expected token, collections and rate"),
+        (f"{ONE} mail,", "line 1: expected token, collections and rate"),
+        (f"{ONE} mail 5 more", "line 1: expected"),
+        (f"{ONE} mail fast", "line 1: expected a rate"),
+        (f"{ONE} mail -1", "line 1: expected a rate"),
+        (f"{ONE} mail nan", "line 1: expected a rate"),
+        (f"{ONE} mail inf", "line 1: expected a rate"),
+        ("ünicode-token-of-mail", "line 1: expected a token in ASCII"),
+        (f"{ONE}\n{ONE} mail", "each once"),
+        ("\n".join(f"{ONE}-{each}" for each in range(TOKENS + 1)), "at most 256 tokens"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_refused_and_not_quoted(text: str, expected: str) -> None:
+    with pytest.raises(SettingsError, match=expected) as raised:
+        load({"NEARSTREAM_API_TOKEN": text})
+    assert ONE not in str(raised.value)
+
+
+def test_a_gate_knows_the_tokens() -> None:
+    gate = Gate(parse_tokens(f"{ONE} mail\n{OTHER}"))
+    assert gate.access(f"Bearer {ONE}", 0) == (Access(frozenset({"mail"})), False)
+    assert gate.access(f"Bearer {OTHER}", 0) == (Access(), False)
+    for wrong in ("", ONE, f"bearer {ONE}", f"Bearer {ONE} mail", f"Bearer {ONE}x", "Bearer \udce9"):
+        assert gate.access(wrong, 0) == (None, False)
+    assert Gate(()).access("", 0) == (Access(), False)
+
+
+def test_a_rate_is_kept_over_time_and_for_each_token_alone() -> None:
+    gate = Gate(parse_tokens(f"{ONE} * 10\n{OTHER} * 0.5"))
+
+    def asked(token: str, now: float, times: int) -> int:
+        return sum(not gate.access(f"Bearer {token}", now)[1] for _ in range(times))
+
+    assert asked(ONE, 100.0, 30) == 10
+    assert asked(OTHER, 100.0, 30) == 1
+    assert asked(ONE, 100.5, 30) == 5
+    assert asked(ONE, 1_000.0, 30) == 10
+    assert asked(OTHER, 101.0, 30) == 0
+    assert asked(OTHER, 102.0, 30) == 1
+
+
+def test_access_is_for_all_collections_or_for_those_named() -> None:
+    Access().require("anything")
+    Access(frozenset({"mail"})).require("mail")
+    with pytest.raises(ForbiddenError):
+        Access(frozenset({"mail"})).require("news")

@@ -1,0 +1,77 @@
+"""Bearer tokens of our servers, and what those of the HTTP API may do."""
+
+import re
+from dataclasses import dataclass
+
+from nearstream.schemas.document import NAME_PATTERN
+
+TOKENS = 256
+_MIN_CHARACTERS = 16
+_RATES = (0.1, 100_000.0)  # requests a second
+_EVERY = "*"
+
+
+@dataclass(frozen=True)
+class ApiToken:
+    """A token of the HTTP API.
+
+    Attributes:
+        token: The token.
+        collections: The collections that it is for. Empty: all.
+        rate: Most requests a second. 0: no limit.
+    """
+
+    token: str
+    collections: frozenset[str] = frozenset()
+    rate: float = 0.0
+
+
+def wrong_token(text: str) -> str:
+    """Return what is expected of a token that is too short, else an empty text."""
+    return f"expected at least {_MIN_CHARACTERS} characters" if text and len(text) < _MIN_CHARACTERS else ""
+
+
+def wrong_tokens(text: str) -> str:
+    """Return what is expected of tokens that cannot be read, else an empty text."""
+    try:
+        parse_tokens(text)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def parse_tokens(text: str) -> tuple[ApiToken, ...]:
+    """Read the tokens of the HTTP API: one a line, with its collections and its rate if it has them.
+
+    A line is `token`, `token collection,collection` or `token collection,collection rate`, with `*` for all
+    collections. Empty lines and those that begin with `#` are left out.
+
+    Raises:
+        ValueError: A line cannot be read. The message never quotes it.
+    """
+    lines = [(at, line.split()) for at, line in enumerate(text.splitlines(), 1) if not line.startswith("#")]
+    tokens = tuple(_token(at, words) for at, words in lines if words)
+    if len(tokens) > TOKENS or len({each.token for each in tokens}) < len(tokens):
+        raise ValueError(f"expected at most {TOKENS} tokens, each once")
+    return tokens
+
+
+def _token(line: int, words: list[str]) -> ApiToken:
+    token, collections, rate = [*words, *[_EVERY, "0"][len(words) - 1 :]][:3] if len(words) < 4 else ("", "", "")
+    if wrong_token(token) or not token.isascii():
+        raise ValueError(f"line {line}: {wrong_token(token) or 'expected a token in ASCII'}")
+    names = frozenset() if collections == _EVERY else frozenset(collections.split(","))
+    if not token or not all(re.search(NAME_PATTERN, name) for name in names):
+        raise ValueError(f"line {line}: expected token, collections and rate, separated by spaces")
+    return ApiToken(token, names, _rate(line, rate))
+
+
+def _rate(line: int, text: str) -> float:
+    low, high = _RATES
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = -1.0
+    if rate and not low <= rate <= high:
+        raise ValueError(f"line {line}: expected a rate of {low:g} to {high:g} requests a second")
+    return rate

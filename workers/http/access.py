@@ -1,0 +1,78 @@
+"""Who may ask what of the HTTP API, and how often."""
+
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nearstream.workers.config.tokens import ApiToken
+
+_BURST_SECONDS = 1.0  # a token that was not used for this long may ask for as many requests at once
+
+
+class ForbiddenError(Exception):
+    """The token is not for this collection."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a request may do.
+
+    Attributes:
+        collections: The collections that it may name. Empty: all.
+    """
+
+    collections: frozenset[str] = frozenset()
+
+    def require(self, collection: str) -> None:
+        """Require that a request may name a collection.
+
+        Raises:
+            ForbiddenError: It may not.
+        """
+        if self.collections and collection not in self.collections:
+            raise ForbiddenError
+
+
+@dataclass
+class _Meter:
+    """Requests that a token may make now, by its rate."""
+
+    token: ApiToken
+    left: float
+    at: float
+
+    def may_ask(self, now: float) -> bool:
+        """Count a request, unless there were too many."""
+        if not self.token.rate:
+            return True
+        most = max(1.0, _BURST_SECONDS * self.token.rate)
+        self.left, self.at = min(most, self.left + (now - self.at) * self.token.rate), now
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
+
+
+class Gate:
+    """Knows the tokens, and counts the requests of each."""
+
+    def __init__(self, tokens: Sequence[ApiToken]) -> None:
+        """Take the tokens. Without any, everybody may ask everything."""
+        self._meters = [_Meter(token, float("inf"), 0.0) for token in tokens]
+
+    def access(self, authorization: str, now: float) -> tuple[Access | None, bool]:
+        """Return what a request may do, None without a token, and whether it comes too early.
+
+        Args:
+            authorization: The header of the request.
+            now: Seconds of a clock that only goes forward.
+        """
+        if not self._meters:
+            return Access(), False
+        given = authorization.encode("utf-8", "surrogateescape")
+        # All are compared, so that the time does not tell which one fits.
+        fitting = [each for each in self._meters if hmac.compare_digest(given, b"Bearer " + each.token.token.encode())]
+        if not fitting:
+            return None, False
+        (meter,) = fitting
+        return Access(meter.token.collections), not meter.may_ask(now)
