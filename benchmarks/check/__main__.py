@@ -1,11 +1,14 @@
 """Measure how fast the HTTP API answers with many documents in the index.
 
-    python -m benchmarks.check [--rate 200] [--seconds 60] [--documents 100000] [--json]
+    python -m benchmarks.check [--rate 200] [--seconds 60] [--documents 100000] [--data FOLDER] [--json]
 
-Starts its own Redis, fills an index with documents of 3-5 KB as `benchmarks.index` makes them, starts
-`nearstream serve` in a process of its own, and asks at a steady rate: half of the questions are stored documents with a
-few words appended, half are new ones. A question is sent when it is due, whether or not earlier ones are answered. Then
-Redis is frozen for a sixth of that time, in which each answer has to come at the deadline.
+Starts its own Redis, fills an index with documents of 3-5 KB, of which 35 % are copies, starts `nearstream serve` in a
+process of its own, and asks at a steady rate: half of the questions are stored documents with a few words appended,
+half are new texts, of which 35 % are copies too. A question is sent when it is due, whether or not earlier ones are
+answered. Then Redis is frozen for a sixth of that time, in which each answer has to come at the deadline.
+
+The index is filled through its own functions, by settlements in which nothing is compared: see `benchmarks.index`. With
+`--data`, Redis keeps it in that folder, and another run with as many documents uses it again.
 """
 
 import argparse
@@ -24,35 +27,30 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from redis import Redis
 
-from benchmarks.index.__main__ import settle
-from benchmarks.index.texts import admissions, text
-from nearstream.workers.config.settings import load
-from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.index import RedisIndex
+from benchmarks.check.filling import fill
+from benchmarks.check.texts import text
+from nearstream.streams.signing.scheme import DEFAULT_LABEL, LABELS
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, free_ports, port_answers, running
 
-_BATCH = 32
 _QUESTIONS = 2_000  # different ones
 _START_SECONDS = 60.0
 _FROZEN_SHARE = 6
 _GOAL_SECONDS = 0.025
+# Memory for a million documents, and no log of each write: a snapshot is taken once if the data are to be kept.
+_REDIS_OPTIONS = ("--maxmemory", "12gb", "--appendonly", "no")
+_SNAPSHOT = "dump.rdb"
 
 Figures = dict[str, Any]  # Any: JSON
 Asked = list[tuple[float, str]]  # seconds until the answer, and its verdict
 
 
-async def fill(deployment: Deployment, documents: int) -> float:
-    """Admit this many documents and return how many of them a second."""
-    index = await RedisIndex.open(deployment.index_address(), may_create=True)
-    began = time.perf_counter()
-    for first in range(0, documents, _BATCH):
-        batch = list(admissions(deployment.scheme, first, min(first + _BATCH, documents)))
-        await settle(index, batch, await index.admit(batch))
-    took = time.perf_counter() - began
-    await index.close()
-    return documents / took
+def keep(redis: LocalServer) -> None:
+    """Let Redis write what it has to its folder."""
+    with Redis.from_url(f"redis://{redis.address}/0", socket_timeout=None) as client:
+        client.save()
 
 
 def questions(documents: int) -> list[bytes]:
@@ -146,16 +144,31 @@ def _serving(environment: dict[str, str], port: int) -> Iterator[str]:
 def run(options: argparse.Namespace) -> Figures:
     """Return all figures that the command prints."""
     (port,) = free_ports(1)
-    with tempfile.TemporaryDirectory() as folder, running(redis_server(Path(folder))) as redis:
+    with _folder(options) as folder, running(redis_server(folder, _REDIS_OPTIONS)) as redis:
         environment = {
             "NEARSTREAM_REDIS": f"redis://{redis.address}/0",
             "NEARSTREAM_API": f"127.0.0.1:{port}",
             "NEARSTREAM_INDEX_DOCUMENTS": str(max(options.documents, 1_000)),
+            "NEARSTREAM_SCHEME": options.scheme,
         }
-        filled = asyncio.run(fill(Deployment.of(load(environment)), options.documents))
-        figures: Figures = {"documents": options.documents, "rate": options.rate, "filled_per_second": round(filled)}
+        figures: Figures = {"documents": options.documents, "scheme": options.scheme, "rate": options.rate}
+        if not (folder / _SNAPSHOT).exists():
+            filled = fill(environment, options.documents)
+            figures["filled_per_second"] = round(filled)
+            if options.data:
+                keep(redis)
         with _serving(environment, port) as url:
             return figures | asyncio.run(measure(redis, url, options))
+
+
+@contextmanager
+def _folder(options: argparse.Namespace) -> Iterator[Path]:
+    """Yield the folder for the data of Redis."""
+    if options.data:
+        yield Path(options.data) / f"{options.scheme}-{options.documents}"
+        return
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -164,6 +177,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rate", type=float, default=200, metavar="N", help="questions a second (default 200)")
     parser.add_argument("--seconds", type=float, default=60, metavar="S", help="how long to ask (default 60)")
     parser.add_argument("--documents", type=int, default=100_000, metavar="N", help="documents stored (default 100000)")
+    parser.add_argument("--scheme", choices=LABELS, default=DEFAULT_LABEL)
+    parser.add_argument("--data", metavar="FOLDER", help="keep the filled index there, or use the one that is there")
     parser.add_argument("--json", action="store_true", help="print the JSON object on one line")
     options = parser.parse_args(arguments)
     print(json.dumps(run(options), indent=None if options.json else 1))
