@@ -114,13 +114,14 @@ async def campaign_api(redis_url: str, folder: Path) -> AsyncIterator[CampaignAp
             yield CampaignApi(address, process)
 
 
-def swaks(address: str, mail: bytes, *options: str) -> subprocess.CompletedProcess[str]:
-    """Send a mail with swaks and return what it printed."""
+def swaks(address: str, mail: bytes | None, *options: str) -> subprocess.CompletedProcess[str]:
+    """Send a mail with swaks, or without one what the options say, and return what it printed."""
     tree = unpacked("swaks")
     addresses = ["--server", address, "--from", "shop@a.example", "--to", "anna@b.example"]
+    data = [] if mail is None else ["--data", "-"]
     return subprocess.run(
-        [*tree.perl("swaks"), *addresses, "--data", "-", *options],
-        input=mail.replace(b"\r\n", b"\n").decode("latin-1"),
+        [*tree.perl("swaks"), *addresses, *data, *options],
+        input=(mail or b"").replace(b"\r\n", b"\n").decode("latin-1"),
         capture_output=True,
         text=True,
         encoding="latin-1",

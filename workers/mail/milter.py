@@ -1,4 +1,4 @@
-"""A mail filter (milter) for Postfix and Sendmail, which marks each message with what the HTTP API says about it.
+"""A mail filter (milter) for Postfix, which marks each message with what the HTTP API says about it.
 
 It never stops mail because of a failure: without an answer in time, a message passes unmarked.
 """
