@@ -1,6 +1,7 @@
 """Serve the HTTP API until a signal."""
 
 import asyncio
+import gc
 import logging
 import signal
 import time
@@ -57,6 +58,9 @@ async def serve(deployment: Deployment, wait_seconds: float) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     opening = partial(RedisIndex.open_to_read, deployment.index_address())
     index = await until_answered(opening, wait_seconds)
+    # What was loaded until here stays. To look through it again takes a full garbage collection 50 ms.
+    gc.collect()
+    gc.freeze()
     try:
         async with connected(deployment.settings) as outbox, serving(deployment, index, outbox) as address:
             log.info("API: http://%s/v1/check", address)
