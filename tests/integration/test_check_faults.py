@@ -106,6 +106,28 @@ async def test_redis_stopped_amid_requests_delays_none_of_them(api: Api, redis: 
     assert {answer["verdict"] for _, answer in answers} <= {"near_duplicate", "unknown", "none"}
 
 
+async def test_redis_stopped_amid_200_requests_a_second_delays_none_of_them(api: Api, redis: LocalServer) -> None:
+    answers: list[tuple[int, dict[str, object]]] = []
+
+    async def ask() -> None:
+        answers.append(await _ask_in_time(api))
+
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    async with asyncio.TaskGroup() as group:
+        for number in range(600):
+            await asyncio.sleep(began + number / 200 - loop.time())
+            group.create_task(ask())
+            if number == 200:
+                await asyncio.to_thread(redis.kill)
+            if number == 400:
+                group.create_task(asyncio.to_thread(redis.start))
+    assert len(answers) == 600
+    assert {status for status, _ in answers} <= {200, 429}
+    assert any(answer.get("degraded") for _, answer in answers)
+    await until(lambda: _answers(api), 20)
+
+
 async def test_a_full_redis_answers_whole(api: Api, redis: LocalServer) -> None:
     with Redis.from_url(f"redis://{redis.address}/0") as client:
         client.config_set("maxmemory", "1mb")

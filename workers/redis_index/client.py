@@ -53,7 +53,8 @@ def connect_to_ask(connection: Connection) -> SharedConnection | None:
     """
     if connection.cluster:
         return None
-    return SharedConnection(ConnectionPool.from_url(connection.url, **_options(connection)))
+    # With a timeout, redis-py sends in another task, before which the connection may be lost.
+    return SharedConnection(ConnectionPool.from_url(connection.url, **_options(connection), socket_timeout=None))
 
 
 def _options(connection: Connection) -> dict[str, Any]:
