@@ -1,19 +1,21 @@
 """Calls to the index: cancellation, and calls that share a connection."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from redis.exceptions import ConnectionError, ResponseError
+from redis.exceptions import AuthenticationError, ConnectionError, ResponseError
 
-from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.redis_index.address import Connection
 from nearstream.workers.redis_index.client import ask, connect_to_ask, open_client
 from nearstream.workers.redis_index.shared_connection import SharedConnection
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
+from tests.support.secured import SecuredRedis, secured_redis
 
 TURNS = 40
 
@@ -101,4 +103,25 @@ async def test_calls_to_a_frozen_server_are_bounded_and_answered_after_it(tmp_pa
         assert not any(call.done() for call in calls[:256])
         server.resume()
         assert set(await asyncio.gather(*calls[:256])) == {b"x"}
+        await connection.aclose()
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Iterator[SecuredRedis]:
+    with secured_redis(tmp_path) as server:
+        yield server
+
+
+async def test_a_shared_connection_speaks_tls_and_says_who_it_is(secured: SecuredRedis) -> None:
+    right, wrong = load(secured.settings()).redis, load(secured.settings("a-wrong-one")).redis
+    trusted = str(secured.ca_path)
+    for url, ca_path, refusal in (
+        (right, trusted, None),
+        (right, None, ConnectionError),
+        (wrong, trusted, AuthenticationError),
+    ):
+        connection = connect_to_ask(Connection(url, ca_path, False))
+        assert connection is not None
+        with nullcontext() if refusal is None else pytest.raises(refusal):
+            assert len(await connection.execute_command("TIME")) == 2
         await connection.aclose()
