@@ -12,7 +12,7 @@ import aiohttp
 import msgspec
 from msgspec import Meta
 
-from nearstream.workers.config.settings import Settings
+from nearstream.workers.config.settings import Settings, SettingsError
 
 ASK_SECONDS = 0.5
 _ANSWER_MAX_BYTES = 65_536
@@ -93,13 +93,24 @@ async def check_client(settings: Settings, collection: str) -> AsyncIterator[Che
     """Yield a client for the API at `NEARSTREAM_API`, which asks about messages of one collection.
 
     The API need not run yet.
+
+    Raises:
+        SettingsError: There are several tokens, of which a client cannot know its own.
     """
     headers = {"Content-Type": "message/rfc822", "nearstream-collection": collection}
     if settings.api_token:
-        headers["Authorization"] = f"Bearer {settings.api_token}"
+        headers["Authorization"] = f"Bearer {_token(settings.api_token)}"
     connector = aiohttp.TCPConnector(limit=0)  # those of the mail server are bounded
     async with aiohttp.ClientSession(headers=headers, connector=connector, auto_decompress=False) as session:
         yield CheckClient(session, f"http://{settings.api}/v1/check")
+
+
+def _token(setting: str) -> str:
+    """Return the only token of a setting, which may say for which collections and rate it is."""
+    lines = [line.split() for line in setting.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    if len(lines) != 1:
+        raise SettingsError(f"NEARSTREAM_API_TOKEN: expected the one token that a client sends, got {len(lines)}")
+    return lines[0][0]
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:

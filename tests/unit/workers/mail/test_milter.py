@@ -295,6 +295,15 @@ async def test_an_address_in_use_is_named() -> None:
             await milter(address, client).__aenter__()
 
 
+async def test_the_client_sends_the_one_token_that_it_is_given() -> None:
+    token = "t" * 20
+    for setting in (token, f"# for mail\n{token} mail 200\n"):
+        async with check_client(load({"NEARSTREAM_API_TOKEN": setting}), "default") as client:
+            assert client.session.headers["Authorization"] == f"Bearer {token}"
+    with pytest.raises(SettingsError, match=r"NEARSTREAM_API_TOKEN: expected the one token .*, got 2"):
+        await check_client(load({"NEARSTREAM_API_TOKEN": f"{token} *\n{token}2 mail\n"}), "default").__aenter__()
+
+
 @pytest.mark.parametrize(
     ("answer", "value"),
     [
