@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from nearstream.schemas.dead_letter import Reason
+from nearstream.schemas.decision import Decision
 from nearstream.schemas.document import Document
 from nearstream.schemas.events import Event, kind_of, subject_of
 from nearstream.schemas.record import Headers, header
@@ -40,9 +41,10 @@ class InvalidMessageError(Exception):
         self.detail = detail
 
 
-_Message = TypeVar("_Message", Document, Event)
+_Message = TypeVar("_Message", Document, Event, Decision)
 
 _DOCUMENT = msgspec.json.Decoder(Document)
+_DECISION = msgspec.json.Decoder(Decision)
 _EVENT: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 _JSON = msgspec.json.Encoder()
 _MSGPACK = msgspec.msgpack.Encoder()
@@ -65,6 +67,15 @@ def decode_event(value: bytes) -> Event:
         InvalidMessageError: `not_json`, or `invalid_message` if a field is invalid or the type is unknown.
     """
     return _decode_json(_EVENT, value)
+
+
+def decode_decision(value: bytes) -> Decision:
+    """Decode a decision from JSON.
+
+    Raises:
+        InvalidMessageError: `not_json`, or `invalid_message` if a field is invalid.
+    """
+    return _decode_json(_DECISION, value)
 
 
 def decode_signature(value: bytes) -> Signature:
@@ -91,6 +102,11 @@ def reason_of(field: str) -> Reason:
 def encode_document(document: Document) -> bytes:
     """Encode a document as JSON, leaving out the defaults."""
     return _JSON.encode(document)
+
+
+def encode_decision(decision: Decision) -> bytes:
+    """Encode a decision as JSON. Equal decisions give equal bytes."""
+    return _JSON.encode(decision)
 
 
 def encode_event(event: Event) -> bytes:

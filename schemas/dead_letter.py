@@ -62,6 +62,7 @@ class Stage(StrEnum):
     EXTRACT = "extract"
     SIGN = "sign"
     MATCH = "match"
+    DECIDE = "decide"
     SKIP = "skip"
 
 

@@ -91,6 +91,14 @@ NEAR_DUPLICATES = _of_events("nearstream.near-duplicates.v1", "ExactDuplicate", 
 CONTAINMENTS = _of_events("nearstream.containments.v1", "Containment")
 VERSIONS = _of_events("nearstream.versions.v1", "Version")
 OVERLAPS = _of_events("nearstream.overlaps.v1", "Overlap", "Rearranged")
+DECISIONS = Topic(
+    "nearstream.decisions.v1",
+    ("Decision", "null (the lineage was removed)"),
+    "<collection>/<lineage>",
+    "compact,delete",
+    90 * _DAY,
+    partitions=6,
+)
 DEAD_LETTERS = Topic(
     "nearstream.dead-letters.v1",
     ("the original bytes",),
@@ -103,7 +111,7 @@ DEAD_LETTERS = Topic(
 
 RELATION_TOPICS = (NEAR_DUPLICATES, CONTAINMENTS, VERSIONS, OVERLAPS)
 EVENT_TOPICS = (VERDICTS, *RELATION_TOPICS)
-ALL = (DOCUMENTS, SIGNATURES, *EVENT_TOPICS, DEAD_LETTERS)
+ALL = (DOCUMENTS, SIGNATURES, *EVENT_TOPICS, DECISIONS, DEAD_LETTERS)
 
 _BY_KIND = {
     "verdict": (VERDICTS,),

@@ -3,6 +3,8 @@
 documents ──▶ sign ──▶ signatures ──▶ match ──▶ verdicts, near-duplicates, containments, versions, overlaps
                │                        │
                └──────▶ dead-letters ◀──┘            match ◀──▶ index (Redis)
+
+verdicts ──▶ decide ──▶ decisions                    decide ◀──▶ decisions (Redis)
 """
 
 from typing import Any
@@ -10,11 +12,12 @@ from typing import Any
 import faust
 from faust.types import StreamT
 
-from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline.dead_letters import DeadLetterLimit
+from nearstream.workers.pipeline.decide import Deciding
 from nearstream.workers.pipeline.delivery import Delivery
 from nearstream.workers.pipeline.faust_consumer import Transport
 from nearstream.workers.pipeline.faust_runtime import faust_settings
@@ -26,9 +29,24 @@ from nearstream.workers.pipeline.step import Lanes, Step
 SIGN_BATCH = 100
 MATCH_BATCH = 32
 MATCH_LANES = 3  # batches in work: while one waits for the index, another one is compared
+DECIDE_BATCH = 100
 
 
-def create_app(settings: Settings, health: Health, signing: Signing | None, matching: Matching | None) -> faust.App:
+def _add_deciding(app: faust.App, verdicts: str, delivery: Delivery, deciding: Deciding) -> None:
+    to_decide = Step("decide", DECIDE_BATCH, deciding.decide, metrics.count_decided)
+
+    @app.agent(app.topic(verdicts), name="decide", concurrency=1)
+    async def decide(_: StreamT[bytes]) -> None:
+        await delivery.run(verdicts, to_decide)
+
+
+def _create_nothing() -> None:
+    pass
+
+
+def create_app(
+    settings: Settings, health: Health, signing: Signing | None, matching: Matching | None, deciding: Deciding | None
+) -> faust.App:
     """Create the Faust app of one worker.
 
     A role that is None gets no agent.
@@ -62,8 +80,7 @@ def create_app(settings: Settings, health: Health, signing: Signing | None, matc
         async def forget(*_: Any, **__: Any) -> None:  # noqa: ANN401 - Faust's signal
             matching.forget_positions()
 
+    if deciding is not None:
+        _add_deciding(app, settings.topic_prefix + VERDICTS.name, delivery, deciding)
+
     return app
-
-
-def _create_nothing() -> None:
-    pass

@@ -36,7 +36,7 @@ def safe(settings: Settings) -> None:
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     health, carrying = Health(), Carrying(settings.topic_prefix + SIGNATURES.name)
-    app = create_app(settings, health, carrying, None)  # type: ignore[arg-type] # it has the `decide` of signing
+    app = create_app(settings, health, carrying, None, None)  # type: ignore[arg-type] # it has the `decide` of signing
     serve(app, health, loop, settings.stop_seconds)
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from nearstream.schemas.codec import (
+    decode_decision,
     decode_document,
     decode_event,
     decode_signature,
+    encode_decision,
     encode_document,
     encode_event,
     encode_signature,
@@ -80,7 +82,7 @@ def family_of(collection: str, founder: DocumentRef, scheme: str) -> str:
 
 
 def test_there_is_one_example_of_every_message_and_no_other_file() -> None:
-    expected = {f"{name}.json" for name in ("document", *KINDS)} | {"signature.msgpack"}
+    expected = {f"{name}.json" for name in ("document", "decision", *KINDS)} | {"signature.msgpack"}
     assert {path.name for path in EXAMPLES.iterdir()} == expected
 
 
@@ -93,6 +95,10 @@ def test_every_example_event_decodes_and_reencodes_equal(kind: str) -> None:
 
 def test_the_example_document_decodes_and_reencodes_equal() -> None:
     assert encode_document(decode_document(example("document.json"))) == example("document.json")
+
+
+def test_the_example_decision_decodes_and_reencodes_equal() -> None:
+    assert encode_decision(decode_decision(example("decision.json"))) == example("decision.json")
 
 
 def test_the_example_signature_decodes_and_reencodes_equal() -> None:

@@ -77,7 +77,7 @@ def test_s01_only_loopback_without_a_token(status: str) -> None:
         load({"NEARSTREAM_STATUS": status})
     assert load({"NEARSTREAM_STATUS": status, "NEARSTREAM_STATUS_TOKEN": PASSWORD * 2}).status == status
     assert load({"NEARSTREAM_STATUS": "127.0.0.1:0"}).status_token == ""
-    assert not create_app(Settings(), Health(), None, None).conf.web_enabled
+    assert not create_app(Settings(), Health(), None, None, None).conf.web_enabled
 
 
 def test_s07_nothing_that_fetches_is_imported() -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nearstream.workers.cli.parser_options import Commands
 
 SHELLS = ("bash", "zsh", "fish")
-ROLES = ("sign", "match", "all")
+ROLES = ("sign", "match", "decide", "all")
 
 _EXIT_CODES = """exit codes:
   0    success
@@ -85,7 +85,7 @@ def _add_local_commands(commands: "Commands") -> None:
 def _add_server_commands(commands: "Commands") -> None:
     """Add the commands that need both Kafka and Redis."""
     worker = add(commands, "worker", "worker_command:start_worker", "run one worker process")
-    worker.add_argument("role", nargs="?", choices=ROLES, default="all", help="agents to run (default all)")
+    worker.add_argument("role", nargs="?", choices=ROLES, default="all", help="agents to run (all: sign and match)")
     worker.add_argument(
         "--new-group", action="store_true", help="take the place of the group that has read the topics so far"
     )

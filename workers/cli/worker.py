@@ -5,9 +5,10 @@ import logging
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from functools import partial
 from importlib.metadata import version
+from typing import NamedTuple
 
 from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.topics import SIGNATURES
+from nearstream.schemas.topics import DECISIONS, SIGNATURES
 from nearstream.streams.index.contract import IndexLostError
 from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
 from nearstream.workers.cli.waiting import reported
@@ -26,10 +27,12 @@ from nearstream.workers.monitoring.probe import start_probe
 from nearstream.workers.monitoring.status_server import serve_status
 from nearstream.workers.operations.checks import Grade, memory, persistence, signer
 from nearstream.workers.operations.claim import claim_deployment, describe_lost_index, require_deployment
+from nearstream.workers.pipeline.decide import Deciding
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.match import Matching, SignatureTopic
 from nearstream.workers.pipeline.sign import Signing
-from nearstream.workers.redis_index.client import ask, open_client, server_facts, until_answered
+from nearstream.workers.redis_index.client import ask, connect, open_client, server_facts, until_answered
+from nearstream.workers.redis_index.decisions import DecisionStore
 from nearstream.workers.redis_index.index import RedisIndex
 
 WATCH_SECONDS = 5.0
@@ -42,7 +45,7 @@ def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group:
 
     Args:
         settings: The settings of the deployment.
-        role: `sign`, `match` or `all`: the agents to run.
+        role: `sign`, `match`, `decide`, or `all` for the first two: the agents to run.
         wait_seconds: How long to wait for Kafka, and for Redis, at the start.
         new_group: Take the place of the group that has read the topics so far.
 
@@ -61,17 +64,25 @@ def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group:
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     deployment = Deployment.of(settings)
-    signing, matching = loop.run_until_complete(prepare(deployment, role, wait_seconds, new_group=new_group))
+    agents = loop.run_until_complete(prepare(deployment, role, wait_seconds, new_group=new_group))
     _log_start(deployment, role)
     health = Health()
-    _start_monitoring(deployment, role, health, matching)
-    app = create_app(settings, health, signing, matching)
+    _start_monitoring(deployment, role, health, agents)
+    app = create_app(settings, health, agents.signing, agents.matching, agents.deciding)
     try:
         serve(app, health, loop, settings.stop_seconds)
     finally:
-        if signing is not None:
-            signing.pages.close()
+        if agents.signing is not None:
+            agents.signing.pages.close()
         log.info("stopped")
+
+
+class Agents(NamedTuple):
+    """What the agents of a worker decide with, None for an agent that its role does not have."""
+
+    signing: Signing | None = None
+    matching: Matching | None = None
+    deciding: Deciding | None = None
 
 
 async def open_index(deployment: Deployment, wait_seconds: float) -> RedisIndex:
@@ -120,9 +131,7 @@ async def _require_same_topic(deployment: Deployment, checkpoints: Mapping[int, 
             )
 
 
-async def prepare(
-    deployment: Deployment, role: str, wait_seconds: float, *, new_group: bool = False
-) -> tuple[Signing | None, Matching | None]:
+async def prepare(deployment: Deployment, role: str, wait_seconds: float, *, new_group: bool = False) -> Agents:
     """Make what the agents of this role decide with, once Kafka and Redis are ready.
 
     Everything is made again if a broker fails during the preparation.
@@ -134,11 +143,11 @@ async def prepare(
     return await retry_until_answered(preparation, wait_seconds, "the worker cannot get ready")
 
 
-async def _prepare(
-    deployment: Deployment, role: str, wait_seconds: float, *, new_group: bool
-) -> tuple[Signing | None, Matching | None]:
+async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, new_group: bool) -> Agents:
     """Check permissions, topics and deployment, then make what the agents of this role decide with."""
     settings = deployment.settings
+    if role == "decide" and settings.verdicts != "all":
+        raise SettingsError(f"NEARSTREAM_VERDICTS={settings.verdicts}: the role decide requires all")
     async with reported(f"Kafka at {settings.kafka}", wait_seconds):
         await acls.require(settings, role, wait_seconds)
         for warning in await kafka_topics.require(settings, wait_seconds):
@@ -146,7 +155,10 @@ async def _prepare(
     async with reported(f"Redis at {shown('redis', settings.redis)}", wait_seconds):
         await require_deployment(deployment, role, wait_seconds, new_group=new_group)
     dead_letters = deployment.dead_letter_writer(role)
-    signing = matching = None
+    signing = matching = deciding = None
+    if role == "decide":
+        store = DecisionStore(connect(deployment.index_address().connection), settings.namespace)
+        deciding = Deciding(store, deployment.topic(DECISIONS), dead_letters)
     if role in ("sign", "all"):
         signing = Signing(
             deployment.signer(),
@@ -170,21 +182,22 @@ async def _prepare(
         )
     # Last, so that a refused start leaves no record where NEARSTREAM_NAMESPACE is mistyped.
     await claim_deployment(deployment, role, wait_seconds, new_group=new_group)
-    return signing, matching
+    return Agents(signing, matching, deciding)
 
 
-def _start_monitoring(deployment: Deployment, role: str, health: Health, matching: Matching | None) -> None:
+def _start_monitoring(deployment: Deployment, role: str, health: Health, agents: Agents) -> None:
     """Start the probe that updates the worker's health, and serve health and metrics."""
     settings, address = deployment.settings, deployment.index_address()
 
     async def ask_index() -> None:
-        if matching is not None:
+        if role != "sign":
             async with open_client(address.connection) as client:
                 await ask(client, "EXISTS", address.key)
 
     start_probe(health, lambda: lag_reader(settings, WATCH_SECONDS), ask_index, deployment.topic(SIGNATURES))
     build = {"version": version("nearstream"), "role": role, "scheme": address.scheme}
-    WorkerMetrics(health, matching.matcher.counts if matching else None, build).register()
+    counts = agents.matching.matcher.counts if agents.matching else None
+    WorkerMetrics(health, counts, build).register()
     if settings.status != "off":
         served = serve_status(settings.status, health, settings.status_token)
         log.info("status: http://%s/metrics /healthz /readyz /lag", served)

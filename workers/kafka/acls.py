@@ -9,7 +9,7 @@ from aiokafka.protocol.admin import DescribeGroupsResponse_v3
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
 
-from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
+from nearstream.schemas.topics import DEAD_LETTERS, DECISIONS, DOCUMENTS, EVENT_TOPICS, SIGNATURES, VERDICTS
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.client import admin, retry_until_answered
 
@@ -38,9 +38,13 @@ class Permission(NamedTuple):
 
 def needed(settings: Settings, role: str) -> list[Permission]:
     """Return the permissions that a worker of this role needs."""
-    read = {"sign": [DOCUMENTS], "match": [SIGNATURES], "all": [DOCUMENTS, SIGNATURES]}[role]
-    # Matching writes to `signatures` if a document arrives there after its removal.
-    written = [SIGNATURES] if role == "sign" else [SIGNATURES, *EVENT_TOPICS]
+    read, written = {
+        "sign": ([DOCUMENTS], [SIGNATURES]),
+        # Matching writes to `signatures` if a document arrives there after its removal.
+        "match": ([SIGNATURES], [SIGNATURES, *EVENT_TOPICS]),
+        "decide": ([VERDICTS], [DECISIONS]),
+        "all": ([DOCUMENTS, SIGNATURES], [SIGNATURES, *EVENT_TOPICS]),
+    }[role]
     return [
         Permission("group", settings.group, "READ"),
         *(Permission("topic", settings.topic_prefix + topic.name, "READ") for topic in read),

@@ -91,6 +91,11 @@ def count_matched(records: Sequence[ConsumerRecord], outgoing: Sequence[Producer
         END_TO_END_SECONDS.observe(max(now - record.timestamp_ms / 1000, 0.0))
 
 
+def count_decided(_: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord]) -> None:
+    """Count the dead letters of a delivered batch of verdicts."""
+    _count_dead_letters(outgoing)
+
+
 def count_verdict(verdict: DocumentVerdict, status: Status) -> None:
     """Count a verdict, and the ordinal of a document that is new or has changed."""
     VERDICTS.labels(verdict.verdict).inc()

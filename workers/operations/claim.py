@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
-from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.pipeline.deployment import Deployment
@@ -20,7 +20,7 @@ from nearstream.workers.redis_index.deployments import (
 )
 from nearstream.workers.redis_index.schemes import schemes
 
-_READ = {"sign": (DOCUMENTS,), "match": (SIGNATURES,), "all": (DOCUMENTS, SIGNATURES)}
+_READ = {"sign": (DOCUMENTS,), "match": (SIGNATURES,), "decide": (VERDICTS,), "all": (DOCUMENTS, SIGNATURES)}
 
 _Reply = TypeVar("_Reply")
 
@@ -37,7 +37,7 @@ async def require_deployment(
 
     Args:
         deployment: What the settings describe.
-        role: `sign`, `match` or `all`.
+        role: `sign`, `match`, `decide` or `all`.
         wait_seconds: How long to wait for Kafka, and for Redis.
         new_group: Permit another group than the one that has read the topics so far.
 
@@ -52,7 +52,8 @@ async def require_deployment(
     """
     records = await _asked(deployment, partial(deployments, address=deployment.index_address()), wait_seconds)
     known = await _required(deployment, records, role, wait_seconds, new_group=new_group)
-    lost = await describe_lost_record(deployment, wait_seconds) if known is None and role == "sign" else None
+    has_no_index = role in ("sign", "decide")
+    lost = await describe_lost_record(deployment, wait_seconds) if known is None and has_no_index else None
     if lost is not None:
         raise SettingsError(lost)
     return known

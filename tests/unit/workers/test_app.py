@@ -16,9 +16,13 @@ from nearstream.workers.app import create_app
 from nearstream.workers.config.settings import load
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
+from nearstream.workers.pipeline.decide import Deciding
 from nearstream.workers.pipeline.faust_consumer import BatchConsumer, IdempotentProducer, Transport
 from nearstream.workers.pipeline.match import Matching, SignatureTopic
 from nearstream.workers.pipeline.sign import Signing
+from nearstream.workers.redis_index.address import Connection
+from nearstream.workers.redis_index.client import connect
+from nearstream.workers.redis_index.decisions import DecisionStore
 
 KEY = HashKey.public()
 SCHEME = preset("standard", KEY)
@@ -34,11 +38,15 @@ def app(roles: str) -> Any:  # noqa: ANN401 - Faust's App without its many type 
     topic: Any = SignatureTopic(nothing, nothing)  # type: ignore[arg-type]
     matcher = Matcher(MemoryIndex(), SCHEME, KEY)
     matching = Matching(matcher, SCHEME, DocumentLimits(), "p.", LETTERS, topic, nothing, nothing, frozenset())
+    deciding = Deciding(
+        DecisionStore(connect(Connection("redis://127.0.0.1:1/0", None, False)), "n"), "p.decisions", LETTERS
+    )
     return create_app(
         load({"NEARSTREAM_TOPIC_PREFIX": "p."}),
         Health(),
         signing if roles in ("sign", "all") else None,
         matching if roles in ("match", "all") else None,
+        deciding if roles == "decide" else None,
     )
 
 
@@ -47,6 +55,7 @@ def app(roles: str) -> Any:  # noqa: ANN401 - Faust's App without its many type 
     [
         ("sign", {"sign": ("p.nearstream.documents.v1",)}),
         ("match", {"match": ("p.nearstream.signatures.v1",)}),
+        ("decide", {"decide": ("p.nearstream.verdicts.v1",)}),
         ("all", {"sign": ("p.nearstream.documents.v1",), "match": ("p.nearstream.signatures.v1",)}),
     ],
 )

@@ -180,7 +180,7 @@ def test_another_host_without_tls_is_noticed(given: dict[str, str], expected: li
 async def test_faust_shows_what_all_other_clients_show(protocol: str, mechanism: str) -> None:
     given = SASL if protocol.startswith("SASL") else {}
     settings = loaded(**given | {"kafka_security": protocol, "kafka_sasl_mechanism": mechanism})
-    app = create_app(settings, Health(), None, None)
+    app = create_app(settings, Health(), None, None, None)
     expected = client_options(settings)
     del expected["bootstrap_servers"]
     of_consumer = credentials_to_aiokafka_auth(app.conf.broker_credentials, app.conf.ssl_context)

@@ -91,7 +91,7 @@ class Thread:
 @pytest.fixture
 async def consumer() -> BatchConsumer:
     """Return a consumer with partitions of two topics that may fetch."""
-    app = create_app(Settings(), Health(), None, None)
+    app = create_app(Settings(), Health(), None, None, None)
     assert isinstance(app.transport, Transport)
     made = app.consumer
     assert isinstance(made, BatchConsumer)

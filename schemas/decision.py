@@ -1,0 +1,41 @@
+"""The decision about one lineage: what a crawler should do with its pages."""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from nearstream.schemas.evidence import DocumentRef
+
+Action = Literal["skip", "keep", "refresh"]
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What a crawler should do with the pages of one lineage.
+
+    Attributes:
+        collection: The tenant.
+        lineage: What the pages have in common, usually their canonical URL.
+        action: `skip` if the content is known from another document, `keep` if it has not changed, `refresh` if it
+            has changed since the fetch before.
+        until: A crawler that skips or keeps need not fetch before. Not before `observed_at`.
+        canonical: The document to read in place of a skipped one, else the document itself.
+        event_id: Of the verdict that decided.
+        observed_at: When the page was fetched that decided.
+        unchanged_since: When the content was fetched first.
+        interval_seconds: How long the content is expected to last from `observed_at` on.
+        unchanged: Successive fetches that found no change.
+        change_share: Share of the text that has changed since the fetch before, 0 to 1.
+    """
+
+    collection: str
+    lineage: str
+    action: Action
+    until: datetime
+    canonical: DocumentRef
+    event_id: str
+    observed_at: datetime
+    unchanged_since: datetime
+    interval_seconds: int
+    unchanged: int
+    change_share: float

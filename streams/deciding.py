@@ -1,0 +1,124 @@
+"""From verdicts to decisions: what a crawler should do with the pages of a lineage."""
+
+from datetime import datetime, timedelta
+
+from msgspec import UnsetType
+
+from nearstream.schemas.decision import Action, Decision
+from nearstream.schemas.evidence import DocumentRef
+from nearstream.schemas.verdict import DocumentVerdict
+
+SHORTEST_SECONDS = 3_600  # after a change
+LONGEST_SECONDS = 30 * 86_400
+SKIP_SECONDS = 7 * 86_400
+
+_COPIES = ("exact_duplicate", "near_duplicate")
+
+
+def decide(former: Decision | None, verdict: DocumentVerdict) -> Decision | None:
+    """Return the decision about the lineage of a document after a verdict.
+
+    A verdict about a fetch that is no later than the one that decided changes nothing. So a verdict that is delivered
+    again gives an equal decision, and of fetches in another order the latest decides.
+
+    Args:
+        former: The decision before, None if there is none.
+        verdict: About a document of this lineage.
+
+    Returns:
+        None if the document has no lineage.
+    """
+    if verdict.lineage is None:
+        return None
+    if former is not None and verdict.observed_at <= former.observed_at:
+        return former
+    other = _copied(verdict)
+    if other is not None:
+        return _decision(verdict, "skip", other, seconds=SKIP_SECONDS)
+    if verdict.verdict == "unchanged" or (verdict.verdict == "exact_duplicate" and _is_own(verdict)):
+        return _unchanged(former, verdict)
+    if former is None and not _is_own(verdict):
+        return _decision(verdict, "keep", _itself(verdict), seconds=0)
+    lasted = _seconds(former.unchanged_since if former else verdict.observed_at, verdict)
+    seconds = max(lasted // 2, SHORTEST_SECONDS)
+    return _decision(verdict, "refresh", _itself(verdict), seconds=seconds, change_share=_change_share(verdict))
+
+
+def may_skip(decision: Decision, at_ms: int) -> bool:
+    """Return whether a crawler need not fetch a page of this lineage at a time in milliseconds since 1970."""
+    return decision.action != "refresh" and at_ms < decision.until.timestamp() * 1000
+
+
+def _unchanged(former: Decision | None, verdict: DocumentVerdict) -> Decision:
+    """Return the decision about a page that has not changed.
+
+    A text that has stayed for a time is expected to stay for as long again. A copy of another page remains one.
+    """
+    count = 1 if former is None else former.unchanged + 1
+    since = verdict.observed_at if former is None else former.unchanged_since
+    if former is not None and former.action == "skip":
+        return _decision(
+            verdict, "skip", former.canonical, seconds=SKIP_SECONDS, unchanged=count, unchanged_since=since
+        )
+    seconds = _seconds(since, verdict)
+    return _decision(verdict, "keep", _itself(verdict), seconds=seconds, unchanged=count, unchanged_since=since)
+
+
+def _copied(verdict: DocumentVerdict) -> DocumentRef | None:
+    """Return the document of another lineage whose content a document repeats.
+
+    Of the founder of the family and the nearest copy it is the one that was observed first, then the one with the
+    shortest URL, then the smallest id. A founder is nobody's copy, also after a change.
+    """
+    founder = verdict.family.founder
+    if verdict.verdict not in _COPIES or (founder is not None and founder.id == verdict.id):
+        return None
+    known = [one for one in (founder, verdict.of) if one is not None and one.lineage != verdict.lineage]
+    return min(known, key=lambda one: (one.observed_at, len(one.url or ""), one.id), default=None)
+
+
+def _is_own(verdict: DocumentVerdict) -> bool:
+    """Return whether a verdict compares a document with a state of its own lineage."""
+    return verdict.of is not None and verdict.of.lineage == verdict.lineage
+
+
+def _change_share(verdict: DocumentVerdict) -> float:
+    """Return the share of a text that has changed, as far as the verdict knows."""
+    if verdict.of is None or not (_is_own(verdict) or verdict.verdict in _COPIES):
+        return 1.0
+    if not isinstance(verdict.distance, UnsetType):
+        return round(min(verdict.distance.value / max(verdict.characters, verdict.of.characters, 1), 1.0), 4)
+    return 1.0 if isinstance(verdict.resemblance, UnsetType) else round(1.0 - verdict.resemblance.value, 4)
+
+
+def _decision(
+    verdict: DocumentVerdict,
+    action: Action,
+    canonical: DocumentRef,
+    *,
+    seconds: int,
+    unchanged: int = 0,
+    unchanged_since: datetime | None = None,
+    change_share: float = 0.0,
+) -> Decision:
+    return Decision(
+        collection=verdict.collection,
+        lineage=verdict.lineage or "",
+        action=action,
+        until=verdict.observed_at + timedelta(seconds=seconds),
+        canonical=canonical,
+        event_id=verdict.event_id,
+        observed_at=verdict.observed_at,
+        unchanged_since=unchanged_since or verdict.observed_at,
+        interval_seconds=seconds,
+        unchanged=unchanged,
+        change_share=change_share,
+    )
+
+
+def _itself(verdict: DocumentVerdict) -> DocumentRef:
+    return DocumentRef(**{name: getattr(verdict, name) for name in DocumentRef.__struct_fields__})
+
+
+def _seconds(since: datetime, verdict: DocumentVerdict) -> int:
+    return min(int((verdict.observed_at - since).total_seconds()), LONGEST_SECONDS)

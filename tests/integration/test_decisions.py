@@ -1,0 +1,93 @@
+"""A site is fetched twice, and decisions say what to skip, what to keep and what to fetch again."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from nearstream.schemas.codec import decode_decision
+from nearstream.schemas.decision import Decision
+from nearstream.schemas.record import Headers, ProducerRecord
+from nearstream.schemas.topics import DECISIONS, DOCUMENTS, VERDICTS
+from nearstream.workers.pipeline.decide import Deciding
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.redis_index.client import open_client
+from nearstream.workers.redis_index.decisions import DecisionStore
+from tests.support.deployment import TEXTS, LocalDeployment, deployed, until
+
+FIRST = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
+SITE = "https://a.example"
+
+
+def page(deployment: LocalDeployment, path: str, text: str, minutes: int) -> ProducerRecord:
+    headers: Headers = [
+        ("content-type", b"text/html; charset=utf-8"),
+        ("nearstream-url", f"{SITE}{path}".encode()),
+        ("nearstream-observed-at", (FIRST + timedelta(minutes=minutes)).isoformat().encode()),
+    ]
+    html = f"<html><nav><a href=/>Menu</a></nav><article><p>{text}</article></html>"
+    return ProducerRecord(deployment.topic(DOCUMENTS), f"{SITE}{path}".encode(), html.encode(), headers)
+
+
+async def decisions(deployment: LocalDeployment) -> dict[str, Decision | None]:
+    """Return the newest decision of each lineage by its path."""
+    found: dict[str, Decision | None] = {}
+    for record in await deployment.read(DECISIONS.name):
+        lineage = (record.key or b"").decode().partition("/")[2]
+        found[lineage.removeprefix(SITE)] = None if record.value is None else decode_decision(record.value)
+    return found
+
+
+async def test_a_crawler_learns_what_to_skip_keep_and_refresh(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        texts = [" ".join(TEXTS[number].split()[:120]) for number in range(4)]
+        await deployment.send([page(deployment, "/original", texts[0], 0)])
+        with deployment.worker(), deployment.worker("decide"):
+            await until_decided(deployment, {"/original": "keep"})
+            await deployment.send(
+                [
+                    page(deployment, "/copy", texts[0], 1),
+                    page(deployment, "/stays", texts[1], 1),
+                    page(deployment, "/changes", texts[2], 1),
+                ]
+            )
+            await until_decided(
+                deployment, {"/original": "keep", "/copy": "skip", "/stays": "keep", "/changes": "keep"}
+            )
+            await deployment.send(
+                [
+                    page(deployment, "/stays?utm_source=mail", texts[1], 9),
+                    page(deployment, "/changes", texts[2] + " " + texts[3][:200], 9),
+                ]
+            )
+            await until_decided(
+                deployment, {"/original": "keep", "/copy": "skip", "/stays": "keep", "/changes": "refresh"}, unchanged=1
+            )
+            found = await decisions(deployment)
+            copy, changed = found["/copy"], found["/changes"]
+            assert copy is not None
+            assert copy.canonical.id == f"{SITE}/original"
+            assert changed is not None
+            assert 0 < changed.change_share < 1
+            made = Deployment.of(deployment.settings)
+            async with open_client(made.index_address().connection) as client:
+                store = DecisionStore(client, deployment.settings.namespace)
+                assert await store.read("default", f"{SITE}/copy") == copy
+                # A redelivery of all verdicts restates the decisions.
+                again = Deciding(store, deployment.topic(DECISIONS), made.dead_letter_writer("decide"))
+                restated = await again.decide(await deployment.read(VERDICTS.name))
+                newest = {record.key: record.value for record in await deployment.read(DECISIONS.name)}
+                assert [sent.value for sent in restated] == [newest[sent.key] for sent in restated]
+            await deployment.send([ProducerRecord(deployment.topic(DOCUMENTS), f"{SITE}/copy".encode(), None, [])])
+            await until_decided(
+                deployment, {"/original": "keep", "/copy": None, "/stays": "keep", "/changes": "refresh"}
+            )
+        assert await deployment.letters() == []
+
+
+async def until_decided(deployment: LocalDeployment, actions: dict[str, str | None], unchanged: int = 0) -> None:
+    async def is_decided() -> bool:
+        found = await decisions(deployment)
+        known = {path: None if decision is None else decision.action for path, decision in found.items()}
+        stays = found.get("/stays")
+        return known == actions and (not unchanged or (stays is not None and stays.unchanged == unchanged))
+
+    await until(is_decided, 60)

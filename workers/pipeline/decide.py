@@ -1,0 +1,78 @@
+"""Decide from the records of `verdicts` what a crawler should do with the pages of each lineage."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nearstream.schemas.codec import InvalidMessageError, decode_event, encode_decision
+from nearstream.schemas.dead_letter import DeadLetter, Stage
+from nearstream.schemas.decision import Decision
+from nearstream.schemas.events import Retraction
+from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.deciding import decide
+from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
+from nearstream.workers.redis_index.decisions import DecisionStore
+
+
+@dataclass(frozen=True)
+class Deciding:
+    """Turns records of `verdicts` into records of `decisions`.
+
+    A decision is stored before it is sent. A batch that is tried again finds it, and sends it again as it is.
+
+    Attributes:
+        store: The newest decision of each lineage.
+        topic: Where decisions are sent.
+        dead_letters: Writes the refused records.
+    """
+
+    store: DecisionStore
+    topic: str
+    dead_letters: DeadLetterWriter
+
+    async def decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
+        """Return the decision after each verdict, a null value for a removed lineage, or a dead letter.
+
+        A verdict about a document without a lineage has no result.
+
+        Raises:
+            IndexUnavailableError: Redis does not answer. Wait, then decide again.
+        """
+        outgoing = []
+        for record in records:
+            try:
+                event = decode_event(record.value or b"")
+            except InvalidMessageError as error:
+                outgoing.append(self.dead_letters.write(DeadLetter(record, Stage.DECIDE, error.reason, error.detail)))
+                continue
+            if isinstance(event, DocumentVerdict):
+                outgoing += await self._after_verdict(event)
+            elif isinstance(event, Retraction):
+                outgoing += await self._after_removal(event)
+        return outgoing
+
+    async def _after_verdict(self, verdict: DocumentVerdict) -> list[ProducerRecord]:
+        if verdict.lineage is None:
+            return []
+        former = await self.store.read(verdict.collection, verdict.lineage)
+        decision = decide(former, verdict)
+        if decision is None:
+            return []
+        if decision != former:
+            await self.store.write(decision)
+        return [self._record(decision.collection, decision.lineage, decision)]
+
+    async def _after_removal(self, retraction: Retraction) -> list[ProducerRecord]:
+        """Forget the decision of a lineage whose name is the id of the removed document."""
+        former = await self.store.read(retraction.collection, retraction.document_id)
+        if former is None:
+            return []
+        if former.observed_at <= retraction.removed_at:
+            await self.store.forget(retraction.collection, retraction.document_id)
+            former = None
+        return [self._record(retraction.collection, retraction.document_id, former)]
+
+    def _record(self, collection: str, lineage: str, decision: Decision | None) -> ProducerRecord:
+        value = None if decision is None else encode_decision(decision)
+        headers: Headers = [] if value is None else [("content-type", b"application/json")]
+        return ProducerRecord(self.topic, f"{collection}/{lineage}".encode("utf-8", "surrogatepass"), value, headers)
