@@ -5,7 +5,7 @@ from aiokafka.errors import KafkaError, NodeNotReadyError, RequestTimedOutError,
 
 from nearstream.workers.cli import worker
 from nearstream.workers.cli.worker import prepare
-from nearstream.workers.config.settings import load
+from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import topics as kafka_topics
 from nearstream.workers.kafka.errors import KafkaUnreachableError
@@ -35,9 +35,9 @@ def broker(monkeypatch: pytest.MonkeyPatch, *failures: KafkaError) -> list[Kafka
 
 async def test_a_broker_that_goes_away_while_a_worker_starts_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     to_come = broker(monkeypatch, NodeNotReadyError(), RequestTimedOutError())
-    signing, matching = await prepare(DEPLOYMENT, "sign", 10.0)
-    assert signing is not None
-    assert matching is None
+    agents = await prepare(DEPLOYMENT, "sign", 10.0)
+    assert agents.signing is not None
+    assert (agents.matching, agents.deciding) == (None, None)
     assert not to_come
 
 
@@ -52,3 +52,9 @@ async def test_what_no_waiting_cures_is_told_at_once(monkeypatch: pytest.MonkeyP
     with pytest.raises(KafkaUnreachableError, match=r"cannot get ready: .*UnsupportedVersionError"):
         await prepare(DEPLOYMENT, "sign", 10.0)
     assert len(to_come) == 1
+
+
+async def test_decisions_need_all_verdicts() -> None:
+    related = Deployment.of(load({"NEARSTREAM_VERDICTS": "related"}))
+    with pytest.raises(SettingsError, match="NEARSTREAM_VERDICTS=related: the role decide requires all"):
+        await prepare(related, "decide", 1.0)

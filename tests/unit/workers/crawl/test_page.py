@@ -107,7 +107,8 @@ async def test_a_batch_keeps_its_order_and_its_texts(pages: PageReader) -> None:
     texts = [(item.document.text or "").strip()[:9] for item in read]
     assert texts == ["The flood", "<p>no pag", "one", "deep", "two"]
     assert [item.degraded for item in read] == [(), (), (), ("extraction_fallback",), ()]
-    assert all(item.document.raw is item.document.html is item.document.content_type is None for item in read)
+    for item in read:
+        assert (item.document.raw, item.document.html, item.document.content_type) == (None, None, None)
 
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)

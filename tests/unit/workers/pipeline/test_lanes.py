@@ -324,7 +324,7 @@ def _fetched(offset: int, partition: int) -> FetchedRecord[bytes, bytes]:
 def consumer_of(ends: dict[int, int], monkeypatch: pytest.MonkeyPatch) -> tuple[BatchConsumer, Log]:
     """Return a consumer over partitions with so many records each."""
     monkeypatch.setattr(faust_consumer, "FETCH_SECONDS", 0.01)
-    app = create_app(Settings(), Health(), None, None)
+    app = create_app(Settings(), Health(), None, None, None)
     assert isinstance(app.transport, Transport)
     consumer, log = app.consumer, Log(asyncio.get_running_loop(), ends)
     assert isinstance(consumer, BatchConsumer)

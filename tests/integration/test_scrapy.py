@@ -1,0 +1,69 @@
+"""A spider crawls a site twice: every page gets a verdict, and the second crawl skips what is known."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from nearstream.schemas.codec import decode_decision
+from nearstream.schemas.decision import Decision
+from nearstream.schemas.topics import DECISIONS
+from tests.support.crawled_site import ARTICLES, CHANGED, MIRRORS, PAGES, SYNDICATED, Site, served
+from tests.support.deployment import LocalDeployment, deployed, until
+
+SPIDER = Path(__file__).parents[1] / "support" / "spider.py"
+
+
+def crawl(deployment: LocalDeployment, site: Site) -> str:
+    """Crawl the site once and return the log."""
+    command = [sys.executable, str(SPIDER), site.address + "/"]
+    done = subprocess.run(command, env=deployment.environment, capture_output=True, timeout=200, check=False)
+    log = done.stderr.decode()
+    assert done.returncode == 0, log
+    assert "Traceback" not in log, log
+    return log
+
+
+async def decided(deployment: LocalDeployment) -> dict[str, Decision]:
+    """Return the newest decision of each lineage."""
+    records = await deployment.read(DECISIONS.name)
+    decisions = (decode_decision(record.value) for record in records if record.value is not None)
+    return {decision.lineage: decision for decision in decisions}
+
+
+def path_of(site: Site, decision: Decision) -> str:
+    return decision.lineage.removeprefix(site.address)
+
+
+async def test_a_second_crawl_skips_copies_and_finds_changes(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        with served() as site, deployment.worker(), deployment.worker("decide"):
+
+            async def seen(count: int) -> None:
+                async def all_decided() -> bool:
+                    return len(await deployment.read(DECISIONS.name)) >= count
+
+                await until(all_decided, 120)
+
+            crawl(deployment, site)
+            assert PAGES <= len(site.requests) <= PAGES + 32
+            fetched = sum(site.requests.values())
+            await seen(fetched)
+            first = await decided(deployment)
+            assert len(first) >= PAGES - 1
+            skipped = {path_of(site, each) for each in first.values() if each.action == "skip"}
+            # A copy may be read before its original, and is then the original.
+            assert MIRRORS + SYNDICATED - 2 <= len(skipped) <= MIRRORS + SYNDICATED + 2
+            site.visit = 1
+            before = site.requests.copy()
+            log = crawl(deployment, site)
+            again = site.requests - before
+            assert not skipped & again.keys()
+            assert f"'nearstream/skipped': {len(skipped)}" in log or "nearstream/skipped" in log
+            await seen(fetched + sum(again.values()))
+            second = await decided(deployment)
+            changed = {f"/a/{number}" for number in CHANGED}
+            refreshed = {path_of(site, each) for each in second.values() if each.action == "refresh"}
+            assert changed - skipped <= refreshed <= changed
+            kept = {path_of(site, each) for each in second.values() if each.unchanged}
+            assert {f"/a/{number}" for number in range(ARTICLES)} - changed - skipped <= kept
+        assert await deployment.letters() == []

@@ -1,0 +1,37 @@
+"""A spider as a user would write it: `python spider.py START`. Its settings are those of docs/crawler.md."""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from scrapy.crawler import CrawlerProcess
+from scrapy.http import Response
+from scrapy.linkextractors import LinkExtractor
+from scrapy.spiders import CrawlSpider, Rule
+
+from nearstream.workers.scrapy.pipeline import page_item
+
+SETTINGS = {
+    "ITEM_PIPELINES": {"nearstream.workers.scrapy.pipeline.NearstreamPipeline": 300},
+    "DOWNLOADER_MIDDLEWARES": {"nearstream.workers.scrapy.skipping.NearstreamDownloaderMiddleware": 543},
+    "DEPTH_LIMIT": 18,
+    "LOG_LEVEL": "INFO",
+    "TELNETCONSOLE_ENABLED": False,
+}
+
+
+class Spider(CrawlSpider):
+    name = "site"
+    rules = (Rule(LinkExtractor(), callback="parse_page", follow=True),)
+
+    def parse_start_url(self, response: Response, **_: object) -> Iterator[dict[str, Any]]:
+        yield page_item(response)
+
+    def parse_page(self, response: Response) -> Iterator[dict[str, Any]]:
+        yield page_item(response)
+
+
+if __name__ == "__main__":
+    process = CrawlerProcess(SETTINGS)
+    process.crawl(Spider, start_urls=[sys.argv[1]])
+    process.start()

@@ -1,0 +1,151 @@
+"""Components for Scrapy: what is sent of an item, and which requests are ignored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import scrapy
+from scrapy.crawler import Crawler
+from scrapy.exceptions import DropItem, IgnoreRequest
+from scrapy.http import HtmlResponse, Request
+from scrapy.utils.test import get_crawler
+
+from nearstream.schemas.codec import decode_document, encode_decision
+from nearstream.schemas.decision import Action, Decision
+from nearstream.schemas.evidence import DocumentRef
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.workers.config.settings import Settings, SettingsError
+from nearstream.workers.scrapy.environment import settings_of
+from nearstream.workers.scrapy.pipeline import NearstreamPipeline, page_item
+from nearstream.workers.scrapy.skipping import LINEAGES_MAX, SKIPPED, NearstreamDownloaderMiddleware
+
+NOW = datetime.now(UTC)
+URL = "https://a.example/x"
+
+
+async def sent(item: object) -> ProducerRecord:
+    """Return the record that the pipeline sends of an item."""
+    records: list[ProducerRecord] = []
+
+    async def send(batch: Sequence[ProducerRecord]) -> None:
+        records.extend(batch)
+
+    pipeline = NearstreamPipeline(Settings())
+    pipeline._send = send
+    assert await pipeline.process_item(item) is item
+    (record,) = records
+    return record
+
+
+async def test_a_response_is_sent_as_it_is() -> None:
+    body = "<p>größe".encode("latin-1")
+    response = HtmlResponse(URL + "?utm_source=a#b", headers={"Content-Type": "text/html; charset=latin-1"}, body=body)
+    record = await sent(page_item(response))
+    document = decode_document(record.value or b"")
+    assert (document.raw, document.content_type) == (body, "text/html; charset=latin-1")
+    assert (document.url, document.source) == (URL + "?utm_source=a#b", "crawler")
+    assert document.observed_at is not None
+    assert document.observed_at >= NOW
+    assert (record.topic, record.key) == ("nearstream.documents.v1", URL.encode())
+
+
+async def test_items_of_every_kind_are_sent_with_the_fields_of_a_document() -> None:
+    @dataclass
+    class Page:
+        url: str
+        html: str
+        price: int
+
+    class Item(scrapy.Item):
+        url = scrapy.Field()
+        text = scrapy.Field()
+        observed_at = scrapy.Field()
+
+    assert decode_document((await sent(Page(URL, "<p>one", 3))).value or b"").html == "<p>one"
+    record = await sent(Item(url=URL, text="one", observed_at=NOW))
+    assert decode_document(record.value or b"").observed_at == NOW
+    assert (await sent({"id": "mine", "text": "one", "source": "feed"})).key == b"mine"
+
+
+@pytest.mark.parametrize("item", [{}, {"url": URL}, {"text": "a", "html": "b"}, {"text": "a", "observed_at": "today"}])
+async def test_an_item_that_is_no_document_is_dropped(item: dict[str, str]) -> None:
+    with pytest.raises(DropItem, match="no document"):
+        await sent(item)
+
+
+def crawler(**settings: str) -> Crawler:
+    return get_crawler(settings_dict={"TELNETCONSOLE_ENABLED": False, **settings})
+
+
+def test_settings_come_from_the_project_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEARSTREAM_KAFKA", "a.example:1")
+    monkeypatch.setenv("NEARSTREAM_TOPIC_PREFIX", "p.")
+    found = settings_of(crawler(NEARSTREAM_KAFKA="b.example:2"))
+    assert (found.kafka, found.topic_prefix) == ("b.example:2", "p.")
+    with pytest.raises(SettingsError, match="NEARSTREAM_KAFKAA: no such setting"):
+        settings_of(crawler(NEARSTREAM_KAFKAA="b.example:2"))
+
+
+def decision(action: Action, days: int = 1, lineage: str = URL, collection: str = "default") -> ConsumerRecord:
+    own = DocumentRef(id=URL, version="0" * 16, observed_at=NOW, characters=9)
+    made = Decision(
+        collection=collection,
+        lineage=lineage,
+        action=action,
+        until=NOW + timedelta(days=days),
+        canonical=own,
+        event_id="e",
+        observed_at=NOW,
+        unchanged_since=NOW,
+        interval_seconds=0,
+        unchanged=0,
+        change_share=0.0,
+    )
+    return ConsumerRecord("decisions", 0, 0, 0, f"{collection}/{lineage}".encode(), encode_decision(made), [])
+
+
+def ignored(learned: Sequence[ConsumerRecord], request: Request, **settings: str) -> bool:
+    made = crawler(**settings)
+    middleware = NearstreamDownloaderMiddleware(made)
+    for record in learned:
+        middleware._learn(record)
+    try:
+        middleware.process_request(request)
+    except IgnoreRequest:
+        assert made.stats is not None
+        assert made.stats.get_value(SKIPPED) == 1
+        return True
+    return False
+
+
+def test_a_page_that_need_not_be_fetched_is_ignored_under_all_of_its_urls() -> None:
+    for action in ("skip", "keep"):
+        for url in (URL, URL + "?utm_source=a", "https://A.example:443/x#part"):
+            assert ignored([decision(action)], Request(url))
+    assert not ignored([decision("skip")], Request(URL + "?id=7"))
+
+
+def test_a_page_is_fetched_if_it_changes_or_its_time_has_come() -> None:
+    assert not ignored([decision("refresh")], Request(URL))
+    assert not ignored([decision("keep", days=-1)], Request(URL))
+    assert not ignored([decision("skip")], Request(URL, meta={"nearstream_fetch": True}))
+
+
+def test_the_newest_decision_of_a_lineage_counts() -> None:
+    removed = decision("skip")._replace(value=None)
+    assert not ignored([decision("skip"), decision("refresh")], Request(URL))
+    assert not ignored([decision("skip"), removed], Request(URL))
+    assert ignored([removed, decision("skip")], Request(URL))
+
+
+def test_decisions_of_another_collection_and_broken_ones_are_left_out() -> None:
+    news = decision("skip", collection="news")
+    assert not ignored([news, decision("skip")._replace(value=b"{")], Request(URL))
+    assert ignored([news], Request(URL), CRAWL_COLLECTION="news")
+
+
+def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert LINEAGES_MAX == 1_000_000
+    monkeypatch.setattr("nearstream.workers.scrapy.skipping.LINEAGES_MAX", 1)
+    assert not ignored([decision("skip", lineage="https://b.example/"), decision("skip")], Request(URL))

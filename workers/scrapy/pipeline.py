@@ -1,0 +1,104 @@
+"""The item pipeline, which sends pages to the topic `documents`."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from typing import Any, Self
+
+import msgspec
+from itemadapter import ItemAdapter
+from scrapy.crawler import Crawler
+from scrapy.exceptions import DropItem
+from scrapy.http import Response
+
+from nearstream.schemas.codec import InvalidMessageError
+from nearstream.schemas.document import Document
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.topics import DOCUMENTS
+from nearstream.streams.ingest.parse import ParsedDocument, parse_record
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.kafka import records as kafka_records
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.scrapy.environment import WAIT_SECONDS, settings_of
+
+SOURCE = "crawler"
+_FIELDS = frozenset(Document.__struct_fields__)
+
+
+def page_item(response: Response) -> dict[str, Any]:
+    """Return the item of a response, for a spider to yield.
+
+    It has the URL, the bytes with their content type, and the time.
+    """
+    content_type = (response.headers.get("Content-Type") or b"text/html").decode("latin-1")
+    return {
+        "url": response.url,
+        "raw": response.body,
+        "content_type": content_type,
+        "observed_at": datetime.now(UTC).isoformat(),
+    }
+
+
+class NearstreamPipeline:
+    """Sends items with the fields of a document, and passes all items on.
+
+    An item has its content in `raw` (bytes, with `content_type`), `html` or `text`. Other fields than those of a
+    document are left out. An item that is no document is dropped, and the log says why. Each item waits until the
+    broker has confirmed it, so as many are in flight as `CONCURRENT_ITEMS` allows.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._deployment = Deployment.of(settings)
+        self._topic = self._deployment.topic(DOCUMENTS)
+        self._stack = AsyncExitStack()
+        self._send: Callable[[Sequence[ProducerRecord]], Awaitable[None]] | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the pipeline of a crawler.
+
+        Raises:
+            SettingsError: A setting of nearstream is invalid.
+        """
+        return cls(settings_of(crawler))
+
+    async def open_spider(self) -> None:
+        """Connect to Kafka.
+
+        Raises:
+            KafkaUnreachableError: No broker answered.
+            SettingsError: The topic does not exist.
+        """
+        settings = self._deployment.settings
+        await kafka_offsets.partitions(settings, [self._topic], WAIT_SECONDS)
+        self._send = await self._stack.enter_async_context(kafka_records.sender(settings, WAIT_SECONDS))
+
+    async def process_item(self, item: Any) -> Any:  # noqa: ANN401 - as Scrapy
+        """Send an item and return it.
+
+        Raises:
+            DropItem: It is no document.
+            KafkaUnreachableError: The broker did not confirm it in time.
+        """
+        if self._send is None:
+            raise RuntimeError("the spider is not open")
+        fields = {name: value for name, value in ItemAdapter(item).items() if name in _FIELDS}
+        try:
+            record = self._record(fields)
+        except InvalidMessageError as error:
+            raise DropItem(f"no document: {error}") from None
+        await self._send([record])
+        return item
+
+    async def close_spider(self) -> None:
+        """Disconnect from Kafka."""
+        await self._stack.aclose()
+
+    def _record(self, fields: dict[str, Any]) -> ProducerRecord:
+        now_ms = int(datetime.now(UTC).timestamp() * 1000)
+        value = msgspec.json.encode({"source": SOURCE, **fields})
+        record = ConsumerRecord(self._topic, 0, 0, now_ms, None, value, [])
+        parsed = parse_record(record, self._deployment.document_limits)
+        key = parsed.record_key if isinstance(parsed, ParsedDocument) else None
+        return ProducerRecord(self._topic, key.encode() if key else None, value, [])
