@@ -8,7 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 ARTICLES, MIRRORS, SYNDICATED, DAYS = 200, 60, 20, 18
-CHANGED = frozenset(range(0, ARTICLES, 20))
+SESSIONS = 30
+CHANGED = frozenset(range(SESSIONS + 5, ARTICLES, 20))
 PAGES = 2 + ARTICLES + MIRRORS + SYNDICATED + DAYS
 _FRAME = "".join(
     f"<li><a href='/a/{number}'>Topic {number} of our site, with much more to read</a></li>" for number in range(90)
@@ -55,7 +56,7 @@ def page(path: str, visit: int) -> bytes:
 
 def _links() -> Iterator[str]:
     yield from (f"/a/{number}" for number in range(ARTICLES))
-    yield from (f"/a/{number}?PHPSESSID={number}f&utm_source=start" for number in range(30))
+    yield from (f"/a/{number}?PHPSESSID={number}f&utm_source=start" for number in range(SESSIONS))
     yield from (f"/mirror/{number}" for number in range(MIRRORS))
     yield from (f"/syndicated/{number}" for number in range(SYNDICATED))
     yield from ("/calendar/0", "/bomb")
