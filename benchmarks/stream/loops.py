@@ -37,7 +37,7 @@ _OF_THE_LOOP: tuple[tuple[object, str, str], ...] = (
 )
 STAGES: tuple[tuple[object, str, str], ...] = (
     *_OF_THE_LOOP,
-    (sign, "parse_unsigned", "sign: parse documents"),
+    (sign, "parse_document", "sign: parse documents"),
     (sign.Signing, "decide", "sign: sign and encode"),
     (match, "arrival_of", "match: read signatures"),
     (Matcher, "_admission", "match: keys of the index"),
