@@ -49,6 +49,8 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
         resemblance: Common shingles over all shingles of both documents. Left out if `of` is null, or for `unchanged`.
         distance: Estimated edit distance. Left out as `resemblance` is, and by a scheme without an LD signature.
         inner: Of a containment: which document is inside the other.
+        low_confidence: Reasons to trust the relation less. `common_text`: it rests on text that many documents have,
+            such as the frame of a site, and its event is not sent.
         degraded: What was incomplete in the input or the environment.
     """
 
@@ -62,4 +64,5 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
     resemblance: Interval | UnsetType = UNSET
     distance: Distance | UnsetType = UNSET
     inner: Literal["newer", "older"] | UnsetType = UNSET
+    low_confidence: tuple[str, ...] = ()
     degraded: tuple[str, ...]

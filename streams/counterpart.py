@@ -27,6 +27,7 @@ from nearstream.streams.signing.scheme import Keys, Scheme
 _BEST_FIRST = ("exact_duplicate", "near_duplicate", "", "containment", "rearranged", "version", "overlap")
 _RANKS = {relation: place for place, relation in enumerate(_BEST_FIRST)}
 _BY_LINEAGE = _RANKS[""]
+_COVERED_FROM = 0.80  # a text that is so far inside another one is told, also if many documents have it
 _OVERLAP_FROM = 0.20  # below this share of common symbols, two of three overlaps are boilerplate
 
 
@@ -82,7 +83,7 @@ class Compared:
         bands_of = min(len(keys.bands), self.newcomer.scheme.band_count(self.candidate.anchor_count))
         shared = SharedKeys(self.candidate.bands, bands_of, self.candidate.anchors, *anchors)
         thresholds, in_full_bucket = self.newcomer.thresholds, self.candidate.in_full_bucket
-        verdict = Verdict(newer, older, self.estimate, self.rule, thresholds, in_full_bucket)
+        verdict = Verdict(newer, older, self.estimate, self.rule, thresholds, in_full_bucket, self.is_common_text)
         return Related(newer, older, shared, self.estimate, verdict, degraded(newer, older, self.newcomer.lacks))
 
     @property
@@ -91,9 +92,16 @@ class Compared:
         return self.rule.relation
 
     @property
+    def is_common_text(self) -> bool:
+        """Whether both share only what many documents have, such as the frame of a site, and neither is inside it."""
+        if self.candidate.shares_rare or self.is_copy or self.same_lineage:
+            return False
+        return self.estimate.containment_shorter.value < _COVERED_FROM
+
+    @property
     def is_boilerplate(self) -> bool:
         """Whether both share too little to be related."""
-        return self.relation == "overlap" and self.estimate.order_free < _OVERLAP_FROM
+        return self.is_common_text and self.relation == "overlap" and self.estimate.order_free < _OVERLAP_FROM
 
     @property
     def same_lineage(self) -> bool:
@@ -111,11 +119,16 @@ class Compared:
         return self.rule is EQUAL_DIGEST
 
     @property
-    def rank(self) -> tuple[int, float, tuple[int, str, str]]:
+    def rank(self) -> tuple[bool, int, float, tuple[int, str, str]]:
         """The sort key of counterparts, the best first."""
         earlier = self.candidate.earlier
         place = _BY_LINEAGE if self.rule is SAME_LINEAGE else _RANKS[self.rule.relation]
-        return place, -self.estimate.sketch_resemblance, (earlier.observed_at_ms, earlier.id, earlier.version)
+        return (
+            self.is_common_text,
+            place,
+            -self.estimate.sketch_resemblance,
+            (earlier.observed_at_ms, earlier.id, earlier.version),
+        )
 
 
 def compare_with(newcomer: Newcomer, candidates: Sequence[Candidate]) -> list[Compared]:
@@ -136,7 +149,7 @@ def joined(compared: Sequence[Compared], presumed: int) -> Compared | None:
     """
     copies = [each for each in compared if each.is_copy]
 
-    def preference(each: Compared) -> tuple[bool, bool, bool, bool, tuple[int, float, tuple[int, str, str]]]:
+    def preference(each: Compared) -> tuple[bool, bool, bool, bool, tuple[bool, int, float, tuple[int, str, str]]]:
         is_presumed = each.candidate.number == presumed
         return not each.is_former, not each.is_exact, not is_presumed, not each.candidate.represents, each.rank
 
@@ -189,5 +202,6 @@ def document_verdict(
         resemblance=UNSET if best is None else resemblance(best.estimate),
         distance=UNSET if best is None else distance(best.estimate),
         inner=best.verdict.inner if best is not None and best.verdict.inner else UNSET,
+        low_confidence=() if best is None else best.verdict.low_confidence,
         degraded=degraded,
     )

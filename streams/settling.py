@@ -82,7 +82,7 @@ class Settling:
         relation = compared.relation
         if relation == "unrelated":
             return False
-        if compared.is_boilerplate or relation not in self._relations:
+        if compared.is_common_text or relation not in self._relations:
             self.counts.suppressed[relation] += 1
         return not compared.is_boilerplate
 
@@ -149,7 +149,7 @@ class Settling:
     def _pair(self, compared: Compared, *, is_former: bool) -> Pair:
         relation = compared.relation
         sending = Sending.ALWAYS if is_former else Sending.ONCE
-        if relation not in self._relations:
+        if relation not in self._relations or compared.is_common_text:
             sending = Sending.NEVER
         return Pair(relation, sending, compared.candidate.number, compared.candidate)
 

@@ -10,6 +10,10 @@ from nearstream.streams.estimates.comparing import Comparable
 UNIT = 100  # weight of an anchor that one earlier document has
 BAND_ANCHORS = 4  # a shared band weighs as much as this many shared anchors
 WEIGHT_MAX = 65_535
+RARE_BELOW = 8  # a key is rare if fewer earlier documents have it
+# Shared keys show more than common text if so many of them, and a quarter of them, are rare. One may be a date beside
+# the frame of a page, and a few more the edges of that frame.
+RARE_KEYS, RARE_PART = 2, 4
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,9 @@ class Candidate:
         by_lineage: It has an equal lineage, or is a former state of this document.
         in_full_bucket: A shared bucket was full, so other candidates may be missing.
         represents: It stands for its family: a copy of it joins this family.
+        shares_rare: At least `RARE_KEYS`, and one in `RARE_PART`, of the shared bands and anchors are rare: when the
+            other document arrived, fewer than `RARE_BELOW` earlier documents had them. Always true where every pair
+            has its event.
     """
 
     number: int
@@ -37,6 +44,7 @@ class Candidate:
     by_lineage: bool
     in_full_bucket: bool
     represents: bool = True
+    shares_rare: bool = True
 
     @property
     def signature(self) -> Signature:

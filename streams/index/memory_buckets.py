@@ -3,7 +3,7 @@
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 
-from nearstream.streams.index.candidate import BAND_ANCHORS, WEIGHT_MAX, weight
+from nearstream.streams.index.candidate import BAND_ANCHORS, RARE_BELOW, WEIGHT_MAX, weight
 from nearstream.streams.index.contract import ANCHOR_HEADS, BAND_CAP, HEADS, LINEAGE_CAP
 from nearstream.streams.signing.scheme import Keys
 
@@ -19,6 +19,7 @@ class Shared:
 
     bands: int = 0
     anchors: int = 0
+    rare: int = 0
     weight: int = 0
     by_digest: bool = False
     by_lineage: bool = False
@@ -170,11 +171,13 @@ def _count_shared(seen: Seen, kind: str, entries: list[int], heads: int, cap: in
     seen.full_buckets += full
     seen.may_change |= full or len(entries) > heads
     key_weight = weight(len(entries)) if entries else 0
+    is_rare = kind in _THINNED and len(entries) < RARE_BELOW
     for entry in entries:
         shared = seen.shared.get(entry)
         if shared is None:
             shared = seen.shared[entry] = Shared()
         shared.in_full_bucket |= full
+        shared.rare += is_rare
         if kind == "band":
             shared.bands += 1
             shared.add(BAND_ANCHORS * key_weight)

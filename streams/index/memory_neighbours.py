@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.comparing import Unpacked
-from nearstream.streams.index.candidate import Candidate, in_order
+from nearstream.streams.index.candidate import RARE_KEYS, RARE_PART, Candidate, in_order
 from nearstream.streams.index.contract import BEST, ENOUGH, READS, IndexLimits
 from nearstream.streams.index.family import FAMILY_CANDIDATES, PRESUMED_PERCENT
 from nearstream.streams.index.memory_buckets import Buckets, Seen, Shared
@@ -101,7 +101,12 @@ class Neighbours:
         ranked = sorted(found, key=lambda number: (not seen.shared[number].named, -shares[number], number))
         ranked = self._few_of_each_family(ranked, seen)
         named = sum(seen.shared[number].named for number in ranked)
-        good = [number for rank, number in enumerate(ranked) if rank < named + BEST or shares[number] >= ENOUGH]
+        good = [
+            number
+            for rank, number in enumerate(ranked)
+            if rank < named + BEST
+            or (shares[number] >= ENOUGH and self._is_telling(seen.shared[number], fewer[number]))
+        ]
         best = good[: named + limit]
         seen.may_change |= len(best) < len(found)
         return in_order(self.candidate(number, seen.shared[number]) for number in best), len(best) < len(good)
@@ -132,5 +137,20 @@ class Neighbours:
         found_by = (shared.by_digest, shared.by_lineage, shared.in_full_bucket)
         represents = self._families.represents(number)
         return Candidate(
-            number, Unpacked(state.signature), shared.bands, shared.anchors, state.anchors, *found_by, represents
+            number,
+            Unpacked(state.signature),
+            shared.bands,
+            shared.anchors,
+            state.anchors,
+            *found_by,
+            represents,
+            self._shares_rare(shared),
         )
+
+    def _is_telling(self, shared: Shared, fewer: int) -> bool:
+        """Return whether shared keys show more than common text, or one text may be inside the other."""
+        return self._shares_rare(shared) or 100 * shared.anchors >= PRESUMED_PERCENT * fewer
+
+    def _shares_rare(self, shared: Shared) -> bool:
+        least = max(RARE_KEYS, (shared.bands + shared.anchors) / RARE_PART)
+        return shared.rare >= least or not self._limits.events_per_family

@@ -21,6 +21,7 @@ from nearstream.streams.relations.rules import (
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Thresholds, neighbours
 
 MANY_SIBLINGS = "many_siblings"
+COMMON_TEXT = "common_text"
 BELOW_MIN_LENGTH = "below_min_length"
 SHINGLES_MIN = 40  # below this, one word more or less moves every share by several percent
 _SYMBOLS_MIN = 30
@@ -40,6 +41,7 @@ class Verdict:
         decided_by: The rule that decided.
         bounds: The thresholds of all rules.
         many_siblings: Other documents like these may be missing, because a shared bucket was full.
+        common_text: What both share is text that many documents have.
     """
 
     newer: Signature = field(repr=False, compare=False)
@@ -48,6 +50,7 @@ class Verdict:
     decided_by: Rule
     bounds: Thresholds = field(repr=False)
     many_siblings: bool = False
+    common_text: bool = False
 
     @property
     def relation(self) -> Relation:
@@ -80,7 +83,8 @@ class Verdict:
     def low_confidence(self) -> tuple[str, ...]:
         """Reasons why the numbers are weak, if they are."""
         reasons = low_confidence_reasons((self.newer, self.older), self.estimate, self.decided_by, self.bounds)
-        return (*reasons, MANY_SIBLINGS) if self.many_siblings else reasons
+        reasons = (*reasons, MANY_SIBLINGS) if self.many_siblings else reasons
+        return (*reasons, COMMON_TEXT) if self.common_text else reasons
 
 
 def relate(

@@ -262,7 +262,7 @@ def _without_removed(value: bytes, removed: set[str]) -> str:
         verdict["family"]["founder"] = None
     if _is_gone(verdict["of"], verdict, removed):
         verdict["of"] = None
-        for name in ("resemblance", "distance", "inner", "degraded"):
+        for name in ("resemblance", "distance", "inner", "low_confidence", "degraded"):
             verdict.pop(name, None)
     return json.dumps(verdict, sort_keys=True)
 

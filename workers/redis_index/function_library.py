@@ -6,7 +6,7 @@ from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
 
-from nearstream.streams.index.candidate import BAND_ANCHORS, UNIT, WEIGHT_MAX
+from nearstream.streams.index.candidate import BAND_ANCHORS, RARE_BELOW, RARE_KEYS, RARE_PART, UNIT, WEIGHT_MAX
 from nearstream.streams.index.contract import (
     ANCHOR_HEADS,
     BAND_CAP,
@@ -96,6 +96,9 @@ LUA_CONSTANTS: dict[str, LuaValue] = {
     "MARKS": MARKS,
     "BEST": BEST,
     "UNIT": UNIT,
+    "RARE_BELOW": RARE_BELOW,
+    "RARE_KEYS": RARE_KEYS,
+    "RARE_PART": RARE_PART,
     "BAND_ANCHORS": BAND_ANCHORS,
     "ENOUGH": ENOUGH,
     "WEIGHT_MAX": WEIGHT_MAX,

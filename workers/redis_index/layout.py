@@ -165,6 +165,7 @@ class CandidateFlag(IntEnum):
     IN_FULL_BUCKET = 4
     REPRESENTS = 8
     GONE = 16  # it was removed or has expired
+    SHARES_RARE = 32
 
 
 class SettlementFlag(IntEnum):

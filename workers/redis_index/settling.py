@@ -50,7 +50,8 @@ def _candidate(
     by_digest, by_lineage = bool(flags & CandidateFlag.BY_DIGEST), bool(flags & CandidateFlag.BY_LINEAGE)
     in_full_bucket, represents = bool(flags & CandidateFlag.IN_FULL_BUCKET), bool(flags & CandidateFlag.REPRESENTS)
     found_by = (by_digest, by_lineage, in_full_bucket)
-    return Candidate(number, state.earlier, bands, anchors, state.anchor_count, *found_by, represents)
+    shares_rare = bool(flags & CandidateFlag.SHARES_RARE)
+    return Candidate(number, state.earlier, bands, anchors, state.anchor_count, *found_by, represents, shares_rare)
 
 
 def pack_settlement(settlement: Settlement) -> bytes:
@@ -128,6 +129,7 @@ def _pack_pair(pair: Pair) -> bytes:
         raise ValueError(f"a candidate expected in the pair with number {pair.number}")
     flags = CandidateFlag.BY_DIGEST * candidate.by_digest + CandidateFlag.BY_LINEAGE * candidate.by_lineage
     flags += CandidateFlag.IN_FULL_BUCKET * candidate.in_full_bucket
+    flags += CandidateFlag.SHARES_RARE * candidate.shares_rare
     packed = CANDIDATE.pack(number_bytes(pair.number), candidate.bands, candidate.anchors, flags)
     return bytes((RELATIONS.index(pair.relation) + 1, pair.sending)) + packed
 

@@ -24,7 +24,7 @@ from nearstream.schemas.events import (
 )
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.estimates.comparing import Unpacked
-from nearstream.streams.index.candidate import Candidate
+from nearstream.streams.index.candidate import RARE_BELOW, Candidate
 from nearstream.streams.index.contract import (
     Admission,
     Admitted,
@@ -52,6 +52,8 @@ def sign(name: str, text: list[str] | str, minute: int = 0, **fields: str) -> Si
 
 
 ALL_PAIRS = IndexLimits(events_per_family=0)
+FAMILIES = IndexLimits(retention_seconds=0)
+WITH_OVERLAPS = SENT_BY_DEFAULT | {"overlap"}
 
 
 def matcher(limits: IndexLimits = ALL_PAIRS, **options: object) -> Matcher:
@@ -313,11 +315,42 @@ async def test_an_overlap_is_counted_but_not_sent_by_default() -> None:
     assert isinstance(event, Overlap)
 
 
-async def test_a_small_overlap_is_never_sent() -> None:
+async def test_a_small_overlap_of_rare_text_is_sent() -> None:
     pair = [sign("a", [*TEXT[:150], *OTHER[:850]]), sign("b", [*words(4, 850), *TEXT[:150]], 1)]
-    one = matcher(relations=SENT_BY_DEFAULT | {"overlap"})
-    assert [(await one.match(signature)).events for signature in pair] == [(), ()]
-    assert one.counts.suppressed == {"overlap": 1}
+    (event,) = await told(pair, FAMILIES, relations=WITH_OVERLAPS)
+    assert isinstance(event, Overlap)
+
+
+async def test_text_that_many_documents_have_is_not_told() -> None:
+    frame, one = TEXT[:200], matcher(FAMILIES, relations=WITH_OVERLAPS)
+    pages = [sign(f"p{n}", [*frame[:120], *words(10 + n, 150), *frame[120:]], n) for n in range(40)]
+    said = [await one.match(page) for page in pages]
+    verdicts = [each.verdict for each in said if each.verdict]
+    assert all(each.events for each in said[1:RARE_BELOW])
+    assert sum(len(each.events) for each in said[2 * RARE_BELOW :]) <= 2  # keys at the edges of the frame are rarer
+    assert all("common_text" in each.low_confidence for each in verdicts[2 * RARE_BELOW :] if not each.events)
+    assert {each.verdict for each in verdicts[1:]} <= {"version", "overlap"}
+
+
+async def test_text_that_many_documents_have_hides_no_rare_text() -> None:
+    """An article from the frame of one site appears in that of another."""
+    frame, article = TEXT[:200], words(99, 150)
+    one = matcher(FAMILIES, relations=WITH_OVERLAPS)
+    for n in range(9):
+        await one.match(sign(f"p{n}", [*frame, *words(10 + n, 150)], n))
+    await one.match(sign("q", [*frame, *article], 9))
+    (event,) = (await one.match(sign("r", [*OTHER[:200], *article], 10))).events
+    assert isinstance(event, Overlap)
+    assert event.older.id == "q"
+
+
+async def test_a_part_of_common_text_is_told() -> None:
+    notice, one = TEXT[:200], matcher(FAMILIES)
+    for number in range(10):
+        await one.match(sign(f"m{number}", [*words(10 + number, 300), *notice], number))
+    events = (await one.match(sign("notice", notice, 20))).events
+    assert events
+    assert all(isinstance(event, Containment) and event.inner == "newer" for event in events)
 
 
 async def test_relations_not_asked_for_are_not_sent() -> None:

@@ -326,10 +326,17 @@ local function want(c, number)
   return true
 end
 
--- Return a candidate as answers contain it. `count` is a sum of shared keys as BAND and WEIGHT describe it.
+-- Whether enough of the shared keys are rare. Where every pair has its event, this never counts.
+local function shares_rare(c, count)
+  local rare, shared = math.floor(count / RARE), count % BAND + math.floor(count / BAND) % (WEIGHT / BAND)
+  return rare >= math.max(RARE_KEYS, shared / RARE_PART) or c.per_family == 0
+end
+
+-- Return a candidate as answers contain it. `count` is a sum of shared keys as BAND describes it.
 local function pack_candidate(c, number, count, flags)
   want(c, number)
   if families.represents(c, number) then flags = flags + REPRESENTS end
+  if shares_rare(c, count) then flags = flags + SHARES_RARE end
   return struct.pack(CANDIDATE_FORMAT, number, math.floor(count / BAND) % (WEIGHT / BAND), count % BAND, flags)
 end
 

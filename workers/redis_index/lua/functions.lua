@@ -8,7 +8,7 @@
 local function ranked_neighbours(seen, own)
   local order = {}
   for number, count in pairs(seen.counts) do
-    local weight = math.min(math.floor(count / WEIGHT), WEIGHT_MAX)
+    local weight = math.min(math.floor(count % RARE / WEIGHT), WEIGHT_MAX)
     if bit.band(seen.flags[number] or 0, BY_DIGEST + BY_LINEAGE) > 0 then weight = weight + WEIGHT_MAX + 1 end
     order[#order + 1] = weight * SPAN + own - number
   end
@@ -46,10 +46,13 @@ local function shortlist(c, d, limit)
         if room == 0 then return found, true end
         room = room - 1
       end
-      local weight = math.min(math.floor(d.seen.counts[number] / WEIGHT), WEIGHT_MAX)
+      local count, fewer = d.seen.counts[number], math.min(d.anchors, state.anchors)
+      local weight = math.min(math.floor(count % RARE / WEIGHT), WEIGHT_MAX)
       found[#found + 1] = {
         number = number, direct = direct, by_lineage = bit.band(flags, BY_LINEAGE) > 0,
-        share = weight / math.max(math.min(d.anchors, state.anchors), 1),
+        share = weight / math.max(fewer, 1),
+        -- The shared keys show more than common text, or one text may be inside the other.
+        telling = shares_rare(c, count) or 100 * (count % BAND) >= PRESUMED_PERCENT * fewer,
       }
     end
   end
@@ -84,21 +87,23 @@ end
 
 -- Return the best of the neighbours found, packed, and whether the limit left some out. They are ranked by their share,
 -- which is the weight divided by the anchors of the document that has fewer. Behind the first BEST ones, the share must
--- be ENOUGH.
+-- be ENOUGH and the shared keys telling.
 local function pick_candidates(c, d, found, limit)
   local ranked = {unpack(found)}
   table.sort(ranked, ranks_before)
   ranked = few_of_each_family(c, ranked)
-  local picked, rank, cut = {}, 0, false
+  local picked, rank, room, cut = {}, 0, limit, false
   for i = 1, #ranked do
-    if not ranked[i].direct then rank = rank + 1 end
-    if rank > BEST and ranked[i].share < ENOUGH then break end
-    if rank > limit then
-      cut = true
-      break
+    local one = ranked[i]
+    if not one.direct then rank = rank + 1 end
+    if rank <= BEST or one.share >= ENOUGH and one.telling then
+      if not one.direct then room = room - 1 end
+      if room < 0 then
+        cut = true
+        break
+      end
+      picked[#picked + 1] = pack_candidate(c, one.number, d.seen.counts[one.number], d.seen.flags[one.number] or 0)
     end
-    local number = ranked[i].number
-    picked[i] = pack_candidate(c, number, d.seen.counts[number], d.seen.flags[number] or 0)
   end
   if #picked < #found then d.seen.may_change = true end
   return table.concat(picked), cut

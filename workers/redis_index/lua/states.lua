@@ -15,7 +15,8 @@ local MAX_OVERFLOWS = 4096 -- buckets whose overflows are counted one by one
 local HALF_HOUR_MS = 1800000
 local ANSWERS_MS = 604800000 -- how long answers to removals are kept
 local GROUP_GRACE_MS = 3600000 -- how much longer than its states a hash of them lives
-local BAND, WEIGHT = 2 ^ 16, 2 ^ 24 -- one sum counts the shared anchors, bands (times BAND) and weights (times WEIGHT)
+-- One sum counts the shared anchors, bands (times BAND), weights (times WEIGHT) and rare keys (times RARE).
+local BAND, WEIGHT, RARE = 2 ^ 16, 2 ^ 24, 2 ^ 42
 local SPAN = 2 ^ 36 -- live numbers are closer together than this
 local SHORT = 2 ^ 31 -- a lone number below this is written in digits
 local DIGIT = 48 -- the code of '0'. Packed numbers begin with a lower byte, because numbers stay below 2 * 10^11.
@@ -426,6 +427,7 @@ local function tally(seen, entries, own, kind)
   local bits = kind.bits + (full and IN_FULL_BUCKET or 0)
   local counts, flags = seen.counts, seen.flags
   local count = kind.count + kind.anchors * weight_of(below) * WEIGHT
+  if kind.anchors > 0 and below < RARE_BELOW then count = count + RARE end
   for i = 1, below do
     local number = entries[i]
     counts[number] = (counts[number] or 0) + count
