@@ -138,7 +138,8 @@ async def watch(gaps: list[float]) -> None:
         gaps.append(time.monotonic() - before - 0.005)
 
 
-async def test_pages_of_a_batch_that_takes_too_long_get_less_time() -> None:
+async def test_pages_of_a_batch_that_takes_too_long_get_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nearstream.workers.crawl.page._IMPATIENT_SECONDS", 1.0)  # enough on a slow machine
     reader = PageReader(processes=HtmlProcesses(1, deadline_seconds=30, start_seconds=60))
     began = time.monotonic()
     bombs = [unsigned(number, html=BOMBS["attributes"]) for number in range(4)]
