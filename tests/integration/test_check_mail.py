@@ -31,7 +31,7 @@ def _message(body: str, name: str = "anna", kind: str = "plain") -> bytes:
 
 
 async def _deliver(api: Api, raw: bytes) -> None:
-    with HtmlProcesses() as html:
+    with HtmlProcesses(deadline_seconds=60, start_seconds=60) as html:
         mail = read_message(raw, datetime.now(UTC), api.deployment.key, html)
     await api.deployment.matcher(api.index).match(api.deployment.signer().sign(mail.document, None, mail.degraded))
 

@@ -102,7 +102,7 @@ async def campaign_api(redis_url: str, folder: Path) -> AsyncIterator[CampaignAp
     settings = {"profile": "mail", "hash_key": "k" * 32, "bulk_count": str(COPIES - 1)}
     settings["namespace"] = f"mail-{secrets.token_hex(6)}"
     async with served(redis_url, **settings) as filled:
-        with HtmlProcesses() as html:
+        with HtmlProcesses(deadline_seconds=60, start_seconds=60) as html:
             for number in range(COPIES):
                 mail = read_message(campaign_mail(f"first{number}"), datetime.now(UTC), filled.deployment.key, html)
                 signature = filled.deployment.signer().sign(mail.document, None, mail.degraded)

@@ -353,7 +353,7 @@ def test_an_interrupt_is_heard_while_waiting_for_input() -> None:
         process.stdin.flush()
         assert process.stdout.readline()  # it reads by now
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
+        assert process.wait(60) == 130
 
 
 def test_a_pipe_holds_json_lines(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ MANY_ATTRIBUTES = "<a " + " ".join(f"a{number}=1" for number in range(180_000)) 
 
 @pytest.fixture(scope="module")
 def html() -> Iterator[HtmlProcesses]:
-    with HtmlProcesses(start_seconds=60) as processes:
+    with HtmlProcesses(deadline_seconds=60, start_seconds=60) as processes:
         yield processes
 
 

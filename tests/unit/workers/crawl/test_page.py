@@ -32,12 +32,12 @@ BOMBS = {
     "too long": "<p>word </p>" * (SIZE // 11),
 }
 STALL_SECONDS = 0.2
-TRIES = 5
+TRIES = 15
 
 
 @pytest.fixture(scope="module")
 def pages() -> Iterator[PageReader]:
-    reader = PageReader(processes=HtmlProcesses(2, start_seconds=60))
+    reader = PageReader(processes=HtmlProcesses(2, deadline_seconds=60, start_seconds=60))
     yield reader
     reader.close()
 
@@ -51,7 +51,7 @@ def test_a_page_gives_its_main_content_and_its_title_apart(pages: PageReader) ->
 
 
 def test_all_text_of_a_page_is_read_if_it_is_wanted() -> None:
-    reader = PageReader(ALL, processes=HtmlProcesses(1, start_seconds=60))
+    reader = PageReader(ALL, processes=HtmlProcesses(1, deadline_seconds=60, start_seconds=60))
     text = reader.read(PAGE).text
     reader.close()
     assert "Topic 7 of our site" in text
@@ -85,7 +85,7 @@ def test_without_the_extra_tags_are_stripped_and_the_log_says_so(
 
 
 def test_a_text_is_cut_off_at_the_limit_of_a_text() -> None:
-    reader = PageReader(text_max_bytes=9, processes=HtmlProcesses(1, start_seconds=60))
+    reader = PageReader(text_max_bytes=9, processes=HtmlProcesses(1, deadline_seconds=60, start_seconds=60))
     assert reader.read("<p>größer als erlaubt") == Page("", "größer ", ("truncated",))
     reader.close()
 

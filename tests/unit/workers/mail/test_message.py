@@ -26,7 +26,7 @@ HEADERS = (
 
 @pytest.fixture(scope="module")
 def html() -> Iterator[HtmlProcesses]:
-    with HtmlProcesses(start_seconds=60) as processes:
+    with HtmlProcesses(deadline_seconds=60, start_seconds=60) as processes:
         yield processes
 
 
