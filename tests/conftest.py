@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
 import pytest
+from hypothesis import settings
 from xdist.workermanage import WorkerController
 
 from tests.devstack.server import LocalServer, StackUnavailableError
@@ -12,6 +13,9 @@ from tests.devstack.stack import started_stack
 from tests.support.cluster import redis_cluster
 
 _KAFKA = pytest.StashKey[str]()
+
+settings.register_profile("busy machine", deadline=None)  # an example may wait for the processor
+settings.load_profile("busy machine")
 
 
 _SHARED = ExitStack()  # what the process that controls a parallel run has started for the others

@@ -120,7 +120,7 @@ def pairs_bytes() -> st.SearchStrategy[bytes]:
 
 
 @pytest.mark.skipif(native is None, reason="there was no compiler")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.binary(max_size=90), st.tuples(*[st.integers(0, 300)] * 3), st.tuples(*[st.integers(0, 9)] * 4), pairs_bytes()
 )

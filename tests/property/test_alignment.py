@@ -51,7 +51,7 @@ def texts(draw: st.DrawFn) -> tuple[bytes, bytes]:
 
 
 @given(texts(), st.sampled_from((0, 2, 16)), st.sampled_from((0, 5, 10_000)))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_both_find_the_same_matches_and_blocks(pair: tuple[bytes, bytes], grain: int, least: int) -> None:
     reach = np.linspace(-8.0, -1.0, 100).tobytes()
     found = native.align_symbols(*pair, reach, grain, least)
@@ -72,7 +72,7 @@ def test_what_is_no_text_is_refused() -> None:
 
 
 @given(st.binary(max_size=400), st.binary(max_size=400), st.binary(min_size=8, max_size=40), st.integers(0, 9))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_bytes_can_be_handed_over(one: bytes, other: bytes, reach: bytes, grain: int) -> None:
     if min(len(one), len(other)) >= 16:
         common, matched, blocks = native.align_symbols(one, other, reach, grain, 0)
@@ -83,7 +83,7 @@ def test_any_bytes_can_be_handed_over(one: bytes, other: bytes, reach: bytes, gr
 
 @given(st.lists(st.floats(), max_size=40))
 @example([*(0.0, 0.0, -math.inf, -math.inf, 0.0), *(5.0, 5.0, 9.0, 9.0, 0.0)])
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_blocks_of_any_numbers_can_be_handed_over(numbers: list[float]) -> None:
     blocks = struct.pack(f"{len(numbers)}d", *numbers)
     assert isinstance(native.cheapest_path(blocks, SHARES, (32.0, 0.5), 0.8, 0.56), float)

@@ -239,7 +239,7 @@ KEYS = st.none() | st.binary(max_size=40) | st.binary(min_size=500, max_size=600
 @example(data=b'{"later":' + b"[" * 100_000)
 @example(data=b"\x91" * 100_000)
 @example(data=b"\xdc\xff\xff")
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_no_bytes_raise_anything_but_invalid_message(decode: Callable[[bytes], object], data: bytes) -> None:
     try:
         decode(data)
@@ -248,7 +248,7 @@ def test_no_bytes_raise_anything_but_invalid_message(decode: Callable[[bytes], o
 
 
 @given(value=st.none() | PAYLOADS | PAYLOADS.map(gzip.compress), key=KEYS, headers=HEADERS)
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=500)
 def test_no_bytes_of_a_record_raise_anything_but_invalid_message(
     value: bytes | None, key: bytes | None, headers: Headers
 ) -> None:
@@ -262,7 +262,6 @@ def test_no_bytes_of_a_record_raise_anything_but_invalid_message(
 
 
 @given(timestamp_ms=st.integers(-(2**63), 2**63 - 1))
-@settings(deadline=None)
 def test_no_timestamp_raises_anything_but_invalid_message(timestamp_ms: int) -> None:
     for value in (b'{"text":"a"}', b'{"text":"a","observed_at":"2026-03-02T08:15:00Z"}'):
         try:
@@ -272,13 +271,11 @@ def test_no_timestamp_raises_anything_but_invalid_message(timestamp_ms: int) -> 
 
 
 @given(document=DOCUMENTS)
-@settings(deadline=None)
 def test_a_document_survives_encode_and_decode(document: Document) -> None:
     assert decode_document(encode_document(document)) == document
 
 
 @given(event=EVENTS)
-@settings(deadline=None)
 def test_an_event_survives_encode_and_decode(event: Event) -> None:
     said = encode_event(event)
     assert decode_event(said) == event
@@ -286,13 +283,11 @@ def test_an_event_survives_encode_and_decode(event: Event) -> None:
 
 
 @given(signature=SIGNATURES)
-@settings(deadline=None)
 def test_a_signature_survives_encode_and_decode(signature: Signature) -> None:
     assert decode_signature(encode_signature(signature)) == signature
 
 
 @given(document=DOCUMENTS, key=KEYS)
-@settings(deadline=None)
 def test_completion_is_a_function_of_its_record(document: Document, key: bytes | None) -> None:
     value = encode_document(msgspec.structs.replace(document, observed_at=None))
     record = ConsumerRecord("nearstream.documents.v1", 3, 8812, TIMESTAMP_MS, key, value, [])
@@ -301,7 +296,6 @@ def test_completion_is_a_function_of_its_record(document: Document, key: bytes |
 
 
 @given(document=DOCUMENTS, key=KEYS)
-@settings(deadline=None)
 def test_a_completed_document_is_whole_and_completing_it_again_changes_nothing(
     document: Document, key: bytes | None
 ) -> None:
@@ -316,7 +310,6 @@ def test_a_completed_document_is_whole_and_completing_it_again_changes_nothing(
 
 
 @given(document=DOCUMENTS, other=DOCUMENTS)
-@settings(deadline=None)
 def test_the_lineage_is_the_id_of_a_document_without_one(document: Document, other: Document) -> None:
     named = msgspec.structs.replace(other, id=None, lineage="thread-1", observed_at=None)
     for text, key in ((document.text, None), (other.text, b"key")):
@@ -324,7 +317,6 @@ def test_the_lineage_is_the_id_of_a_document_without_one(document: Document, oth
 
 
 @given(document=DOCUMENTS, other=DOCUMENTS)
-@settings(deadline=None)
 def test_a_derived_id_depends_only_on_collection_time_and_text(document: Document, other: Document) -> None:
     changes = {"id": None, "url": None, "lineage": None, "observed_at": datetime(2026, 3, 2, 8, 15, tzinfo=UTC)}
     document = msgspec.structs.replace(document, **changes)
@@ -344,7 +336,6 @@ NAMED = st.tuples(PLAIN, STATES, STATES, PLAIN)
 
 
 @given(fields=NAMED, others=NAMED)
-@settings(deadline=None)
 def test_an_event_id_depends_only_on_its_eight_fields(fields: tuple[object, ...], others: tuple[object, ...]) -> None:
     assert event_id(*fields) == event_id(*fields)
     assert (event_id(*fields) == event_id(*others)) == (fields == others)
@@ -360,13 +351,11 @@ HOSTILE_URLS = st.lists(st.sampled_from(URL_PARTS + MORE_URL_PARTS), max_size=12
     | PLAIN.map(lambda rest: f"https://a.example/{rest}")
     | HOSTILE_URLS.map(lambda parts: "http://a" + "".join(parts))
 )
-@settings(deadline=None)
 def test_every_url_has_a_canonical_form_that_is_its_own(url: str) -> None:
     assert canonical_url(canonical_url(url)) == canonical_url(url)
 
 
 @given(text=PRINTED, labels=LABELS, url=st.none() | PLAIN, document_id=st.none() | PRINTED, source=st.none() | NAMES)
-@settings(deadline=None)
 def test_raw_bytes_and_json_give_the_same_document(
     text: str, labels: dict[str, str], url: str | None, document_id: str | None, source: str | None
 ) -> None:

@@ -67,7 +67,7 @@ def test_both_agree_on_noise_moves_and_lengths() -> None:
 
 
 @given(st.integers(0, 2**32), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_both_agree_on_any_numbers(seed: int, is_split: bool) -> None:
     random = Random(seed)
     kinds = random.choice((2, 40, 1 << 19))
@@ -119,7 +119,7 @@ def test_other_arguments_are_refused() -> None:
 
 
 @given(st.binary(max_size=300), st.binary(max_size=90), st.sampled_from((0, 1, 8, 64, 1 << 30)), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_bytes_are_compared_or_refused(ld: bytes, gaps: bytes, rate: int, is_other_split: bool) -> None:
     fields = (*FIELDS[:7], rate, ld[: len(ld) // 4 * 4], b"")
     split = (*FIELDS[:7], rate, ld[: len(ld) // 2 * 2], gaps)

@@ -85,14 +85,14 @@ def test_the_twins_agree_on_every_example_and_its_slices(label: str) -> None:
             assert native == numpy
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(signed_text, st.sampled_from(LABELS))
 def test_the_twins_agree_on_any_text(text: str, label: str) -> None:
     numpy, native = both(text, label)
     assert native == numpy
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.one_of(any_text, st.just("word " * 4)), max_size=12).map(" ".join))
 def test_the_twins_agree_on_texts_of_which_stretches_need_nfkc(text: str) -> None:
     numpy, native = both(text)
@@ -126,7 +126,7 @@ def test_the_twins_agree_on_generated_texts_of_all_scripts() -> None:
         assert native == numpy
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.one_of(signed_text, st.text(max_size=20), st.just("word " * 60)), max_size=12), st.sampled_from(LABELS)
 )
@@ -184,7 +184,7 @@ def test_the_twins_agree_on_marks_in_any_order() -> None:
         assert native == numpy
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=400), st.sampled_from(LABELS))
 def test_any_bytes_are_signed_or_refused(data: bytes, label: str) -> None:
     context = native.context(packed_context(preset(label, PUBLIC), PUBLIC))
@@ -194,7 +194,7 @@ def test_any_bytes_are_signed_or_refused(data: bytes, label: str) -> None:
         assert len(signed[2]) == 10
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_any_numbers_in_a_context_are_worked_with_or_refused(data: st.DataObject) -> None:
     packed = bytearray(packed_context(preset("standard", PUBLIC), PUBLIC))

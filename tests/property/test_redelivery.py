@@ -72,7 +72,7 @@ def all_pairs() -> set[str]:
     return events
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(TURNS)
 def test_a_redelivered_document_adds_no_event_of_any_pair(turns: list[tuple[int, int, int]]) -> None:
     assert len(all_pairs()) > 15
@@ -80,7 +80,7 @@ def test_a_redelivered_document_adds_no_event_of_any_pair(turns: list[tuple[int,
     assert events == all_pairs()
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(TURNS)
 def test_a_redelivered_document_adds_no_event_and_no_verdict(turns: list[tuple[int, int, int]]) -> None:
     once = asyncio.run(told([(part, count, 0) for part, count, _ in turns], FOR_EVER))

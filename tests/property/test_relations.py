@@ -31,7 +31,7 @@ def pairs(draw: st.DrawFn) -> tuple[list[str], list[str]]:
 
 
 @given(pairs())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_verdict_does_not_depend_on_argument_order(pair: tuple[list[str], list[str]]) -> None:
     one, other = sign(pair[0], "a"), sign(pair[1], "b")
     numbers = estimate(one, other)
@@ -42,7 +42,7 @@ def test_a_verdict_does_not_depend_on_argument_order(pair: tuple[list[str], list
 
 
 @given(pairs())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_distance_lies_between_length_difference_and_expected_distance(pair: tuple[list[str], list[str]]) -> None:
     one, other = sign(pair[0], "a"), sign(pair[1], "b")
     numbers = estimate(one, other)
@@ -54,7 +54,7 @@ def test_distance_lies_between_length_difference_and_expected_distance(pair: tup
 
 
 @given(pairs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_all_shares_and_places_are_inside_their_text(pair: tuple[list[str], list[str]]) -> None:
     one, other = sign(pair[0], "a"), sign(pair[1], "b")
     numbers = estimate(one, other)
@@ -74,7 +74,7 @@ def test_all_shares_and_places_are_inside_their_text(pair: tuple[list[str], list
 
 
 @given(pairs())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_record_and_a_whole_signature_give_the_same_verdict(pair: tuple[list[str], list[str]]) -> None:
     one, other = sign(pair[0], "a"), sign(pair[1], "b")
     kept = STANDARD.kept(one), STANDARD.kept(other)
@@ -82,7 +82,7 @@ def test_a_record_and_a_whole_signature_give_the_same_verdict(pair: tuple[list[s
 
 
 @given(st.integers(0, 2**32), st.integers(0, 600), st.integers(0, 600), st.integers(0, 600), st.integers(0, 600))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_39_common_words_always_share_an_anchor(seed: int, before: int, after: int, lead: int, tail: int) -> None:
     latin = [word for word in VOCABULARY if word.isascii()]
     random = Random(seed)

@@ -41,7 +41,7 @@ def measured(signature: Signature, names: dict[str, object]) -> dict[str, object
     return {name: getattr(signature, name) for name in names}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(any_text)
 def test_any_text_has_the_normal_form_of_the_reference(text: str) -> None:
     form, expected = normalize(text), normalize_reference(text)
@@ -58,7 +58,7 @@ def test_the_fast_paths_equal_the_reference_on_every_listed_range(range_: tuple[
 
 
 @each_implementation
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(signed_text, st.sampled_from(["standard", "compact"]))
 def test_any_text_has_the_signature_of_the_reference(implementation: str, text: str, label: str) -> None:
     expected = sign_reference(text, preset(label, KEY), KEY)
@@ -93,7 +93,7 @@ def test_long_texts_have_the_signature_of_the_reference(text: str, label: str, i
     assert measured(signed(text, label, implementation), expected) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(0, 2**64 - 1), max_size=40), st.randoms(use_true_random=False))
 def test_order_and_repetition_do_not_matter(features: list[int], random: Random) -> None:
     shuffled = features * 2
@@ -103,7 +103,7 @@ def test_order_and_repetition_do_not_matter(features: list[int], random: Random)
     assert slots == b"".join(each.to_bytes(4, "little") for each in sketch_reference(set(features)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 2**19 - 1), st.one_of(st.integers(0, 9000), st.integers(8190, 2**32 - 1)))))
 def test_gaps_add_up_to_positions_escapes_included(pairs: list[tuple[int, int]]) -> None:
     symbols = np.array([symbol for symbol, _ in pairs], dtype=np.uint32)
@@ -114,7 +114,7 @@ def test_gaps_add_up_to_positions_escapes_included(pairs: list[tuple[int, int]])
     assert unpack_varints(pack_varints(gaps)).tolist() == gaps.tolist()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     label=st.sampled_from(["standard", "compact"]),
     ld=st.binary(max_size=40),
@@ -137,7 +137,7 @@ def test_any_bytes_make_a_readable_signature_or_an_invalid_message(
     assert bool(np.all(seen.positions <= n_bytes))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(signed_text, signed_text)
 def test_resemblance_is_the_same_whole_and_kept_in_either_order(first: str, second: str) -> None:
     scheme = preset("standard", KEY)

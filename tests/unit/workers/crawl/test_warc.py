@@ -125,7 +125,7 @@ def test_what_is_no_warc_gives_no_page(content: bytes) -> None:
     assert urls(list(read_warc(pieces(content)))) == []
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.data())
 def test_no_change_of_a_file_does_more_than_break_records(data: st.DataObject) -> None:
     content = bytearray(three())
