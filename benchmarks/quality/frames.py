@@ -1,0 +1,159 @@
+"""Measure what is told of documents that share a frame: navigation, a notice, the layout of a newsletter.
+
+    python -m benchmarks.quality.frames [--corpus DIR] [--seed N] [--every-pair]
+
+A person calls two documents the same if one was fetched again, or if they hold one article. Each stream is made of real
+text and matched in memory. Prints a JSON object with the events about other pairs, for each document, the share of the
+true pairs that an event told or a family holds, and the comparisons for each document. The exit code is 2 when an input
+cannot be read.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from benchmarks.quality.corpus import CorpusError, Text, document, share
+from benchmarks.quality.recording import Both
+from benchmarks.quality.retrieval import BEGIN
+from benchmarks.quality.scoring import Figures
+from benchmarks.stream.prose import Prose, joined, sources
+from nearstream.schemas.events import Retraction
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.index.contract import IndexLimits
+from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.matcher import SENT_BY_DEFAULT, Matcher
+from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
+from nearstream.streams.signing.signer import Signer
+
+_ARTICLE = 150  # words
+_SITES = 12
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Documents in order of arrival, and the pairs of ids that a person calls the same."""
+
+    texts: list[Text]
+    same: set[Both]
+
+
+def one_site(prose: Prose, draw: random.Random) -> Stream:
+    """Return 600 pages with 300 words of navigation and footer, 80 of them fetched again."""
+    head, foot = prose.words(180), prose.words(120)
+    pages = [Text(f"p{number}", joined([head, prose.words(_ARTICLE), foot])) for number in range(600)]
+    again = draw.sample(pages, 80)
+    placed = [(float(number), page) for number, page in enumerate(pages)]
+    placed += [(draw.uniform(pages.index(page), 600), Text(f"{page.id}-again", page.text)) for page in again]
+    placed.sort(key=lambda place: place[0])
+    return Stream([page for _, page in placed], {frozenset((page.id, f"{page.id}-again")) for page in again})
+
+
+def notices(prose: Prose, draw: random.Random) -> Stream:
+    """Return 300 mails of 30 to 300 words with one notice of 75 words at their end."""
+    notice = prose.words(75)
+    return Stream([Text(f"m{n}", joined([prose.words(draw.randint(30, 300)), notice])) for n in range(300)], set())
+
+
+def newsletters(prose: Prose, _: random.Random) -> Stream:
+    """Return 60 issues of 300 words of news in a frame of 240 words."""
+    frame = [prose.words(60) for _ in range(4)]
+    return Stream(
+        [
+            Text(f"n{n}", joined([frame[0], *(part for each in frame[1:] for part in (prose.words(100), each))]))
+            for n in range(60)
+        ],
+        set(),
+    )
+
+
+def syndicated(prose: Prose, draw: random.Random, frame: int = 300) -> Stream:
+    """Return 300 pages of 12 sites, and 50 articles that appear on two of the sites each."""
+    frames = [(prose.words(frame * 2 // 3), prose.words(frame // 3)) for _ in range(_SITES)]
+
+    def page(name: str, site: int, article: Sequence[str]) -> Text:
+        return Text(name, joined([frames[site][0], article, frames[site][1]]))
+
+    texts = [page(f"x{n}", draw.randrange(_SITES), prose.words(_ARTICLE)) for n in range(300)]
+    for number in range(50):
+        article, sites = prose.words(_ARTICLE), draw.sample(range(_SITES), 2)
+        texts += [page(f"s{number}-{place}", site, article) for place, site in enumerate(sites)]
+    draw.shuffle(texts)
+    return Stream(texts, {frozenset((f"s{number}-0", f"s{number}-1")) for number in range(50)})
+
+
+def large_frames(prose: Prose, draw: random.Random) -> Stream:
+    """Return the same with frames of ten times the article."""
+    return syndicated(prose, draw, 10 * _ARTICLE)
+
+
+STREAMS: dict[str, Callable[[Prose, random.Random], Stream]] = {
+    "one site": one_site,
+    "notices": notices,
+    "newsletters": newsletters,
+    "syndicated": syndicated,
+    "syndicated in large frames": large_frames,
+}
+
+
+async def measure(stream: Stream, events_per_family: int) -> Figures:
+    """Return the figures of a stream, with overlaps among the relations that are sent."""
+    key = HashKey.public()
+    scheme = preset(DEFAULT_LABEL, key)
+    limits = IndexLimits(retention_seconds=0, events_per_family=events_per_family)
+    signer, told, families = Signer(scheme, key), set[Both](), dict[str, str]()
+    matcher = Matcher(MemoryIndex(limits), scheme, key, relations=SENT_BY_DEFAULT | {"overlap"})
+    began = time.process_time()
+    for number, text in enumerate(stream.texts):
+        matched = await matcher.match(signer.sign(document(text, BEGIN + timedelta(seconds=number))))
+        told |= {
+            frozenset((each.newer.id, each.older.id)) for each in matched.events if not isinstance(each, Retraction)
+        }
+        families |= {text.id: matched.verdict.family.id} if matched.verdict else {}
+    seconds, count = time.process_time() - began, len(stream.texts)
+    found = [both for both in stream.same if both in told or len({families[name] for name in both}) == 1]
+    return {
+        "documents": count,
+        "other_pairs_told_per_document": round(len(told - stream.same) / count, 3),
+        "same": len(stream.same),
+        "same_found": share(len(found), len(stream.same)),
+        "comparisons_per_document": round(matcher.counts.candidates["looked_up"] / count, 1),
+        "ms_per_document": round(1000 * seconds / count, 2),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code.
+
+    0 means that everything was measured, 2 that an input is unreadable.
+    """
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--corpus", type=Path, metavar="DIR", help="directory with docs.jsonl.gz, default: the examples"
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the documents (default 1)")
+    parser.add_argument("--every-pair", action="store_true", help="as NEARSTREAM_EVENTS_PER_FAMILY=all")
+    options = parser.parse_args(arguments)
+    try:
+        texts = sources(options.corpus)
+    except CorpusError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    figures = {
+        name: asyncio.run(
+            measure(make(Prose(texts, options.seed), random.Random(options.seed)), 0 if options.every_pair else 1)
+        )
+        for name, make in STREAMS.items()
+    }
+    print(json.dumps({"seed": options.seed, "every_pair": options.every_pair, "streams": figures}, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
