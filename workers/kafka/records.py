@@ -3,12 +3,14 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka import ConsumerRecord as FetchedRecord
+from aiokafka.errors import KafkaTimeoutError
 from aiokafka.partitioner import murmur2 as murmur2  # exported for wings that must not import aiokafka
+from aiokafka.structs import RecordMetadata
 
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.workers.config.settings import Settings
@@ -21,6 +23,7 @@ SEND_SECONDS = 60.0
 SILENCE_SECONDS = 5.0
 NOTHING_SECONDS = 60.0
 _POLL_SECONDS = 1.0
+_SENT_BYTES = 512 * 1024  # of one partition at a time, which any topic takes: by default its limit is 1 MiB
 
 SendAll = Callable[[Iterable[ProducerRecord]], Awaitable[None]]
 
@@ -42,6 +45,7 @@ async def sender(settings: Settings, wait_seconds: float) -> AsyncIterator[SendA
             acks="all",
             enable_idempotence=True,
             max_request_size=SEND_MAX_BYTES,
+            max_batch_size=_SENT_BYTES,
             compression_type=settings.kafka_compression or None,
         ),
         settings,
@@ -158,16 +162,7 @@ async def _send_all(client: AIOKafkaProducer, records: Iterable[ProducerRecord])
         )
         try:
             async with asyncio.timeout(SEND_SECONDS):
-                waiting = [
-                    await client.send(
-                        record.topic,
-                        key=record.key,
-                        value=record.value,
-                        headers=record.headers,
-                        timestamp_ms=record.timestamp_ms,
-                    )
-                    for record in batch
-                ]
+                waiting = [await _accepted(client, record) for record in batch]
                 sent = await asyncio.gather(*waiting, return_exceptions=True)
         except TimeoutError:
             raise KafkaUnreachableError(
@@ -178,6 +173,20 @@ async def _send_all(client: AIOKafkaProducer, records: Iterable[ProducerRecord])
         error = first_failure(sent, [record.topic for record in batch])
         if error is not None:
             raise error
+
+
+async def _accepted(client: AIOKafkaProducer, record: ProducerRecord) -> asyncio.Future[RecordMetadata]:
+    """Return the confirmation of a record, once the buffer of its partition has room for it."""
+    while True:
+        with suppress(KafkaTimeoutError):  # there was no room for a while, and the record was not taken
+            taken: asyncio.Future[RecordMetadata] = await client.send(
+                record.topic,
+                key=record.key,
+                value=record.value,
+                headers=record.headers,
+                timestamp_ms=record.timestamp_ms,
+            )
+            return taken
 
 
 def batched(records: Iterable[ProducerRecord], size: int) -> Iterator[list[ProducerRecord]]:
