@@ -6,16 +6,16 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta
 
+from nearstream.schemas.decision import Action
+from nearstream.schemas.document import Count, Share
 from nearstream.schemas.evidence import Relation
 
-CheckVerdict = Literal["bulk", "near_duplicate", "none", "unknown"]
+CheckVerdict = Literal["known_bad", "known_good", "bulk", "near_duplicate", "none", "unknown"]
 CheckReason = Literal["", "deadline", "index_unavailable", "index_lost", "index_refused"]
+SkipReason = Literal["", "deadline", "index_unavailable", "index_refused"]
 CHECK_VERDICTS: tuple[str, ...] = get_args(CheckVerdict)
 
 LearnReason = Literal["", "deadline", "kafka_unavailable", "outbox_full", "kafka_refused"]
-
-Share = Annotated[float, Meta(ge=0, le=1)]
-Count = Annotated[int, Meta(ge=0)]
 
 
 class CheckMatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +32,13 @@ class CheckMatch(msgspec.Struct, frozen=True, kw_only=True):
     observed_at: Annotated[datetime, Meta(description="When it was observed.")]
 
 
+class Labels(msgspec.Struct, frozen=True, kw_only=True):
+    """The labels of a family that are old enough to count."""
+
+    spam: Annotated[Count, Meta(description="Sum of the weights of its documents labelled as spam.")]
+    ham: Annotated[Count, Meta(description="Sum of the weights of its documents labelled as ham.")]
+
+
 class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What a document is to those that the index knows. Every field is always there.
 
@@ -41,9 +48,10 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Annotated[
         CheckVerdict,
         Meta(
-            description="`bulk`: a copy, of which at least NEARSTREAM_BULK_COUNT arrived within the last hour. "
-            "`near_duplicate`: another copy, equal or nearly equal. `none`: no copy of anything known. "
-            "`unknown`: there is no answer, because it is degraded or the text is too short."
+            description="`known_bad`: a copy, and spam has at least three times the weight of ham among the labels of "
+            "its family. `known_good`: the opposite. `bulk`: another copy, of which at least NEARSTREAM_BULK_COUNT "
+            "arrived within the last hour. `near_duplicate`: another copy, equal or nearly equal. `none`: no copy of "
+            "anything known. `unknown`: there is no answer, because it is degraded or the text is too short."
         ),
     ]
     relation: Annotated[
@@ -66,6 +74,12 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     count_1h: Annotated[Count, Meta(description="Documents that joined the family within the last hour.")] = 0
     count_24h: Annotated[Count, Meta(description="Documents that joined the family within the last day.")] = 0
     count_7d: Annotated[Count, Meta(description="Documents that joined the family within the last week.")] = 0
+    labels: Annotated[
+        Labels,
+        Meta(
+            description="What the documents of the family are labelled as, for NEARSTREAM_LABEL_DELAY_SECONDS at least."
+        ),
+    ] = Labels(spam=0, ham=0)
     first_seen: Annotated[datetime | None, Meta(description="When the first document of the family was observed.")] = (
         None
     )
@@ -98,6 +112,42 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
             "`outbox_full`: too many records wait for Kafka. `kafka_refused`: Kafka refuses the user or the record."
         ),
     ] = ""
+
+
+class SkipAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a crawler need not fetch a page now. Every field is always there."""
+
+    skip: Annotated[bool, Meta(description="The page need not be fetched now. False without a decision, and in doubt.")]
+    lineage: Annotated[str, Meta(description="What names the page: the canonical form of its URL.")]
+    action: Annotated[
+        Action | None,
+        Meta(
+            description="`skip`: the content is known from another page. `keep`: it has not changed. `refresh`: it has "
+            "changed, so fetch it sooner. Null: there is no decision."
+        ),
+    ] = None
+    until: Annotated[
+        datetime | None, Meta(description="A page with `skip` or `keep` need not be fetched before this time.")
+    ] = None
+    canonical: Annotated[
+        str | None, Meta(description="URL of the page that has the content, or its id if it has no URL.")
+    ] = None
+    degraded: Annotated[bool, Meta(description="Redis did not answer, or not in time, so `skip` is false.")] = False
+    reason: Annotated[
+        SkipReason,
+        Meta(
+            description="Why the answer is degraded. `deadline`: it took 150 ms. `index_unavailable`: Redis does not "
+            "answer. `index_refused`: Redis refuses the user, who needs GET."
+        ),
+    ] = ""
+
+
+class Labelled(msgspec.Struct, frozen=True, kw_only=True):
+    """That a document is being labelled, or loses its label."""
+
+    accepted: Annotated[
+        bool, Meta(description="Always true: Kafka has confirmed the label, and workers carry it into the index.")
+    ]
 
 
 class Removal(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,10 +6,12 @@ from typing import TypeVar
 
 import msgspec
 
+from nearstream.schemas.alert import Alert
 from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.decision import Decision
 from nearstream.schemas.document import Document
 from nearstream.schemas.events import Event, kind_of, subject_of
+from nearstream.schemas.label import Label, LabelRequest
 from nearstream.schemas.record import Headers, header
 from nearstream.schemas.signature import Origin, Signature
 
@@ -41,14 +43,18 @@ class InvalidMessageError(Exception):
         self.detail = detail
 
 
-_Message = TypeVar("_Message", Document, Event, Decision)
+_Message = TypeVar("_Message", Document, Event, Decision, Alert, Label, LabelRequest)
 
 _DOCUMENT = msgspec.json.Decoder(Document)
+_ALERT = msgspec.json.Decoder(Alert)
 _DECISION = msgspec.json.Decoder(Decision)
+_LABEL = msgspec.json.Decoder(Label)
+_LABEL_REQUEST = msgspec.json.Decoder(LabelRequest)
 _EVENT: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 _JSON = msgspec.json.Encoder()
 _MSGPACK = msgspec.msgpack.Encoder()
 _SIGNATURE = msgspec.msgpack.Decoder(Signature)
+_SIGNATURE_LINE = msgspec.json.Decoder(Signature)
 
 
 def decode_document(value: bytes) -> Document:
@@ -76,6 +82,33 @@ def decode_decision(value: bytes) -> Decision:
         InvalidMessageError: `not_json`, or `invalid_message` if a field is invalid.
     """
     return _decode_json(_DECISION, value)
+
+
+def decode_alert(value: bytes) -> Alert:
+    """Decode an alert from JSON.
+
+    Raises:
+        InvalidMessageError: `not_json`, or `invalid_message` if a field is invalid.
+    """
+    return _decode_json(_ALERT, value)
+
+
+def decode_label(value: bytes) -> Label:
+    """Decode a label from JSON.
+
+    Raises:
+        InvalidMessageError: `not_json`, or `invalid_message` if a field is invalid.
+    """
+    return _decode_json(_LABEL, value)
+
+
+def decode_label_request(value: bytes) -> LabelRequest:
+    """Decode from JSON what a client of the HTTP API says about a document.
+
+    Raises:
+        InvalidMessageError: `not_json`, `invalid_id`, or `invalid_message` if another field is invalid.
+    """
+    return _decode_json(_LABEL_REQUEST, value)
 
 
 def decode_signature(value: bytes) -> Signature:
@@ -109,6 +142,16 @@ def encode_decision(decision: Decision) -> bytes:
     return _JSON.encode(decision)
 
 
+def encode_alert(alert: Alert) -> bytes:
+    """Encode an alert as JSON with `type` first. Equal alerts give equal bytes."""
+    return _JSON.encode(alert)
+
+
+def encode_label(label: Label) -> bytes:
+    """Encode a label as JSON. Equal labels give equal bytes."""
+    return _JSON.encode(label)
+
+
 def encode_event(event: Event) -> bytes:
     """Encode an event as JSON with `type` first.
 
@@ -122,6 +165,26 @@ def encode_signature(signature: Signature) -> bytes:
     return _MSGPACK.encode(signature)
 
 
+def encode_signature_line(signature: Signature) -> bytes:
+    """Encode a signature as a JSON array in one line, with bytes in base64, for files."""
+    return _JSON.encode(signature)
+
+
+def decode_signature_line(line: bytes) -> Signature:
+    """Decode a signature from the line that `encode_signature_line` has made.
+
+    Raises:
+        InvalidMessageError: `invalid_signature`, also if the signature could not be sent because it is too large.
+    """
+    try:
+        signature = _SIGNATURE_LINE.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidMessageError(Reason.INVALID_SIGNATURE, _detail(error)) from None
+    if len(encode_signature(signature)) > SIGNATURE_MAX_BYTES:
+        raise InvalidMessageError(Reason.INVALID_SIGNATURE, f"expected at most {SIGNATURE_MAX_BYTES} bytes")
+    return signature
+
+
 def origin_header(origin: Origin) -> tuple[str, bytes]:
     """Return the header by which a removal on `signatures` names its record on `documents`."""
     return ORIGIN_HEADER, f"{origin.topic}/{origin.position}".encode()
@@ -133,13 +196,13 @@ def origin_of(headers: Headers) -> Origin | None:
     return Origin(match[1], int(match[2]), int(match[3])) if match else None
 
 
-def event_headers(event: Event, sent_at: datetime, traceparent: bytes | None = None) -> Headers:
+def event_headers(event: Event | Alert, sent_at: datetime, traceparent: bytes | None = None) -> Headers:
     """Return the Kafka headers of an event: CloudEvents 1.0 in binary mode.
 
     When an event is sent again, only `ce_time` differs.
 
     Args:
-        event: The event to send.
+        event: The event or alert to send.
         sent_at: The time of sending, with time zone.
         traceparent: The W3C trace of the record that caused the event.
     """
@@ -186,5 +249,6 @@ def _detail(error: Exception) -> str:
         return "expected UTF-8"  # the text of the error quotes a byte of the payload
     message, at, path = str(error).rpartition(" - at ")
     if " matching regex " in message:
-        message = f"Expected {_EXPECTED.get(path, 'lower-case letters, digits, dashes')}"
+        usual = "16 or 32 hex digits" if "[0-9a-f]" in message else "lower-case letters, digits, dashes"
+        message = f"Expected {_EXPECTED.get(path, usual)}"
     return f"{message}{at}{path}"

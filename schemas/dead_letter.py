@@ -63,6 +63,7 @@ class Stage(StrEnum):
     SIGN = "sign"
     MATCH = "match"
     DECIDE = "decide"
+    ALERT = "alert"
     SKIP = "skip"
 
 

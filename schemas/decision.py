@@ -1,11 +1,11 @@
 """The decision about one lineage: what a crawler should do with its pages."""
 
-from datetime import datetime
 from typing import Literal
 
 import msgspec
 
-from nearstream.schemas.evidence import DocumentRef
+from nearstream.schemas.document import Count, Lineage, Name, Share, Time
+from nearstream.schemas.evidence import DocumentRef, HexId
 
 Action = Literal["skip", "keep", "refresh"]
 
@@ -28,14 +28,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         change_share: Share of the text that has changed since the fetch before, 0 to 1.
     """
 
-    collection: str
-    lineage: str
+    collection: Name
+    lineage: Lineage
     action: Action
-    until: datetime
+    until: Time
     canonical: DocumentRef
-    event_id: str
-    observed_at: datetime
-    unchanged_since: datetime
-    interval_seconds: int
-    unchanged: int
-    change_share: float
+    event_id: HexId
+    observed_at: Time
+    unchanged_since: Time
+    interval_seconds: Count
+    unchanged: Count
+    change_share: Share

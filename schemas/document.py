@@ -22,6 +22,8 @@ Labels = Annotated[dict[LabelName, LabelValue], msgspec.Meta(max_length=8)]
 Lineage = Annotated[str, msgspec.Meta(pattern=LINEAGE_PATTERN)]
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 Url = Annotated[str, msgspec.Meta(max_length=4096)]
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,12 +1,13 @@
 """Events: verdicts about documents, relations of pairs, and removals."""
 
-from datetime import datetime
 from typing import Literal, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from nearstream.schemas.evidence import DocumentRef, Evidence, Relation
+from nearstream.schemas.alert import Alert
+from nearstream.schemas.document import Count, Id, Name, Share, Time
+from nearstream.schemas.evidence import DocumentRef, Evidence, HexId, Place, Relation
 from nearstream.schemas.verdict import DocumentVerdict
 
 # The `type` of each relation event. Append only: the shared index stores a relation as its position in this tuple.
@@ -17,7 +18,7 @@ class RelationEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type")
     """The fields of every relation event.
 
     Attributes:
-        event_id: 32 hex characters from `event_id()`, always equal for a pair and relation.
+        event_id: 32 hex characters, always equal for a pair and relation.
         collection: The tenant of both documents.
         scheme: Name of the scheme of both signatures.
         newer: The document that is larger by (observed_at, id, position, version), whichever arrived first.
@@ -32,19 +33,19 @@ class RelationEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type")
         family: Id of the family of the document whose arrival caused the event, usually the newer one.
     """
 
-    event_id: str
-    collection: str
+    event_id: HexId
+    collection: Name
     scheme: str
     newer: DocumentRef
     older: DocumentRef
     same_lineage: bool
     rule: str
     thresholds: dict[str, float]
-    confidence: float
+    confidence: Share
     evidence: Evidence
     low_confidence: tuple[str, ...]
     degraded: tuple[str, ...]
-    family: str | UnsetType = UNSET
+    family: HexId | UnsetType = UNSET
 
 
 class ExactDuplicate(RelationEvent, frozen=True, kw_only=True, tag="exact_duplicate"):
@@ -64,10 +65,10 @@ class ChangeEvent(RelationEvent, frozen=True, kw_only=True):
         new_spans_omitted: How many more such parts there are.
     """
 
-    added: int | UnsetType = UNSET
-    removed: int | UnsetType = UNSET
-    new_spans: tuple[tuple[int, int], ...] | UnsetType = UNSET
-    new_spans_omitted: int | UnsetType = UNSET
+    added: Count | UnsetType = UNSET
+    removed: Count | UnsetType = UNSET
+    new_spans: tuple[Place, ...] | UnsetType = UNSET
+    new_spans_omitted: Count | UnsetType = UNSET
 
 
 class NearDuplicate(ChangeEvent, frozen=True, kw_only=True, tag="near_duplicate"):
@@ -83,7 +84,7 @@ class Containment(ChangeEvent, frozen=True, kw_only=True, tag="containment"):
     """
 
     inner: Literal["newer", "older"]
-    place: tuple[int, int]
+    place: Place
 
 
 class Version(ChangeEvent, frozen=True, kw_only=True, tag="version"):
@@ -102,24 +103,26 @@ class Retraction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", ta
     """The removal of a document, which voids events about its earlier states: see `is_void`.
 
     Attributes:
-        event_id: 32 hex characters from `event_id()`.
+        event_id: 32 hex characters, always equal for a removal.
         collection: The tenant of the document.
         scheme: Name of the scheme of its signature.
         document_id: The document's id.
         removed_at: Timestamp of the removal.
         reason: Why it was removed.
-        topic, partition, offset: The removal's record, left out if it came from no topic.
+        topic: The topic of the removal's record. Left out, as the next two are, if it came from no topic.
+        partition: The partition of that record.
+        offset: The offset of that record.
     """
 
-    event_id: str
-    collection: str
+    event_id: HexId
+    collection: Name
     scheme: str
-    document_id: str
-    removed_at: datetime
+    document_id: Id
+    removed_at: Time
     reason: str = "tombstone"
     topic: str | UnsetType = UNSET
-    partition: int | UnsetType = UNSET
-    offset: int | UnsetType = UNSET
+    partition: Count | UnsetType = UNSET
+    offset: Count | UnsetType = UNSET
 
 
 PairEvent = ExactDuplicate | NearDuplicate | Containment | Version | Rearranged | Overlap
@@ -144,16 +147,18 @@ def _is_before(ref: DocumentRef, removal: Retraction) -> bool:
     return ref.observed_at <= removal.removed_at
 
 
-def kind_of(event: Event | RelationEvent) -> str:
+def kind_of(event: Event | RelationEvent | Alert) -> str:
     """Return the `type` of an event in JSON, such as `near_duplicate`."""
     return str(type(event).__struct_config__.tag)
 
 
-def subject_of(event: Event | RelationEvent) -> str:
+def subject_of(event: Event | RelationEvent | Alert) -> str:
     """Return the id of the document that an event is about, which also makes its record key.
 
-    It is that of a verdict or a retraction, and the newer one of a pair.
+    It is that of a verdict or a retraction, and the newer one of a pair. An alert has a subject of its own.
     """
+    if isinstance(event, Alert):
+        return event.subject
     if isinstance(event, Retraction):
         return event.document_id
     return event.id if isinstance(event, DocumentVerdict) else event.newer.id

@@ -1,10 +1,16 @@
 """What events say: documents, and the numbers that relate them."""
 
-from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
+
+from nearstream.schemas.document import Count, Share, Time
+
+# The look-ahead refuses a final newline, before which `$` alone matches too.
+HexId = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}(?!\n)$")]
+VersionId = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}(?!\n)$")]
+Place = tuple[Count, Count]
 
 Relation = Literal["exact_duplicate", "near_duplicate", "containment", "version", "rearranged", "overlap"]
 
@@ -27,16 +33,16 @@ class DocumentRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """
 
     id: str
-    version: str
-    observed_at: datetime
-    characters: int
+    version: VersionId
+    observed_at: Time
+    characters: Count
     url: str | None = None
     lineage: str | None = None
     source: str | None = None
     labels: dict[str, str] = {}
     topic: str | None = None
-    partition: int | None = None
-    offset: int | None = None
+    partition: Count | None = None
+    offset: Count | None = None
 
 
 class SharedKeys(msgspec.Struct, frozen=True):
@@ -50,19 +56,25 @@ class SharedKeys(msgspec.Struct, frozen=True):
         anchors_older: Anchors of the older document.
     """
 
-    bands: int
-    bands_of: int
-    anchors: int
-    anchors_newer: int
-    anchors_older: int
+    bands: Count
+    bands_of: Count
+    anchors: Count
+    anchors_newer: Count
+    anchors_older: Count
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """A proportion in [0, 1] with its 95 % confidence interval."""
+    """A proportion in [0, 1] with its 95 % confidence interval.
 
-    value: float
-    low: float
-    high: float
+    Attributes:
+        value: The estimate.
+        low: Lower end of the interval.
+        high: Upper end of the interval.
+    """
+
+    value: Share
+    low: Share
+    high: Share
 
 
 class CommonSymbols(msgspec.Struct, frozen=True):
@@ -70,19 +82,19 @@ class CommonSymbols(msgspec.Struct, frozen=True):
 
     Attributes:
         rate: Bytes per symbol at which both were compared, which is the coarser rate of the two signatures.
-        in_order: Proportion of the shorter document's symbols found in the other in the same order, in [0, 1].
+        in_order: Proportion of the shorter document's symbols found in the other in order, in [0, 1].
         order_free: Proportion of the shorter document's symbols found in the other in any order, in [0, 1].
         symbols: Common symbols in any order.
         symbols_newer: Symbols of the newer document.
         symbols_older: Symbols of the older document.
     """
 
-    rate: int
-    in_order: float
-    order_free: float
-    symbols: int
-    symbols_newer: int
-    symbols_older: int
+    rate: Count
+    in_order: Share
+    order_free: Share
+    symbols: Count
+    symbols_newer: Count
+    symbols_older: Count
 
 
 class ContainmentShares(msgspec.Struct, frozen=True):
@@ -93,23 +105,34 @@ class ContainmentShares(msgspec.Struct, frozen=True):
         older_in_newer: Common 5-word shingles over those of the older document.
     """
 
-    newer_in_older: float
-    older_in_newer: float
+    newer_in_older: Share
+    older_in_newer: Share
 
 
 class Distance(msgspec.Struct, frozen=True):
-    """An estimated edit distance in characters with its 90 % band."""
+    """An estimated edit distance in characters with its 90 % band.
 
-    value: int
-    low: int
-    high: int
+    Attributes:
+        value: The estimate.
+        low: Lower end of the band.
+        high: Upper end of the band.
+    """
+
+    value: Count
+    low: Count
+    high: Count
 
 
 class Span(msgspec.Struct, frozen=True):
-    """A common passage, as `[start, end)` in characters of each normal form."""
+    """A common passage, as `[start, end)` in characters of each normal form.
 
-    newer: tuple[int, int]
-    older: tuple[int, int]
+    Attributes:
+        newer: Its place in the newer document.
+        older: Its place in the older document.
+    """
+
+    newer: Place
+    older: Place
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +156,6 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     overlap: CommonSymbols | UnsetType = UNSET
     containment: ContainmentShares | UnsetType = UNSET
     distance: Distance | UnsetType = UNSET
-    distance_ratio: float | UnsetType = UNSET
+    distance_ratio: Annotated[float, Meta(ge=0)] | UnsetType = UNSET
     spans: tuple[Span, ...] | UnsetType = UNSET
-    spans_omitted: int | UnsetType = UNSET
+    spans_omitted: Count | UnsetType = UNSET

@@ -4,18 +4,23 @@ from typing import Annotated
 
 import msgspec
 
-from nearstream.schemas.document import Id, Labels, Name, Url, document_key
+from nearstream.schemas.document import Count, Id, Labels, Name, Url, document_key
 
 YEAR_9999_MS = 253_402_300_799_999
 
-Count = Annotated[int, msgspec.Meta(ge=0)]
 Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=YEAR_9999_MS)]
 Digest = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
 TopicName = Annotated[str, msgspec.Meta(max_length=249)]
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """The record of `documents` from which a signature was made."""
+    """The record of `documents` from which a signature was made.
+
+    Attributes:
+        topic: Its topic.
+        partition: Its partition.
+        offset: Its offset.
+    """
 
     topic: TopicName
     partition: Count
@@ -30,7 +35,7 @@ class Origin(msgspec.Struct, frozen=True):
 class Signature(msgspec.Struct, frozen=True, array_like=True):
     """All that is kept of a text.
 
-    On the wire it is a msgpack array, so the order of the fields is part of the contract. Add new fields at the end,
+    On the wire it is a msgpack array, so the order of the fields is part of the contract. New fields come at the end,
     with a default. The scheme defines the content of the byte fields and checks it
     (`nearstream.streams.signing.scheme`).
 

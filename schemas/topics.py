@@ -78,8 +78,8 @@ DOCUMENTS = Topic(
 )
 SIGNATURES = Topic(
     "nearstream.signatures.v1",
-    ("Signature", "null (removal)"),
-    "document key",
+    ("Signature", "Label", "null (removal)"),
+    "document key, of a label with `label:` before it",
     "compact,delete",
     None,
     6,
@@ -99,6 +99,7 @@ DECISIONS = Topic(
     90 * _DAY,
     partitions=6,
 )
+ALERTS = Topic("nearstream.alerts.v1", ("Alert",), "<collection>/<name>/<subject>", "delete", 7 * _DAY, partitions=1)
 DEAD_LETTERS = Topic(
     "nearstream.dead-letters.v1",
     ("the original bytes",),
@@ -111,7 +112,7 @@ DEAD_LETTERS = Topic(
 
 RELATION_TOPICS = (NEAR_DUPLICATES, CONTAINMENTS, VERSIONS, OVERLAPS)
 EVENT_TOPICS = (VERDICTS, *RELATION_TOPICS)
-ALL = (DOCUMENTS, SIGNATURES, *EVENT_TOPICS, DECISIONS, DEAD_LETTERS)
+ALL = (DOCUMENTS, SIGNATURES, *EVENT_TOPICS, DECISIONS, ALERTS, DEAD_LETTERS)
 
 _BY_KIND = {
     "verdict": (VERDICTS,),

@@ -1,12 +1,12 @@
 """The verdict about one document: what it is to the documents that came before it."""
 
-from datetime import datetime
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
-from nearstream.schemas.evidence import Distance, DocumentRef, Interval, Relation
+from nearstream.schemas.document import Count, Name, Time
+from nearstream.schemas.evidence import Distance, DocumentRef, HexId, Interval, Relation
 
 VerdictKind = Literal["unique", "unchanged", Relation]
 VERDICT_KINDS: tuple[str, ...] = get_args(VerdictKind)
@@ -16,16 +16,16 @@ class FamilyRef(msgspec.Struct, frozen=True, kw_only=True):
     """The family of a document: the document and its copies.
 
     Attributes:
-        id: 32 hex characters from `family_id()`, the same for all members.
+        id: 32 hex characters, equal for all members.
         ordinal: Place of the document in the order of joining. The founder has 1, another state of a document keeps
             its own.
         first_seen: When the founder was observed.
         founder: The first document of the family. Null if it was removed or has expired.
     """
 
-    id: str
-    ordinal: int
-    first_seen: datetime
+    id: HexId
+    ordinal: Annotated[int, Meta(ge=1)]
+    first_seen: Time
     founder: DocumentRef | None
 
 
@@ -36,7 +36,7 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
     that it names was removed meanwhile. The fields of `DocumentRef` name the document itself.
 
     Attributes:
-        event_id: 32 hex characters from `event_id()`.
+        event_id: 32 hex characters, always equal for a record.
         collection: The tenant of the document.
         scheme: Name of the scheme of its signature.
         verdict: The best relation to an earlier document, `unchanged` if the record repeats the current state, or
@@ -54,13 +54,13 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
         degraded: What was incomplete in the input or the environment.
     """
 
-    event_id: str
-    collection: str
+    event_id: HexId
+    collection: Name
     scheme: str
     verdict: VerdictKind
     of: DocumentRef | None
     family: FamilyRef
-    events: int
+    events: Count
     resemblance: Interval | UnsetType = UNSET
     distance: Distance | UnsetType = UNSET
     inner: Literal["newer", "older"] | UnsetType = UNSET

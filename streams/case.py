@@ -43,9 +43,15 @@ class Case:
 
     @property
     def has_to_enter(self) -> bool:
-        """Whether the presumption is denied, but the buckets that it left out are not entered yet."""
-        presumed = self.answer.presumed
-        confirmed = self.joins is not None and self.joins.candidate.number == presumed
+        """Whether the presumption is denied, but the buckets that it left out are not entered yet.
+
+        It is confirmed if the document joins the presumed one, or is a copy of it that keeps its family.
+        """
+        presumed, joins = self.answer.presumed, self.joins
+        copies = {each.candidate.number for each in self.compared if each.is_copy}
+        confirmed = joins is not None and (
+            joins.candidate.number == presumed or (joins.is_former and presumed in copies)
+        )
         return bool(presumed) and not confirmed and not self.entered
 
     def add(self, related: Sequence[Compared]) -> None:

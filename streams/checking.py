@@ -7,7 +7,7 @@ from typing import cast
 
 from msgspec import UNSET
 
-from nearstream.schemas.check import CheckAnswer, CheckMatch, CheckVerdict
+from nearstream.schemas.check import CheckAnswer, CheckMatch, CheckVerdict, Labels
 from nearstream.schemas.document import from_milliseconds
 from nearstream.schemas.evidence import Relation
 from nearstream.schemas.signature import Signature
@@ -15,11 +15,14 @@ from nearstream.streams.counterpart import Compared, Newcomer, compare_with, joi
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import FamilyFacts
+from nearstream.streams.index.labels import LabelCounts
 from nearstream.streams.relations.describe import distance, resemblance
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH, SHINGLES_MIN
 from nearstream.streams.signing.scheme import Scheme
 
+_NO_LABELS = LabelCounts()
+_CLEARLY = 3  # times the weight of the other side
 _NEVER_COMPLETE = (False, False)  # whether buckets were full and candidates cut, which a look-up does not say
 
 
@@ -60,19 +63,20 @@ def find(asked: Newcomer, candidates: Sequence[Candidate]) -> Found:
     return Found(asked, best, joined(related, 0))
 
 
-def answer(found: Found, family: FamilyFacts | None, bulk_count: int) -> CheckAnswer:
+def answer(found: Found, family: FamilyFacts | None, bulk_count: int, labels: LabelCounts = _NO_LABELS) -> CheckAnswer:
     """Build the answer about a document.
 
     Args:
         found: What it is to the documents of the index.
         family: The family that it would join. None: it is no copy.
         bulk_count: Number of copies within an hour from which it is bulk.
+        labels: The labels of that family.
     """
     best, count = found.best, family.joined[0] if family else 0
     numbers, symbols = (resemblance(best.estimate), distance(best.estimate)) if best else (None, UNSET)
     hour, day, week = family.joined if family else (0, 0, 0)
     return CheckAnswer(
-        verdict=_verdict(found, count, bulk_count),
+        verdict=_verdict(found, count >= bulk_count, labels),
         relation=cast(Relation, best.relation) if best else None,
         resemblance=numbers.value if numbers else None,
         low=numbers.low if numbers else None,
@@ -84,6 +88,7 @@ def answer(found: Found, family: FamilyFacts | None, bulk_count: int) -> CheckAn
         count_1h=hour,
         count_24h=day,
         count_7d=week,
+        labels=Labels(spam=labels.spam, ham=labels.ham),
         first_seen=from_milliseconds(family.first_seen_ms) if family else None,
         last_seen=from_milliseconds(family.last_joined_ms) if family else None,
         score=round(math.tanh(math.e * count / bulk_count), 4),
@@ -92,12 +97,19 @@ def answer(found: Found, family: FamilyFacts | None, bulk_count: int) -> CheckAn
     )
 
 
-def _verdict(found: Found, count: int, bulk_count: int) -> CheckVerdict:
+def _verdict(found: Found, is_bulk: bool, labels: LabelCounts) -> CheckVerdict:
     if found.best is not None and found.best.is_copy:
-        return "bulk" if count >= bulk_count else "near_duplicate"
+        return _known(labels) or ("bulk" if is_bulk else "near_duplicate")
     # Without bands and anchors only an equal text can be found.
     keys = found.newcomer.keys
     return "none" if found.best is not None or keys.bands or keys.anchors else "unknown"
+
+
+def _known(labels: LabelCounts) -> CheckVerdict | None:
+    """Return what labels say about a copy, None if there are none or they contradict each other."""
+    if labels.spam and labels.spam >= _CLEARLY * labels.ham:
+        return "known_bad"
+    return "known_good" if labels.ham and labels.ham >= _CLEARLY * labels.spam else None
 
 
 def _weak(found: Found) -> tuple[str, ...]:

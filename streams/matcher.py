@@ -15,6 +15,7 @@ from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.contract import Admission, Admitted, Index, Position, Status
 from nearstream.streams.index.family import Decision, Family
+from nearstream.streams.index.labels import Labelling
 from nearstream.streams.relations.describe import Related, describe, document_ref, retraction
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Thresholds
 from nearstream.streams.relations.verdict import relate
@@ -33,14 +34,15 @@ async def _no_pause() -> None:
 
 @dataclass(frozen=True)
 class Arrival:
-    """A document for the matcher, or the removal of one.
+    """A document for the matcher, or the removal or the label of one.
 
     Attributes:
         document_key: `<collection>/<id>`.
-        signature: The whole signature, None for a removal.
+        signature: The whole signature, None for a removal or a label.
         position: Partition and offset of its record, None in embedded use.
         removed_at_ms: Time of a removal in milliseconds since 1970.
         removal: Record of a removal on `documents`, None if it came from no topic.
+        labelling: The label, None if this is no label.
 
     Raises:
         ValueError: A removal has no time, or the signature belongs to another document.
@@ -51,10 +53,11 @@ class Arrival:
     position: Position | None = None
     removed_at_ms: int | None = None
     removal: Origin | None = None
+    labelling: Labelling | None = None
 
     def __post_init__(self) -> None:
         """Refuse a signature of another document, and a removal without a time."""
-        if self.signature is None and self.removed_at_ms is None:
+        if self.signature is None and self.labelling is None and self.removed_at_ms is None:
             raise ValueError(f"removed_at_ms expected with the removal of {self.document_key!r}")
         if self.signature is not None and self.signature.document_key != self.document_key:
             raise ValueError(f"document_key of the signature expected, not {self.document_key!r}")
@@ -175,7 +178,8 @@ class Matcher:
     def _admission(self, arrival: Arrival) -> Admission:
         signature = arrival.signature
         if signature is None:
-            return Admission(arrival.document_key, None, _NO_KEYS, arrival.position, arrival.removal)
+            labelling, removal = arrival.labelling, arrival.removal
+            return Admission(arrival.document_key, None, _NO_KEYS, arrival.position, removal, labelling)
         keys = self._scheme.keys(signature, self._key)
         return Admission(arrival.document_key, self._scheme.kept(signature), keys, arrival.position)
 

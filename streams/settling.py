@@ -90,7 +90,7 @@ class Settling:
         """Record what was found out, until the index agrees which family each document joins."""
         waiting = [case for case in cases if case.has_to_settle]
         for case in waiting:
-            await self._enter(case, pause)
+            await self._enter_if_denied(case, pause)
         while waiting:
             ready, repeated = _ready(waiting), list[Case]()
             answers = await self._index.settle([self._settlement(case) for case in ready])
@@ -101,35 +101,42 @@ class Settling:
                     repeated.append(case)
             waiting = [case for case in waiting if case not in ready or case in repeated]
 
+    async def _enter_if_denied(self, case: Case, pause: Pause) -> None:
+        if case.has_to_enter:
+            await self._enter(case, pause)
+
     async def _enter(self, case: Case, pause: Pause) -> None:
-        """If the presumption is denied, enter the buckets that were left out.
+        """Enter the buckets that were left out, because the presumption is denied.
 
         The document is compared with those that it missed there. Of two copies that saw each other while both relied on
         a presumption, the one that enters last learns that the other represents a family now.
         """
-        if case.has_to_enter:
-            case.entered = True
-            (there,) = await self._index.enter([(case.answer.number, case.admission)])
-            case.renew(there)
-            await self.compare_all(case, case.not_looked_up(there), pause)
+        case.entered = True
+        (there,) = await self._index.enter([(case.answer.number, case.admission)])
+        case.renew(there)
+        await self.compare_all(case, case.not_looked_up(there), pause)
 
     async def _reconsider(self, case: Case, answer: Settled, pause: Pause) -> None:
-        """Join a family by its representative if that is copied too, else only by an equal text."""
+        """Join a family by its representative if that is copied too, else only by an equal text.
+
+        A document that keeps its family is refused if it relied on the buckets of another one.
+        """
         case.turns += 1
         joins = case.joins
+        representative = self.compare(case, answer.follow) if answer.follow is not None else None
         if case.turns == _TURNS or joins is None:
             case.joins = None
-            await self._enter(case, pause)
+            await self._enter_if_denied(case, pause)
             case.joins = None
-            return
-        representative = self.compare(case, answer.follow) if answer.follow is not None else None
-        if representative is not None and representative.is_copy:
+        elif representative is not None and representative.is_copy:
             case.joins = representative
         elif representative is not None and joins.is_exact and not joins.is_followed:
             case.joins = replace(joins, is_followed=True)
+        elif joins.is_former:
+            await self._enter(case, pause)
         else:
             case.refuse(joins.candidate.number)
-            await self._enter(case, pause)
+            await self._enter_if_denied(case, pause)
 
     def _settlement(self, case: Case) -> Settlement:
         founder = case.joins.candidate.signature if case.joins else case.arriving

@@ -1,13 +1,16 @@
-"""Read a large WARC file as `produce` does: `python -m benchmarks.crawl.warc [--bytes N] [--folder DIR]`.
+"""Read a large WARC file as `produce` does: `python -m benchmarks.crawl.warc [--bytes N] [--folder DIR] [--produce]`.
 
 It makes a compressed WARC file of that many unpacked bytes from made-up pages, reads it, and prints pages a second, and
-the memory after a tenth and at the end, as one JSON object.
+the memory after a tenth and at the end, as one JSON object. With `--produce` it starts a Kafka of its own and runs
+`nearstream produce` instead, without the figure after a tenth.
 """
 
 import argparse
+import asyncio
 import gzip
 import json
 import resource
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,6 +20,8 @@ from itertools import cycle
 from pathlib import Path
 
 from benchmarks.crawl.pages import pages
+from benchmarks.stream.measuring import servers
+from benchmarks.workers.deployed import deployment
 from nearstream.workers.pipeline.file_source import Refused, read
 
 _DISTINCT_PAGES = 500
@@ -27,11 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bytes", type=int, default=1 << 30)
     parser.add_argument("--folder", type=Path, default=None)
+    parser.add_argument("--produce", action="store_true")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         path = Path(folder) / "crawl.warc.gz"
         made = write(path, options.bytes)
-        print(json.dumps({"unpacked_bytes": options.bytes, "packed_bytes": path.stat().st_size, **timed(path, made)}))
+        figures = produced(path, made) if options.produce else timed(path, made)
+        print(json.dumps({"unpacked_bytes": options.bytes, "packed_bytes": path.stat().st_size, **figures}))
     return 0
 
 
@@ -68,6 +75,20 @@ def timed(path: Path, made: int) -> dict[str, float | int | dict[str, int]]:
         "peak_bytes": _peak_bytes(),
         "passed_over": dict(passed_over),
     }
+
+
+def produced(path: Path, made: int) -> dict[str, float | int]:
+    """Send a file to Kafka with the command, and return the figures."""
+    with servers(path.parent) as started:
+        environment = asyncio.run(deployment(started.stack)).environment
+        command = [sys.executable, "-m", "nearstream", "produce", "--quiet", str(path)]
+        began = time.perf_counter()
+        done = subprocess.run(command, env=environment, capture_output=True, check=False)  # noqa: S603 - our own module
+        seconds = time.perf_counter() - began
+        sender = resource.getrusage(resource.RUSAGE_CHILDREN)  # of all children that have ended, which is this one
+    if done.returncode or f"sent {made}," not in done.stderr.decode():
+        raise SystemExit(f"nearstream produce: {done.returncode} {done.stderr.decode()}")
+    return {"pages": made, "pages_per_second": round(made / seconds), "peak_bytes": sender.ru_maxrss * 1024}
 
 
 def _record(number: int, body: bytes) -> Iterator[bytes]:

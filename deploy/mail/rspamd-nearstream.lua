@@ -1,22 +1,37 @@
 -- NEARSTREAM_BULK: many copies of the message arrived within the last hour. The option of the symbol says how many.
+-- NEARSTREAM_KNOWN_BAD, NEARSTREAM_KNOWN_GOOD: it is a copy of mail that was labelled as spam, or as ham. The option says
+-- with which weight.
 local rspamd_http = require 'rspamd_http'
 local ucl = require 'ucl'
 
 local url = 'http://127.0.0.1:9465/v1/check'
 local headers = { ['nearstream-collection'] = 'default' } -- and, with a token, Authorization = 'Bearer ...'
 
-rspamd_config:register_symbol({
+local function insert(task, answer)
+  local labels = type(answer.labels) == 'table' and answer.labels or {}
+  if answer.verdict == 'bulk' and tonumber(answer.score) then
+    task:insert_result('NEARSTREAM_BULK', tonumber(answer.score), tostring(answer.count_1h))
+  elseif answer.verdict == 'known_bad' then
+    task:insert_result('NEARSTREAM_KNOWN_BAD', 1.0, tostring(labels.spam))
+  elseif answer.verdict == 'known_good' then
+    task:insert_result('NEARSTREAM_KNOWN_GOOD', 1.0, tostring(labels.ham))
+  end
+end
+
+local id = rspamd_config:register_symbol({
   name = 'NEARSTREAM_BULK', group = 'nearstream', score = 3.0, description = 'Many copies within the last hour',
   callback = function(task)
     local function answered(failure, code, body)
       if failure or code ~= 200 then return end
       local parser = ucl.parser()
       local answer = parser:parse_text(body) and parser:get_object()
-      if type(answer) == 'table' and answer.verdict == 'bulk' and tonumber(answer.score) then
-        task:insert_result('NEARSTREAM_BULK', tonumber(answer.score), tostring(answer.count_1h))
-      end
+      if type(answer) == 'table' then insert(task, answer) end
     end
     rspamd_http.request({ task = task, url = url, body = task:get_content(), mime_type = 'message/rfc822',
       headers = headers, timeout = 0.5, callback = answered })
   end,
 })
+rspamd_config:register_symbol({ name = 'NEARSTREAM_KNOWN_BAD', type = 'virtual', parent = id, group = 'nearstream',
+  score = 6.0, description = 'A copy of mail that was labelled as spam' })
+rspamd_config:register_symbol({ name = 'NEARSTREAM_KNOWN_GOOD', type = 'virtual', parent = id, group = 'nearstream',
+  score = -3.0, description = 'A copy of mail that was labelled as ham' })

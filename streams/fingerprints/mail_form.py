@@ -18,6 +18,14 @@ _PERSONAL = re.compile(
     rf"(?:{_NAME}(?:[ \t]{{1,2}}{_NAME}){{0,2}}(?=[ \t]{{0,2}}(?:[,!:;\r\n]|\Z))|{_NAME})"
     r")|[0-9]{1,64}"
 )
+# What a line with a greeting or a URL contains, in lower case and with spaces for tabs. It may contain it without one.
+_LINE_HINTS = (
+    *("dear ", "hello ", "hi ", "hey ", "hallo ", "liebe", "geehrte", "bonjour ", "cher", "ch\u00e8r", "hola "),
+    *("estimad", "ciao ", "gentile ", "beste ", "geachte ", "://", "www."),
+)
+_INSIDE = "://"  # the only one of these that may follow a letter
+_PIECE_HINT = re.compile("[0-9@]")
+_PIECE_END = re.compile(r"[ \n]|\Z")
 
 
 def mask_personal(text: str, rules: TextRules) -> str:
@@ -32,7 +40,51 @@ def mask_personal(text: str, rules: TextRules) -> str:
     """
     if not text.isascii():
         text = unicodedata.normalize("NFKC", without_unsafe(text, rules.mark_run))
-    return _PERSONAL.sub(_masked, text.lower())
+    return _mask(text.lower())
+
+
+def _mask(text: str) -> str:
+    """Return what the pattern makes of a text.
+
+    Most of its time would be spent on words where it cannot match. So it is tried on lines with a hint of a greeting or
+    a URL, and elsewhere on pieces between spaces with a digit or an `@`. No match goes beyond its line, and only a
+    greeting beyond its piece.
+    """
+    parts: list[str] = []
+    done = 0
+    for start in _hinted_lines(text):
+        _mask_pieces(text, done, start, parts)
+        done = text.find("\n", start) + 1 or len(text)
+        parts.append(_PERSONAL.sub(_masked, text[start:done]))
+    _mask_pieces(text, done, len(text), parts)
+    return "".join(parts)
+
+
+def _hinted_lines(text: str) -> list[int]:
+    """Return where lines begin that may have a greeting or a URL, in order."""
+    spaced = text.replace("\t", " ")
+    starts = set()
+    for hint in _LINE_HINTS:
+        at = spaced.find(hint)
+        while at >= 0:
+            searched = at
+            if hint == _INSIDE or not spaced[at - 1 : at].isalnum():
+                starts.add(spaced.rfind("\n", 0, at) + 1)
+                searched = spaced.find("\n", at)
+            at = spaced.find(hint, searched + 1) if searched >= 0 else -1
+    return sorted(starts)
+
+
+def _mask_pieces(text: str, start: int, stop: int, parts: list[str]) -> None:
+    """Append a part of a text that has neither greetings nor URLs, masked."""
+    while hint := _PIECE_HINT.search(text, start, stop):
+        at = hint.start()
+        begin = max(text.rfind(" ", start, at), text.rfind("\n", start, at), start - 1) + 1
+        end = _PIECE_END.search(text, at, stop)
+        parts.append(text[start:begin])
+        start = end.start() if end else stop
+        parts.append(_PERSONAL.sub(_masked, text[begin:start]))
+    parts.append(text[start:stop])
 
 
 def _masked(found: re.Match[str]) -> str:

@@ -20,6 +20,7 @@ from typing import Protocol
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import Decision, Settled, Settlement
+from nearstream.streams.index.labels import Labelling
 from nearstream.streams.signing.scheme import Keys
 
 # Buckets. The oldest entries of a bucket are its heads, which newer ones never displace.
@@ -105,15 +106,16 @@ class Position:
 
 @dataclass(frozen=True)
 class Admission:
-    """A document to be added to the index, or removed from it.
+    """A document to be added to the index, or removed from it, or the label of one.
 
     Attributes:
         document_key: `<collection>/<id>`.
-        signature: As a record keeps it (`Scheme.kept`), or None for a removal. It holds no anchors: an index does not
-            know the scheme and takes their number from `keys`.
+        signature: As a record keeps it (`Scheme.kept`), or None for a removal or a label. It holds no anchors: an index
+            does not know the scheme and takes their number from `keys`.
         keys: The bucket keys of the document, without duplicates.
         position: The record that it came in. None: there is no protection against redelivery.
         removal: Of a removal: its record on `documents`, None if it came from no topic.
+        labelling: The label, None if this is no label.
     """
 
     document_key: str
@@ -121,6 +123,7 @@ class Admission:
     keys: Keys
     position: Position | None = None
     removal: Origin | None = None
+    labelling: Labelling | None = None
 
     @property
     def origin(self) -> Origin | None:
@@ -138,6 +141,7 @@ class Status(StrEnum):
     STALE = "stale"  # a record that was admitted before and of which nothing is left
     REMOVED = "removed"  # a removal
     OVERTAKEN = "overtaken"  # a document that was sent before its removal and arrives after it
+    LABELLED = "labelled"  # a label, given or taken back
 
 
 @dataclass(frozen=True)
@@ -204,6 +208,8 @@ class Index(Protocol):
     - An answer never depends on later documents, except for removals.
     - If states are settled before later ones are admitted, the size of a batch does not change the answers. Until it is
       settled, a state counts as a copy of the one whose copy it is presumed to be.
+    - A label counts for the family of its document as long as that is live, whichever of the two came first. Of two
+      records about one label, the one with the larger offset counts.
     - A state that others joined before it was settled takes them along into the family that it joins.
     - No answer contains a removed or expired document.
     """

@@ -14,14 +14,11 @@ from nearstream.streams.index.contract import (
     Position,
     Status,
 )
-from nearstream.streams.index.family import (
-    FamilyFacts,
-    Pair,
-    Settled,
-    Settlement,
-)
+from nearstream.streams.index.family import FamilyFacts, Pair, Settled, Settlement
+from nearstream.streams.index.labels import LabelCounts
 from nearstream.streams.index.memory_buckets import Buckets, Seen, Shared
 from nearstream.streams.index.memory_families import Families
+from nearstream.streams.index.memory_labels import Labels
 from nearstream.streams.index.memory_neighbours import Neighbours
 from nearstream.streams.index.memory_removals import Removals
 from nearstream.streams.index.memory_settling import Settling
@@ -53,6 +50,7 @@ class MemoryIndex:
         self._settling = Settling(self._states, self._families, limits.events_per_family)
         self._neighbours = Neighbours(limits, self._buckets, self._states, self._families)
         self._removals = Removals()
+        self._labels = Labels(self._states, self._families, limits.retention_seconds * 1000)
         self._checkpoints: dict[int, int] = {}  # last offset by partition
 
     async def admit(self, batch: Sequence[Admission], now_ms: int | None = None) -> Sequence[Admitted]:
@@ -79,6 +77,11 @@ class MemoryIndex:
     def family_of(self, number: int) -> int:
         """Return the number of the state that founded the family of a state."""
         return self._families.of(number)
+
+    async def labels(self, number: int, delay_ms: int = 0, now_ms: int | None = None) -> LabelCounts:
+        """Return the labels of the family of a state that were given at least `delay_ms` ago."""
+        now_ms = max(self._states.now_ms, self._time(None) if now_ms is None else now_ms)
+        return self._labels.count(self._families.of(number), now_ms - delay_ms, self._states.hidden(now_ms))
 
     async def look_up(self, keys: Keys, limit: int, now_ms: int | None = None) -> Sequence[Candidate]:
         """Return up to `limit` neighbours of some keys.
@@ -108,7 +111,11 @@ class MemoryIndex:
         if position is not None and self._checkpoint(position) < position.previous:
             raise IndexBehindError(position.partition, self._checkpoint(position))
         self._states.advance(self._time(signature) if now_ms is None else now_ms)
-        answer = self._remove(admission) if signature is None else self._put(admission, signature)
+        if admission.labelling is not None:
+            self._labels.put(admission.document_key, admission.labelling, position)
+            answer = Admitted(Status.LABELLED)
+        else:
+            answer = self._remove(admission) if signature is None else self._put(admission, signature)
         if position is not None:
             self._checkpoints[position.partition] = max(self._checkpoint(position), position.offset)
         return answer
@@ -173,17 +180,20 @@ class MemoryIndex:
         state = State(admission.document_key, position, signature, len(keys.bands), len(keys.anchors), current)
         self._states.by_number[number] = state
         former = self._states.by_number.get(current)
-        thins = former is None and self._limits.events_per_family > 0
+        is_late = former is not None and signature.order < former.signature.order
+        thins = not is_late and self._limits.events_per_family > 0
         twin = self._neighbours.twin(signature, keys) if thins else 0
         if twin:
             self._states.share_text(number, twin)
         seen = self._seen(keys, number, twin)
         found = self._neighbours.shortlist(seen, number, admission.document_key, self._limits.candidates)
         answer = self._answer(Status.NEW if former is None else Status.UPDATED, number, current, keys, seen, *found)
-        if former is not None and signature.order < former.signature.order:
+        if is_late:
             self._states.link(number, current)  # it enters no bucket, so that later documents do not find it
             return answer
         presumed = twin or self._neighbours.presumed(seen, found[0], keys) if thins else 0
+        if former is not None and not twin and not self._families.has_joined(presumed):
+            presumed = 0  # whose representative may be in flight and updated before anybody joins it
         entered = replace(keys, bands=(), anchors=()) if twin else keys
         self._enter(number, entered, self._neighbours.left_out(presumed, found[0]))
         self._buckets.take_out(keys, seen.gone)

@@ -64,6 +64,10 @@ class Families:
         facts = self.facts.get(family)
         return not facts.is_bare if facts else family == number
 
+    def has_joined(self, number: int) -> bool:
+        """Return whether the family of a state has had a second member."""
+        return self.of(number) in self.facts
+
     def presumed(self, number: int) -> int:
         """Return the representative whose copy a state is presumed to be, or 0."""
         member = self.members.get(number)

@@ -37,8 +37,10 @@ class Settling:
     def _unready(self, settlement: Settlement, candidate: Callable[[int], Candidate]) -> Settled | None:
         """Return the answer to a settlement whose family cannot be joined like this, else None."""
         target, families = settlement.joins, self._families
-        if not target or settlement.keeps:
+        if not target:
             return None
+        if settlement.keeps:
+            return Settled(None, is_refused=True) if self._relies_on_others(settlement) else None
         if families.of(target) == settlement.number:
             return Settled(None, is_refused=True)
         state = self._states.by_number.get(target)
@@ -52,12 +54,21 @@ class Settling:
         joins_twin = settlement.is_exact and was_alive and not families.presumed(target)
         return None if representative == target or joins_twin else Settled(None, follow=candidate(representative))
 
+    def _relies_on_others(self, settlement: Settlement) -> bool:
+        """Return whether a state that keeps its family left out buckets for the representative of another one."""
+        presumed = self._families.presumed(settlement.number)
+        return bool(presumed) and self._families.of(presumed) != self._joined(settlement.joins)[1]
+
+    def _joined(self, target: int) -> tuple[Member, int]:
+        """Return the membership of a state that is joined, and the founder of its family."""
+        joined = self._families.members.get(target, Member(target, 0))
+        return joined, self._families.of(target) if joined.ordinal else target
+
     def _decide(self, settlement: Settlement) -> Member:
         number, target, families = settlement.number, settlement.joins, self._families
         member = Member(number, 1)
         if target and families.of(target) != number:
-            joined = families.members.get(target, Member(target, 0))
-            founder = families.of(target) if joined.ordinal else target
+            joined, founder = self._joined(target)
             facts = self._facts(settlement, founder)
             if settlement.keeps:
                 member = Member(joined.family, joined.ordinal) if joined.ordinal else Member(target, 1)
@@ -93,8 +104,10 @@ class Settling:
             facts.put(ordinal - 1, number)
         else:
             facts.log.append(number)
-        if not self._families.lives(facts.representative):
-            facts.representative, facts.is_bare = number, False
+        is_thin = self._families.presumed(number) > 0
+        is_founder_again = ordinal == 1 and facts.is_bare and not is_thin
+        if is_founder_again or not self._families.lives(facts.representative):
+            facts.representative, facts.is_bare = number, is_thin
 
     def _join(self, facts: Facts, settlement: Settlement) -> int:
         """Count a new member, with those who joined it while it was in flight, and return its ordinal."""

@@ -10,6 +10,7 @@ import msgspec
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.document import EPOCH, ID_PATTERN, Document, from_milliseconds, to_milliseconds
+from nearstream.streams.ingest.fields import FieldMap
 from nearstream.streams.ingest.lineage import canonical_url, declared_url
 
 LINEAGE_MAX_CHARACTERS = 512
@@ -17,17 +18,19 @@ LINEAGE_MAX_CHARACTERS = 512
 
 @dataclass(frozen=True)
 class DocumentLimits:
-    """Limits of a document.
+    """Limits of a document, and how JSON names its fields.
 
     Attributes:
         text_bytes: Most bytes of its text in UTF-8.
         value_bytes: Most bytes of the value of its record, as sent.
         clock_skew_seconds: How far `observed_at` may be ahead of the record's timestamp.
+        fields: Where the JSON of another program has the fields. Empty: it has ours.
     """
 
     text_bytes: int = 1024 * 1024
     value_bytes: int = 4 * 1024 * 1024
     clock_skew_seconds: int = 86_400
+    fields: FieldMap = ()
 
 
 def fill_defaults(
@@ -94,15 +97,25 @@ def _record_time(timestamp_ms: int) -> datetime:
 
 def _own_name(document: Document) -> str | None:
     """Return the name of a page for itself, which is another one than its lineage if it declares a canonical URL."""
-    return shortened(canonical_url(document.url)) if document.url and document.lineage is None else None
+    return name_of_page(document.url) if document.url and document.lineage is None else None
 
 
 def _lineage(document: Document) -> str | None:
     lineage = document.lineage
     if lineage is None and document.url:
         html = document.html if document.html is not None else document.raw
-        lineage = (declared_url(html, document.url) if html else None) or canonical_url(document.url)
+        return lineage_of_page(html or "", document.url)
     return shortened(lineage) if lineage else None
+
+
+def lineage_of_page(html: str | bytes, url: str) -> str:
+    """Return the lineage of a page: the canonical form of the URL that it declares, or else of its own."""
+    return shortened(declared_url(html, url) or canonical_url(url))
+
+
+def name_of_page(url: str) -> str:
+    """Return the canonical form of a URL, which is the lineage of a page that declares no other one."""
+    return shortened(canonical_url(url))
 
 
 def shortened(lineage: str) -> str:

@@ -13,6 +13,7 @@ from nearstream.schemas.document import Document, document_key
 from nearstream.schemas.record import ConsumerRecord, Headers, header
 from nearstream.schemas.signature import Origin
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults, shortened
+from nearstream.streams.ingest.fields import FieldMap, with_our_names
 
 INFLATED_MAX_BYTES = 16 * 1024 * 1024
 INFLATED_MAX_RATIO = 100
@@ -94,13 +95,13 @@ def parse_record(record: ConsumerRecord, limits: DocumentLimits) -> ParsedDocume
     if len(record.value) > limits.value_bytes:
         raise InvalidMessageError(Reason.TOO_LARGE, f"expected a value of at most {limits.value_bytes} bytes")
     value = _inflate(record.value, record.headers)
-    document, degraded = _parse_document(value, record.headers)
+    document, degraded = _parse_document(value, record.headers, limits.fields)
     complete = fill_defaults(document, limits, record.timestamp_ms, record.key)
     record_key = document.id or (complete.lineage if document.lineage else document.url and complete.id)
     return ParsedDocument(complete, degraded, record_key or None)
 
 
-def _parse_document(value: bytes, headers: Headers) -> tuple[Document, tuple[str, ...]]:
+def _parse_document(value: bytes, headers: Headers, fields: FieldMap) -> tuple[Document, tuple[str, ...]]:
     """Return the document as it was sent, with its content as text unless it is HTML."""
     content_type = header(headers, "content-type") or b"application/json"
     media_type, charset = _split_content_type(content_type)
@@ -111,7 +112,7 @@ def _parse_document(value: bytes, headers: Headers) -> tuple[Document, tuple[str
         text, degraded = _decode(value, charset)
         return msgspec.structs.replace(_from_headers(headers), text=text), (*degraded, *_said_degraded(headers))
     if media_type == "application/json" or (media_type.startswith("application/") and media_type.endswith("+json")):
-        return _with_text(decode_document(value))
+        return _with_text(decode_document(with_our_names(value, fields) if fields else value))
     if media_type == _MAIL_TYPE:
         raise InvalidMessageError(
             Reason.UNSUPPORTED_CONTENT_TYPE, "cannot read message/rfc822, send it with `nearstream produce`"

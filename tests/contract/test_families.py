@@ -290,6 +290,39 @@ async def test_another_state_that_is_a_copy_keeps_its_place(index: AnyIndex) -> 
     assert (await only_family(index)).size == 2
 
 
+async def test_an_update_that_is_a_copy_leaves_out_the_buckets_of_its_family(make: Make) -> None:
+    index = await make(IndexLimits(bucket_cap=12, documents=6_400))
+    await joined(index, copy_of(WORDS, "a", 0))
+    for name in "bcd":
+        await joined(index, copy_of(WORDS, name))
+    before = await only_family(index)
+    for at in range(1, 20):
+        update = replace(copy_of(WORDS, f"b{at}", 1, at=at), document_key="default/b")
+        answer = await only(index, update)
+        assert answer.previous is not None
+        assert (answer.presumed, answer.full_buckets) == (before.representative, 0)
+        kept = family(await told(index, update, answer, answer.previous, keeps=True))
+        assert (kept.family_id, kept.ordinal) == (before.family_id, 2)
+    assert await only_family(index) == before
+
+
+async def test_an_update_that_relies_on_another_family_cannot_keep_its_own(index: AnyIndex) -> None:
+    others = [f"other {number}" for number in range(20)]
+    for words, names in ((others, "xy"), (WORDS, "ab")):
+        for name in names:
+            await joined(index, copy_of(words, name, 0 if name in "xa" else 2))
+    (own, _) = await facts_of_families(index, START_MS)
+    update = replace(copy_of(WORDS, "y", 1, at=5), document_key="default/y")
+    answer = await only(index, update)
+    assert answer.previous is not None
+    assert answer.presumed > 0
+    refused = await told(index, update, answer, answer.previous, keeps=True)
+    assert (refused.family, refused.is_refused) == (None, True)
+    await index.enter([(answer.number, update)])
+    kept = family(await told(index, update, answer, answer.previous, keeps=True))
+    assert (kept.family_id, kept.ordinal) == (own.family_id, 2)
+
+
 async def test_a_state_superseded_in_flight_can_still_be_joined(index: AnyIndex) -> None:
     await only(index, copy_of(WORDS, "a", 0))
     one, update = copy_of(WORDS, "b"), replace(copy_of(WORDS, "a", 1, at=5), document_key="default/a")

@@ -10,16 +10,22 @@ from aiohttp import web
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from nearstream.schemas.check import ApiError, CheckAnswer, Health, Readiness, Removal
+from nearstream.schemas.check import ApiError, CheckAnswer, Health, Readiness, Removal, SkipAnswer
+from nearstream.schemas.live import LiveFamily, LiveFamilyDetail, LiveLag, LiveMark, LiveMember, LiveState
 from nearstream.workers.http.check import Checker
 from nearstream.workers.http.learning import Learner
+from nearstream.workers.http.live import add_live_routes
 from nearstream.workers.http.openapi import OPEN_PATHS, description
 from nearstream.workers.http.routes import add_routes
+from nearstream.workers.http.skipping import SkipChecker
+from nearstream.workers.live.details import Stored
+from nearstream.workers.live.feed import Feed
 from tests.support.api import served
 from tests.support.deployment import TEXTS
 
 PUBLISHED = Path(__file__).parents[2] / "docs/openapi.json"
-ANSWERS = (CheckAnswer, Removal, ApiError, Health, Readiness)
+LIVE = (LiveState, LiveFamilyDetail, LiveFamily, LiveLag, LiveMark, LiveMember)
+ANSWERS = (CheckAnswer, SkipAnswer, Removal, ApiError, Health, Readiness, *LIVE)
 
 
 def test_a_public_validator_accepts_the_description() -> None:
@@ -73,7 +79,8 @@ async def test_no_path_is_left_out(redis_url: str) -> None:
 
 def test_every_route_is_described() -> None:
     app = web.Application()
-    add_routes(app, cast(Checker, None), cast(Learner, None))
+    add_routes(app, cast(Checker, None), cast(Learner, None), cast(SkipChecker, None))
+    add_live_routes(app, cast(Feed, None), cast(Stored, None))
     routes = {(route.resource.canonical, route.method) for route in app.router.routes() if route.resource is not None}
     described = {(path, method.upper()) for path, methods in description()["paths"].items() for method in methods}
     assert {route for route in routes if route[1] != "HEAD"} == described

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from nearstream.schemas.alert import alert_id
 from nearstream.schemas.codec import (
+    decode_alert,
     decode_decision,
     decode_document,
     decode_event,
     decode_signature,
+    encode_alert,
     encode_decision,
     encode_document,
     encode_event,
@@ -82,7 +85,7 @@ def family_of(collection: str, founder: DocumentRef, scheme: str) -> str:
 
 
 def test_there_is_one_example_of_every_message_and_no_other_file() -> None:
-    expected = {f"{name}.json" for name in ("document", "decision", *KINDS)} | {"signature.msgpack"}
+    expected = {f"{name}.json" for name in ("document", "decision", "alert", "label", *KINDS)} | {"signature.msgpack"}
     assert {path.name for path in EXAMPLES.iterdir()} == expected
 
 
@@ -99,6 +102,13 @@ def test_the_example_document_decodes_and_reencodes_equal() -> None:
 
 def test_the_example_decision_decodes_and_reencodes_equal() -> None:
     assert encode_decision(decode_decision(example("decision.json"))) == example("decision.json")
+
+
+def test_the_example_alert_decodes_and_reencodes_equal_and_has_the_id_of_the_recipe() -> None:
+    alert = decode_alert(example("alert.json"))
+    assert encode_alert(alert) == example("alert.json")
+    since_ms = round(alert.since.timestamp() * 1000)
+    assert alert.event_id == alert_id(alert.collection, alert.name, alert.subject, alert.state, since_ms, alert.scheme)
 
 
 def test_the_example_signature_decodes_and_reencodes_equal() -> None:

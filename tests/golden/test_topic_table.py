@@ -3,7 +3,7 @@
 import pytest
 
 from nearstream.schemas.codec import SIGNATURE_MAX_BYTES
-from nearstream.schemas.topics import ALL, DEAD_LETTERS, DECISIONS, DOCUMENTS, EVENT_TOPICS, SIGNATURES, Topic
+from nearstream.schemas.topics import ALERTS, ALL, DEAD_LETTERS, DECISIONS, DOCUMENTS, EVENT_TOPICS, SIGNATURES, Topic
 
 DAY = 86_400
 MIB = 1024 * 1024
@@ -16,6 +16,7 @@ TABLE = [  # name, clean-up, retention in seconds (None: index window and 7 days
     ("nearstream.versions.v1", "delete", 30 * DAY, 6),
     ("nearstream.overlaps.v1", "delete", 30 * DAY, 6),
     ("nearstream.decisions.v1", "compact,delete", 90 * DAY, 6),
+    ("nearstream.alerts.v1", "delete", 7 * DAY, 1),
     ("nearstream.dead-letters.v1", "delete", 30 * DAY, 3),
 ]
 VALUES = {
@@ -73,5 +74,5 @@ def test_the_broker_dates_what_workers_say_of_their_own() -> None:
     dated = {topic: topic.config(0)["message.timestamp.type"] for topic in ALL}
     assert dated == {
         **dict.fromkeys((DOCUMENTS, SIGNATURES), "CreateTime"),
-        **dict.fromkeys((*EVENT_TOPICS, DECISIONS, DEAD_LETTERS), "LogAppendTime"),
+        **dict.fromkeys((*EVENT_TOPICS, DECISIONS, ALERTS, DEAD_LETTERS), "LogAppendTime"),
     }

@@ -6,6 +6,7 @@ import json
 import socket
 import time
 from collections.abc import AsyncIterator
+from html import escape
 
 import aiohttp
 import pytest
@@ -70,6 +71,19 @@ async def test_a_json_document_is_compared_in_its_collection(api: Api) -> None:
     compressed = gzip.compress(json.dumps({"text": TEXT, "collection": "mail"}).encode())
     answer = await api.ask(compressed, Content_Type="application/json", Content_Encoding="gzip")
     assert answer[1]["verdict"] == "near_duplicate"
+
+
+async def test_a_web_page_is_compared_by_its_text(api: Api) -> None:
+    await api.admit("a", TEXT)
+    menu = "".join(f"<a href='/{number}'>Topic {number} of our site</a>" for number in range(200))
+    page = f"<html><body><nav>{menu}</nav><article><p>{escape(TEXT)}</article></body></html>"
+    for content_type in ("text/html; charset=utf-8", "application/xhtml+xml"):
+        async with asyncio.timeout(60):  # a busy machine may take longer for a page than it gets, and strips its tags
+            while (answer := (await api.ask(page, Content_Type=content_type))[1])["verdict"] != "near_duplicate":
+                pass
+        assert (answer["relation"], answer["match"]["id"]) == ("exact_duplicate", "a")
+    status, answer = await api.ask(json.dumps({"html": page}), Content_Type="application/json")
+    assert (status, answer["error"]) == (415, "unsupported_content_type")
 
 
 async def test_check_adds_nothing(api: Api) -> None:

@@ -1,5 +1,6 @@
 """A site is fetched twice, and decisions say what to skip, what to keep and what to fetch again."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,13 +18,14 @@ FIRST = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
 SITE = "https://a.example"
 
 
-def page(deployment: LocalDeployment, path: str, text: str, minutes: int) -> ProducerRecord:
+def page(deployment: LocalDeployment, path: str, text: str, minutes: int, canonical: str = "") -> ProducerRecord:
     headers: Headers = [
         ("content-type", b"text/html; charset=utf-8"),
         ("nearstream-url", f"{SITE}{path}".encode()),
         ("nearstream-observed-at", (FIRST + timedelta(minutes=minutes)).isoformat().encode()),
     ]
-    html = f"<html><nav><a href=/>Menu</a></nav><article><p>{text}</article></html>"
+    link = f"<link rel=canonical href={canonical}>" if canonical else ""
+    html = f"<html><head>{link}</head><nav><a href=/>Menu</a></nav><article><p>{text}</article></html>"
     return ProducerRecord(deployment.topic(DOCUMENTS), f"{SITE}{path}".encode(), html.encode(), headers)
 
 
@@ -61,7 +63,16 @@ async def test_a_crawler_learns_what_to_skip_keep_and_refresh(kafka: str, redis_
             await until_decided(
                 deployment, {"/original": "keep", "/copy": "skip", "/stays": "keep", "/changes": "refresh"}, unchanged=1
             )
+            await deployment.send([page(deployment, "/print", texts[1], 20, canonical="/stays")])
+            decided: dict[str, str | None] = {
+                "/original": "keep",
+                "/copy": "skip",
+                "/stays": "keep",
+                "/changes": "refresh",
+            }
+            await until_decided(deployment, decided | {"/print": "keep"}, unchanged=2)
             found = await decisions(deployment)
+            assert found["/print"] == found["/stays"]  # a crawler asks about either URL
             copy, changed = found["/copy"], found["/changes"]
             assert copy is not None
             assert copy.canonical.id == f"{SITE}/original"
@@ -77,10 +88,12 @@ async def test_a_crawler_learns_what_to_skip_keep_and_refresh(kafka: str, redis_
                 newest = {record.key: record.value for record in await deployment.read(DECISIONS.name)}
                 assert [sent.value for sent in restated] == [newest[sent.key] for sent in restated]
             await deployment.send([ProducerRecord(deployment.topic(DOCUMENTS), f"{SITE}/copy".encode(), None, [])])
-            await until_decided(
-                deployment, {"/original": "keep", "/copy": None, "/stays": "keep", "/changes": "refresh"}
-            )
+            await until_decided(deployment, decided | {"/copy": None, "/print": "keep"})
         assert await deployment.letters() == []
+        told = deployment.run("lag", "--json")
+        rows = [row for row in map(json.loads, told.stdout.splitlines()) if row["topic"] == deployment.topic(VERDICTS)]
+        assert len(rows) == VERDICTS.partitions
+        assert sum(row["records"] for row in rows) == 0
 
 
 async def until_decided(deployment: LocalDeployment, actions: dict[str, str | None], unchanged: int = 0) -> None:

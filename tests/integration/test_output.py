@@ -51,10 +51,11 @@ async def hostile(
             await deployment.send([ProducerRecord(topic, raw, raw, []), ProducerRecord(topic, raw, raw, headers)])
             await deployment.drained()
         (event,) = {event.event_id: event for event in await deployment.events()}.values()
-        lying = json.loads(encode_event(event)) | {"low_confidence": [HOSTILE], "rule": HOSTILE, "event_id": HOSTILE}
+        lying = json.loads(encode_event(event)) | {"low_confidence": [HOSTILE], "rule": HOSTILE}
         decode_event(json.dumps(lying).encode())
         events = deployment.topic(VERSIONS)
-        foreign = [json.dumps(lying).encode(), json.dumps({"type": HOSTILE}).encode(), raw]
+        unknown = [lying | {"event_id": HOSTILE}, {"type": HOSTILE}]
+        foreign = [*(json.dumps(value).encode() for value in (lying, *unknown)), raw]
         await deployment.send([ProducerRecord(events, raw, value, headers) for value in foreign])
         dead_letters = deployment.settings.topic_prefix + "nearstream.dead-letters.v1"
         await deployment.send([ProducerRecord(dead_letters, raw, raw, headers)])
@@ -75,6 +76,11 @@ def arguments(deployment: LocalDeployment, refused: ConsumerRecord, folder: Path
         ["tail", "--from-start", "--until-end"],
         ["lag"],
         ["inspect", ID],
+        ["explain", f"id:{ID}", f"id:{ID}2"],
+        ["why-not", f"id:{ID}", f"id:{ID}3"],
+        ["check", path],
+        ["audit", "recall"],
+        ["tune", "--sample", path],
         ["remove", f"{ID}4"],
         ["stats"],
         ["families"],
@@ -87,6 +93,8 @@ def arguments(deployment: LocalDeployment, refused: ConsumerRecord, folder: Path
     yield ["demo", str(folder / ARGUMENT)]
     yield ["scan", str(folder)]
     yield ["compare", path, path]
+    yield ["sign", str(folder / ARGUMENT)]
+    yield ["explain", path, str(folder / ARGUMENT)]
     yield ["produce", path]
     yield ["produce", str(folder / ARGUMENT)]
     yield ["worker", ARGUMENT]
@@ -144,8 +152,8 @@ async def test_hostile_values_are_printed_as_json_that_holds_them(hostile: Local
     found = [row for row in rows if row["type"] == "exact_duplicate"]
     assert {row["newer"]["id"] for row in found} == {f"{ID}2"}
     assert {row["older"]["url"] for row in found} == {f"https://a.example/{HOSTILE}"}
-    assert HOSTILE in {row["event_id"] for row in found}
-    assert [row["type"] for row in rows].count("unknown_record") == 2
+    assert HOSTILE in {row["rule"] for row in found}
+    assert [row["type"] for row in rows].count("unknown_record") == 3
     told = json.loads(hostile.run("inspect", ID, "--json").stdout)
     assert told["document"] == f"default/{ID}"
     assert told["states"][0]["lineage"] == f"of {ID}"

@@ -106,6 +106,19 @@ async def test_a_copy_gets_the_symbol_with_its_score_and_number(rspamd: Rspamd) 
     assert not await rspamd.scan(campaign_mail("other", OTHER))
 
 
+@pytest.mark.parametrize(("verdict", "points"), [("known_bad", 6.0), ("known_good", -3.0)])
+async def test_a_copy_of_labelled_mail_gets_its_symbol_with_the_weight(
+    rspamd: Rspamd, verdict: str, points: float
+) -> None:
+    answer = b'{"verdict":"%b","count_1h":37,"score":0.5,"labels":{"spam":4,"ham":4}}' % verdict.encode()
+    rspamd.response = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(answer), answer)
+    async with asyncio.timeout(90):
+        while not (symbols := await rspamd.scan(campaign_mail("anna"))):
+            pass  # the machine is busy with other tests, so that the answer came too late
+    ((name, symbol),) = symbols.items()
+    assert (name, symbol["score"], symbol["options"]) == (f"NEARSTREAM_{verdict.upper()}", points, ["4"])
+
+
 @pytest.mark.parametrize(
     "response",
     [

@@ -1,6 +1,7 @@
 """A real SpamAssassin reads the header of the milter by the rule of `deploy/mail/spamassassin-nearstream.cf`."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -43,16 +44,18 @@ def test_the_rule_is_accepted(spamassassin: SpamAssassin) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "is_bulk"),
+    ("value", "found"),
     [
-        (header_value(Answer("bulk", 37, 0.941)), True),
-        (header_value(Answer("near_duplicate", 3, 0.941)), False),
-        (header_value(Answer("none")), False),
-        (b"a verdict=bulk; n=37", False),
+        (header_value(Answer("bulk", 37, 0.941)), {"3.0 NEARSTREAM_BULK"}),
+        (header_value(Answer("known_bad", 37, 0.941)), {"6.0 NEARSTREAM_KNOWN_BAD"}),
+        (header_value(Answer("known_good", 0, 0.941)), {"-3.0 NEARSTREAM_KNOWN_GOOD"}),
+        (header_value(Answer("near_duplicate", 3, 0.941)), set()),
+        (header_value(Answer("none")), set()),
+        (b"a verdict=bulk; n=37", set()),
     ],
 )
-def test_a_scan_finds_bulk_alone(spamassassin: SpamAssassin, value: bytes, is_bulk: bool) -> None:
+def test_a_scan_finds_the_rule_of_the_verdict_alone(spamassassin: SpamAssassin, value: bytes, found: set[str]) -> None:
     done = spamassassin("--test-mode", b"X-Nearstream: %b\r\n%b" % (value, campaign_mail("anna")))
     report = done.stdout.decode("latin-1").partition("Content analysis details")[2]
     assert "pts rule name" in report
-    assert (" 3.0 NEARSTREAM_BULK " in report) is is_bulk
+    assert set(re.findall(r"(-?[0-9.]+ NEARSTREAM_\w+) ", report)) == found

@@ -6,8 +6,9 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import yaml
 
-from nearstream.workers.config.settings import PREFIX, Settings
+from nearstream.workers.config.settings import PREFIX, Settings, load
 from tests.devstack.kafka import KAFKA_VERSION, POM
 from tests.devstack.redis import command_line
 
@@ -18,18 +19,24 @@ GUIDE = (ROOT / "docs" / "docker.md").read_text(encoding="utf-8")
 TOP = dict(re.findall(r"^([a-z-]+):.*\n((?:(?: .*)?\n)*)", COMPOSE, re.MULTILINE))
 SERVICES = dict(re.findall(r"^  ([a-z]+):\n((?:(?:   .*)?\n)*)", TOP["services"], re.MULTILINE))
 ONE_SHOT = {"topics"}
-SHARED = TOP["x-nearstream"]
+SHARED, WORKER = TOP["x-nearstream"], TOP["x-worker"]
+PARSED = yaml.safe_load(COMPOSE)["services"]
+DASHBOARDS = {"alert", "prometheus", "alertmanager", "grafana"}
+OURS = ("topics", "worker", "serve", "alert")
 
 
 def test_the_services_are_those_of_a_whole_deployment() -> None:
-    assert list(SERVICES) == ["kafka", "valkey", "topics", "worker"]
+    assert list(SERVICES) == list(PARSED)
+    assert list(SERVICES)[:5] == ["kafka", "valkey", "topics", "worker", "serve"]
+    assert {name for name, service in PARSED.items() if service.get("profiles") == ["dashboards"]} == DASHBOARDS
+    assert set(SERVICES) - DASHBOARDS == {name for name, service in PARSED.items() if "profiles" not in service}
 
 
 def test_ports_are_open_on_loopback_only() -> None:
     published = [port for body in SERVICES.values() for port in _list(body, "ports")]
-    assert len(published) == 2
+    assert len(published) == len(set(published)) == 6
     assert all(port.startswith("127.0.0.1:") for port in published)
-    assert COMPOSE.count("ports:") == 2
+    assert COMPOSE.count("ports:") == 6
     assert "network_mode" not in COMPOSE
 
 
@@ -81,27 +88,29 @@ def test_memory_above_what_the_index_may_fill_is_left() -> None:
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_every_service_restarts_or_runs_once(service: str) -> None:
-    restart = re.findall(r"^    restart: (.+)$", SERVICES[service], re.MULTILINE)
-    assert restart == (['"no"'] if service in ONE_SHOT else ["unless-stopped"])
+    assert PARSED[service]["restart"] == ("no" if service in ONE_SHOT else "unless-stopped")
 
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_every_service_has_a_memory_limit_and_a_lasting_one_a_health_check(service: str) -> None:
     assert re.search(r"^    mem_limit: \d+[mg]$", SERVICES[service], re.MULTILINE)
-    assert ("    healthcheck:\n" in SERVICES[service]) == (service not in ONE_SHOT)
+    assert ("healthcheck" in PARSED[service]) == (service not in ONE_SHOT)
 
 
 def test_two_workers_start_after_the_topics_and_have_longer_to_stop_than_they_need() -> None:
     assert "      replicas: 2\n" in SERVICES["worker"]
-    assert "      topics:\n        condition: service_completed_successfully\n" in SERVICES["worker"]
-    grace = re.search(r"stop_grace_period: (\d+)s", SERVICES["worker"])
+    assert PARSED["worker"]["depends_on"]["topics"] == {"condition": "service_completed_successfully"}
+    grace = re.search(r"stop_grace_period: (\d+)s", WORKER)
     assert grace is not None
     assert int(grace[1]) > Settings().stop_seconds
 
 
-@pytest.mark.parametrize("service", ["topics", "worker"])
+@pytest.mark.parametrize("service", OURS)
 def test_what_runs_nearstream_cannot_write_or_gain_rights(service: str) -> None:
-    assert "    <<: *nearstream\n" in SERVICES[service]
+    assert re.search(r"^    <<: \*(nearstream|worker)$", SERVICES[service], re.MULTILINE)
+    assert PARSED[service]["read_only"] is True
+    assert PARSED[service]["cap_drop"] == ["ALL"]
+    assert PARSED[service]["build"] == "."
     assert "  read_only: true\n" in SHARED
     assert _list(SHARED, "cap_drop", indent=2) == ["ALL"]
     assert _list(SHARED, "security_opt", indent=2) == ["no-new-privileges:true"]
@@ -109,10 +118,57 @@ def test_what_runs_nearstream_cannot_write_or_gain_rights(service: str) -> None:
     assert "TMPDIR=/tmp\n" in DOCKERFILE
 
 
+@pytest.mark.parametrize("service", ["worker", "serve", "alert"])
+def test_what_listens_beyond_its_container_has_a_token_from_a_file(service: str) -> None:
+    environment = PARSED[service]["environment"]
+    settings = load(
+        {name: value for name, value in environment.items() if not name.endswith("_FILE")}
+        | {name.removesuffix("_FILE"): "t" * 20 for name in environment if name.endswith("_FILE")}
+    )
+    (secret,) = PARSED[service]["secrets"]
+    assert f"/run/secrets/{secret}" in environment.values()
+    assert [settings.status.startswith("0.0.0.0:"), settings.api.startswith("0.0.0.0:")].count(True) == 1
+    assert re.search(r"http://127\.0\.0\.1:946[45]/readyz", PARSED[service]["healthcheck"]["test"][-1])
+
+
+def test_every_secret_is_a_file_of_the_project_that_can_be_another() -> None:
+    for name, secret in yaml.safe_load(COMPOSE)["secrets"].items():
+        path = re.fullmatch(r"\$\{[A-Z_]+:-(\./deploy/compose/[a-z]+\.token)\}", secret["file"])
+        assert path is not None, name
+        assert len((ROOT / path[1]).read_text().strip()) >= 16
+
+
+def test_prometheus_finds_every_service_that_serves_metrics_with_its_token() -> None:
+    config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
+    jobs = {job["job_name"]: job for job in config["scrape_configs"]}
+    found = {
+        (name, place["port"]): job["authorization"]["credentials_file"]
+        for job in jobs.values()
+        for place in job["dns_sd_configs"]
+        for name in place["names"]
+    }
+    status, api = "/run/secrets/status_token", "/run/secrets/api_token"
+    assert found == {("worker", 9464): status, ("alert", 9464): status, ("serve", 9465): api}
+    assert PARSED["prometheus"]["secrets"] == ["status_token", "api_token"]
+    (manager,) = config["alerting"]["alertmanagers"]
+    assert manager["static_configs"] == [{"targets": ["alertmanager:9093"]}]
+
+
+@pytest.mark.parametrize("service", sorted(DASHBOARDS))
+def test_every_mounted_file_exists(service: str) -> None:
+    mounts = [mount.split(":") for mount in PARSED[service].get("volumes", []) if mount.startswith("./")]
+    assert all((ROOT / source).exists() and mode == "ro" for source, _, mode in mounts)
+
+
+def test_grafana_asks_the_prometheus_of_this_file() -> None:
+    provisioned = yaml.safe_load((ROOT / "deploy/grafana/provisioning/datasources/prometheus.yml").read_text())
+    assert [source["url"] for source in provisioned["datasources"]] == ["http://prometheus:9090"]
+
+
 def test_images_have_a_version() -> None:
     images = re.findall(r"^(?: +image:|FROM) (\S+)", COMPOSE + DOCKERFILE, re.MULTILINE)
-    assert len(images) == 4
-    assert all(re.fullmatch(r"[a-z/]+:\d[\w.-]*(@sha256:[0-9a-f]{64})?", image) for image in images)
+    assert len(images) == 7
+    assert all(re.fullmatch(r"[a-z/]+:v?\d[\w.-]*(@sha256:[0-9a-f]{64})?", image) for image in images)
 
 
 def test_the_image_runs_nearstream_as_nobody_special_and_builds_nothing() -> None:

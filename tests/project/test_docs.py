@@ -15,7 +15,7 @@ from nearstream.workers.config.bounds import PATTERNS
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import SettingsError, load, table
 from nearstream.workers.monitoring.health import Health
-from nearstream.workers.monitoring.metrics import WorkerMetrics
+from nearstream.workers.monitoring.metrics import WorkerMetrics, recall_metrics
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [
@@ -68,7 +68,7 @@ def test_every_reason_is_documented() -> None:
 
 def test_every_metric_is_documented_and_no_other() -> None:
     worker = WorkerMetrics(Health(), MatchCounts(), {})
-    families = [*REGISTRY.collect(), *worker.collect()]
+    families = [*REGISTRY.collect(), *worker.collect(), *recall_metrics(1.0, 1, 2).collect()]
     declared = {
         family.name + ("_total" if family.type == "counter" else "")
         for family in families
@@ -113,7 +113,7 @@ def test_every_command_exists_with_its_options(page: Path, capsys: pytest.Captur
 def test_the_index_links_to_every_page() -> None:
     index = (ROOT / "docs/index.md").read_text()
     pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"}
-    assert pages <= set(re.findall(r"\]\(([\w.]+)\)", index))
+    assert pages <= set(re.findall(r"\]\(([\w.-]+)\)", index))
     measurements = (ROOT / "docs/measurements.md").read_text()
     tables = {f"measurements/{page.name}" for page in (ROOT / "docs/measurements").glob("*.md")}
     assert tables <= set(re.findall(r"\]\(([\w./-]+)\)", measurements))
@@ -155,7 +155,9 @@ def _commands(text: str) -> Iterator[tuple[str, set[str]]]:
     blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     spans = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
     for line in [*"\n".join(blocks).splitlines(), *spans]:
-        command = re.match(r"(?:docker compose exec .*?worker )?nearstream ([a-z]+(?: [a-z]+(?=\s|$))*)", line)
+        command = re.match(
+            r"(?:docker compose exec .*?worker )?nearstream ([a-z]+(?:-[a-z]+)*(?: [a-z]+(?=\s|$))*)", line
+        )
         if command:
             yield command[1], set(re.findall(r"--[a-z-]+", line[command.end() :].partition("#")[0]))
 

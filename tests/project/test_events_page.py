@@ -15,6 +15,7 @@ from nearstream.schemas.dead_letter import PRIVATE_HEADER, DeadLetter, Payload, 
 from nearstream.schemas.document import Document
 from nearstream.schemas.events import Event, RelationEvent
 from nearstream.schemas.evidence import Evidence
+from nearstream.schemas.published.asyncapi import VOCABULARY
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.topics import ALL, SIGNATURES
 from nearstream.schemas.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
@@ -50,7 +51,7 @@ def test_every_example_is_shown_as_it_is() -> None:
     shown = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)]
     kept = {path.stem: json.loads(path.read_text()) for path in EXAMPLES.glob("*.json")}
     assert sorted(map(json.dumps, shown)) == sorted(map(json.dumps, kept.values()))
-    for kind in kept.keys() - {"document", "decision", "retraction"}:
+    for kind in kept.keys() - {"label", "document", "decision", "alert", "retraction"}:
         block = PAGE.partition(f"### `{kind}`\n")[2].partition("```json\n")[2].partition("```")[0]
         assert json.loads(block)["type"] == kind
 
@@ -67,6 +68,13 @@ def test_the_topics_are_those_of_the_code() -> None:
         assert key == topic.key
         for name in topic.values:
             assert types.get(name, name) in value or name == "raw bytes", (topic.name, name)
+
+
+def test_the_terms_of_other_vocabularies_are_those_of_the_code() -> None:
+    (table,) = tables_of("relation")
+    head, _, *rows = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    shown = {row[0]: {name: term for name, term in zip(head[1:], row[1:], strict=True) if term} for row in rows}
+    assert shown == VOCABULARY
 
 
 def test_every_field_of_a_document_is_documented() -> None:

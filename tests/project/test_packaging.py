@@ -19,8 +19,10 @@ DATA = {
     "nearstream/py.typed",
     "nearstream/examples/documents.jsonl",
     "nearstream/examples/relations.jsonl",
+    *(f"nearstream/workers/live/page/{path.name}" for path in (ROOT / "workers/live/page").iterdir()),
     "nearstream/workers/redis_index/lua/families.lua",
     "nearstream/workers/redis_index/lua/functions.lua",
+    "nearstream/workers/redis_index/lua/labels.lua",
     "nearstream/workers/redis_index/lua/states.lua",
 }
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

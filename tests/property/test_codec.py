@@ -50,6 +50,7 @@ RANGES = DocumentLimits(text_bytes=4096, value_bytes=64 * 1024)
 PLAIN = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 PRINTED = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40)
 NAMES = st.from_regex(r"[a-z0-9][a-z0-9-]{0,20}", fullmatch=True)
+HEX_IDS = st.binary(min_size=16, max_size=16).map(bytes.hex)
 LABELS = st.dictionaries(NAMES, PLAIN, max_size=8)
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 TIMES = st.datetimes(datetime(1970, 1, 2), datetime(9000, 1, 1), timezones=ZONES)  # noqa: DTZ001 - zones are drawn
@@ -101,12 +102,12 @@ WHOLE_EVIDENCE = st.builds(
 VERDICTS: st.SearchStrategy[Event] = st.builds(
     DocumentVerdict,
     **REF_FIELDS,
-    event_id=NAMES,
+    event_id=HEX_IDS,
     collection=NAMES,
     scheme=NAMES,
     verdict=st.sampled_from(VERDICT_KINDS),
     of=st.none() | REFS,
-    family=st.builds(FamilyRef, id=NAMES, ordinal=COUNTS, first_seen=TIMES, founder=st.none() | REFS),
+    family=st.builds(FamilyRef, id=HEX_IDS, ordinal=st.integers(1, 2**40), first_seen=TIMES, founder=st.none() | REFS),
     events=COUNTS,
     resemblance=st.just(msgspec.UNSET) | st.builds(Interval, *[SHARES] * 3),
     distance=st.just(msgspec.UNSET) | st.builds(Distance, *[COUNTS] * 3),
@@ -114,7 +115,7 @@ VERDICTS: st.SearchStrategy[Event] = st.builds(
     degraded=st.lists(NAMES, max_size=3).map(tuple),
 )
 RETRACTIONS: st.SearchStrategy[Event] = st.builds(
-    Retraction, event_id=NAMES, collection=NAMES, scheme=NAMES, document_id=PRINTED, removed_at=TIMES
+    Retraction, event_id=HEX_IDS, collection=NAMES, scheme=NAMES, document_id=PRINTED, removed_at=TIMES
 )
 
 
@@ -127,7 +128,7 @@ def events_of(kind: type[PairEvent]) -> st.SearchStrategy[Event]:
         own = {"added": COUNTS, "removed": COUNTS}
     return st.builds(
         kind,
-        event_id=NAMES,
+        event_id=HEX_IDS,
         collection=NAMES,
         scheme=NAMES,
         newer=REFS,
@@ -139,7 +140,7 @@ def events_of(kind: type[PairEvent]) -> st.SearchStrategy[Event]:
         evidence=EVIDENCE | WHOLE_EVIDENCE,
         low_confidence=st.lists(NAMES, max_size=3).map(tuple),
         degraded=st.lists(NAMES, max_size=3).map(tuple),
-        family=st.just(msgspec.UNSET) | NAMES,
+        family=st.just(msgspec.UNSET) | HEX_IDS,
         **own,
     )
 

@@ -6,7 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearstream.streams.estimates.comparing import estimate
+from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.estimates.passages import common_text
+from nearstream.streams.relations.conditions import conditions, nearest
+from nearstream.streams.relations.rules import decide
+from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.relations.verdict import relate
 from tests.support.made_up import KEY, STANDARD, sign
 
@@ -93,3 +97,32 @@ def test_39_common_words_always_share_an_anchor(seed: int, before: int, after: i
     )
     one, other = (set(STANDARD.keys(sign(text, "a"), KEY).anchors) for text in texts)
     assert one & other
+
+
+@st.composite
+def estimates(draw: st.DrawFn) -> Estimate:
+    """Draw numbers near the bounds of the rules, and on them."""
+    bounds = [0.0, 0.05, 0.09, 0.25, 0.3, 0.5, 0.6, 0.65, 0.7, 0.75, 0.85, 0.9, 1.0]
+    shares = st.one_of(st.sampled_from(bounds), st.floats(0, 1))
+    names = [name for name, kind in Estimate.__annotations__.items() if kind is float]
+    numbers = {name: draw(shares) for name in names} | {"common_words": draw(st.sampled_from([11.0, 12.0, 40.0]))}
+    counts = {
+        "rate": draw(st.sampled_from([0, 16])),
+        "common": draw(st.integers(2, 6)),
+        "matches": draw(st.integers(2, 6)),
+    }
+    return estimate(sign(["a"] * 20, "a"), sign(["b"] * 20, "b"))._replace(**numbers, **counts)
+
+
+@given(estimates())
+@settings(max_examples=400)
+def test_the_conditions_shown_to_a_person_are_those_that_decide(numbers: Estimate) -> None:
+    decided = decide(numbers, DEFAULT_THRESHOLDS)
+    shown = [each for each in conditions(numbers, DEFAULT_THRESHOLDS) if each.clauses and each.holds]
+    if decided.relation == "unrelated" and not numbers.rate:
+        assert not shown
+    else:
+        assert (shown[0].rule.name, shown[0].rule.relation) == (decided.name, decided.relation)
+    lacking = nearest(numbers, DEFAULT_THRESHOLDS)
+    assert (decided.relation == "unrelated") == bool(lacking.failing)
+    assert all(each.lacks >= 0 and not each.holds for each in lacking.failing)

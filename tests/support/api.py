@@ -13,6 +13,7 @@ from nearstream.schemas.document import Document, from_milliseconds
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.outbox import Outbox, connected
 from nearstream.workers.http.server import serving
+from nearstream.workers.live.feed import Feed
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.index import RedisIndex
 
@@ -28,12 +29,14 @@ class Api:
         index: Its index, opened to be written.
         address: `host:port` of the API.
         session: A client, which has the token.
+        feed: The events of its live page.
     """
 
     deployment: Deployment
     index: RedisIndex
     address: str
     session: aiohttp.ClientSession
+    feed: Feed
 
     async def admit(self, name: str, text: str, **fields: str) -> None:
         """Add a document to the index, as a worker does."""
@@ -81,18 +84,19 @@ async def served(redis_url: str, **settings: str) -> AsyncIterator[Api]:
     index = await RedisIndex.open(deployment.index_address(), may_create=True)
     reading = await RedisIndex.open_to_read(deployment.index_address())
     token = given.get("api_token")
+    feed = Feed(deployment.settings.bulk_count, lambda: START_MS)
     outgoing = connected(deployment.settings) if "kafka" in settings else nullcontext(Outbox())
     try:
         async with (
             outgoing as outbox,
-            serving(deployment, reading, outbox) as address,
+            serving(deployment, reading, outbox, feed) as address,
             aiohttp.ClientSession(
                 headers={"Authorization": f"Bearer {token}"} if token else {},
                 timeout=aiohttp.ClientTimeout(20),
                 connector=aiohttp.TCPConnector(limit=0),
             ) as session,
         ):
-            yield Api(deployment, index, address, session)
+            yield Api(deployment, index, address, session, feed)
     finally:
         await reading.close()
         await index.close()

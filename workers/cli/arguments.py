@@ -70,6 +70,25 @@ def positive_seconds(text: str) -> float:
     return seconds
 
 
+def share(*, includes_one: bool) -> Callable[[str], float]:
+    """Return a function that converts a text to a share above 0, at most 1 or below it.
+
+    The function raises `argparse.ArgumentTypeError` for any other text.
+    """
+
+    def convert(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (0 < value < 1 or (includes_one and value == 1)):
+            limit = "at most" if includes_one else "below"
+            raise argparse.ArgumentTypeError(f"a number above 0 and {limit} 1 expected: {text}")
+        return value
+
+    return convert
+
+
 def whole_number(low: int, high: int) -> Callable[[str], int]:
     """Return a function that converts a text to a whole number from `low` to `high`.
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from msgspec import UnsetType
@@ -11,16 +10,13 @@ from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.events import ChangeEvent, Containment
 from nearstream.schemas.evidence import Evidence, Span
-from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.relations.describe import Related, common_spans, describe, evidence
 from nearstream.streams.signing.scheme import hit_probability
+from nearstream.workers.operations.one_document import signature_of_file
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_content import UnreadableFileError
-from nearstream.workers.pipeline.file_source import Refused, read
 from nearstream.workers.pipeline.in_process import Embedded, embedded
 
 _BAR_CELLS = 64
@@ -67,7 +63,7 @@ def compare_files(deployment: Deployment, paths: tuple[str, str]) -> Comparison:
         InvalidMessageError: A file contains no document with words, or the documents belong to different collections.
     """
     job = embedded(deployment)
-    one, other = (_signature(job, path, deployment.key) for path in paths)
+    one, other = (_worded(job, path, deployment.key) for path in paths)
     if one.collection != other.collection:
         raise InvalidMessageError(
             Reason.INVALID_MESSAGE,
@@ -120,8 +116,8 @@ def as_text(comparison: Comparison) -> Iterator[str]:
         yield _row("weak", reason)
     for name, side in (("newer", pair.newer), ("older", pair.older)):
         yield _row(name, f"{escaped(side.id)}, {side.characters} characters, {side.words} words")
-    yield from _change_lines(comparison)
-    yield from _number_lines(pair, evidence(pair))
+    yield from change_lines(pair)
+    yield from number_lines(pair, evidence(pair))
     yield from _meeting_lines(comparison)
     yield ""
     yield from picture(common_spans(pair), pair.newer.characters, pair.older.characters)
@@ -158,41 +154,20 @@ def is_crossed(spans: tuple[Span, ...]) -> bool:
     return starts != sorted(starts)
 
 
-def _signature(job: Embedded, path: str, key: HashKey) -> Signature:
-    try:
-        return _signed(job, _record(path, key))
-    except InvalidMessageError as error:
-        raise InvalidMessageError(error.reason, f"{escaped(path, PATH_CHARACTERS)}: {error.detail}") from None
-
-
-def _signed(job: Embedded, record: ConsumerRecord) -> Signature:
-    signature = job.sign(record)
-    if isinstance(signature, Removal):
-        raise InvalidMessageError(Reason.INVALID_MESSAGE, "expected a document, not a removal")
+def _worded(job: Embedded, path: str, key: HashKey) -> Signature:
+    signature = signature_of_file(job, path, key)
     if not signature.n_bytes:
-        raise InvalidMessageError(Reason.NO_CONTENT, "expected a text with words")
+        raise InvalidMessageError(Reason.NO_CONTENT, f"{escaped(path, PATH_CHARACTERS)}: expected a text with words")
     return signature
-
-
-def _record(path: str, key: HashKey) -> ConsumerRecord:
-    """Return the record that would carry the only document of a file."""
-    items = list(islice(read([path], key), 2))
-    records = []
-    for item in items:
-        if isinstance(item, Refused):
-            raise UnreadableFileError(f"{escaped(path, PATH_CHARACTERS)}: {item.reason}")
-        records.append(item.record)
-    if len(records) != 1:
-        raise InvalidMessageError(Reason.INVALID_MESSAGE, "expected one document in the file")
-    return records[0]
 
 
 def _row(name: str, text: str) -> str:
     return f"{name:<15}  {text}"
 
 
-def _change_lines(comparison: Comparison) -> Iterator[str]:
-    event = describe(comparison.pair) if comparison.is_related else None
+def change_lines(pair: Related) -> Iterator[str]:
+    """Yield where one document is inside the other, and what the newer one changed."""
+    event = None if pair.verdict.relation == "unrelated" else describe(pair)
     if isinstance(event, Containment):
         inner, outer = ("newer", "older") if event.inner == "newer" else ("older", "newer")
         yield _row("inside", f"the {inner} lies in the {outer} at {_span(event.place)}")
@@ -202,7 +177,8 @@ def _change_lines(comparison: Comparison) -> Iterator[str]:
         yield _row("new in newer", (", ".join(map(_span, event.new_spans)) or "nothing") + more)
 
 
-def _number_lines(pair: Related, numbers: Evidence) -> Iterator[str]:
+def number_lines(pair: Related, numbers: Evidence) -> Iterator[str]:
+    """Yield every estimate with its interval."""
     estimate, resemblance = pair.estimate, numbers.resemblance
     yield _row("resemblance", f"{resemblance.value:.2f} ({resemblance.low:.2f}-{resemblance.high:.2f})")
     overlap, distance = numbers.overlap, numbers.distance

@@ -154,7 +154,8 @@ def _rebuild(deployment: Deployment, options: argparse.Namespace, address: Index
         raise KeyboardInterrupt from None
     except RebuildRefusedError as error:
         return _refused(error)
-    print_line(f"admitted {rebuilt.admitted}, removed {rebuilt.removed}, skipped {rebuilt.skipped}")
+    labels = f", labels {rebuilt.labels}" if rebuilt.labels else ""
+    print_line(f"admitted {rebuilt.admitted}, removed {rebuilt.removed}, skipped {rebuilt.skipped}{labels}")
     if rebuilt.skipped and not rebuilt.admitted:
         topic = deployment.topic(SIGNATURES)
         print_message(f"nearstream: {topic} holds no signature of {address.scheme}, the new index is empty")

@@ -11,7 +11,7 @@ from nearstream.schemas.signature import Signature
 from nearstream.workers.cli.family_report import family_object
 from nearstream.workers.operations.inspection import Inspected
 from nearstream.workers.operations.terminal import escaped, in_bytes, utc_time
-from nearstream.workers.redis_index.inspect import BucketFacts, DocumentFacts, MemberFacts, StateFacts
+from nearstream.workers.redis_index.document_facts import BucketFacts, DocumentFacts, MemberFacts, StateFacts
 from nearstream.workers.redis_index.stats import CROWDED, ShardFacts
 
 _HOTTEST_SHOWN = 10

@@ -2,23 +2,30 @@
 
 import argparse
 import asyncio
+import json
 from contextlib import aclosing
+from importlib.metadata import version
+from pathlib import Path
 
-from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.schemas.published.asyncapi import asyncapi_document
+from nearstream.schemas.published.json_schema import json_schemas
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.workers.cli.event_lines import arrival_object, print_arrival
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import topics as kafka_topics
 from nearstream.workers.kafka.lag import PartitionLag, lag_reader
-from nearstream.workers.operations.produce import produce_files
+from nearstream.workers.operations.produce import produce_files, produce_signatures
 from nearstream.workers.operations.tail import EventFilter, follow_events
 from nearstream.workers.operations.terminal import print_json, print_line, print_message
 from nearstream.workers.pipeline.deployment import Deployment
 
 
 def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
-    """List, create or check the topics."""
+    """List, create or check the topics, or write down what they hold."""
+    if options.schemas or options.asyncapi:
+        return _write_contract(settings, options)
     if options.action == "create":
         if not options.dry_run:
             _create(settings, options)
@@ -34,6 +41,25 @@ def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
         result = "; ".join(state.differences) or "OK"
         print_line(f"{state.name:<40} {state.partitions:>3} partitions  {state.topic.cleanup:<15} {result}")
     return Exit.NO if options.action != "list" and any(state.differences for state in states) else Exit.OK
+
+
+def _write_contract(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Write the JSON Schemas and the AsyncAPI document, without asking Kafka."""
+    if options.action != "list":
+        print_message("nearstream topics: --schemas and --asyncapi only write files, so they go without an action")
+        return Exit.USAGE
+    if options.schemas:
+        options.schemas.mkdir(parents=True, exist_ok=True)
+        for name, schema in json_schemas().items():
+            _write_json(options.schemas / f"{name}.json", schema)
+    if options.asyncapi:
+        retention = settings.retention_seconds
+        _write_json(options.asyncapi, asyncapi_document(version("nearstream"), settings.topic_prefix, retention))
+    return Exit.OK
+
+
+def _write_json(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _create(settings: Settings, options: argparse.Namespace) -> None:
@@ -69,16 +95,20 @@ def show_lag(settings: Settings, options: argparse.Namespace) -> Exit:
 
 
 async def _read_lag(settings: Settings, wait_seconds: float) -> list[PartitionLag]:
-    topics = [settings.topic_prefix + topic.name for topic in (DOCUMENTS, SIGNATURES)]
+    topics = [DOCUMENTS, SIGNATURES]
     # This raises SettingsError for a missing topic, for which the lag reader has no rows.
-    await kafka_offsets.partitions(settings, topics, wait_seconds)
-    async with lag_reader(settings, wait_seconds) as read_lag:
+    await kafka_offsets.partitions(settings, [settings.topic_prefix + topic.name for topic in topics], wait_seconds)
+    # Where no worker decides, nobody of the group reads the verdicts or has the right to.
+    if await kafka_offsets.ever_committed(settings, settings.topic_prefix + VERDICTS.name, wait_seconds):
+        topics.append(VERDICTS)
+    async with lag_reader(settings, wait_seconds, topics) as read_lag:
         return await read_lag()
 
 
 def send_documents(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Send the documents of files to their topic."""
-    produced = asyncio.run(produce_files(Deployment.of(settings), options.paths, options.timeout, quiet=options.quiet))
+    """Send the documents of files to their topic, or the signatures that files hold to theirs."""
+    produce = produce_signatures if options.signatures else produce_files
+    produced = asyncio.run(produce(Deployment.of(settings), options.paths, options.timeout, quiet=options.quiet))
     not_whole = "".join(f", {number} {reason}" for reason, number in produced.incomplete.most_common())
     print_message(f"sent {produced.sent}, refused {produced.refused}{not_whole}")
     if produced.passed_over:

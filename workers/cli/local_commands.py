@@ -13,6 +13,7 @@ from nearstream.schemas.events import RELATIONS, Event, Retraction
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.workers.cli import comparison, demo, family_report
 from nearstream.workers.cli.event_lines import print_event, print_verdict
+from nearstream.workers.cli.live_demo import show_day
 from nearstream.workers.cli.verdict_lines import NOTHING_NEW
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
@@ -74,8 +75,10 @@ def show_comparison(settings: Settings, options: argparse.Namespace) -> Exit:
 
 
 def run_demo(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Match the example documents, then compare the relations found with the known ones."""
+    """Match the example documents, then compare the relations found with the known ones, or show a day of them."""
     folder = options.folder or demo.EXAMPLES
+    if options.live:
+        return show_day(settings, folder, options)
     settings = replace(settings, relations=" ".join(RELATIONS))
     known = demo.read_known_relations(folder)
     job = embedded(Deployment.of(settings))

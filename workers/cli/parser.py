@@ -9,15 +9,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nearstream.workers.cli.arguments import positive_seconds
+from nearstream.workers.cli.parser_explain import add_explaining_commands
 from nearstream.workers.cli.parser_index import add_index_commands
-from nearstream.workers.cli.parser_options import add, add_json, add_listener, add_paths, add_timeout
+from nearstream.workers.cli.parser_options import add, add_json, add_listener, add_paths, add_since, add_timeout
 from nearstream.workers.cli.parser_topics import add_dead_letter_commands, add_kafka_commands
 
 if TYPE_CHECKING:
     from nearstream.workers.cli.parser_options import Commands
 
 SHELLS = ("bash", "zsh", "fish")
-ROLES = ("sign", "match", "decide", "all")
+ROLES = ("sign", "match", "decide", "alert", "all")
 
 _EXIT_CODES = """exit codes:
   0    success
@@ -47,6 +49,7 @@ def create_parser() -> argparse.ArgumentParser:
     _add_server_commands(commands)
     add_kafka_commands(commands)
     add_index_commands(commands)
+    add_explaining_commands(commands)
     add_dead_letter_commands(commands)
     return parser
 
@@ -58,6 +61,15 @@ def _add_local_commands(commands: "Commands") -> None:
         "folder", nargs="?", type=Path, help="folder with documents.jsonl and relations.jsonl (default: our examples)"
     )
     _add_choice(demo)
+    demo.add_argument("--live", action="store_true", help="show the live page over a made-up day instead, until Ctrl-C")
+    demo.add_argument(
+        "--speed",
+        type=positive_seconds,
+        default=20.0,
+        metavar="N",
+        help="live: seconds of the day that pass in a second (default 20)",
+    )
+    demo.add_argument("--no-open", action="store_true", help="live: print the address, open no browser")
     scan = add(commands, "scan", "local_commands:scan_files", "say what each document of files is to those before it")
     add_paths(scan)
     _add_choice(scan)
@@ -69,6 +81,8 @@ def _add_local_commands(commands: "Commands") -> None:
             name, metavar=name.upper(), help="file with one document: a text, JSON (.json) or JSON Lines (.jsonl)"
         )
     add_json(compare, "one JSON object")
+    sign = add(commands, "sign", "signature_commands:write_signatures", "print the signatures of documents")
+    add_paths(sign)
     settings = add(
         commands, "settings", "settings_command:show_settings", "list all settings with their values and meanings"
     )
@@ -94,8 +108,10 @@ def _add_server_commands(commands: "Commands") -> None:
         commands,
         "serve",
         "serve_command:serve_api",
-        "answer over HTTP whether a document is bulk, a copy of a known one, or new (NEARSTREAM_API)",
+        "answer over HTTP whether a document is bulk, a copy of a known one, or new, and show the live page "
+        "(NEARSTREAM_API)",
     )
+    add_since(serve, "the live page begins with the events", None)
     add_timeout(serve, 30.0)
     _add_mail_commands(commands)
     doctor = add(

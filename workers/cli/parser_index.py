@@ -14,6 +14,7 @@ TOP_MAX = 100_000
 
 def add_index_commands(commands: "Commands") -> None:
     """Add the commands for the index and its schemes."""
+    _add_check(commands)
     inspect = add(
         commands, "inspect", "index_commands:show_document", "show the states and buckets of one document in the index"
     )
@@ -50,6 +51,26 @@ def add_index_commands(commands: "Commands") -> None:
     for command in (inspect, remove, stats, families, rebuild):
         add_timeout(command, 10.0)
     _add_scheme_commands(commands)
+
+
+def _add_check(commands: "Commands") -> None:
+    """Add the command that asks the index."""
+    check = add(
+        commands,
+        "check",
+        "signature_commands:check_documents",
+        "say what documents are to those in the index, without adding them (exit code 1: related to none)",
+    )
+    check.add_argument("paths", nargs="*", metavar="PATH", help="files with documents, as for `nearstream scan`")
+    check.add_argument(
+        "--signature",
+        metavar="FILE",
+        help="in place of documents: signatures from `nearstream sign` (-: stdin)",
+    )
+    form = check.add_mutually_exclusive_group()
+    form.add_argument("--bare", action="store_true", help="print only `yes` (related) or `no` for each document")
+    add_json(form, "one JSON object per line")
+    add_timeout(check, 10.0)
 
 
 def _add_scheme_commands(commands: "Commands") -> None:

@@ -5,14 +5,17 @@ from typing import TYPE_CHECKING
 
 from nearstream.schemas.document import DEFAULT_COLLECTION
 from nearstream.workers.cli.arguments import collection, loopback, positive_seconds, since
+from nearstream.workers.cli.examples import EXAMPLES
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def add(commands: "Commands", name: str, function: str, summary: str) -> argparse.ArgumentParser:
-    """Add a command that runs `function`, named as `module:function`."""
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=f"{_sentence(summary)}.")
+    """Add a command that runs `function`, named as `module:function`, with its example."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=f"{_sentence(summary)}.", epilog=f"example: {EXAMPLES[function]}"
+    )
     parser.set_defaults(command=function)
     return parser
 
@@ -44,7 +47,7 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
     add_quiet(parser)
 
 
-def add_json(parser: argparse.ArgumentParser, form: str) -> None:
+def add_json(parser: argparse._ActionsContainer, form: str) -> None:
     """Add `--json`, whose output has this form."""
     parser.add_argument("--json", action="store_true", help=f"print {form}")
 

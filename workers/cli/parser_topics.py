@@ -1,6 +1,7 @@
 """Declare the commands for topics, records and dead letters."""
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nearstream.schemas.dead_letter import Reason
@@ -48,9 +49,14 @@ def add_kafka_commands(commands: "Commands") -> None:
     topics.add_argument(
         "--apply-config", action="store_true", help="create: also correct the configuration, never the partitions"
     )
+    topics.add_argument("--schemas", type=Path, metavar="DIR", help="only write the JSON Schema of each message")
+    topics.add_argument("--asyncapi", type=Path, metavar="FILE", help="only write the AsyncAPI document of all topics")
     add_json(topics, "one JSON object per line")
     produce = add(commands, "produce", "kafka_commands:send_documents", "send the documents of files to Kafka")
     add_paths(produce)
+    produce.add_argument(
+        "--signatures", action="store_true", help="PATH are files of `nearstream sign`: send signatures, no documents"
+    )
     tail = add(commands, "tail", "kafka_commands:show_events", "print verdicts and events as they arrive")
     _add_event_selection(tail)
     add_json(tail, "events as JSON Lines, each with the time of its detection (detected_at)")

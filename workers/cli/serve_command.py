@@ -20,5 +20,5 @@ def serve_api(settings: Settings, options: argparse.Namespace) -> Exit:
 
     if not settings.hash_key:
         log.warning("NEARSTREAM_HASH_KEY is not set: the public key is used, so anyone can construct collisions")
-    asyncio.run(serve(Deployment.of(settings), options.timeout))
+    asyncio.run(serve(Deployment.of(settings), options.timeout, options.since))
     return Exit.OK

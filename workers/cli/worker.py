@@ -3,17 +3,20 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from typing import NamedTuple
 
 from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.topics import DECISIONS, SIGNATURES
+from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, DECISIONS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.streams.index.contract import IndexLostError
 from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
 from nearstream.workers.cli.waiting import reported
+from nearstream.workers.config.alert_rules import load_alerts
 from nearstream.workers.config.settings import Settings, SettingsError, shown, table
 from nearstream.workers.config.tls import in_the_clear
+from nearstream.workers.http.webhooks import Webhooks
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
@@ -27,6 +30,7 @@ from nearstream.workers.monitoring.probe import start_probe
 from nearstream.workers.monitoring.status_server import serve_status
 from nearstream.workers.operations.checks import Grade, memory, persistence, signer
 from nearstream.workers.operations.claim import claim_deployment, describe_lost_index, require_deployment
+from nearstream.workers.pipeline.alert import Alerting
 from nearstream.workers.pipeline.decide import Deciding
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.match import Matching, SignatureTopic
@@ -34,6 +38,7 @@ from nearstream.workers.pipeline.sign import Signing
 from nearstream.workers.redis_index.client import ask, connect, open_client, server_facts, until_answered
 from nearstream.workers.redis_index.decisions import DecisionStore
 from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.tallies import TallyStore
 
 WATCH_SECONDS = 5.0
 
@@ -45,7 +50,7 @@ def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group:
 
     Args:
         settings: The settings of the deployment.
-        role: `sign`, `match`, `decide`, or `all` for the first two: the agents to run.
+        role: `sign`, `match`, `decide`, `alert`, or `all` for the first two: the agents to run.
         wait_seconds: How long to wait for Kafka, and for Redis, at the start.
         new_group: Take the place of the group that has read the topics so far.
 
@@ -68,7 +73,7 @@ def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group:
     _log_start(deployment, role)
     health = Health()
     _start_monitoring(deployment, role, health, agents)
-    app = create_app(settings, health, agents.signing, agents.matching, agents.deciding)
+    app = create_app(own_group(settings, role), health, *agents)
     try:
         serve(app, health, loop, settings.stop_seconds)
     finally:
@@ -83,6 +88,15 @@ class Agents(NamedTuple):
     signing: Signing | None = None
     matching: Matching | None = None
     deciding: Deciding | None = None
+    alerting: Alerting | None = None
+
+
+def own_group(settings: Settings, role: str) -> Settings:
+    """Return the settings with the consumer group of a role.
+
+    Both `decide` and `alert` read all verdicts, so they cannot share a group.
+    """
+    return replace(settings, group=f"{settings.group}.alert") if role == "alert" else settings
 
 
 async def open_index(deployment: Deployment, wait_seconds: float) -> RedisIndex:
@@ -148,17 +162,26 @@ async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, ne
     settings = deployment.settings
     if role == "decide" and settings.verdicts != "all":
         raise SettingsError(f"NEARSTREAM_VERDICTS={settings.verdicts}: the role decide requires all")
+    if role == "alert" and settings.verdicts == "none":
+        raise SettingsError("NEARSTREAM_VERDICTS=none: the role alert requires all or related")
+    alerts = load_alerts(settings.alerts)
     async with reported(f"Kafka at {settings.kafka}", wait_seconds):
-        await acls.require(settings, role, wait_seconds)
+        await acls.require(own_group(settings, role), role, wait_seconds)
         for warning in await kafka_topics.require(settings, wait_seconds):
             log.warning(warning)
     async with reported(f"Redis at {shown('redis', settings.redis)}", wait_seconds):
         await require_deployment(deployment, role, wait_seconds, new_group=new_group)
     dead_letters = deployment.dead_letter_writer(role)
-    signing = matching = deciding = None
+    signing = matching = deciding = alerting = None
     if role == "decide":
         store = DecisionStore(connect(deployment.index_address().connection), settings.namespace)
         deciding = Deciding(store, deployment.topic(DECISIONS), dead_letters)
+    if role == "alert":
+        tallies = TallyStore(connect(deployment.index_address().connection), settings.namespace)
+        notify = Webhooks(alerts.targets).offer
+        alerting = Alerting(
+            alerts.rules, tallies, deployment.topic(ALERTS), deployment.scheme.name, dead_letters, notify
+        )
     if role in ("sign", "all"):
         signing = Signing(
             deployment.signer(),
@@ -182,7 +205,7 @@ async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, ne
         )
     # Last, so that a refused start leaves no record where NEARSTREAM_NAMESPACE is mistyped.
     await claim_deployment(deployment, role, wait_seconds, new_group=new_group)
-    return Agents(signing, matching, deciding)
+    return Agents(signing, matching, deciding, alerting)
 
 
 def _start_monitoring(deployment: Deployment, role: str, health: Health, agents: Agents) -> None:
@@ -194,7 +217,9 @@ def _start_monitoring(deployment: Deployment, role: str, health: Health, agents:
             async with open_client(address.connection) as client:
                 await ask(client, "EXISTS", address.key)
 
-    start_probe(health, lambda: lag_reader(settings, WATCH_SECONDS), ask_index, deployment.topic(SIGNATURES))
+    read = {"alert": (VERDICTS, DEAD_LETTERS), "decide": (VERDICTS,)}.get(role, (DOCUMENTS, SIGNATURES))
+    open_lag = partial(lag_reader, own_group(settings, role), WATCH_SECONDS, read)
+    start_probe(health, open_lag, ask_index, deployment.topic(SIGNATURES))
     build = {"version": version("nearstream"), "role": role, "scheme": address.scheme}
     counts = agents.matching.matcher.counts if agents.matching else None
     WorkerMetrics(health, counts, build).register()

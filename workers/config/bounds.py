@@ -23,6 +23,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "outage_seconds": (0, 10**9),
     "stop_seconds": (1, 3600),
     "bulk_count": (1, 10**9),
+    "label_delay_seconds": (0, 10**9),
 }
 PATTERNS = {
     "profile": ("development|production|mail", "development, production or mail"),

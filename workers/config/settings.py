@@ -24,8 +24,7 @@ _KEY_MIN_BYTES = 32
 class SettingsError(Exception):
     """A setting is wrong, or what it names does not fit.
 
-    That may be a server, a topic, a file or an index. There is no point in starting. The message is one line that
-    names the setting or what does not fit.
+    That may be a server, a topic, a file or an index. The message is one line that names what does not fit.
     """
 
 
@@ -35,10 +34,7 @@ def _setting(default: object, help_text: str, *, secret: bool = False) -> Any:  
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings of a deployment.
-
-    What no deployment needs to change is a constant in the module that uses it.
-    """
+    """All settings of a deployment. What none needs to change is a constant in the module that uses it."""
 
     profile: str = _setting("development", "development, production or mail (sets defaults and refusals)")
     kafka: str = _setting("127.0.0.1:9092", "bootstrap brokers, host:port[,host:port]")
@@ -64,9 +60,7 @@ class Settings:
     )
     bands: int = _setting(0, "number of bands of the sketch (0: as in the preset)")
     rows: int = _setting(0, "sketch slots per band (0: as in the preset)")
-    mean_resemblance_min: float = _setting(
-        Thresholds.mean_resemblance_min, "minimum mean resemblance of a near-duplicate"
-    )
+    mean_resemblance_min: float = _setting(Thresholds.mean_resemblance_min, "minimum resemblance of a near-duplicate")
     containment_min: float = _setting(Thresholds.containment_min, "minimum containment of a contained document")
     order_free_min: float = _setting(
         Thresholds.order_free_min, "share of common shingles below which documents are unrelated"
@@ -84,6 +78,7 @@ class Settings:
     retention_seconds: int = _setting(2_592_000, "how long a document can be found in the index (0: forever)")
     index_documents: int = _setting(1_000_000, "expected number of live documents (fixed when the index is created)")
     index_shards: int = _setting(1, "shards that the collections are spread over (fixed when the index is created)")
+    fields: str = _setting("", "fields of JSON documents of another program, ours=theirs, separated by spaces")
     html_content: str = _setting(
         "main", "what is read of web pages: main (the main content), or all (all text, also navigation and footers)"
     )
@@ -108,6 +103,8 @@ class Settings:
         "", "bearer tokens of the HTTP API, one a line: token [collections [rate]] (needed off loopback)", secret=True
     )
     bulk_count: int = _setting(20, "copies within an hour from which the HTTP API says bulk")
+    label_delay_seconds: int = _setting(300, "age from which a label counts in answers of the HTTP API")
+    alerts: str = _setting("", "TOML file with rules and webhooks of `nearstream worker alert` (empty: default rules)")
     log_level: str = _setting("", "debug, info, warning, error or critical (empty: info for workers, else warning)")
     log_format: str = _setting("text", "form of the log: text, or json for one JSON object a line")
 

@@ -1,1 +1,1 @@
-"""Reading HTML: to text in processes that can be killed, because C parsers hang on small inputs."""
+"""Read web pages. Their HTML becomes text in processes that can be killed, because some pages make parsers hang."""

@@ -1,4 +1,4 @@
-"""Decode a web page: from its byte order mark, its content, what it declares, or what its bytes look like."""
+"""Find the charset of a web page, and decode it."""
 
 import codecs
 from collections.abc import Callable, Iterator
@@ -47,7 +47,7 @@ def _utf8_of(data: bytes) -> Iterator[str]:
 
 
 def _declared(data: bytes, content_type: str) -> Iterator[str]:
-    """Yield the declared charsets, and UTF-8 if there is none."""
+    """Yield the declared charsets. A page that declares none is tried as UTF-8."""
     of_header = http_content_type_encoding(content_type[:CONTENT_TYPE_MAX_CHARACTERS])
     of_page = html_body_declared_encoding(data)
     if of_page is not None and of_page.startswith(("utf-16", "utf-32")):

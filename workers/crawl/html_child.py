@@ -36,7 +36,7 @@ def visible_text(html: str) -> str:
 
 
 def page(html: str, *, main_content: bool) -> str:
-    """Return the title of a web page in the first line, then its text in one line.
+    """Return two lines: the title of a web page, and its text.
 
     Args:
         html: The page.

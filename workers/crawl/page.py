@@ -1,4 +1,4 @@
-"""Turn the HTML of documents into text, page by page or a whole batch at a time."""
+"""Turn the HTML of documents into text, for one page or for a batch."""
 
 import asyncio
 import logging
@@ -132,7 +132,7 @@ class PageReader:
 
 
 def patience() -> float:
-    """Return the time of `time.monotonic()` until when the pages of a batch that begins now get 2 s each."""
+    """Return until when each page of a batch that begins now gets 2 s, as a time of `time.monotonic()`."""
     return time.monotonic() + _PATIENCE_SECONDS
 
 

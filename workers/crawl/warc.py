@@ -1,4 +1,4 @@
-"""Read the pages of a WARC file, one record at a time, whatever is broken in it."""
+"""Read the pages of a WARC file, one record at a time. A broken record does not end the file."""
 
 import re
 from collections.abc import Iterator
@@ -122,7 +122,7 @@ def _page(offset: int, record: "WarcRecord", *, is_text: bool) -> WarcPage | Bro
 
 
 def _content(record: "WarcRecord") -> bytes:
-    """Return the content of a record, of one that is too large a byte more than allowed."""
+    """Return the content of a record. Of one that is too large it is one byte more than allowed."""
     content = bytearray()
     while piece := record.reader.read(PAGE_MAX_BYTES + 1 - len(content)):
         content += piece
@@ -145,7 +145,7 @@ class _Buffer:
         self._pieces = pieces
 
     def fill(self, size: int) -> bool:
-        """Read until the part has at least this many bytes, and return whether the file has them."""
+        """Read until the part has at least this many bytes, and return whether the file had so many."""
         while len(self.data) < size:
             piece = next(self._pieces, None)
             if piece is None:
@@ -160,7 +160,7 @@ class _Buffer:
 
 
 def _split(pieces: Iterator[bytes]) -> Iterator[_Record | Broken | PassedOver]:
-    """Yield the records of a file, and after a broken one go on with the next line that begins a record."""
+    """Yield the records of a file. After a broken one the next line that begins a record is searched for."""
     buffer = _Buffer(pieces)
     while buffer.fill(1):
         while blank := len(buffer.data) - len(buffer.data.lstrip(b"\r\n")):
@@ -178,7 +178,7 @@ def _split(pieces: Iterator[bytes]) -> Iterator[_Record | Broken | PassedOver]:
 
 
 def _next_record(buffer: _Buffer) -> _Record | PassedOver | str:
-    """Return the record at the start of the buffer and drop it, or return what is wrong with it and drop nothing."""
+    """Take the record from the start of the buffer, or return what is wrong with it and leave it there."""
     end = None
     for size in (4_096, _HEADER_MAX_BYTES):
         buffer.fill(size)

@@ -15,15 +15,17 @@ from nearstream.schemas.record import ConsumerRecord, header
 from nearstream.streams.checking import answer, find, newcomer
 from nearstream.streams.counterpart import Newcomer
 from nearstream.streams.index.contract import IndexLostError, IndexUnavailableError
+from nearstream.streams.index.labels import LabelCounts
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.streams.signing.scheme import Keys
 from nearstream.streams.signing.signer import MAX_BYTES, Signer, Unsigned
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.crawl.html_processes import HtmlProcesses
+from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.access import Access, ForbiddenError
 from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.outbox import UNCONFIRMED
-from nearstream.workers.http.reading import is_mail, read_document, read_mail
+from nearstream.workers.http.reading import is_mail, is_page, read_document, read_mail, read_page
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.families import family_of
 from nearstream.workers.redis_index.index import RedisIndex
@@ -55,7 +57,8 @@ class Checker:
         signer: Signs the documents.
         index: The shared index.
         html: Processes that turn the HTML of mails into text.
-        readers: Threads for reading mails, which wait for those processes.
+        pages: Reads web pages, with the same processes.
+        readers: Threads for reading mails and pages, which wait for those processes.
         cpu: One thread for signing and comparing large texts, so that they delay no deadline of another request.
         running: Tasks of requests in work. One that missed its deadline remains until it has ended.
         learning: Tasks of documents that are being learned.
@@ -65,6 +68,7 @@ class Checker:
     signer: Signer
     index: RedisIndex
     html: HtmlProcesses
+    pages: PageReader
     readers: Executor
     cpu: Executor
     running: set[asyncio.Future[Any]] = field(default_factory=set)
@@ -132,13 +136,16 @@ class Checker:
 
     async def _check(self, reading: asyncio.Future[Source], access: Access) -> CheckAnswer:
         source = await reading
+        if isinstance(source, ConsumerRecord) and is_page(source):
+            limits, loop = self.deployment.document_limits, asyncio.get_running_loop()
+            source = await loop.run_in_executor(self.readers, read_page, source, limits, self.pages)
         asked = await self._computed(_bytes_of(source), self._newcomer, source, access)
         if asked is None:
             return CheckAnswer(
                 verdict="unknown", scheme=self.deployment.scheme.name, low_confidence=(BELOW_MIN_LENGTH,)
             )
         try:
-            near = await self.index.neighbours(asked.keys, self.deployment.index_limits.candidates)
+            return await self._answer(asked)
         except IndexUnavailableError:
             return self._degraded("index_unavailable")
         except IndexLostError:
@@ -146,10 +153,25 @@ class Checker:
         except SettingsError as error:
             log.warning("a check was refused by the index: %s", error)
             return self._degraded("index_refused")
+
+    async def _answer(self, asked: Newcomer) -> CheckAnswer:
+        """Ask the index about a document.
+
+        Raises:
+            IndexUnavailableError: Redis does not answer.
+            IndexLostError: There is no index.
+            SettingsError: Redis refuses the user, or the index has another scheme or key.
+        """
+        settings = self.deployment.settings
+        near = await self.index.neighbours(asked.keys, self.deployment.index_limits.candidates)
         work = asked.signature.n_bytes * max(1, len(near.candidates) // _FEW_CANDIDATES)
         found = await self._computed(work, find, asked, near.candidates)
-        family = family_of(near, found.joins.candidate) if found.joins else None
-        return answer(found, family, self.deployment.settings.bulk_count)
+        if found.joins is None:
+            return answer(found, None, settings.bulk_count)
+        joined, labels = found.joins.candidate, LabelCounts()
+        if near.may_have_labels:
+            labels = await self.index.labels(joined.number, 1000 * settings.label_delay_seconds)
+        return answer(found, family_of(near, joined), settings.bulk_count, labels)
 
     async def _computed(self, n_bytes: int, compute: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """Compute at once what takes less than a millisecond, and anything else in the thread for it.

@@ -1,14 +1,16 @@
-"""Hand documents to the workers: to be added to the index, or removed from it.
+"""Hand documents to the workers: to be added to the index, removed from it, or labelled.
 
-Records of `documents` are the only way into the index, so that order, redelivery and a rebuild hold for these too.
+Records of Kafka are the only way into the index, so that order, redelivery and a rebuild hold for these too.
 """
 
 import asyncio
 import logging
+import time
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from nearstream.schemas.check import LearnReason
+from nearstream.schemas.label import Label
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import Removal, parse_record
@@ -19,26 +21,29 @@ from nearstream.workers.http.outbox import Outbox, OutboxFullError
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.pipeline.document_records import record_key, removal_of
 from nearstream.workers.pipeline.mail_source import mail_record
+from nearstream.workers.pipeline.signature_records import label_record
 
 _LEARN_SECONDS = 10.0
-_REMOVE_SECONDS = 5.0
+_CONFIRM_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Learner:
-    """Sends documents and removals to the workers.
+    """Sends documents, removals and labels to the workers.
 
     Attributes:
         outbox: Sends the records.
         topic: Name of the topic `documents`.
+        signatures: Name of the topic `signatures`.
         limits: Limits of a document.
         cpu: A thread for reading a document once more.
     """
 
     outbox: Outbox
     topic: str
+    signatures: str
     limits: DocumentLimits
     cpu: Executor
 
@@ -59,7 +64,15 @@ class Learner:
 
     async def remove(self, name: str, collection: str) -> LearnReason:
         """Send the removal of a document and return why Kafka has not confirmed it, or an empty text."""
-        return await self._sent(removal_of(self.topic, name, collection), _REMOVE_SECONDS)
+        return await self._sent(removal_of(self.topic, name, collection), _CONFIRM_SECONDS)
+
+    async def label(self, document_key: str, label: Label | None) -> LearnReason:
+        """Send the label of a document, None to take it back, and return why Kafka has not confirmed it.
+
+        Records of `signatures` with keys of their own hold the labels, so that compaction and a rebuild keep them.
+        """
+        record = label_record(self.signatures, document_key, label, time.time_ns() // 1_000_000)
+        return await self._sent(record, _CONFIRM_SECONDS)
 
     def _record(self, source: ConsumerRecord | Unsigned, access: Access) -> ProducerRecord:
         if isinstance(source, Unsigned):

@@ -1,33 +1,26 @@
 """The OpenAPI 3.1 description of the HTTP API, made from the messages that it answers with."""
 
 from importlib.metadata import version
-from typing import Any
 
 import msgspec
 
-from nearstream.schemas.check import ApiError, CheckAnswer, Health, Readiness, Removal
+from nearstream.schemas.check import ApiError, CheckAnswer, Health, Labelled, Readiness, Removal, SkipAnswer
 from nearstream.schemas.document import Document
+from nearstream.schemas.label import LabelRequest
+from nearstream.workers.http.openapi_live import LIVE_ANSWERS, PAGE_FILE_PATH, PAGE_PATH, live_paths
+from nearstream.workers.http.openapi_parts import REFUSALS, TOKEN, Json, header, in_path, in_query, reference, response
 
 DOCUMENT_PATH = "/v1/documents/{collection}/{id}"
-CHECK_PATH, DESCRIPTION_PATH = "/v1/check", "/v1/openapi.json"
+LABEL_PATH, LABELLED_PATH = "/v1/label", "/v1/label/{collection}/{id}"
+CHECK_PATH, SKIP_PATH, DESCRIPTION_PATH = "/v1/check", "/v1/skip", "/v1/openapi.json"
 READY_PATH, HEALTHY_PATH, METRICS_PATH = "/readyz", "/healthz", "/metrics"
-OPEN_PATHS = (READY_PATH, HEALTHY_PATH, DESCRIPTION_PATH)  # need no token
+OPEN_PATHS = (READY_PATH, HEALTHY_PATH, DESCRIPTION_PATH, PAGE_PATH, PAGE_FILE_PATH)  # need no token
 
-_ANSWERS = (CheckAnswer, Removal, ApiError, Health, Readiness)
-_TOKEN: list[dict[str, list[str]]] = [{"token": []}, {}]  # none is needed where none is set
-_REFUSALS = {
-    "400": "The document cannot be read.",
-    "401": "The token is missing or wrong.",
-    "403": "The token is not for this collection, or a page of another site asks to change something.",
-    "408": "The body was not there within 10 s.",
-    "413": "The body or its text is too large.",
-    "415": "The type of the content is not supported.",
-    "429": "64 requests are in work, or more came with this token than its rate. Ask again after `Retry-After`.",
-    "431": "There are too many headers, or one is too long.",
-    "500": "A bug.",
-}
-
-Json = dict[str, Any]  # parts of OpenAPI, each with a form of its own
+_ANSWERS = (CheckAnswer, SkipAnswer, Labelled, Removal, ApiError, Health, Readiness, *LIVE_ANSWERS)
+_DOCUMENT_IN_PATH = [
+    in_path("collection", "The tenant."),
+    in_path("id", "The id, percent-encoded. It may contain slashes."),
+]
 
 
 def description() -> Json:
@@ -42,11 +35,15 @@ def description() -> Json:
         },
         "paths": {
             CHECK_PATH: {"post": _check()},
+            SKIP_PATH: {"get": _skip()},
             DOCUMENT_PATH: {"delete": _remove()},
+            LABEL_PATH: {"post": _label()},
+            LABELLED_PATH: {"delete": _unlabel()},
             READY_PATH: {"get": _probe("Say whether checks get whole answers", Readiness, "503")},
             HEALTHY_PATH: {"get": _probe("Say whether the process works", Health)},
             METRICS_PATH: {"get": _metrics()},
             DESCRIPTION_PATH: {"get": _itself()},
+            **live_paths(),
         },
         "components": {
             "schemas": _schemas(),
@@ -57,7 +54,9 @@ def description() -> Json:
 
 def _schemas() -> Json:
     """Return the schemas of all messages. Answers always have all of their fields."""
-    _, made = msgspec.json.schema_components((*_ANSWERS, Document), ref_template="#/components/schemas/{name}")
+    _, made = msgspec.json.schema_components(
+        (*_ANSWERS, Document, LabelRequest), ref_template="#/components/schemas/{name}"
+    )
     schemas: Json = msgspec.json.decode(msgspec.json.encode(made))  # defaults that are tuples become arrays
     for answer in _ANSWERS:
         schema = schemas[answer.__name__]
@@ -72,7 +71,7 @@ def _check() -> Json:
     return {
         "operationId": "check",
         "summary": "Say what a document is to those in the index, and add it only if asked to",
-        "security": _TOKEN,
+        "security": TOKEN,
         "parameters": [
             {
                 "name": "learn",
@@ -80,46 +79,82 @@ def _check() -> Json:
                 "description": "1: the document is handed to the workers too, which add it to the index.",
                 "schema": {"type": "string", "enum": ["0", "1"], "default": "0"},
             },
-            _header("nearstream-collection", "The tenant. Documents of two collections are never compared."),
-            _header("nearstream-id", "The id of a text."),
-            _header("nearstream-observed-at", "When a text was observed, with time zone."),
+            header("nearstream-collection", "The tenant. Documents of two collections are never compared."),
+            header("nearstream-id", "The id of a text or page."),
+            header("nearstream-observed-at", "When a text or page was observed, with time zone."),
         ],
         "requestBody": {
             "required": True,
             "content": {
                 "message/rfc822": {"schema": {"type": "string", "contentMediaType": "message/rfc822"}},
                 "text/plain": text,
-                "application/json": {"schema": _reference(Document)},
+                "text/html": text,
+                "application/json": {"schema": reference(Document)},
             },
         },
         "responses": {
-            "200": _response("The answer, also if it is degraded.", CheckAnswer),
-            **{status: _response(meaning, ApiError) for status, meaning in _REFUSALS.items()},
+            "200": response("The answer, also if it is degraded.", CheckAnswer),
+            **{status: response(meaning, ApiError) for status, meaning in REFUSALS.items()},
         },
     }
 
 
+def _skip() -> Json:
+    return {
+        "operationId": "skip",
+        "summary": "Say whether a crawler need not fetch a page now",
+        "security": TOKEN,
+        "parameters": [
+            in_query("url", "The page, percent-encoded.", required=True),
+            in_query("collection", "The tenant, by default `default`."),
+        ],
+        "responses": {"200": response("The answer, also if it is degraded.", SkipAnswer), **_without_body()},
+    }
+
+
 def _remove() -> Json:
-    refusals = {status: _response(_REFUSALS[status], ApiError) for status in ("400", "401", "403", "429", "431", "500")}
     return {
         "operationId": "remove",
         "summary": "Hand the removal of a document to the workers",
-        "security": _TOKEN,
-        "parameters": [
-            _in_path("collection", "The tenant."),
-            _in_path("id", "The id, percent-encoded. It may contain slashes."),
-        ],
-        "responses": {
-            "202": _response("Kafka has confirmed the removal.", Removal),
-            **refusals,
-            "503": _response("Kafka has not confirmed the removal. Ask again after `Retry-After`.", ApiError),
-        },
+        "security": TOKEN,
+        "parameters": _DOCUMENT_IN_PATH,
+        "responses": _confirmed(Removal),
+    }
+
+
+def _label() -> Json:
+    return {
+        "operationId": "label",
+        "summary": "Say that a document is spam or ham, which counts for all of its family",
+        "security": TOKEN,
+        "requestBody": {"required": True, "content": {"application/json": {"schema": reference(LabelRequest)}}},
+        "responses": _confirmed(Labelled, "408", "413"),
+    }
+
+
+def _unlabel() -> Json:
+    return {
+        "operationId": "unlabel",
+        "summary": "Take back the label of a document",
+        "security": TOKEN,
+        "parameters": _DOCUMENT_IN_PATH,
+        "responses": _confirmed(Labelled),
+    }
+
+
+def _confirmed(message: type[msgspec.Struct], *others: str) -> Json:
+    """Return the responses to a request that Kafka has to confirm."""
+    return {
+        "202": response("Kafka has confirmed the record.", message),
+        **_without_body(),
+        **{status: response(REFUSALS[status], ApiError) for status in others},
+        "503": response("Kafka has not confirmed the record. Ask again after `Retry-After`.", ApiError),
     }
 
 
 def _probe(summary: str, message: type[msgspec.Struct], *others: str) -> Json:
     name = message.__name__.lower()
-    responses = {status: _response(summary + ".", message) for status in ("200", *others)}
+    responses = {status: response(summary + ".", message) for status in ("200", *others)}
     return {"operationId": name, "summary": summary, "security": [], "responses": responses}
 
 
@@ -127,10 +162,10 @@ def _metrics() -> Json:
     return {
         "operationId": "metrics",
         "summary": "Return all metrics for Prometheus",
-        "security": _TOKEN,
+        "security": TOKEN,
         "responses": {
             "200": {"description": "The metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}},
-            **{status: _response(_REFUSALS[status], ApiError) for status in ("401", "429")},
+            **{status: response(REFUSALS[status], ApiError) for status in ("401", "429")},
         },
     }
 
@@ -145,17 +180,6 @@ def _itself() -> Json:
     }
 
 
-def _header(name: str, meaning: str) -> Json:
-    return {"name": name, "in": "header", "description": meaning, "schema": {"type": "string"}}
-
-
-def _in_path(name: str, meaning: str) -> Json:
-    return {"name": name, "in": "path", "required": True, "description": meaning, "schema": {"type": "string"}}
-
-
-def _response(meaning: str, message: type[msgspec.Struct]) -> Json:
-    return {"description": meaning, "content": {"application/json": {"schema": _reference(message)}}}
-
-
-def _reference(message: type[msgspec.Struct]) -> Json:
-    return {"$ref": f"#/components/schemas/{message.__name__}"}
+def _without_body() -> Json:
+    """Return the refusals of a request without a body."""
+    return {status: response(REFUSALS[status], ApiError) for status in ("400", "401", "403", "429", "431", "500")}

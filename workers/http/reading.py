@@ -10,20 +10,26 @@ from nearstream.schemas.document import DEFAULT_COLLECTION
 from nearstream.schemas.record import ConsumerRecord, header
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits
-from nearstream.streams.ingest.parse import Removal
+from nearstream.streams.ingest.parse import HTML_TYPES, Removal
 from nearstream.streams.signing.signer import Unsigned
 from nearstream.workers.crawl.html_processes import HtmlProcesses
+from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.mail.message import read_message
-from nearstream.workers.pipeline.sign import parse_unsigned
+from nearstream.workers.pipeline.sign import parse_document, parse_unsigned
 
 _MAIL = "message/rfc822"
-READABLE = (_MAIL, "text/plain", "application/json")
+READABLE = (_MAIL, "text/plain", "application/json", *sorted(HTML_TYPES))
 DEFAULT_TYPE = "application/json"  # of a body without a type
 
 
 def is_mail(record: ConsumerRecord) -> bool:
     """Return whether the body of a question is a whole mail."""
     return is_mail_type((header(record.headers, "content-type") or b"").decode("latin-1"))
+
+
+def is_page(record: ConsumerRecord) -> bool:
+    """Return whether the body of a question is a web page."""
+    return _media_type((header(record.headers, "content-type") or b"").decode("latin-1")) in HTML_TYPES
 
 
 def is_mail_type(content_type: str) -> bool:
@@ -51,6 +57,20 @@ def read_document(record: ConsumerRecord, limits: DocumentLimits) -> Unsigned:
     if isinstance(parsed, Removal):
         raise InvalidMessageError(Reason.EMPTY_VALUE, "expected a document")
     return parsed
+
+
+def read_page(record: ConsumerRecord, limits: DocumentLimits, pages: PageReader) -> Unsigned:
+    """Return the document of a question that is a web page, with its text.
+
+    It blocks while the page becomes text.
+
+    Raises:
+        InvalidMessageError: The body or its headers cannot be read.
+    """
+    parsed = parse_document(record, limits)
+    if isinstance(parsed, Removal):
+        raise InvalidMessageError(Reason.EMPTY_VALUE, "expected a document")
+    return pages.with_text(parsed)
 
 
 def read_mail(record: ConsumerRecord, key: HashKey, html: HtmlProcesses) -> Unsigned:

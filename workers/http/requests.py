@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from ipaddress import ip_address
 
 import msgspec
 from aiohttp import web
@@ -19,6 +20,7 @@ HEADER_BYTES = 8190  # of one header, and of the request line
 HEADERS = 64
 BODY_SECONDS = 10.0
 ACCESS = web.RequestKey("access", Access)  # where the middleware puts what a request may do
+ASKS_TOKEN = web.AppKey("asks_token", bool)  # whether an application asks for tokens
 _PASSED_ON = ("content-type", "content-encoding")
 _STATUS_OF_REASON = {Reason.TOO_LARGE: 413, Reason.DECOMPRESSION_LIMIT: 413, Reason.UNSUPPORTED_CONTENT_TYPE: 415}
 
@@ -40,6 +42,21 @@ def is_from_another_site(request: web.Request) -> bool:
     """
     origin = request.headers.get("Origin")
     return origin is not None and origin.partition("://")[2] != request.host
+
+
+def is_under_a_foreign_name(request: web.Request) -> bool:
+    """Return whether a server without tokens is asked under a name that may belong to another site.
+
+    Such a site can let its own name lead to a loopback address, and its pages would then read the answers.
+    """
+    if request.app.get(ASKS_TOKEN, False):
+        return False
+    name = request.host.rpartition(":")[0] if request.host[-1:].isdigit() else request.host
+    try:
+        ip_address((name or request.host).strip("[]"))
+    except ValueError:
+        return name.lower() != "localhost"
+    return False
 
 
 def refused_unread(request: web.Request, value_bytes: int) -> web.Response | None:
@@ -71,11 +88,7 @@ async def read_record(request: web.Request, value_bytes: int) -> ConsumerRecord:
         InvalidMessageError: The body is too large.
         HTTPRequestTimeout: The client did not send its body in time.
     """
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            body = await _read_body(request, _limit(request, value_bytes))
-    except TimeoutError:
-        raise web.HTTPRequestTimeout from None
+    body = await read_body(request, _limit(request, value_bytes))
     named = [(name.lower(), value) for name, value in request.headers.items()]
     headers: list[tuple[str, bytes | None]] = [
         (name, value.encode("utf-8", "surrogateescape"))
@@ -85,12 +98,22 @@ async def read_record(request: web.Request, value_bytes: int) -> ConsumerRecord:
     return ConsumerRecord(INPUT, 0, 0, time.time_ns() // 1_000_000, None, body, headers)
 
 
-async def _read_body(request: web.Request, limit: int) -> bytes:
+async def read_body(request: web.Request, limit: int) -> bytes:
+    """Return the body of a request.
+
+    Raises:
+        InvalidMessageError: It has more than `limit` bytes.
+        HTTPRequestTimeout: The client did not send it in time.
+    """
     body = bytearray()
-    async for piece in request.content.iter_any():
-        body += piece
-        if len(body) > limit:
-            raise InvalidMessageError(Reason.TOO_LARGE, f"expected a body of at most {limit} bytes")
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for piece in request.content.iter_any():
+                body += piece
+                if len(body) > limit:
+                    raise InvalidMessageError(Reason.TOO_LARGE, f"expected a body of at most {limit} bytes")
+    except TimeoutError:
+        raise web.HTTPRequestTimeout from None
     return bytes(body)
 
 

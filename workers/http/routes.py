@@ -5,8 +5,10 @@ from time import perf_counter
 import msgspec
 from aiohttp import web
 
-from nearstream.schemas.check import Health, Readiness, Removal
-from nearstream.schemas.codec import InvalidMessageError, decode_document
+from nearstream.schemas.check import Health, Labelled, Readiness, Removal
+from nearstream.schemas.codec import InvalidMessageError, decode_document, decode_label_request
+from nearstream.schemas.document import document_key
+from nearstream.schemas.label import Label
 from nearstream.workers.http import openapi
 from nearstream.workers.http.access import ForbiddenError
 from nearstream.workers.http.check import AT_ONCE, BusyError, Checker
@@ -16,27 +18,37 @@ from nearstream.workers.http.requests import (
     SECURITY_HEADERS,
     is_from_another_site,
     json_response,
+    read_body,
     read_record,
     refusal,
     refused_unread,
     status_of,
     too_many_requests,
 )
-from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS, EXPOSITION_TYPE, exposition
+from nearstream.workers.http.skipping import SkipChecker
+from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS, EXPOSITION_TYPE, SKIPS, exposition
 
 _CHECKER = web.AppKey("checker", Checker)
 _LEARNER = web.AppKey("learner", Learner)
+_SKIP_CHECKER = web.AppKey("skip_checker", SkipChecker)
 _READY_SECONDS = 1.0
-# `_remove` says what is wrong with a name, so any name is matched.
-_DOCUMENT_PATH = openapi.DOCUMENT_PATH.replace("{collection}", "{collection:[^/]+}").replace("{id}", r"{id:[\s\S]+}")
+_LABEL_BYTES = 8192
+# `_named` says what is wrong with a name, so any name is matched.
+_DOCUMENT_PATH, _LABELLED_PATH = (
+    path.replace("{collection}", "{collection:[^/]+}").replace("{id}", r"{id:[\s\S]+}")
+    for path in (openapi.DOCUMENT_PATH, openapi.LABELLED_PATH)
+)
 
 
-def add_routes(app: web.Application, checker: Checker, learner: Learner) -> None:
+def add_routes(app: web.Application, checker: Checker, learner: Learner, skip_checker: SkipChecker) -> None:
     """Add all paths of the API to an application."""
-    app[_CHECKER], app[_LEARNER] = checker, learner
+    app[_CHECKER], app[_LEARNER], app[_SKIP_CHECKER] = checker, learner, skip_checker
     app.router.add_post(openapi.CHECK_PATH, _check, expect_handler=_before_body)
     app.router.add_delete(_DOCUMENT_PATH, _remove)
+    app.router.add_post(openapi.LABEL_PATH, _label)
+    app.router.add_delete(_LABELLED_PATH, _unlabel)
     for path, handler in (
+        (openapi.SKIP_PATH, _skip),
         (openapi.READY_PATH, _ready),
         (openapi.HEALTHY_PATH, _healthy),
         (openapi.METRICS_PATH, _metrics),
@@ -94,7 +106,58 @@ def _busy() -> web.Response:
     return too_many_requests("busy", f"expected at most {AT_ONCE} requests at a time")
 
 
+async def _skip(request: web.Request) -> web.Response:
+    given = request.query
+    if "url" not in given or given.keys() - {"url", "collection"}:
+        return refusal(400, "bad_request", "expected url=, and perhaps collection=, each percent-encoded")
+    try:
+        asked = decode_document(msgspec.json.encode(dict(given)))
+        request[ACCESS].require(asked.collection)
+    except ForbiddenError:
+        return _forbidden()
+    except InvalidMessageError as error:
+        return refusal(400, error.reason, error.detail)
+    answer = await request.app[_SKIP_CHECKER].check(asked.url or "", asked.collection)
+    SKIPS.labels("degraded" if answer.degraded else "skip" if answer.skip else "fetch").inc()
+    return json_response(answer)
+
+
 async def _remove(request: web.Request) -> web.Response:
+    named = _named(request)
+    if isinstance(named, web.Response):
+        return named
+    reason = await request.app[_LEARNER].remove(request.match_info["id"], named)
+    return _unconfirmed(reason) if reason else json_response(Removal(removed=True), 202)
+
+
+async def _label(request: web.Request) -> web.Response:
+    if is_from_another_site(request):
+        return _from_another_site()
+    try:
+        said = decode_label_request(await read_body(request, _LABEL_BYTES))
+        request[ACCESS].require(said.collection)
+    except ForbiddenError:
+        return _forbidden()
+    except InvalidMessageError as error:
+        return refusal(status_of(error.reason), error.reason, error.detail)
+    label = Label(label=said.label, weight=said.weight)
+    return await _labelled(request, document_key(said.collection, said.id), label)
+
+
+async def _unlabel(request: web.Request) -> web.Response:
+    named = _named(request)
+    if isinstance(named, web.Response):
+        return named
+    return await _labelled(request, document_key(named, request.match_info["id"]), None)
+
+
+async def _labelled(request: web.Request, key: str, label: Label | None) -> web.Response:
+    reason = await request.app[_LEARNER].label(key, label)
+    return _unconfirmed(reason) if reason else json_response(Labelled(accepted=True), 202)
+
+
+def _named(request: web.Request) -> str | web.Response:
+    """Return the collection of the document that a path names, or the refusal of a request to change something."""
     if is_from_another_site(request):
         return _from_another_site()
     try:
@@ -104,12 +167,13 @@ async def _remove(request: web.Request) -> web.Response:
         return _forbidden()
     except InvalidMessageError as error:
         return refusal(400, error.reason, error.detail)
-    reason = await request.app[_LEARNER].remove(request.match_info["id"], named.collection)
-    if reason:
-        response = refusal(503, reason, "expected Kafka to confirm the removal, ask again")
-        response.headers["Retry-After"] = "1"
-        return response
-    return json_response(Removal(removed=True), 202)
+    return named.collection
+
+
+def _unconfirmed(reason: str) -> web.Response:
+    response = refusal(503, reason, "expected Kafka to confirm the record, ask again")
+    response.headers["Retry-After"] = "1"
+    return response
 
 
 def _forbidden() -> web.Response:

@@ -9,44 +9,40 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
-from http import HTTPStatus
 
-from aiohttp import web
-from aiohttp.typedefs import Handler, Middleware
-
-from nearstream.schemas.topics import DOCUMENTS
-from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.config.tokens import parse_tokens
+from nearstream.schemas.signature import Signature
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
 from nearstream.workers.crawl.html_processes import HtmlProcesses
-from nearstream.workers.http.access import Gate
+from nearstream.workers.crawl.page import PageReader
+from nearstream.workers.http.application import application, listening
 from nearstream.workers.http.check import Checker
-from nearstream.workers.http.connection import Connection
 from nearstream.workers.http.learning import Learner
-from nearstream.workers.http.openapi import OPEN_PATHS
+from nearstream.workers.http.live import add_live_routes
 from nearstream.workers.http.outbox import Outbox, connected
-from nearstream.workers.http.requests import ACCESS, HEADER_BYTES, HEADERS, refusal, too_many_requests
 from nearstream.workers.http.routes import add_routes
-from nearstream.workers.monitoring.metrics import CHECKS
+from nearstream.workers.http.skipping import SkipChecker
+from nearstream.workers.live.details import Stored
+from nearstream.workers.live.feed import Feed
+from nearstream.workers.live.kafka_source import fed_by_kafka
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.client import until_answered
+from nearstream.workers.redis_index.decisions import DecisionStore
 from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.inspect import inspect_document
 
 _HTML_SECONDS = 0.1  # for a process, and then for the text: an answer that waits for longer would come too late
 _READERS = 8
-_KEEPALIVE_SECONDS = 75.0
-_LINGERING_SECONDS = 2.0  # in which the rest of a refused body is read, so that its sender gets the answer
-
-# What a refusal says, where the name of the status does not say enough.
-_EXPECTED = {
-    404: "expected one of the paths that /v1/openapi.json lists",
-    408: "expected the whole body within 10 s",
-}
 
 log = logging.getLogger(__name__)
 
 
-async def serve(deployment: Deployment, wait_seconds: float) -> None:
-    """Serve the HTTP API until SIGINT or SIGTERM.
+async def serve(deployment: Deployment, wait_seconds: float, since_ms: int | None) -> None:
+    """Serve the HTTP API and the live page until SIGINT or SIGTERM.
+
+    Args:
+        deployment: The deployment.
+        wait_seconds: Longest wait for Redis.
+        since_ms: The live page begins with the events sent at this time or later. None: with the next.
 
     Raises:
         SettingsError: The address cannot be used, or the index has another scheme or key.
@@ -61,9 +57,15 @@ async def serve(deployment: Deployment, wait_seconds: float) -> None:
     # What was loaded until here stays. To look through it again takes a full garbage collection 50 ms.
     gc.collect()
     gc.freeze()
+    settings = deployment.settings
+    feed = Feed(settings.bulk_count, lambda: time.time_ns() // 1_000_000)
     try:
-        async with connected(deployment.settings) as outbox, serving(deployment, index, outbox) as address:
-            log.info("API: http://%s/v1/check", address)
+        async with (
+            connected(settings) as outbox,
+            fed_by_kafka(settings, feed, since_ms),
+            serving(deployment, index, outbox, feed) as address,
+        ):
+            log.info("API: http://%s/v1/check, live page: http://%s/", address, address)
             await stopped.wait()
     finally:
         await index.close()
@@ -71,7 +73,7 @@ async def serve(deployment: Deployment, wait_seconds: float) -> None:
 
 
 @asynccontextmanager
-async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox) -> AsyncIterator[str]:
+async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, feed: Feed) -> AsyncIterator[str]:
     """Serve the HTTP API in the block, and yield its address. Requests in work are answered at the end.
 
     Raises:
@@ -85,73 +87,20 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox) -> 
     ):
         if html.is_available():
             html.start()
-        app = web.Application(middlewares=[_refusals, _authorization(Gate(parse_tokens(settings.api_token)))])
-        checker = Checker(deployment, deployment.signer(), index, html, readers, cpu)
-        learner = Learner(outbox, deployment.topic(DOCUMENTS), deployment.document_limits, cpu)
-        add_routes(app, checker, learner)
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        try:
-            listener = await _listen(runner, settings.api)
-            host, port = listener.sockets[0].getsockname()[:2]
-            yield f"{host}:{port}"
-            listener.close()
-        finally:
-            await runner.cleanup()
+        app = application(settings.api_token)
+        pages = PageReader(settings.html_content, settings.max_text_bytes, html)
+        checker = Checker(deployment, deployment.signer(), index, html, pages, readers, cpu)
+        learner = Learner(
+            outbox, deployment.topic(DOCUMENTS), deployment.topic(SIGNATURES), deployment.document_limits, cpu
+        )
+        skip_checker = SkipChecker(DecisionStore(index.asking, settings.namespace))
+        add_routes(app, checker, learner, skip_checker)
+        add_live_routes(app, feed, Stored(deployment, partial(_states, index)))
+        async with listening(app, settings.api) as address:
+            yield address
 
 
-async def _listen(runner: web.AppRunner, address: str) -> asyncio.Server:
-    """Accept connections at an address."""
-    loop, server = asyncio.get_running_loop(), runner.server
-    if server is None:
-        raise RuntimeError("the runner was not set up")
-    connect = partial(
-        Connection,
-        server,
-        loop=loop,
-        max_line_size=HEADER_BYTES,
-        max_field_size=HEADER_BYTES,
-        max_headers=HEADERS,
-        keepalive_timeout=_KEEPALIVE_SECONDS,
-        lingering_time=_LINGERING_SECONDS,
-        auto_decompress=False,  # `parse_record` does it, with a limit
-    )
-    host, port = address.rsplit(":", 1)
-    try:
-        return await loop.create_server(connect, host, int(port))
-    except OSError as error:
-        raise SettingsError(f"NEARSTREAM_API: cannot listen on {address}: {error.strerror or error}") from None
-
-
-@web.middleware
-async def _refusals(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer in JSON where aiohttp would answer in text."""
-    try:
-        return await handler(request)
-    except web.HTTPException as error:
-        status = HTTPStatus(error.status)
-        response = refusal(status, status.name.lower(), _EXPECTED.get(error.status, status.phrase))
-        if "Allow" in error.headers:
-            response.headers["Allow"] = error.headers["Allow"]
-        return response
-
-
-def _authorization(gate: Gate) -> Middleware:
-    """Return the middleware that asks for a token, except on paths that are open to all."""
-
-    @web.middleware
-    async def authorize(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.path in OPEN_PATHS:
-            return await handler(request)
-        access, is_early = gate.access(request.headers.get("Authorization", ""), time.monotonic())
-        if access is None:
-            response = refusal(401, "unauthorized", "expected the header Authorization: Bearer <token>")
-            response.headers["WWW-Authenticate"] = "Bearer"
-            return response
-        if is_early:
-            CHECKS.labels("rate_limited").inc()
-            return too_many_requests("rate_limited", "expected fewer requests a second with this token")
-        request[ACCESS] = access
-        return await handler(request)
-
-    return authorize
+async def _states(index: RedisIndex, document_key: str) -> list[Signature]:
+    """Return the states of a document that can be found, the last one first."""
+    facts = await inspect_document(index, document_key)
+    return [state.signature for state in facts.states if not state.expired] if facts else []

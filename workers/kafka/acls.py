@@ -9,7 +9,7 @@ from aiokafka.protocol.admin import DescribeGroupsResponse_v3
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
 
-from nearstream.schemas.topics import DEAD_LETTERS, DECISIONS, DOCUMENTS, EVENT_TOPICS, SIGNATURES, VERDICTS
+from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, DECISIONS, DOCUMENTS, EVENT_TOPICS, SIGNATURES, VERDICTS
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.client import admin, retry_until_answered
 
@@ -43,6 +43,7 @@ def needed(settings: Settings, role: str) -> list[Permission]:
         # Matching writes to `signatures` if a document arrives there after its removal.
         "match": ([SIGNATURES], [SIGNATURES, *EVENT_TOPICS]),
         "decide": ([VERDICTS], [DECISIONS]),
+        "alert": ([VERDICTS, DEAD_LETTERS], [ALERTS]),
         "all": ([DOCUMENTS, SIGNATURES], [SIGNATURES, *EVENT_TOPICS]),
     }[role]
     return [

@@ -10,7 +10,7 @@ from functools import partial
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES, Topic
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka.client import admin, consumer, describe
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError, retriable
@@ -68,8 +68,10 @@ LagReader = Callable[[], Awaitable[list[PartitionLag]]]
 
 
 @asynccontextmanager
-async def lag_reader(settings: Settings, wait_seconds: float) -> AsyncIterator[LagReader]:
-    """Yield a function that reads the lag of `documents` and `signatures`.
+async def lag_reader(
+    settings: Settings, wait_seconds: float, topics: Sequence[Topic] = (DOCUMENTS, SIGNATURES)
+) -> AsyncIterator[LagReader]:
+    """Yield a function that reads the lag of the group on these topics.
 
     Its connections stay open between calls. It raises KafkaUnreachableError when there is no answer within
     `ANSWER_SECONDS`, and may then be called again.
@@ -81,18 +83,16 @@ async def lag_reader(settings: Settings, wait_seconds: float) -> AsyncIterator[L
         admin(settings, wait_seconds) as admin_client,
         consumer(settings, wait_seconds, fetch_bytes=_FETCH_BYTES) as reader,
     ):
-        yield partial(_group_lag, settings, admin_client, reader)
+        yield partial(_group_lag, settings, topics, admin_client, reader)
 
 
 async def _group_lag(
-    settings: Settings, admin_client: AIOKafkaAdminClient, reader: AIOKafkaConsumer
+    settings: Settings, topics: Sequence[Topic], admin_client: AIOKafkaAdminClient, reader: AIOKafkaConsumer
 ) -> list[PartitionLag]:
     """Return rows ordered by topic and partition."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            found = await describe(
-                admin_client, [settings.topic_prefix + topic.name for topic in (DOCUMENTS, SIGNATURES)]
-            )
+            found = await describe(admin_client, [settings.topic_prefix + topic.name for topic in topics])
             partitions = [
                 TopicPartition(topic, number) for topic, numbers in sorted(found.items()) for number in numbers
             ]

@@ -8,15 +8,21 @@ from time import perf_counter, time
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     REGISTRY,
+    CollectorRegistry,
     Counter,
+    Gauge,
     Histogram,
     disable_created_metrics,
     generate_latest,
+    write_to_textfile,
 )
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from nearstream.schemas.alert import Alert
+from nearstream.schemas.codec import decode_alert
 from nearstream.schemas.dead_letter import REASON_HEADER
+from nearstream.schemas.label import is_label_key
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord, header
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.index.contract import Status
@@ -31,7 +37,7 @@ EXPOSITION_TYPE = CONTENT_TYPE_LATEST  # media type of `exposition()`
 disable_created_metrics()  # type: ignore[no-untyped-call]
 DOCUMENTS = Counter(
     "nearstream_documents",
-    "Records read from documents by outcome. Matching counts removals: removed_unknown ones matched no document",
+    "Records by outcome. Matching counts labels and removals: removed_unknown ones matched no document",
     ["outcome"],
 )
 EVENTS = Counter("nearstream_events", "Events sent, including repeats. A retraction counts once per topic", ["type"])
@@ -50,20 +56,46 @@ CHECKS = Counter("nearstream_check_requests", "Answers of the HTTP API to checks
 CHECK_SECONDS = Histogram(
     "nearstream_check_seconds", "Time from a whole request of the HTTP API to its answer", buckets=_SHORT
 )
+SKIPS = Counter("nearstream_skip_requests", "Answers of the HTTP API to crawlers", ["answer"])
 API_RECORDS = Counter(
     "nearstream_api_records", "Records that the HTTP API sent for documents to learn or remove", ["outcome"]
 )
+ALERTS = Counter("nearstream_alerts", "Alerts sent, including repeats", ["name", "state"])
+ALERTS_FIRING = Gauge("nearstream_alerts_firing", "Alerts that have begun and not ended", ["name"])
+SSE_DROPPED = Counter("nearstream_sse_dropped", "Events that readers of the event stream were too slow for")
+WEBHOOKS = Counter("nearstream_webhooks", "Alerts for webhooks, by what became of them", ["target", "outcome"])
 OUTAGES = Counter("nearstream_outages", "Failed attempts because a service was unavailable", ["kind"])
 REBALANCES = Counter("nearstream_rebalances", "Partition assignments received")
 GAP_RECORDS = Counter("nearstream_index_gap_records", "Records admitted again because the index had lost them")
 
-_OUTCOMES = {name: DOCUMENTS.labels(name) for name in ("signed", "empty", "dead_letter", "removed", "removed_unknown")}
-_RETRACTION = b"nearstream.retraction.v1"
+_OUTCOME_NAMES = ("signed", "empty", "dead_letter", "removed", "removed_unknown", "labelled")
+_OUTCOMES = {name: DOCUMENTS.labels(name) for name in _OUTCOME_NAMES}
+_ALERT, _RETRACTION = b"nearstream.alert.v1", b"nearstream.retraction.v1"
 
 
 def exposition() -> bytes:
     """Return all metrics in the text format of Prometheus."""
     return generate_latest()
+
+
+def recall_metrics(ratio: float | None, pairs: int, documents: int) -> CollectorRegistry:
+    """Return the metrics of an audit, which no worker exports. Without pairs there is no ratio."""
+    registry = CollectorRegistry()
+    if ratio is not None:
+        text = "Share of the similar pairs of the window that were found"
+        Gauge("nearstream_audit_recall_ratio", text, registry=registry).set(ratio)
+    Gauge("nearstream_audit_pairs", "Similar pairs of the window, by an exact join", registry=registry).set(pairs)
+    Gauge("nearstream_audit_documents", "Documents of the window", registry=registry).set(documents)
+    return registry
+
+
+def write_recall(path: str, ratio: float | None, pairs: int, documents: int) -> None:
+    """Write the metrics of an audit to a file for the textfile collector of the node exporter.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    write_to_textfile(path, recall_metrics(ratio, pairs, documents))
 
 
 def count_signed(records: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord]) -> None:
@@ -76,10 +108,12 @@ def count_signed(records: Sequence[ConsumerRecord], outgoing: Sequence[ProducerR
 
 
 def count_matched(records: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord]) -> None:
-    """Count the events and the removals of a delivered batch of signatures."""
+    """Count the events, the removals and the labels of a delivered batch of signatures."""
     _count_dead_letters(outgoing)
     retracted = {sent.key for sent in outgoing if header(sent.headers, "ce_type") == _RETRACTION}
-    removed = [record.key in retracted for record in records if record.value is None]
+    others = [record for record in records if not is_label_key(record.key)]
+    _OUTCOMES["labelled"].inc(len(records) - len(others))
+    removed = [record.key in retracted for record in others if record.value is None]
     _OUTCOMES["removed"].inc(sum(removed))
     _OUTCOMES["removed_unknown"].inc(len(removed) - sum(removed))
     for sent in outgoing:
@@ -94,6 +128,21 @@ def count_matched(records: Sequence[ConsumerRecord], outgoing: Sequence[Producer
 def count_decided(_: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord]) -> None:
     """Count the dead letters of a delivered batch of verdicts."""
     _count_dead_letters(outgoing)
+
+
+def count_alerts(outgoing: Sequence[ProducerRecord]) -> list[Alert]:
+    """Count the alerts and dead letters of a delivered batch, and return the alerts."""
+    _count_dead_letters(outgoing)
+    alerts = [decode_alert(sent.value or b"") for sent in outgoing if header(sent.headers, "ce_type") == _ALERT]
+    for alert in alerts:
+        ALERTS.labels(alert.name, alert.state).inc()
+    return alerts
+
+
+def set_firing(counts: Mapping[str, int]) -> None:
+    """Set how many alerts of each name have begun and not ended."""
+    for name, count in counts.items():
+        ALERTS_FIRING.labels(name).set(count)
 
 
 def count_verdict(verdict: DocumentVerdict, status: Status) -> None:

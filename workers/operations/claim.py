@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
-from nearstream.schemas.topics import DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.pipeline.deployment import Deployment
@@ -20,7 +20,13 @@ from nearstream.workers.redis_index.deployments import (
 )
 from nearstream.workers.redis_index.schemes import schemes
 
-_READ = {"sign": (DOCUMENTS,), "match": (SIGNATURES,), "decide": (VERDICTS,), "all": (DOCUMENTS, SIGNATURES)}
+_READ = {
+    "sign": (DOCUMENTS,),
+    "match": (SIGNATURES,),
+    "decide": (VERDICTS,),
+    "alert": (VERDICTS, DEAD_LETTERS),
+    "all": (DOCUMENTS, SIGNATURES),
+}
 
 _Reply = TypeVar("_Reply")
 
@@ -37,7 +43,7 @@ async def require_deployment(
 
     Args:
         deployment: What the settings describe.
-        role: `sign`, `match`, `decide` or `all`.
+        role: `sign`, `match`, `decide`, `alert` or `all`.
         wait_seconds: How long to wait for Kafka, and for Redis.
         new_group: Permit another group than the one that has read the topics so far.
 
@@ -52,7 +58,7 @@ async def require_deployment(
     """
     records = await _asked(deployment, partial(deployments, address=deployment.index_address()), wait_seconds)
     known = await _required(deployment, records, role, wait_seconds, new_group=new_group)
-    has_no_index = role in ("sign", "decide")
+    has_no_index = role in ("sign", "decide", "alert")
     lost = await describe_lost_record(deployment, wait_seconds) if known is None and has_no_index else None
     if lost is not None:
         raise SettingsError(lost)

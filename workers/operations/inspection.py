@@ -21,8 +21,9 @@ from nearstream.workers.kafka.records import murmur2
 from nearstream.workers.operations.terminal import Progress, escaped
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.client import until_answered
+from nearstream.workers.redis_index.document_facts import DocumentFacts
 from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.inspect import DocumentFacts, inspect_document
+from nearstream.workers.redis_index.inspect import inspect_document
 
 # A search goes backwards in blocks of this many offsets. Each block is twice as long as the one before.
 FIRST_BLOCK = 1_000
@@ -51,6 +52,7 @@ class Inspected:
         reason: What the status follows from. Empty for a live document whose buckets are known.
         scheme: Name of the scheme of the index.
         facts: What the index holds. None: nothing.
+        signature: The whole signature of its current state, as `signatures` has it. None: its record is gone.
     """
 
     document_key: str
@@ -58,6 +60,7 @@ class Inspected:
     reason: str
     scheme: str
     facts: DocumentFacts | None
+    signature: Signature | None = None
 
 
 async def inspect(deployment: Deployment, document_key: str, wait_seconds: float, *, quiet: bool) -> Inspected:
@@ -84,7 +87,7 @@ async def inspect(deployment: Deployment, document_key: str, wait_seconds: float
             reason = "its buckets are unknown: the signatures topic no longer holds the signature of its current state"
             return Inspected(document_key, status, reason, scheme.name, facts)
         facts = await inspect_document(index, document_key, scheme.keys(signature, deployment.key)) or facts
-        return Inspected(document_key, status, "", scheme.name, facts)
+        return Inspected(document_key, status, "", scheme.name, facts, signature)
     finally:
         await index.close()
 

@@ -2,20 +2,23 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
 from nearstream.streams.ingest.parse import parse_record
+from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.operations.reading import reported
+from nearstream.workers.operations.signatures import read_signatures
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, Progress, escaped, print_message
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.document_records import record_key
 from nearstream.workers.pipeline.file_source import Refused, count_lines, read
+from nearstream.workers.pipeline.sign import signature_record
 
 BATCH = 500
 
@@ -51,22 +54,52 @@ async def produce_files(deployment: Deployment, paths: Sequence[str], wait_secon
         KafkaUnreachableError: No broker answered within `wait_seconds`.
         SettingsError: The topic does not exist.
     """
-    settings, topic = deployment.settings, deployment.topic(DOCUMENTS)
+    topic, produced = deployment.topic(DOCUMENTS), Produced()
     progress = Progress("sent", count_lines(paths), quiet)
-    produced = Produced()
-    await kafka_offsets.partitions(settings, [topic], wait_seconds)
+    await kafka_offsets.partitions(deployment.settings, [topic], wait_seconds)
     records = _readable(topic, deployment, paths, produced)
+    await _send(deployment.settings, records, wait_seconds, progress)
+    produced.sent = progress.done
+    return produced
+
+
+async def produce_signatures(
+    deployment: Deployment, paths: Sequence[str], wait_seconds: float, *, quiet: bool
+) -> Produced:
+    """Send every signature of the files, which `nearstream sign` has written elsewhere.
+
+    One that cannot be read, or has another scheme or key, is reported on stderr and left out.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The topic does not exist.
+    """
+    topic, produced, progress = deployment.topic(SIGNATURES), Produced(), Progress("sent", quiet=quiet)
+    await kafka_offsets.partitions(deployment.settings, [topic], wait_seconds)
+
+    def records() -> Iterator[ProducerRecord]:
+        for item in read_signatures(deployment.scheme, paths):
+            if isinstance(item, Refused):
+                produced.refuse(item.source, item.reason)
+            else:
+                yield signature_record(topic, item.signature)
+
+    await _send(deployment.settings, records(), wait_seconds, progress)
+    produced.sent = progress.done
+    return produced
+
+
+async def _send(settings: Settings, records: Iterable[ProducerRecord], wait_seconds: float, progress: Progress) -> None:
+    """Send records in batches, and count those that Kafka has confirmed."""
     try:
         async with kafka_records.sender(settings, wait_seconds) as send_all:
             for batch in kafka_records.batched(records, BATCH):
                 await send_all(batch)
                 progress.step(len(batch))
     except (asyncio.CancelledError, KeyboardInterrupt):
-        print_message(f"interrupted: {progress.done} documents were confirmed")
+        print_message(f"interrupted: {progress.done} were confirmed")
         raise
     progress.end()
-    produced.sent = progress.done
-    return produced
 
 
 def _readable(topic: str, deployment: Deployment, paths: Sequence[str], produced: Produced) -> Iterator[ProducerRecord]:

@@ -24,7 +24,7 @@ from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.operations.rebuilt_index import RebuiltIndex, former_families
 from nearstream.workers.operations.terminal import Progress
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.match import arrival_of
+from nearstream.workers.pipeline.signature_records import arrival_of
 from nearstream.workers.pipeline.step import cooperative_yield
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.rebuild import LEASE_SECONDS, IndexRebuild, RebuildRefusedError
@@ -42,11 +42,22 @@ class Rebuilt:
         admitted: Documents.
         removed: Removals.
         skipped: Records that are unreadable or have another scheme.
+        labels: Labels, given or taken back.
     """
 
     admitted: int = 0
     removed: int = 0
     skipped: int = 0
+    labels: int = 0
+
+    def count(self, arrival: Arrival) -> None:
+        """Count a record that was read."""
+        if arrival.labelling is not None:
+            self.labels += 1
+        elif arrival.signature is None:
+            self.removed += 1
+        else:
+            self.admitted += 1
 
 
 @dataclass(frozen=True)
@@ -82,8 +93,7 @@ class _Rebuild:
             arrivals.append(arrival)
             previous[record.partition] = record.offset
             if record.offset > self.known.get(record.partition, -1):
-                self.rebuilt.removed += arrival.signature is None
-                self.rebuilt.admitted += arrival.signature is not None
+                self.rebuilt.count(arrival)
         self.index.now_ms = now_ms
         await self.matcher.match_all(arrivals, cooperative_yield())
         self.progress.step(len(records))

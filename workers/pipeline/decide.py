@@ -10,6 +10,7 @@ from nearstream.schemas.events import Retraction
 from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.deciding import decide
+from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
 from nearstream.workers.redis_index.decisions import DecisionStore
 
@@ -33,7 +34,8 @@ class Deciding:
     async def decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         """Return the decision after each verdict, a null value for a removed lineage, or a dead letter.
 
-        A verdict about a document without a lineage has no result.
+        A page of another URL than its lineage has the decision under both, because a crawler asks about the URL. A
+        verdict about a document without a lineage has no result.
 
         Raises:
             IndexUnavailableError: Redis does not answer. Wait, then decide again.
@@ -60,7 +62,12 @@ class Deciding:
             return []
         if decision != former:
             await self.store.write(decision)
-        return [self._record(decision.collection, decision.lineage, decision)]
+        decided = [self._record(decision.collection, decision.lineage, decision)]
+        alias = name_of_page(verdict.url) if verdict.url else verdict.lineage
+        if alias != verdict.lineage:
+            await self.store.write(decision, alias)
+            decided.append(self._record(decision.collection, alias, decision))
+        return decided
 
     async def _after_removal(self, retraction: Retraction) -> list[ProducerRecord]:
         """Forget the decision of a lineage whose name is the id of the removed document."""

@@ -9,7 +9,7 @@ have batches of different partitions in work, so that one batch is compared whil
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn, cast
@@ -25,7 +25,7 @@ from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline.dead_letters import DeadLetterLimit, DeadLetterWindow
 from nearstream.workers.pipeline.faust_consumer import BatchConsumer
 from nearstream.workers.pipeline.retry import OutageTooLongError, RetryPolicy
-from nearstream.workers.pipeline.step import Lost, Recovery, Step
+from nearstream.workers.pipeline.step import Lost, Recovery, Send, Step
 
 # Linger after a partial batch so that the next one is fuller. A single record is never delayed.
 LINGER_SECONDS = 0.005
@@ -146,6 +146,16 @@ class Delivery:
                 # Keep this list until everything is restored. Asked again halfway, the index would report fewer losses.
                 for lost in await self.retry_policy.call("catch_up", partial(step.recovery.lost, partitions)):
                     await self._recover(step.recovery, lost)
+
+    async def repeat(self, stage: str, seconds: float, action: Callable[[Send], Awaitable[None]]) -> NoReturn:
+        """Call `action` every few seconds while this worker has partitions, without end.
+
+        It gets a function that sends records and returns when all are confirmed. After an outage it is called again.
+        """
+        while True:
+            await asyncio.sleep(seconds)
+            if self.health.assigned:
+                await self.retry_policy.call(stage, partial(action, self._send_all))
 
     async def _recover(self, recovery: Recovery, lost: Lost) -> None:
         """Restore what the index lost.

@@ -10,6 +10,7 @@ from nearstream.schemas.verdict import VERDICT_KINDS
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.contract import Index, IndexLimits
 from nearstream.streams.ingest.defaults import DocumentLimits
+from nearstream.streams.ingest.fields import parse_field_map
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import Scheme, preset
@@ -48,7 +49,8 @@ class Deployment:
         """Make the deployment that these settings describe.
 
         Raises:
-            SettingsError: Bands and rows need more slots than the sketch has, or the thresholds are out of order.
+            SettingsError: Bands and rows need more slots than the sketch has, the thresholds are out of order, or the
+                fields are no map.
         """
         key = HashKey.from_secret(settings.hash_key.encode()) if settings.hash_key else HashKey.public()
         return cls(
@@ -56,7 +58,7 @@ class Deployment:
             key,
             _scheme(settings, key),
             _thresholds(settings),
-            DocumentLimits(settings.max_text_bytes, settings.max_value_bytes, settings.max_clock_skew_seconds),
+            _document_limits(settings),
             _index_limits(settings),
         )
 
@@ -105,6 +107,14 @@ class Deployment:
     def topic(self, topic: Topic) -> str:
         """Return the name of a topic with the deployment's prefix."""
         return self.settings.topic_prefix + topic.name
+
+
+def _document_limits(settings: Settings) -> DocumentLimits:
+    try:
+        fields = parse_field_map(settings.fields)
+    except ValueError as error:
+        raise SettingsError(f"NEARSTREAM_FIELDS: {error}") from None
+    return DocumentLimits(settings.max_text_bytes, settings.max_value_bytes, settings.max_clock_skew_seconds, fields)
 
 
 def _index_limits(settings: Settings) -> IndexLimits:

@@ -9,11 +9,14 @@ Faust has no public hook for that. These names of its classes, and of aiokafka's
 
 | name | what we do, and why |
 |---|---|
+| `AIOKafkaConsumerThread.on_start` | extend: let a partition with records delay the others only for a moment |
 | `AIOKafkaConsumerThread.on_thread_stop` | override: leave the group within `LEAVE_SECONDS` |
 | `AIOKafkaConsumerThread._commit` | override: commit nothing once expelled from the group |
 | `AIOKafkaConsumerThread._ensure_consumer` | call: it returns aiokafka's consumer |
 | `AIOKafkaConsumerThread._fetch_records` | call: fetch a batch of some partitions |
 | `AIOKafkaConsumer._coordinator` | read: aiokafka's side of the group |
+| `AIOKafkaConsumer._fetcher` | read: it asks the brokers for records |
+| `Fetcher._fetch_max_wait_ms`, `._prefetch_backoff` | set: how long it waits, which Faust has no settings for |
 | `GroupCoordinator.generation` | read: it is negative once the member is expelled |
 | `GroupCoordinator.check_errors` | call: nothing else raises its errors, and until then it joins no rebalance |
 | `Consumer._new_consumer_thread` | override: make our thread |
@@ -42,6 +45,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 from faust.transport.drivers import aiokafka
@@ -55,6 +59,14 @@ FETCH_SECONDS = 1.0
 POLL_SECONDS = 0.01  # between two looks for records of free partitions while others are in work
 LEAVE_SECONDS = 10.0
 
+# aiokafka has one request at a time in flight to a broker, for the partitions without fetched records. While the broker
+# waits for records of these, the other partitions run dry, and in a busy stream all wait for a quiet one.
+BUSY_WAIT_MS = 20
+IDLE_WAIT_MS = 100
+BUSY_SECONDS = 1.0  # since records were last handed out
+# aiokafka sends no request at all while another partition of the broker has records that are younger.
+PREFETCH_BACKOFF_SECONDS = 0.01
+
 log = logging.getLogger(__name__)
 
 
@@ -64,6 +76,11 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
     A join in progress ends only when the other members have joined too, for which a broker waits up to a minute.
     Besides, aiokafka's fetcher may miss its cancellation just after a rebalance.
     """
+
+    async def on_start(self) -> None:
+        """Start to fetch, without long pauses while some partitions have records."""
+        await super().on_start()
+        self._ensure_consumer()._fetcher._prefetch_backoff = PREFETCH_BACKOFF_SECONDS
 
     async def on_thread_stop(self) -> None:
         """Leave the group, after everything is committed.
@@ -119,6 +136,7 @@ class BatchConsumer(aiokafka.Consumer):
         self._idle = asyncio.Event()
         self._idle.set()
         self._in_flight = 0
+        self._busy_until = 0.0
         self._claims: defaultdict[str, Claims] = defaultdict(Claims)
         self._next_offsets: dict[TP, int] = {}  # acknowledged, but not committed yet
 
@@ -175,6 +193,7 @@ class BatchConsumer(aiokafka.Consumer):
             generation, records = await asyncio.wrap_future(fetch)
             # Records fetched before a rebalance are dropped. They are read again from the committed offset.
             if records and self.flow_active and generation == self.app.consumer_generation_id:
+                self._busy_until = monotonic() + BUSY_SECONDS
                 return records
             if not seconds:
                 await claims.wait(POLL_SECONDS)
@@ -187,6 +206,7 @@ class BatchConsumer(aiokafka.Consumer):
         thread = self._thread
         client = thread._ensure_consumer()
         client._coordinator.check_errors()
+        client._fetcher._fetch_max_wait_ms = BUSY_WAIT_MS if monotonic() < self._busy_until else IDLE_WAIT_MS
         fetched = await thread._fetch_records(client, partitions, seconds, max_records)
         if not self.flow_active:
             # The fetch may outlast a rebalance and return records of partitions that were assigned meanwhile.
@@ -263,10 +283,7 @@ class BatchConsumer(aiokafka.Consumer):
 
     @Service.task
     async def _commit_livelock_detector(self) -> None:
-        """Do nothing: the watchdog replaces this check.
-
-        Faust looks at records that it handed out itself.
-        """
+        """Do nothing: the watchdog replaces this check of records that Faust handed out itself."""
 
 
 class IdempotentProducer(aiokafka.Producer):

@@ -6,19 +6,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from nearstream.schemas.codec import (
-    InvalidMessageError,
-    decode_signature,
-    encode_event,
-    event_headers,
-    origin_header,
-    origin_of,
-)
-from nearstream.schemas.dead_letter import DeadLetter, Reason, Stage
+from nearstream.schemas.codec import InvalidMessageError, encode_event, event_headers, origin_header
+from nearstream.schemas.dead_letter import DeadLetter, Stage
 from nearstream.schemas.document import document_key
 from nearstream.schemas.events import Event, kind_of, subject_of
 from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, traceparent
-from nearstream.schemas.signature import YEAR_9999_MS, Signature
 from nearstream.schemas.topics import topics_of
 from nearstream.streams.index.contract import Admitted, Position, Status
 from nearstream.streams.ingest.defaults import DocumentLimits
@@ -27,6 +19,7 @@ from nearstream.streams.settling import Pause
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.workers.monitoring.metrics import GAP_RECORDS, count_verdict
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
+from nearstream.workers.pipeline.signature_records import arrival_of
 from nearstream.workers.pipeline.step import Lost, cooperative_yield
 
 log = logging.getLogger(__name__)
@@ -225,61 +218,3 @@ class Matching:
         return [
             ProducerRecord(self.topic_prefix + topic.name, key, value, headers) for topic in topics_of(kind_of(event))
         ]
-
-
-def arrival_of(record: ConsumerRecord, previous: int, scheme: Scheme, limits: DocumentLimits) -> Arrival:
-    """Return what a record of `signatures` brings to the matcher.
-
-    Args:
-        record: The record.
-        previous: The offset consumed before it in its partition.
-        scheme: The scheme that the signature must have.
-        limits: Limits of a document.
-
-    Raises:
-        InvalidMessageError: No `sign` worker of this deployment can have written the record.
-    """
-    key, signature = read_signature(record, scheme, limits)
-    position = Position(record.partition, record.offset, previous)
-    if signature is None:
-        return Arrival(key, None, position, record.timestamp_ms, origin_of(record.headers))
-    return Arrival(key, signature, position)
-
-
-def read_signature(record: ConsumerRecord, scheme: Scheme, limits: DocumentLimits) -> tuple[str, Signature | None]:
-    """Return the document key and the signature of a record of `signatures`.
-
-    A removal has no signature.
-
-    Raises:
-        InvalidMessageError: No `sign` worker of this deployment can have written the record.
-    """
-    key = _key(record)
-    if record.value is None:
-        if not 0 <= record.timestamp_ms <= YEAR_9999_MS:
-            raise InvalidMessageError(Reason.INVALID_SIGNATURE, "a removal with a time from 1970 to 9999 expected")
-        return key, None
-    signature = decode_signature(record.value)
-    scheme.check(signature)
-    if signature.document_key != key:
-        raise InvalidMessageError(Reason.INVALID_SIGNATURE, "the document key as record key expected")
-    if not signature.n_bytes:
-        raise InvalidMessageError(Reason.INVALID_SIGNATURE, "a signature of a text that is not empty expected")
-    _check_time(signature, record, limits)
-    return key, signature
-
-
-def _key(record: ConsumerRecord) -> str:
-    try:
-        return (record.key or b"").decode("utf-8")
-    except UnicodeDecodeError:
-        raise InvalidMessageError(Reason.INVALID_SIGNATURE, "a record key in UTF-8 expected") from None
-
-
-def _check_time(signature: Signature, record: ConsumerRecord, limits: DocumentLimits) -> None:
-    latest_ms = record.timestamp_ms + 1000 * limits.clock_skew_seconds
-    if not 0 <= signature.observed_at_ms <= latest_ms:
-        raise InvalidMessageError(
-            Reason.INVALID_SIGNATURE,
-            f"observed_at from 1970 to {limits.clock_skew_seconds} s after the record's time expected",
-        )

@@ -86,13 +86,7 @@ class Signing:
         if not signature.n_bytes:
             log.debug("empty text: %s %d %d", record.topic, record.partition, record.offset)
             return None
-        return ProducerRecord(
-            self.topic,
-            signature.document_key.encode(),
-            encode_signature(signature),
-            [("content-type", b"application/msgpack"), *_passed_on(record)],
-            record.timestamp_ms,
-        )
+        return signature_record(self.topic, signature, _passed_on(record), record.timestamp_ms)
 
     def _refused(self, record: ConsumerRecord, stage: Stage, error: InvalidMessageError) -> ProducerRecord:
         return self.dead_letters.write(DeadLetter(record, stage, error.reason, error.detail))
@@ -128,6 +122,14 @@ def parse_document(record: ConsumerRecord, limits: DocumentLimits) -> Unsigned |
     if isinstance(parsed, Removal):
         return replace(parsed, origin=origin)
     return Unsigned(parsed.document, origin, parsed.degraded)
+
+
+def signature_record(
+    topic: str, signature: Signature, headers: Sequence[tuple[str, bytes | None]] = (), timestamp_ms: int | None = None
+) -> ProducerRecord:
+    """Return the record of `signatures` with a signature."""
+    typed: Headers = [("content-type", b"application/msgpack"), *headers]
+    return ProducerRecord(topic, signature.document_key.encode(), encode_signature(signature), typed, timestamp_ms)
 
 
 def removal_record(topic: str, removal: Removal, headers: Headers) -> ProducerRecord:

@@ -12,6 +12,7 @@ from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 YIELD_SECONDS = 0.02
 
 Decide = Callable[[Sequence[ConsumerRecord]], Awaitable[Sequence[ProducerRecord]]]
+Send = Callable[[Sequence[ProducerRecord]], Awaitable[None]]  # returns when all are confirmed
 CountBatch = Callable[[Sequence[ConsumerRecord], Sequence[ProducerRecord]], None]
 
 

@@ -105,7 +105,7 @@ async def until_answered(ask: Callable[[], Awaitable[_Answer]], wait_seconds: fl
         await asyncio.sleep(_RETRY_SECONDS)
 
 
-async def ask(client: Client, command: str, key: bytes, *arguments: bytes | str | int) -> Any:  # noqa: ANN401 - as redis
+async def ask(client: Caller, command: str, key: bytes, *arguments: bytes | str | int) -> Any:  # noqa: ANN401 - as redis
     """Return the reply to one plain command about one key.
 
     The type is Any because each command has its own form of reply.

@@ -5,7 +5,7 @@ from hashlib import blake2b
 
 from nearstream.schemas.codec import decode_decision, encode_decision
 from nearstream.schemas.decision import Decision
-from nearstream.workers.redis_index.client import Client, ask
+from nearstream.workers.redis_index.client import Caller, ask
 
 KEPT_SECONDS = 90 * 86_400  # after the fetch that decided was read
 
@@ -19,7 +19,7 @@ class DecisionStore:
         namespace: First part of every key.
     """
 
-    client: Client
+    client: Caller
     namespace: str
 
     async def read(self, collection: str, lineage: str) -> Decision | None:
@@ -31,13 +31,13 @@ class DecisionStore:
         value = await ask(self.client, "GET", self._key(collection, lineage))
         return None if value is None else decode_decision(value)
 
-    async def write(self, decision: Decision) -> None:
-        """Store a decision for 90 days in place of the one before.
+    async def write(self, decision: Decision, alias: str | None = None) -> None:
+        """Store a decision for 90 days in place of the one before, under its lineage or under another name of a page.
 
         Raises:
             IndexUnavailableError: The server does not answer.
         """
-        key = self._key(decision.collection, decision.lineage)
+        key = self._key(decision.collection, alias or decision.lineage)
         await ask(self.client, "SET", key, encode_decision(decision), "EX", KEPT_SECONDS)
 
     async def forget(self, collection: str, lineage: str) -> None:

@@ -30,6 +30,7 @@ from nearstream.streams.index.family import (
     WINDOWS_MS,
     Sending,
 )
+from nearstream.streams.index.labels import LABELS_CAP
 from nearstream.workers.redis_index.layout import (
     ADMISSION,
     ADMISSION_FORMAT,
@@ -48,6 +49,7 @@ from nearstream.workers.redis_index.layout import (
     FOLLOWERS_FIELD,
     FORMAT,
     GROUP,
+    LABEL_FORMAT,
     LARGE_FORMAT,
     LAYOUT_FIELDS,
     LOG_TRIMMED,
@@ -74,14 +76,15 @@ from nearstream.workers.redis_index.layout import (
     AnswerFlag,
     CandidateFlag,
     KeyKind,
+    LabelCode,
     SettledLetter,
     SettlementFlag,
 )
 
-_SOURCES = ("states.lua", "families.lua", "functions.lua")
+_SOURCES = ("states.lua", "families.lua", "labels.lua", "functions.lua")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
 
-_FLAGS: tuple[type[IntEnum], ...] = (AdmissionFlag, AnswerFlag, CandidateFlag, SettlementFlag, Sending)
+_FLAGS: tuple[type[IntEnum], ...] = (AdmissionFlag, AnswerFlag, CandidateFlag, LabelCode, SettlementFlag, Sending)
 LuaValue = int | str | tuple[str, ...] | tuple[int, ...]
 LUA_CONSTANTS: dict[str, LuaValue] = {
     # The contract of an index, which `MemoryIndex` keeps with equal numbers.
@@ -109,6 +112,7 @@ LUA_CONSTANTS: dict[str, LuaValue] = {
     "LOG_READS": LOG_READS,
     "SLOTS_MS": SLOTS_MS,
     "WINDOWS_MS": WINDOWS_MS,
+    "LABELS_CAP": LABELS_CAP,
     # The layout.
     "FORMAT": FORMAT,
     "EPOCH_BYTES": EPOCH_BYTES,
@@ -139,6 +143,7 @@ LUA_CONSTANTS: dict[str, LuaValue] = {
     "ANSWER_SIZE": ANSWER.size,
     "CANDIDATE_FORMAT": CANDIDATE_FORMAT,
     "CANDIDATE_SIZE": CANDIDATE.size,
+    "LABEL_FORMAT": LABEL_FORMAT,
     "REMOVED_FORMAT": REMOVED_FORMAT,
     "MEMBER_FORMAT": MEMBER_FORMAT,
     "MEMBER_SIZE": MEMBER.size,

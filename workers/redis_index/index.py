@@ -9,9 +9,10 @@ from typing import Self, TypeVar
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.contract import Admission, Admitted, IndexLostError, IndexState, Position
 from nearstream.streams.index.family import Settled, Settlement
+from nearstream.streams.index.labels import LabelCounts
 from nearstream.streams.signing.scheme import Keys
 from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.client import Client, connect, connect_to_ask
+from nearstream.workers.redis_index.client import Caller, Client, connect, connect_to_ask
 from nearstream.workers.redis_index.layout import IndexLayout
 from nearstream.workers.redis_index.opening import open_layouts, read_layouts
 from nearstream.workers.redis_index.shard import Neighbours, Shard
@@ -101,6 +102,11 @@ class RedisIndex:
     def layout(self) -> IndexLayout:
         """The layout of the first shard."""
         return self.shards[0].layout
+
+    @property
+    def asking(self) -> Caller:
+        """What asks the server for calls that only read."""
+        return self._asking or self.client
 
     async def close(self) -> None:
         """Close the connections."""
@@ -217,7 +223,17 @@ class RedisIndex:
             for index, reply in replies
             for number, family in reply.families.items()
         }
-        return Neighbours(found[:limit], families)
+        return Neighbours(found[:limit], families, any(reply.may_have_labels for _, reply in replies))
+
+    async def labels(self, number: int, delay_ms: int = 0, now_ms: int | None = None) -> LabelCounts:
+        """Return the labels of the family of a state that were given at least `delay_ms` ago.
+
+        Raises:
+            IndexUnavailableError: No answer within 150 ms.
+            IndexLostError: The index was emptied.
+        """
+        index, own = shard_and_number(number)
+        return await self._reopening(lambda: self.shards[index].labels(own, delay_ms, now_ms), read_layouts)
 
     async def state(self) -> IndexState:
         """Return whether the index can be trusted now.

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.events import RELATIONS
 from nearstream.streams.index.contract import ANCHOR_HEADS, BAND_CAP, LINEAGE_CAP, MARKS, WALK
-from nearstream.streams.index.family import FamilyFacts
 from nearstream.streams.signing.scheme import Keys
 from nearstream.workers.redis_index.client import ask, server_time_ms
+from nearstream.workers.redis_index.document_facts import BucketFacts, DocumentFacts, MemberFacts, PairFacts, StateFacts
 from nearstream.workers.redis_index.errors import errors_mapped
 from nearstream.workers.redis_index.families import unpack_facts, with_founder
 from nearstream.workers.redis_index.index import RedisIndex
@@ -31,97 +31,11 @@ from nearstream.workers.redis_index.values import (
     bucket_positions,
     hash_of,
     integer_of,
+    integers_of,
     number_bytes,
     numbers_of,
     time_of,
 )
-
-
-@dataclass(frozen=True)
-class MemberFacts:
-    """The place of a state in its family.
-
-    Attributes:
-        number: Number of the founder. Of a presumption: number of the representative.
-        ordinal: Its place in the order of joining, 0 if the family is only presumed.
-        facts: Size and growth of the family, None if it has no second member.
-    """
-
-    number: int
-    ordinal: int
-    facts: FamilyFacts | None
-
-
-@dataclass(frozen=True)
-class StateFacts:
-    """One stored state of a document.
-
-    Attributes:
-        number: Its number, given in order of admission.
-        position: Partition and offset of its record. None if there was no record, or the document was seen again.
-        signature: As a record keeps it.
-        superseded_by: The number from which on another state is current, 0 for the current state.
-        family: Its place in its family, None if it is alone in it as far as that is known.
-        reports: Events that were sent when it arrived.
-        spared: An event or a copy keeps it beyond its retention.
-        expired: It can no longer be found, but was not yet swept.
-        expires_at_ms: The time of its expiry, in milliseconds since 1970. None if it does not expire, or if the time
-            when its number was given is not known.
-        record_bytes: Size of its record.
-    """
-
-    number: int
-    position: tuple[int, int] | None
-    signature: Signature
-    superseded_by: int
-    family: MemberFacts | None
-    reports: int
-    spared: bool
-    expired: bool
-    expires_at_ms: int | None
-    record_bytes: int
-
-
-@dataclass(frozen=True)
-class BucketFacts:
-    """One bucket of a document.
-
-    Attributes:
-        kind: `digest`, `lineage`, `band` or `anchor`.
-        name: Its chunk and field, as in the facts of the index.
-        key: Its key, in hex.
-        entries: Count of its numbers, including those not yet swept.
-        cap: Maximum count of numbers.
-        overflows: How often an admission displaced another one or found no room. 0 if the bucket has no count of its
-            own.
-    """
-
-    kind: str
-    name: str
-    key: str
-    entries: int
-    cap: int
-    overflows: int
-
-    @property
-    def is_hot(self) -> bool:
-        """Whether it is or was full, so that neighbours may be missing from it."""
-        return self.entries >= self.cap or self.overflows > 0
-
-
-@dataclass(frozen=True)
-class DocumentFacts:
-    """What an index stores about a document.
-
-    Attributes:
-        document_key: `<collection>/<id>`.
-        states: Its states, the newest first.
-        buckets: Its buckets.
-    """
-
-    document_key: str
-    states: tuple[StateFacts, ...]
-    buckets: tuple[BucketFacts, ...]
 
 
 @dataclass(frozen=True)
@@ -164,7 +78,7 @@ async def inspect_document(
         if not states:
             return None
         positions = bucket_positions(keys, shard.layout) if keys else ()
-        buckets = [await _bucket(shard, *position, limits.bucket_cap) for position in positions]
+        buckets = [await _bucket(shard, *position, limits.bucket_cap, states[0].number) for position in positions]
         return DocumentFacts(document_key, tuple(states), tuple(buckets))
 
 
@@ -210,7 +124,7 @@ async def _state(reading: _Reading, number: int, name: bytes) -> tuple[StateFact
         signature=unpack_signature(packed, reading.scheme, version, time_of(observed)),
         superseded_by=superseded_by(packed),
         family=await _family(reading, number, member),
-        reports=_sent(member or b""),
+        pairs=_pairs(member or b""),
         spared=spared,
         expired=expired,
         expires_at_ms=expires_at_ms,
@@ -236,9 +150,15 @@ async def _family(reading: _Reading, number: int, packed: bytes | None) -> Membe
     return MemberFacts(founder, ordinal, known) if packed or known else None
 
 
-def _sent(packed: bytes) -> int:
-    """Return the number of pairs of a member whose events were sent."""
-    return sum(packed[at] >= SENT for at in range(MEMBER.size, len(packed), PAIR_SIZE))
+def _pairs(packed: bytes) -> tuple[PairFacts, ...]:
+    """Return the related documents that are stored with a member."""
+    starts = range(MEMBER.size, len(packed), PAIR_SIZE)
+    return tuple(
+        PairFacts(
+            integer_of(packed[at + 1 : at + 1 + NUMBER_BYTES]), RELATIONS[packed[at] % SENT - 1], packed[at] >= SENT
+        )
+        for at in starts
+    )
 
 
 async def _lifetime(reading: _Reading, number: int) -> tuple[bool, bool, int | None]:
@@ -285,14 +205,19 @@ async def _mark(shard: Shard, index: int) -> tuple[int, int] | None:
     return int(ms), int(number)
 
 
-async def _bucket(shard: Shard, kind: KeyKind, position: bytes, key: bytes, anchor_cap: int) -> BucketFacts:
-    """Return the facts of a bucket by its chunk and field."""
+async def _bucket(
+    shard: Shard, kind: KeyKind, position: bytes, key: bytes, anchor_cap: int, number: int
+) -> BucketFacts:
+    """Return the facts of a bucket, and whether a number is in it."""
     cap = {KeyKind.LINEAGE: LINEAGE_CAP, KeyKind.ANCHOR: anchor_cap}.get(kind, BAND_CAP)
     chunk, field = position[:CHUNK_BYTES], position[CHUNK_BYTES:]
     packed = await ask(shard.client, "HGET", shard.tag + kind + chunk, field) or b""
-    entries = len(numbers_of(packed)) if packed else 0
+    numbers = numbers_of(packed) if packed else []
     if kind is KeyKind.ANCHOR and len(packed) == NUMBER_BYTES * ANCHOR_HEADS:
         spill = await ask(shard.client, "GETRANGE", shard.tag + KeyKind.SPILL + position, 0, -1)
-        entries += min(len(spill) // NUMBER_BYTES, cap - entries)
+        # Only the newest count, which are at its end.
+        numbers += integers_of(spill)[-(cap - ANCHOR_HEADS) :] if cap > ANCHOR_HEADS else []
     overflows = await ask(shard.client, "HGET", shard.tag + KeyKind.OVERFLOWS, kind + position)
-    return BucketFacts(kind.label, bucket_name(position), key.hex(), entries, cap, int(overflows or 0))
+    return BucketFacts(
+        kind.label, bucket_name(position), key.hex(), len(numbers), cap, int(overflows or 0), number in numbers
+    )

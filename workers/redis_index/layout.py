@@ -8,7 +8,8 @@ contents:
                               and lease_until (of a rebuild), rebuilt (last number given by a rebuild), seq (last number
                               reserved), done (last number given), floor, mark (time of the newest mark), aborted (last
                               number reserved by a call that failed halfway), removed (time of the newest entry of
-                              REMOVED), `o` + partition: checkpoint, which is the last offset admitted
+                              REMOVED), labels (1, once there was a label), `o` + partition: checkpoint, which is the
+                              last offset admitted
     x  DIGEST         HASH    + chunk (4 bytes). Each field is a bucket: the second half of a key of a signature → the
     l  LINEAGE                numbers of the states that have this key. A field of 7 digits, and a number that is alone
     b  BAND                   in its bucket, are written in digits: the server stores these in fewer bytes and compares
@@ -32,6 +33,10 @@ contents:
                               of its removal. For an hour it refuses documents that were sent before their removal
     s  SPARED         ZSET    spared numbers, by the time of the mark before the event or copy that spared them
     k  SPARED_RECORD  HASH    + number: the fields that such a state has in RECORDS, if it was spared late in its life
+    t  LABELS         STRING  + hash of a document key: the label of this document, as `LABEL_FORMAT` describes it. It
+                              need not be stored. A label that was taken back stays for a week
+    v  LABELLED       HASH    + number of a founder: hashes of the keys of documents that got a label in this family, or
+                              joined it with one. Those that have left it since do not count
     h  OVERFLOWS      HASH    kind, chunk, field of a bucket → how often it overflowed. `*` counts for all buckets that
                               found no room in this hash
     ~  PROBE          any     written and deleted while an index is opened
@@ -109,6 +114,8 @@ class KeyKind(bytes, Enum):
     REMOVED = b"u"
     SPARED = b"s"
     SPARED_RECORD = b"k"
+    LABELS = b"t"
+    LABELLED = b"v"
     OVERFLOWS = b"h"
     PROBE = b"~"
 
@@ -144,6 +151,7 @@ class AdmissionFlag(IntEnum):
     HAS_LINEAGE = 4
     POSITION_ONLY = 8  # moves the checkpoint, has no document
     HAS_ORIGIN = 16
+    IS_LABEL = 32
 
 
 class AnswerFlag(IntEnum):
@@ -166,6 +174,14 @@ class CandidateFlag(IntEnum):
     REPRESENTS = 8
     GONE = 16  # it was removed or has expired
     SHARES_RARE = 32
+
+
+class LabelCode(IntEnum):
+    """Kinds of labels."""
+
+    LABEL_NONE = 0  # it was taken back
+    LABEL_SPAM = 1
+    LABEL_HAM = 2
 
 
 class SettlementFlag(IntEnum):
@@ -199,6 +215,7 @@ STATUS_LETTERS = {
     Status.STALE: b"s",
     Status.REMOVED: b"d",
     Status.OVERTAKEN: b"o",
+    Status.LABELLED: b"l",
 }
 
 # Formats in the notation of Lua's `struct` library, where numbers may have 5 or 6 bytes.
@@ -209,6 +226,8 @@ RECORD_FORMAT = ">I5I2I6I6c8BI2c9"
 # version, count of bands, count of anchors, partition and offset on `documents`. Chunk and field of each key follow:
 # digest, lineage, bands, anchors. The record from the length of the id on comes last.
 ADMISSION_FORMAT = ">c4c9BI2I6I6I6c8BI2I2I6"
+# Kind, weight, time when it was given, offset of its record. An admission of a label has 0 in place of the offset.
+LABEL_FORMAT = ">BBI6I6"
 REMOVED_FORMAT = ">I6I2I6"  # time, partition and offset on `documents`
 ANSWER_FORMAT = ">I2BI5"  # count of full buckets, flags, number of the presumed representative
 CANDIDATE_FORMAT = ">I5BI2B"  # number, shared bands, shared anchors, flags
@@ -244,6 +263,7 @@ ADMISSION = _python_struct(ADMISSION_FORMAT)
 ANSWER = _python_struct(ANSWER_FORMAT)
 CANDIDATE = _python_struct(CANDIDATE_FORMAT)
 REMOVED = _python_struct(REMOVED_FORMAT)
+LABEL = _python_struct(LABEL_FORMAT)
 MEMBER = _python_struct(MEMBER_FORMAT)
 FAMILY = _python_struct(FAMILY_FORMAT)
 LARGE = _python_struct(LARGE_FORMAT)

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from nearstream.schemas.signature import Origin, Signature
+from nearstream.schemas.label import LabelKind
+from nearstream.schemas.signature import Origin
 from nearstream.streams.estimates.comparing import Unpacked
 from nearstream.streams.index.candidate import in_order
 from nearstream.streams.index.contract import Admission, Admitted, Position, Status
@@ -11,6 +12,7 @@ from nearstream.workers.redis_index.layout import (
     ADMISSION,
     ANSWER,
     CANDIDATE,
+    LABEL,
     NO_PARTITION,
     NUMBER_BYTES,
     RECORD,
@@ -19,6 +21,7 @@ from nearstream.workers.redis_index.layout import (
     AdmissionFlag,
     AnswerFlag,
     IndexLayout,
+    LabelCode,
 )
 from nearstream.workers.redis_index.record import pack_signature, unpack_record
 from nearstream.workers.redis_index.settling import StoredState, unpack_candidates, unpack_decision
@@ -37,6 +40,11 @@ _STATUSES = {letter: status for status, letter in STATUS_LETTERS.items()}
 _STATUS_BYTES = 1 + NUMBER_BYTES
 _STORED = STATUS_LETTERS[Status.NEW] + STATUS_LETTERS[Status.UPDATED]
 _NO_VERSION = bytes(8)
+_LABEL_CODES: dict[LabelKind | None, LabelCode] = {
+    None: LabelCode.LABEL_NONE,
+    "spam": LabelCode.LABEL_SPAM,
+    "ham": LabelCode.LABEL_HAM,
+}
 
 
 # Arguments
@@ -46,7 +54,7 @@ def pack_admissions(batch: Sequence[Admission], layout: IndexLayout) -> list[byt
     """Return one argument for each admission."""
     buckets = pack_buckets([admission.keys for admission in batch], layout)
     return [
-        _pack_head(admission, layout) + packed + _pack_rest(admission.signature)
+        _pack_head(admission, layout) + packed + _pack_rest(admission)
         for admission, packed in zip(batch, buckets, strict=True)
     ]
 
@@ -72,7 +80,8 @@ def _pack_position(position: Position, layout: IndexLayout) -> bytes:
 
 def _pack_head(admission: Admission, layout: IndexLayout, flags: int = 0) -> bytes:
     keys, position, signature, origin = admission.keys, admission.position, admission.signature, admission.origin
-    flags |= AdmissionFlag.IS_REMOVAL if signature is None else 0
+    flags |= AdmissionFlag.IS_REMOVAL if signature is None and admission.labelling is None else 0
+    flags |= AdmissionFlag.IS_LABEL if admission.labelling is not None else 0
     flags |= AdmissionFlag.HAS_LINEAGE if keys.lineage is not None else 0
     partition, offset, previous = NO_PARTITION, 0, -1
     if position is not None:
@@ -97,7 +106,11 @@ def _pack_head(admission: Admission, layout: IndexLayout, flags: int = 0) -> byt
     )
 
 
-def _pack_rest(signature: Signature | None) -> bytes:
+def _pack_rest(admission: Admission) -> bytes:
+    signature, labelling = admission.signature, admission.labelling
+    if labelling is not None:
+        code = _LABEL_CODES[labelling.label]
+        return LABEL.pack(code, labelling.weight, labelling.given_ms.to_bytes(6, "big"), bytes(6))
     if signature is None:
         return b""
     return pack_signature(signature, observed_in_head=0 <= signature.observed_at_ms + SHIFT_MS <= LAST_MS)

@@ -1,1 +1,1 @@
-"""Components for Scrapy: send the pages of a spider, and skip the pages that decisions say to skip."""
+"""Components for Scrapy, which send the pages of a spider and ignore requests that decisions make needless."""

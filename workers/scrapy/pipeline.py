@@ -15,29 +15,44 @@ from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.document import Document
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS
+from nearstream.streams.ingest.defaults import lineage_of_page, name_of_page
 from nearstream.streams.ingest.parse import ParsedDocument, parse_record
-from nearstream.workers.config.settings import Settings
+from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.scrapy.environment import WAIT_SECONDS, settings_of
 
 SOURCE = "crawler"
+_PERMANENT = frozenset({301, 308})
 _FIELDS = frozenset(Document.__struct_fields__)
 
 
 def page_item(response: Response) -> dict[str, Any]:
     """Return the item of a response, for a spider to yield.
 
-    It has the URL, the bytes with their content type, and the time.
+    It has the URL, the bytes with their content type, and the time. A page that was reached by permanent redirects has
+    the URL that redirects, and the lineage of the page, so that decisions are found under both.
     """
     content_type = (response.headers.get("Content-Type") or b"text/html").decode("latin-1")
-    return {
+    item = {
         "url": response.url,
         "raw": response.body,
         "content_type": content_type,
         "observed_at": datetime.now(UTC).isoformat(),
     }
+    asked = _redirected(response)
+    if asked:
+        own = {"id": name_of_page(response.url), "lineage": lineage_of_page(response.body, response.url)}
+        item |= {"url": asked, **own}
+    return item
+
+
+def _redirected(response: Response) -> str | None:
+    """Return the URL that was asked for, if it redirects to this page for good."""
+    meta = response.request.meta if response.request else {}
+    reasons = meta.get("redirect_reasons", [])
+    return meta["redirect_urls"][0] if reasons and _PERMANENT.issuperset(reasons) else None
 
 
 class NearstreamPipeline:
@@ -49,6 +64,13 @@ class NearstreamPipeline:
     """
 
     def __init__(self, settings: Settings) -> None:
+        """Prepare sending.
+
+        Raises:
+            SettingsError: The deployment takes JSON with the fields of another program.
+        """
+        if settings.fields:
+            raise SettingsError("NEARSTREAM_FIELDS: expected nothing, because items of Scrapy have our fields")
         self._deployment = Deployment.of(settings)
         self._topic = self._deployment.topic(DOCUMENTS)
         self._stack = AsyncExitStack()

@@ -12,8 +12,7 @@ from nearstream.schemas.codec import InvalidMessageError, decode_decision
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.topics import DECISIONS
 from nearstream.streams.deciding import may_skip
-from nearstream.streams.ingest.defaults import shortened
-from nearstream.streams.ingest.lineage import canonical_url
+from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.workers.kafka.client import consumer
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.kafka.offsets import partitions
@@ -91,4 +90,4 @@ class NearstreamDownloaderMiddleware:
 
     def _key(self, url: str) -> bytes:
         collection = self._crawler.settings.get(COLLECTION_SETTING, "default")
-        return f"{collection}/{shortened(canonical_url(url))}".encode("utf-8", "surrogatepass")
+        return f"{collection}/{name_of_page(url)}".encode("utf-8", "surrogatepass")

@@ -195,6 +195,37 @@ async def test_a_storm_fills_no_bucket() -> None:
     assert len(await index.families()) == 8
 
 
+async def test_a_storm_of_updates_fills_no_bucket() -> None:
+    index = MemoryIndex(IndexLimits(retention_seconds=0, bucket_cap=12))
+    one = Matcher(index, SCHEME, KEY)
+    for number in range(40):
+        await one.match(signed(f"m{number}", prose(100 + number), number))
+    body = prose(0)
+    found = [await one.match(signed(f"m{number}", edited(body, number), 100 + number)) for number in range(40)]
+    found += [await one.match(signed(f"m{number}", edited(body, 50 + number), 200 + number)) for number in range(40)]
+    found += [await one.match(signed(f"m{number}", body, 300 + number)) for number in range(40)]
+    assert max(each.admitted.full_buckets for each in found) == 0
+    assert [verdict(each).family.ordinal for each in found] == 3 * list(range(1, 41))
+    assert [each.size for each in await index.families()] == [40]
+
+
+@pytest.mark.parametrize("edits", [10, 12])
+async def test_an_update_that_keeps_its_family_does_not_rely_on_the_buckets_of_another(edits: int) -> None:
+    """The update lies between its former state and the founder of another family, and is a copy of both."""
+    words, index = BODY.split(), MemoryIndex(FOR_EVER)
+    one = Matcher(index, SCHEME, KEY)
+    former = " ".join(edited(" ".join(words[:100]), 1, edits).split() + words[100:])
+    other = " ".join([*words[:-100], *edited(" ".join(words[-100:]), 2, edits).split()])
+    before = await one_by_one(one, [signed("own", former, 1), signed("other", other, 2), signed("more", other, 3)])
+    update = await one.match(signed("own", BODY, 4))
+    assert update.admitted.presumed == before[1].admitted.number
+    assert verdict(update).family.id == verdict(before[0]).family.id != verdict(before[1]).family.id
+    await one.match_all([gone("other"), gone("more")])
+    copy = await one.match(signed("copy", edited(BODY, 3), 5))
+    assert verdict(copy).verdict in COPIES
+    assert verdict(copy).family.id == verdict(update).family.id
+
+
 async def race(index: MemoryIndex, signatures: Sequence[Signature], random: Random, workers: int) -> list[Matched]:
     """Match documents with several workers whose calls of the index interleave."""
     found: list[Matched] = []

@@ -13,8 +13,10 @@ from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.workers.app import create_app
+from nearstream.workers.config.alert_rules import DEFAULT_RULES
 from nearstream.workers.config.settings import load
 from nearstream.workers.monitoring.health import Health
+from nearstream.workers.pipeline.alert import Alerting
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
 from nearstream.workers.pipeline.decide import Deciding
 from nearstream.workers.pipeline.faust_consumer import BatchConsumer, IdempotentProducer, Transport
@@ -23,6 +25,7 @@ from nearstream.workers.pipeline.sign import Signing
 from nearstream.workers.redis_index.address import Connection
 from nearstream.workers.redis_index.client import connect
 from nearstream.workers.redis_index.decisions import DecisionStore
+from nearstream.workers.redis_index.tallies import TallyStore
 
 KEY = HashKey.public()
 SCHEME = preset("standard", KEY)
@@ -41,12 +44,15 @@ def app(roles: str) -> Any:  # noqa: ANN401 - Faust's App without its many type 
     deciding = Deciding(
         DecisionStore(connect(Connection("redis://127.0.0.1:1/0", None, False)), "n"), "p.decisions", LETTERS
     )
+    tallies = TallyStore(connect(Connection("redis://127.0.0.1:1/0", None, False)), "n")
+    alerting = Alerting(DEFAULT_RULES, tallies, "p.alerts", "s", LETTERS)
     return create_app(
         load({"NEARSTREAM_TOPIC_PREFIX": "p."}),
         Health(),
         signing if roles in ("sign", "all") else None,
         matching if roles in ("match", "all") else None,
         deciding if roles == "decide" else None,
+        alerting if roles == "alert" else None,
     )
 
 
@@ -56,6 +62,7 @@ def app(roles: str) -> Any:  # noqa: ANN401 - Faust's App without its many type 
         ("sign", {"sign": ("p.nearstream.documents.v1",)}),
         ("match", {"match": ("p.nearstream.signatures.v1",)}),
         ("decide", {"decide": ("p.nearstream.verdicts.v1",)}),
+        ("alert", {"alert": ("p.nearstream.verdicts.v1",), "count_letters": ("p.nearstream.dead-letters.v1",)}),
         ("all", {"sign": ("p.nearstream.documents.v1",), "match": ("p.nearstream.signatures.v1",)}),
     ],
 )

@@ -141,6 +141,9 @@ local function write_facts(c, f)
   local key = facts_key(c, f.number)
   redis.call('HSET', key, record_field(f.number), table.concat(parts))
   if c.retention > 0 then redis.call('PEXPIRE', key, lifetime(c)) end
+  if c.retention > 0 and c.has_labels then
+    redis.call('PEXPIRE', c.tag .. LABELLED_KEY .. pack_number(f.number), lifetime(c))
+  end
   c.families[f.number] = f
 end
 
@@ -406,7 +409,11 @@ local function keep_place(c, f, number, ordinal)
     write_log(c, f, ordinal, number)
     f.head = math.min(f.head, ordinal - 1)
   end
-  if families.representative(c, f.number) == 0 then f.representative, f.bare = number, 0 end
+  local is_thin = families.presumed(c, number) > 0
+  local is_founder_again = ordinal == 1 and f.bare > 0 and not is_thin
+  if is_founder_again or families.representative(c, f.number) == 0 then
+    f.representative, f.bare = number, is_thin and 1 or 0
+  end
 end
 
 -- Take in the family that a new member founded while it was in flight, which keeps its id in verdicts.
@@ -426,6 +433,7 @@ local function bring(c, f, number)
     end
     if same then same.count = same.count + own.slots[i].count else f.slots[#f.slots + 1] = own.slots[i] end
   end
+  families.bring_labels(c, f.number, number)
   for i = 1, #own.sent do f.sent[#f.sent + 1] = own.sent[i] end
   while #f.sent > SENT_CAP do table.remove(f.sent, 1) end
   redis.call('DEL', log_key(c, number))
@@ -507,12 +515,17 @@ local function choose_pairs(c, f, family, ordinal, s)
   return table.concat(stored), f and (#f.sent ~= known or f.sent[#f.sent] ~= last)
 end
 
+-- Return the membership of a state that is joined, and the founder of its family.
+local function joined_family(c, target)
+  local joined = families.member(c, target) or {family = target, ordinal = 0}
+  return joined, joined.ordinal > 0 and families.of(c, target) or target
+end
+
 -- Record the decision about a state.
 local function decide(c, s)
   local family, ordinal, f = s.number, 1, nil
   if s.joins > 0 and families.of(c, s.joins) ~= s.number then
-    local joined = families.member(c, s.joins) or {family = s.joins, ordinal = 0}
-    local founder = joined.ordinal > 0 and families.of(c, s.joins) or s.joins
+    local joined, founder = joined_family(c, s.joins)
     f = facts_for_join(c, s, founder)
     if bit.band(s.flags, KEEPS) > 0 then
       family, ordinal = s.joins, 1
@@ -529,6 +542,7 @@ local function decide(c, s)
   local own = families.of(c, s.number)
   f = families.facts(c, own)
   local stored, remembers = choose_pairs(c, f, own, ordinal, s)
+  families.note_label(c, s.number) -- before the decision is written, so that a call that fails halfway does this again
   write_member(c, s.number, packed_member(family, ordinal, s.degraded, stored))
   if f and remembers then write_facts(c, f) end
 end
@@ -570,10 +584,18 @@ local function parse_settlement(packed)
   return s
 end
 
+-- Whether a state that keeps its family left out buckets for the representative of another one.
+local function relies_on_others(c, s)
+  local presumed = families.presumed(c, s.number)
+  local _, founder = joined_family(c, s.joins)
+  return presumed > 0 and families.of(c, presumed) ~= founder
+end
+
 -- Return the answer to a settlement whose family cannot be joined like this, else nil.
 local function unready(c, s)
   local target, is_exact = s.joins, bit.band(s.flags, EXACT) > 0
-  if target == 0 or bit.band(s.flags, KEEPS) > 0 then return nil end
+  if target == 0 then return nil end
+  if bit.band(s.flags, KEEPS) > 0 then return relies_on_others(c, s) and IS_REFUSED or nil end
   if families.of(c, target) == s.number then return IS_REFUSED end
   local state = read_state(c, target)
   -- A state that was superseded meanwhile was alive when this one got its number.

@@ -1,4 +1,4 @@
--- The index functions, third part: answers, admissions, and the functions that clients call. It follows families.lua.
+-- The index functions, fourth part: answers, admissions, and the functions that clients call. It follows labels.lua.
 
 -- Answers -------------------------------------------------------------------------------------------------
 -- A neighbour is an earlier state that shares a bucket. It is a direct match if it shares the digest or the lineage.
@@ -388,11 +388,13 @@ local function store(c, d, current)
   local behind = former and was_observed_before(state, former) and next_observed(c, state, current)
   if behind then state = with_previous(state, read_state(c, behind).prev) end
   c.states[d.number] = state
-  local may_thin, twin = not former and c.per_family > 0, 0
+  local may_thin, twin = not behind and c.per_family > 0, 0
   if behind then gather(c, d) else twin = offer_buckets(c, d, may_thin) end
   local found, cut = shortlist(c, d, c.limit)
   d.presumed = twin
   if may_thin and twin == 0 then d.presumed = find_presumed(c, d, found) end
+  -- A representative in flight may be updated before anybody joins it.
+  if former and twin == 0 and not families.facts(c, families.of(c, d.presumed)) then d.presumed = 0 end
   local body = pack_answer(c, d, current, found, cut)
   local record = behind and superseded_record(state, d.number) or state.record
   local owner, text = find_owner(c, d, state)
@@ -410,6 +412,7 @@ local function store(c, d, current)
   if behind then
     set_previous(c, behind, d.number)
   else
+    families.note_label(c, d.number) -- before it is registered, so that a call that fails halfway does this again
     enter_existing(c, d, found)
     register(c, d)
     if former then
@@ -433,6 +436,7 @@ local function refresh(c, d, current)
   register(c, d)
   supersede(c, current, d.number)
   families.renumber(c, current, d.number)
+  families.note_label(c, d.number)
   c.refreshed[d.number] = true
   return d.number
 end
@@ -570,7 +574,7 @@ end
 -- lease to the epoch.
 local function begin(facts, epoch, cap, limit, retention, per_family)
   local got = redis.call('HMGET', facts, 'epoch', 'state', 'seq', 'done', 'floor', 'mark', 'aborted',
-    'chunks_' .. REGISTRY_KEY, 'lease', 'rebuilt', 'removed')
+    'chunks_' .. REGISTRY_KEY, 'lease', 'rebuilt', 'removed', 'labels')
   if got[1] ~= string.sub(epoch, 1, EPOCH_BYTES) then return nil, {'LOST'} end
   if got[2] ~= 'ready' and got[9] ~= string.sub(epoch, EPOCH_BYTES + 1) then return nil, {'REBUILDING'} end
   cap = tonumber(cap)
@@ -581,7 +585,7 @@ local function begin(facts, epoch, cap, limit, retention, per_family)
     spill = cap - ANCHOR_HEADS, limit = tonumber(limit), retention = tonumber(retention),
     per_family = tonumber(per_family or 0), families = {},
     states = {}, wanted = {}, checkpoints = {}, overflows = {}, keys = 0, entries = 0, reads = 0,
-    spared = {}, spared_since = -1, refreshed = {}, removed = tonumber(got[11] or 0),
+    spared = {}, spared_since = -1, refreshed = {}, removed = tonumber(got[11] or 0), has_labels = got[12] and true,
   }
   c.now, c.spared_count = c.mark, redis.call('ZCARD', c.tag .. SPARED_KEY)
   c.kinds = {
@@ -685,6 +689,10 @@ end
 -- Return the answer to one admission, or nil if a removal needs another call.
 local function admit_one(c, d)
   if bit.band(d.flags, POSITION_ONLY) > 0 then return '' end
+  if bit.band(d.flags, IS_LABEL) > 0 then
+    families.put_label(c, d)
+    return with_status(LABELLED, 0)
+  end
   if bit.band(d.flags, IS_REMOVAL) > 0 then return remove(c, d) end
   return put(c, d)
 end
@@ -723,6 +731,13 @@ local function admit(keys, args)
   return {'OK', answers, wanted_records(c, first)}
 end
 
+-- Set the time of a call that only reads. The last admission, which set the floor, may be long ago.
+local function look_from(c, now)
+  c.now = math.max(now, c.mark)
+  if c.retention == 0 then return end
+  c.floor, c.spared_since = math.max(c.floor, first_within(c, c.retention)), c.now - c.retention
+end
+
 -- Return for each candidate of a packed answer its number, the founder of its family and the facts of that.
 local function families_of_candidates(c, answer)
   local list = {}
@@ -738,22 +753,30 @@ end
 -- Return the neighbours that a document with these keys would have, and their families, without admitting it.
 -- arguments: epoch, bucket cap, limit of candidates, retention in ms, events for each family, now, keys in the form of
 -- an admission
--- reply: OK, answer, records, now, families of the candidates | LOST | REBUILDING
+-- reply: OK, answer, records, now, families of the candidates, 1 if any document has a label | LOST | REBUILDING
 local function look_up(keys, args)
   local c, refusal = begin(keys[1], args[1], args[2], args[3], args[4], args[5])
   if not c then return refusal end
   local d, now = parse_admission(c, args[7]), tonumber(args[6]) or clock()
-  if c.retention > 0 then
-    -- The last admission, which set the floor, may be long ago.
-    c.now = math.max(now, c.mark)
-    c.floor, c.spared_since = math.max(c.floor, first_within(c, c.retention)), c.now - c.retention
-  end
+  look_from(c, now)
   d.number = c.seq + 1
   gather(c, d)
   local found, cut = shortlist(c, d, c.limit)
   local answer = pack_answer(c, d, 0, found, cut)
   local known = families_of_candidates(c, answer)
-  return {'OK', with_status(NEW, 0, answer), wanted_records(c, d.number), decimal(now), known}
+  return {'OK', with_status(NEW, 0, answer), wanted_records(c, d.number), decimal(now), known, c.has_labels and 1 or 0}
+end
+
+-- labels
+-- Return the labels in the family of a state: the sums of the weights of spam and of ham.
+-- arguments: epoch, retention in ms, now, number of the state, age in ms that a label must have
+-- reply: OK, spam, ham | LOST | REBUILDING
+local function labels(keys, args)
+  local c, refusal = begin(keys[1], args[1], ANCHOR_HEADS, 0, args[2])
+  if not c then return refusal end
+  look_from(c, tonumber(args[3]) or clock())
+  local family = families.of(c, unpack_packed(args[4])[1])
+  return {'OK', families.count_labels(c, family, c.now - tonumber(args[5]))}
 end
 
 -- Add a number to a bucket that it left out, and tally the others there. In a bucket that it is in, tally those that came
@@ -939,5 +962,6 @@ redis.register_function('nearstream_rebuild_@@', rebuild)
 redis.register_function('nearstream_claim_@@', claim)
 redis.register_function('nearstream_probe_@@', probe)
 redis.register_function{function_name = 'nearstream_look_up_@@', callback = look_up, flags = {'no-writes'}}
+redis.register_function{function_name = 'nearstream_labels_@@', callback = labels, flags = {'no-writes'}}
 redis.register_function{function_name = 'nearstream_state_@@', callback = state, flags = {'no-writes'}}
 redis.register_function{function_name = 'nearstream_lengths_@@', callback = lengths, flags = {'no-writes'}}

@@ -1,6 +1,6 @@
 #!lua name=nearstream_@@
--- The index functions, first part: states, buckets, time. function_library.py appends families.lua and functions.lua, and
--- replaces the names of its constants by their values. layout.py describes all keys and fields.
+-- The index functions, first part: states, buckets, time. function_library.py appends families.lua, labels.lua and
+-- functions.lua, and replaces the names of its constants by their values. layout.py describes all keys and fields.
 --
 -- Each call is atomic, but Redis does not roll back a function that fails halfway. Hence numbers are reserved first, a
 -- state becomes reachable only when its registry entry is written, and checkpoints are written last. Whatever a failure
@@ -598,6 +598,10 @@ local function spare_now(c, number)
     if owner > 0 then redis.call('PEXPIRE', group_key(c, owner), lifetime(c)) end
   end
   redis.call('ZADD', c.tag .. SPARED_KEY, decimal(c.mark), pack_number(number))
+  if c.has_labels then
+    redis.call('PEXPIRE', c.tag .. LABELS_KEY .. (read_state(c, number).doc or ''), lifetime(c))
+    redis.call('PEXPIRE', c.tag .. LABELLED_KEY .. pack_number(number), lifetime(c))
+  end
   if not before then
     if c.spared_count >= KEPT_CAP then redis.call('ZREMRANGEBYRANK', c.tag .. SPARED_KEY, 0, -KEPT_CAP - 1) end
     c.spared_count = c.spared_count + 1

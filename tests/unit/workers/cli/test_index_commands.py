@@ -16,7 +16,7 @@ from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.operations.inspection import DocumentStatus, Inspected
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.inspect import BucketFacts, DocumentFacts, MemberFacts, StateFacts
+from nearstream.workers.redis_index.document_facts import BucketFacts, DocumentFacts, MemberFacts, PairFacts, StateFacts
 from nearstream.workers.redis_index.stats import ChunkFacts, HotBucket, ShardFacts
 
 DAY_MS = 86_400_000
@@ -28,8 +28,9 @@ SIGNATURE = Signature(
 )  # fmt: skip
 FAMILY = FamilyFacts("fa" * 16, 5, 8, 120, NOW_MS, NOW_MS, (1, 2, 3), "default/o")
 MEMBER = MemberFacts(5, 37, FAMILY)
-CURRENT = StateFacts(8, (3, 17), SIGNATURE, 0, MEMBER, 2, False, False, NOW_MS + 2 * DAY_MS + 3_600_000, 300)
-FORMER = StateFacts(5, None, SIGNATURE, 8, None, 0, False, True, None, 290)
+PAIRS = PairFacts(5, "near_duplicate", True), PairFacts(4, "version", True), PairFacts(3, "overlap", False)
+CURRENT = StateFacts(8, (3, 17), SIGNATURE, 0, MEMBER, PAIRS, False, False, NOW_MS + 2 * DAY_MS + 3_600_000, 300)
+FORMER = StateFacts(5, None, SIGNATURE, 8, None, (), False, True, None, 290)
 BUCKETS = (
     BucketFacts("digest", "1:1000001", "d" * 16, 1, 12, 0),
     BucketFacts("band", "2:1000002", "b" * 16, 12, 12, 49),
@@ -178,7 +179,15 @@ def test_a_document_has_these_fields_in_json() -> None:
         {**signed, **current, "signature": {"partition": 3, "offset": 17}, "expires_at_ms": end_ms},
         {**signed, **former, "signature": None, "expires_at_ms": None},
     ]
-    bucket = {"kind": "band", "name": "2:1000002", "key": "b" * 16, "entries": 12, "cap": 12, "overflows": 49}
+    bucket = {
+        "kind": "band",
+        "name": "2:1000002",
+        "key": "b" * 16,
+        "entries": 12,
+        "cap": 12,
+        "overflows": 49,
+        "holds": True,
+    }
     assert told["buckets"][1] == {**bucket, "hot": True}
     assert [bucket["hot"] for bucket in told.pop("buckets")] == [False, True, False, True]
     assert told == {"document": "default/a\n", "status": "live", "reason": "", "scheme": "s"}

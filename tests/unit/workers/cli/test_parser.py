@@ -2,13 +2,16 @@
 
 import argparse
 import inspect
+import re
 import subprocess
 import sys
 
 import pytest
 
 from nearstream.workers.cli.arguments import since
+from nearstream.workers.cli.examples import EXAMPLES
 from nearstream.workers.cli.main import command_function, main
+from nearstream.workers.cli.parser import create_parser
 from tests.support.commands import COMMANDS, PARSERS
 
 HEAVY = {"numpy", "faust", "mode", "aiokafka", "redis"}
@@ -32,6 +35,21 @@ def test_every_command_has_help(path: tuple[str, ...], capsys: pytest.CaptureFix
         main([*path, "--help"])
     assert ended.value.code == 0
     assert f"nearstream {' '.join(path)} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("path", [path for path, name in COMMANDS.items() if name], ids=" ".join)
+def test_every_command_has_an_example_that_it_takes(path: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([*path, "--help"])
+    shown = " ".join(capsys.readouterr().out.rpartition("example: ")[2].split())
+    assert shown == EXAMPLES[COMMANDS[path]]
+    command = re.sub(r'^(?:\w+=\S+ )*|eval "\$\(|\)"$', "", shown).split()
+    assert command[0] == "nearstream"
+    assert create_parser().parse_args(command[1:]).command == COMMANDS[path]
+
+
+def test_no_example_is_left_of_a_former_command() -> None:
+    assert EXAMPLES.keys() == {name for name in COMMANDS.values() if name}
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS.values() if name])

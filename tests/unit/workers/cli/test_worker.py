@@ -1,10 +1,12 @@
 """The start of a worker."""
 
+from pathlib import Path
+
 import pytest
 from aiokafka.errors import KafkaError, NodeNotReadyError, RequestTimedOutError, UnsupportedVersionError
 
 from nearstream.workers.cli import worker
-from nearstream.workers.cli.worker import prepare
+from nearstream.workers.cli.worker import own_group, prepare
 from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import topics as kafka_topics
@@ -58,3 +60,22 @@ async def test_decisions_need_all_verdicts() -> None:
     related = Deployment.of(load({"NEARSTREAM_VERDICTS": "related"}))
     with pytest.raises(SettingsError, match="NEARSTREAM_VERDICTS=related: the role decide requires all"):
         await prepare(related, "decide", 1.0)
+
+
+async def test_alerts_need_verdicts() -> None:
+    none = Deployment.of(load({"NEARSTREAM_VERDICTS": "none"}))
+    with pytest.raises(SettingsError, match="NEARSTREAM_VERDICTS=none: the role alert requires all or related"):
+        await prepare(none, "alert", 1.0)
+
+
+async def test_wrong_rules_are_refused_before_any_server_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "alerts.toml").write_text("[duplicate_storm]\nlimit = 0\nwindow_seconds = 600\n")
+    wrong = Deployment.of(load({"NEARSTREAM_ALERTS": str(tmp_path / "alerts.toml"), "NEARSTREAM_KAFKA": "127.0.0.1:1"}))
+    with pytest.raises(SettingsError, match=r"NEARSTREAM_ALERTS: .*: \[duplicate_storm\]: Expected `int` >= 2"):
+        await prepare(wrong, "alert", 1.0)
+
+
+def test_only_the_role_alert_has_a_group_of_its_own() -> None:
+    groups = {role: own_group(DEPLOYMENT.settings, role).group for role in ("sign", "match", "decide", "all", "alert")}
+    assert groups.pop("alert") == "nearstream.alert"
+    assert set(groups.values()) == {"nearstream"}

@@ -21,6 +21,7 @@ PAGE = f"<html><head><title> A \n title </title></head><body>{FRAME}<article>{AR
 SIZE = 1 << 21
 BOMBS = {
     "nested": "<div>" * (SIZE // 5),
+    "nested, with ends that close nothing": "<div></p>" * (SIZE // 9),
     "just flat enough": "<div>" * 2_990 + "<b><i>" * 4,
     "attributes": "<a " + " ".join(f"a{number}=1" for number in range(180_000)) + ">link",
     "formatting": "".join(f"<font size={number}><b><i>" for number in range(900)) + "x<p>" * 4_000,

@@ -45,6 +45,7 @@ def test_the_verdicts_that_are_sent_follow_from_the_setting(value: str, left_out
     ("variable", "value", "message"),
     [
         ("NEARSTREAM_BANDS", "64", "NEARSTREAM_BANDS, NEARSTREAM_ROWS: "),
+        ("NEARSTREAM_FIELDS", "text", "NEARSTREAM_FIELDS: expected ours=theirs"),
         ("NEARSTREAM_CONTAINMENT_MIN", "0.1", r"NEARSTREAM_\*_MIN: order_free_min <= version_min <= containment_min"),
     ],
 )

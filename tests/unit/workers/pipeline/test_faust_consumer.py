@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,6 +50,11 @@ class Thread:
     sought: list[tuple[TopicPartition, int]] = field(default_factory=list)
     errors: list[Exception] = field(default_factory=list)
     assigned: set[TP] = field(default_factory=lambda: {TP("in", 0), TP("in", 1), TP("other", 0)})
+    _fetch_max_wait_ms: int = 0
+
+    @property
+    def _fetcher(self) -> "Thread":
+        return self
 
     @property
     def _coordinator(self) -> "Thread":
@@ -358,3 +364,15 @@ async def test_an_error_of_the_group_is_raised(consumer: BatchConsumer) -> None:
     with pytest.raises(KafkaError, match="error 15"):
         async with consumer.batch("in", 10):
             pass
+
+
+async def test_the_broker_waits_for_quiet_partitions_only_briefly_while_others_are_busy(
+    consumer: BatchConsumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = []
+    thread(consumer).answers = [[fetched(5)], [fetched(6)], [fetched(7)]]
+    for now in (100.0, 100.5, 102.0):
+        monkeypatch.setattr(faust_consumer, "monotonic", partial(float, now))
+        async with consumer.batch("in", 10):
+            waits.append(thread(consumer)._fetch_max_wait_ms)
+    assert waits == [faust_consumer.IDLE_WAIT_MS, faust_consumer.BUSY_WAIT_MS, faust_consumer.IDLE_WAIT_MS]

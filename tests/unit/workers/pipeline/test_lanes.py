@@ -289,6 +289,10 @@ class Log:
     def _coordinator(self) -> "Log":
         return self
 
+    @property
+    def _fetcher(self) -> "Log":
+        return self
+
     def check_errors(self) -> None:
         """The group has none."""
 

@@ -23,11 +23,15 @@ from nearstream.workers.pipeline import faust_consumer
 
 WORKERS = Path(__file__).parents[4] / "workers"
 USED_BY_OUR_CONSUMER = [
+    (driver.AIOKafkaConsumerThread, "on_start"),
     (driver.AIOKafkaConsumerThread, "on_thread_stop"),
     (driver.AIOKafkaConsumerThread, "_commit"),
     (driver.AIOKafkaConsumerThread, "_ensure_consumer"),
     (driver.AIOKafkaConsumerThread, "_fetch_records"),
     (AIOKafkaConsumer, "_coordinator"),
+    (AIOKafkaConsumer, "_fetcher"),
+    (fetcher.Fetcher, "_fetch_max_wait_ms"),
+    (fetcher.Fetcher, "_prefetch_backoff"),
     (GroupCoordinator, "generation"),
     (GroupCoordinator, "check_errors"),
     (driver.Consumer, "_new_consumer_thread"),

@@ -15,6 +15,7 @@ from nearstream.schemas.codec import decode_document, encode_decision
 from nearstream.schemas.decision import Action, Decision
 from nearstream.schemas.evidence import DocumentRef
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.scrapy.environment import settings_of
 from nearstream.workers.scrapy.pipeline import NearstreamPipeline, page_item
@@ -50,6 +51,19 @@ async def test_a_response_is_sent_as_it_is() -> None:
     assert (record.topic, record.key) == ("nearstream.documents.v1", URL.encode())
 
 
+@pytest.mark.parametrize(
+    ("reasons", "is_alias"), [([301], True), ([308, 301], True), ([302], False), ([301, 307], False)]
+)
+async def test_a_url_that_redirects_for_good_is_another_name_of_the_page(reasons: list[int], is_alias: bool) -> None:
+    old = [f"https://a.example/old/{number}" for number in range(len(reasons))]
+    request = Request(URL, meta={"redirect_urls": old, "redirect_reasons": reasons})
+    page = HtmlResponse(URL, body=b"<link rel=canonical href=/y><p>one", request=request)
+    record = await sent(page_item(page))
+    document = fill_defaults(decode_document(record.value or b""), DocumentLimits())
+    assert (document.url, document.lineage) == (old[0] if is_alias else URL, "https://a.example/y")
+    assert (document.id, record.key) == (URL, URL.encode())
+
+
 async def test_items_of_every_kind_are_sent_with_the_fields_of_a_document() -> None:
     @dataclass
     class Page:
@@ -74,6 +88,11 @@ async def test_an_item_that_is_no_document_is_dropped(item: dict[str, str]) -> N
         await sent(item)
 
 
+def test_a_deployment_whose_json_is_of_another_program_is_refused() -> None:
+    with pytest.raises(SettingsError, match="NEARSTREAM_FIELDS"):
+        NearstreamPipeline(Settings(fields="text=content"))
+
+
 def crawler(**settings: str) -> Crawler:
     return get_crawler(settings_dict={"TELNETCONSOLE_ENABLED": False, **settings})
 
@@ -95,7 +114,7 @@ def decision(action: Action, days: int = 1, lineage: str = URL, collection: str 
         action=action,
         until=NOW + timedelta(days=days),
         canonical=own,
-        event_id="e",
+        event_id="e" * 32,
         observed_at=NOW,
         unchanged_since=NOW,
         interval_seconds=0,

@@ -1,0 +1,162 @@
+"""Crawl sites three times, and compare what decisions save with what was really unchanged.
+
+    python -m benchmarks.crawl.decisions [--pages N] [--seed N]
+
+All runs in one process, without servers, first with the main content of each page, then with all of its text. A page
+is fetched at each crawl unless its decision says that it need not be. Prints one JSON object.
+"""
+
+import argparse
+import asyncio
+import json
+import resource
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from benchmarks.crawl.site import Page, Web, is_marked
+from benchmarks.speed.measure import positive
+from benchmarks.stream.prose import Prose, sources
+from nearstream.schemas.codec import encode_event
+from nearstream.schemas.decision import Decision
+from nearstream.schemas.document import to_milliseconds
+from nearstream.schemas.events import PairEvent
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.streams.deciding import decide, may_skip
+from nearstream.streams.ingest.defaults import name_of_page
+from nearstream.workers.config.settings import load
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.file_source import Item
+from nearstream.workers.pipeline.in_process import Embedded, Outcome, embedded
+
+_FIRST = datetime(2026, 1, 1, tzinfo=UTC)
+_SECOND, _THIRD = timedelta(days=1), timedelta(days=1, hours=12)
+_CONTENTS = ("main", "all")
+
+Figures = dict[str, int | float]
+Compared = dict[str, Figures]
+
+
+@dataclass
+class Crawl:
+    """A crawler with its decisions.
+
+    Attributes:
+        web: What it fetches.
+        embedded: What its pages go through.
+        decisions: The newest one of each page.
+        originals: By lineage the page that had its article first.
+        counts: Pages read, events, false events, bytes of events.
+    """
+
+    web: Web
+    embedded: Embedded
+    decisions: dict[str, Decision] = field(default_factory=dict)
+    originals: dict[str | None, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("pages", "events", "false", "bytes"), 0))
+
+    def saved(self, after: timedelta) -> list[Page]:
+        """Return the pages that need not be fetched at a time."""
+        at_ms = to_milliseconds(_FIRST + after)
+        known = ((page, self.decisions.get(name_of_page(page.url))) for page in self.web.pages)
+        return [page for page, decision in known if decision is not None and may_skip(decision, at_ms)]
+
+    async def fetch(self, pages: Sequence[Page], after: timedelta) -> None:
+        """Fetch pages, and decide from their verdicts."""
+        for number, page in enumerate(pages):
+            lineage = name_of_page(page.url)
+            self.originals[lineage] = page.original
+            async for outcome in self._read(page, _FIRST + after + timedelta(milliseconds=number)):
+                self._count(outcome)
+                decision = decide(self.decisions.get(lineage), outcome.verdict) if outcome.verdict else None
+                if decision is not None:
+                    self.decisions[lineage] = decision
+
+    def _read(self, page: Page, at: datetime) -> AsyncIterator[Outcome]:
+        headers: list[tuple[str, bytes | None]] = [
+            ("content-type", b"text/html; charset=utf-8"),
+            ("nearstream-url", page.url.encode()),
+        ]
+        value = self.web.html(page).encode()
+        record = ConsumerRecord("documents", 0, 0, to_milliseconds(at), None, value, headers)
+        return self.embedded.outcomes([Item(page.url, record)])
+
+    def _count(self, outcome: Outcome) -> None:
+        if outcome.refusal or outcome.degraded:
+            raise SystemExit(f"{outcome.source}: {outcome.refusal} {' '.join(outcome.degraded)}")
+        pairs = [event for event in outcome.events if isinstance(event, PairEvent)]
+        self.counts["pages"] += 1
+        self.counts["events"] += len(pairs)
+        self.counts["false"] += sum(
+            self.originals[event.newer.lineage] != self.originals[event.older.lineage] for event in pairs
+        )
+        self.counts["bytes"] += sum(len(encode_event(event)) for event in pairs)
+
+
+async def measure(content: str, count: int, seed: int) -> dict[str, Figures | Compared]:
+    """Return the figures of three crawls with one way to read pages."""
+    web = Web(Prose(sources(None), seed), count, seed)
+    began, of_children = time.process_time(), _seconds_of_children()
+    crawl = Crawl(web, embedded(Deployment.of(load({"NEARSTREAM_HTML_CONTENT": content}))))
+    await crawl.fetch(web.pages, timedelta())
+    saved = crawl.saved(_SECOND)
+    second = _compared(web, saved, {page.url for page in web.pages if page.original != page.url})
+    web.change()
+    skipped = {page.url for page in saved}
+    await crawl.fetch([page for page in web.pages if page.url not in skipped], _SECOND)
+    third = _compared(web, crawl.saved(_THIRD), {page.url for page in web.pages if not page.is_lively})
+    crawl.embedded.pages.close()
+    seconds = time.process_time() - began + _seconds_of_children() - of_children
+    pages = crawl.counts["pages"]
+    a_page: Figures = {
+        "events": round(crawl.counts["events"] / pages, 3),
+        "false_events": round(crawl.counts["false"] / pages, 3),
+        "event_bytes": round(crawl.counts["bytes"] / pages),
+        "milliseconds": round(1000 * seconds / pages, 2),
+    }
+    return {"second": second, "third": third, "a_page": a_page}
+
+
+def _compared(web: Web, saved: Sequence[Page], truth: set[str]) -> Compared:
+    """Compare the saved fetches with the pages that need none, on sites that mark their frames, on others, on all."""
+    kinds = {
+        "marked": [page for page in web.pages if is_marked(page.site)],
+        "unmarked": [page for page in web.pages if not is_marked(page.site)],
+        "all": web.pages,
+    }
+    urls = {page.url for page in saved}
+    return {kind: _fit({page.url for page in pages}, urls, truth) for kind, pages in kinds.items()}
+
+
+def _fit(pages: set[str], saved: set[str], truth: set[str]) -> Figures:
+    saved, truth = saved & pages, truth & pages
+    right = len(saved & truth)
+    return {
+        "pages": len(pages),
+        "need_no_fetch": len(truth),
+        "saved": len(saved),
+        "precision": round(right / max(len(saved), 1), 4),
+        "recall": round(right / max(len(truth), 1), 4),
+    }
+
+
+def _seconds_of_children() -> float:
+    """Return the processor seconds of the children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print one JSON object."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--pages", type=positive, default=1_000, metavar="N")
+    parser.add_argument("--seed", type=int, default=7, metavar="N")
+    options = parser.parse_args(arguments)
+    figures = {content: asyncio.run(measure(content, options.pages, options.seed)) for content in _CONTENTS}
+    print(json.dumps({"pages": options.pages, "seed": options.seed, **figures}))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,68 @@
+"""The alert that something happens too often, and its end."""
+
+from typing import Literal, get_args
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from nearstream.schemas.document import Count, Time
+from nearstream.schemas.event_id import DocumentState, event_id
+from nearstream.schemas.evidence import HexId
+
+AlertName = Literal["duplicate_storm", "new_family_of_size", "dead_letters"]
+ALERT_NAMES: tuple[str, ...] = get_args(AlertName)
+ALL_COLLECTIONS = "*"
+
+
+class Alert(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="alert"):
+    """The beginning or the end of something that happens too often.
+
+    Attributes:
+        event_id: 32 hex characters. The beginning and the end have different ones.
+        collection: The tenant, `*` for all.
+        scheme: Name of the scheme of the deployment.
+        name: `duplicate_storm`: a family gains members fast. `new_family_of_size`: a new family has become large.
+            `dead_letters`: many records are refused.
+        state: `firing` at the beginning, `resolved` at the end. A `new_family_of_size` has no end.
+        subject: What it is about: the id of the family, or the reason of the dead letters.
+        value: How many were counted within the window.
+        limit: The limit of the rule.
+        window_seconds: The window of the rule.
+        since: When the count went above the limit, by the times of the documents. Of a `new_family_of_size`, when its
+            founder was observed.
+        until: When the count had fallen to half of the limit. Null at the beginning.
+        events: Ids of the verdicts or dead letters that brought the count above the limit.
+        size: How many documents had joined the family by then. Left out for dead letters.
+        founder: The id of the first document of the family, null if it was removed or has expired. Left out for
+            refused records.
+    """
+
+    event_id: HexId
+    collection: str
+    scheme: str
+    name: AlertName
+    state: Literal["firing", "resolved"]
+    subject: str
+    value: float
+    limit: float
+    window_seconds: Count
+    since: Time
+    until: Time | None
+    events: tuple[HexId, ...]
+    size: Count | UnsetType = UNSET
+    founder: str | UnsetType | None = UNSET
+
+
+def alert_id(collection: str, name: str, subject: str, state: str, since_ms: int, scheme: str) -> str:
+    """Return the deterministic id of an alert, 32 hex characters.
+
+    Args:
+        collection: The tenant, `*` for all.
+        name: Name of the alert.
+        subject: What it is about.
+        state: `firing` or `resolved`.
+        since_ms: When the count went above the limit, in milliseconds since 1970.
+        scheme: Name of the scheme of the deployment.
+    """
+    older = DocumentState(f"{collection}/{name}", subject)
+    return event_id("alert", older, DocumentState(version=state, position=str(since_ms)), scheme)

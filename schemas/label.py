@@ -1,0 +1,51 @@
+"""A label: what somebody says about a document, such as that it is spam."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from nearstream.schemas.document import DEFAULT_COLLECTION, Id, Name
+
+LabelKind = Literal["spam", "ham"]
+
+WEIGHT_MAX = 100
+# No document key begins like this, because the name of a collection has no colon.
+_KEY_PREFIX = "label:"
+
+Kind = Annotated[LabelKind, Meta(description="`ham` is the opposite of spam.")]
+Weight = Annotated[int, Meta(ge=1, le=WEIGHT_MAX, description="How much the label counts, 1 to 100.")]
+
+
+class Label(msgspec.Struct, frozen=True, kw_only=True):
+    """A label as it travels on `signatures`, in a record with the key `label_key` of its document.
+
+    The newest one of a document counts. A null value takes it back.
+    """
+
+    label: Kind
+    weight: Weight = 1
+
+
+class LabelRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The label that a client of the HTTP API gives a document."""
+
+    id: Annotated[Id, Meta(description="The id of the document.")]
+    label: Kind
+    collection: Annotated[Name, Meta(description="The tenant.")] = DEFAULT_COLLECTION
+    weight: Weight = 1
+
+
+def label_key(document_key: str) -> str:
+    """Return the record key of the label of a document."""
+    return _KEY_PREFIX + document_key
+
+
+def is_label_key(record_key: bytes | None) -> bool:
+    """Return whether a record with this key is about a label."""
+    return (record_key or b"").startswith(_KEY_PREFIX.encode())
+
+
+def labelled_document(record_key: str) -> str | None:
+    """Return the key of the document that a record labels, None if its key is no key of a label."""
+    return record_key.removeprefix(_KEY_PREFIX) if record_key.startswith(_KEY_PREFIX) else None

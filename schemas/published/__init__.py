@@ -1,0 +1,1 @@
+"""What is published of the messages: schemas and descriptions for programs in other languages."""

@@ -1,0 +1,131 @@
+"""JSON Schemas of all messages, made from the structs."""
+
+import inspect
+import re
+from typing import Any
+
+import msgspec
+
+from nearstream.schemas.alert import Alert
+from nearstream.schemas.decision import Decision
+from nearstream.schemas.document import Document
+from nearstream.schemas.events import (
+    Containment,
+    ExactDuplicate,
+    NearDuplicate,
+    Overlap,
+    Rearranged,
+    Retraction,
+    Version,
+)
+from nearstream.schemas.label import Label
+from nearstream.schemas.signature import Signature
+from nearstream.schemas.verdict import DocumentVerdict
+
+Json = dict[str, Any]  # parts of a schema, each with a form of its own
+
+# The file name of the schema and of the example of each message.
+MESSAGES: dict[str, type[msgspec.Struct]] = {
+    "document": Document,
+    "signature": Signature,
+    "verdict": DocumentVerdict,
+    "exact_duplicate": ExactDuplicate,
+    "near_duplicate": NearDuplicate,
+    "containment": Containment,
+    "version": Version,
+    "rearranged": Rearranged,
+    "overlap": Overlap,
+    "retraction": Retraction,
+    "decision": Decision,
+    "alert": Alert,
+    "label": Label,
+}
+MAJOR = 1
+
+_ATTRIBUTE = re.compile(r"^    (\w+): ", re.MULTILINE)
+
+
+def json_schemas() -> dict[str, Json]:
+    """Return the JSON Schema (2020-12) of each message, by its name.
+
+    Each is complete in itself. Other fields are allowed, because a later release may add some.
+    """
+    return {name: _schema(name, message) for name, message in MESSAGES.items()}
+
+
+def components(messages: tuple[type[msgspec.Struct], ...], ref_template: str) -> tuple[list[Json], dict[str, Json]]:
+    """Return a reference to the schema of each message, and all schemas by name.
+
+    Every property has a description if its struct has one for it in its docstring.
+    """
+    references, made = msgspec.json.schema_components(messages, ref_template=ref_template)
+    schemas: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(made))  # defaults that are tuples become arrays
+    for struct in _structs(messages):
+        _describe(struct, schemas[struct.__name__])
+    return list(references), schemas
+
+
+def _schema(name: str, message: type[msgspec.Struct]) -> Json:
+    (reference,), schemas = components((message,), "#/$defs/{name}")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:nearstream:v{MAJOR}:{name}",
+        **reference,
+        "$defs": dict(sorted(schemas.items())),
+    }
+
+
+def _structs(messages: tuple[type[msgspec.Struct], ...]) -> set[type[msgspec.Struct]]:
+    """Return the messages and all structs that they contain."""
+    found: set[type[msgspec.Struct]] = set()
+    _collect(msgspec.inspect.multi_type_info(messages), found)
+    return found
+
+
+def _collect(node: object, found: set[type[msgspec.Struct]]) -> None:
+    """Add all structs below a node of msgspec's description of types."""
+    if isinstance(node, (list, tuple)):
+        for each in node:
+            _collect(each, found)
+    elif isinstance(node, msgspec.inspect.StructType):
+        if node.cls not in found:
+            found.add(node.cls)
+            _collect(node.fields, found)
+    elif isinstance(node, (msgspec.inspect.Type, msgspec.inspect.Field)):
+        _collect([getattr(node, name) for name in node.__struct_fields__], found)
+
+
+def _describe(struct: type[msgspec.Struct], schema: Json) -> None:
+    """Move what the docstring says of each attribute to the schema of its property."""
+    described = attributes(struct)
+    schema["description"] = _summary(struct)
+    names = [field.encode_name for field in msgspec.structs.fields(struct)]
+    if struct.__struct_config__.array_like:
+        fields = dict(zip(names, schema["prefixItems"], strict=True))
+    else:
+        fields = schema["properties"]
+    for name, field in fields.items():
+        if name in described:
+            field.setdefault("description", described[name])
+        if struct.__struct_config__.array_like:
+            field["title"] = name
+
+
+def _summary(struct: type[msgspec.Struct]) -> str:
+    text = inspect.cleandoc(struct.__doc__ or "").partition("\n\nAttributes:\n")[0]
+    return _joined(text)
+
+
+def attributes(struct: type[msgspec.Struct]) -> dict[str, str]:
+    """Return the description of each attribute from the docstrings of a struct and its bases."""
+    described: dict[str, str] = {}
+    for each in reversed(struct.__mro__):
+        section = inspect.cleandoc(each.__dict__.get("__doc__") or "").partition("Attributes:\n")[2]
+        parts = _ATTRIBUTE.split(section)
+        described.update({name: _joined(text) for name, text in zip(parts[1::2], parts[2::2], strict=True)})
+    return described
+
+
+def _joined(text: str) -> str:
+    """Return a text without the line breaks that its source has within paragraphs."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n"))

@@ -1,0 +1,286 @@
+"""From verdicts and dead letters to alerts about what happens too often.
+
+All is counted by the times of the documents (event time), never by a clock, so a replay counts as the first run did.
+"""
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from nearstream.schemas.alert import Alert, AlertName, alert_id
+from nearstream.schemas.verdict import DocumentVerdict
+
+KEPT_LIMITS = 4  # a tally keeps at most this multiple of the limit of its rule
+KEPT_ALERTS = 8
+_UNDER_WAY = 100  # verdicts of a family that may overtake one another
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When to alert.
+
+    Attributes:
+        name: What is counted.
+        limit: An alert begins above this number within the window, and ends at half of it. A `new_family_of_size`
+            begins at this size.
+        window_seconds: The window, at least 1.
+        collections: The tenants for which the rule is. Empty: all. Dead letters have none.
+    """
+
+    name: AlertName
+    limit: int
+    window_seconds: int
+    collections: frozenset[str] = frozenset()
+
+    @property
+    def window_ms(self) -> int:
+        """The window in milliseconds."""
+        return 1000 * self.window_seconds
+
+    def concerns(self, collection: str) -> bool:
+        """Return whether the rule is for the documents of this collection."""
+        return not self.collections or collection in self.collections
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """What an alert is about.
+
+    Attributes:
+        collection: The tenant, `*` for all.
+        name: Id of a family, or reason of dead letters.
+        scheme: Name of the scheme.
+        founder: Id of the founder of the family, None if it is unknown. UNSET for dead letters.
+    """
+
+    collection: str
+    name: str
+    scheme: str
+    founder: str | UnsetType | None = UNSET
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether its arrivals have ordinals, as the members of a family do."""
+        return self.founder is not UNSET
+
+
+class Arrival(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """One that is counted: a member of a family, or a dead letter.
+
+    Attributes:
+        at_ms: Time of the document in milliseconds since 1970.
+        number: Ordinal in the family. Of a dead letter, a number that its repeats share.
+        event_id: Id of the verdict or dead letter.
+    """
+
+    at_ms: int
+    number: int
+    event_id: str
+
+
+class Caused(msgspec.Struct, frozen=True, array_like=True):
+    """An alert with what caused it.
+
+    Attributes:
+        cause: Id of an event of the batch that caused the alert. When this event is delivered again, the alert is sent
+            again. Empty: there was no event, only silence.
+        alert: The alert.
+    """
+
+    cause: str
+    alert: Alert
+
+
+class Tally(msgspec.Struct, frozen=True, array_like=True):
+    """What a rule remembers of one subject. Its size has a bound.
+
+    Attributes:
+        arrivals: Those of the last window, in order of time, at most `KEPT_LIMITS` times the limit.
+        passed: The largest ordinal that has left the window. Lower ones have been counted before.
+        heard_ms: Timestamp of the newest record.
+        alerts: The newest alerts, beginnings and ends, at most `KEPT_ALERTS`.
+        is_sent: Whether the newest alert is sent, or will be when its cause is delivered again.
+    """
+
+    arrivals: tuple[Arrival, ...] = ()
+    passed: int = 0
+    heard_ms: int = 0
+    alerts: tuple[Caused, ...] = ()
+    is_sent: bool = True
+
+    @property
+    def is_firing(self) -> bool:
+        """Whether the newest alert is a beginning."""
+        return bool(self.alerts) and self.alerts[-1].alert.state == "firing"
+
+
+def joined(verdict: DocumentVerdict, record_ms: int) -> Arrival | None:
+    """Return the arrival of a document in its family.
+
+    A document that is dated later than its record counts at the time of the record, so that a wrong clock of a producer
+    does not move the window into the future.
+
+    Args:
+        verdict: A verdict.
+        record_ms: Timestamp of its record.
+
+    Returns:
+        None if the document is the first of its family, or was a member before.
+    """
+    is_own = verdict.of is not None and verdict.of.id == verdict.id
+    if verdict.family.ordinal < 2 or verdict.verdict == "unchanged" or is_own:
+        return None
+    return Arrival(min(_ms(verdict.observed_at), record_ms), verdict.family.ordinal, verdict.event_id)
+
+
+def count(rule: Rule, subject: Subject, arrivals: Sequence[Arrival], heard_ms: int, tally: Tally) -> Tally:
+    """Count arrivals, and begin or end alerts.
+
+    The result depends on which arrivals are counted, not on their order, except for those that come more than a window
+    late: they are left out. Arrivals that were counted before change nothing.
+
+    Args:
+        rule: The rule.
+        subject: What the arrivals are about.
+        arrivals: Arrivals of a batch, at least one.
+        heard_ms: Timestamp of their newest record.
+        tally: The former tally.
+    """
+    merged = _merged(rule, tally, arrivals)
+    newest_ms = merged[-1].at_ms if merged else 0
+    cause = max(arrivals).event_id
+    while (alert := _next(rule, subject, tally, merged, newest_ms)) is not None:
+        tally = _with(tally, cause, alert)
+    kept = [each for each in merged if each.at_ms > newest_ms - rule.window_ms][-KEPT_LIMITS * rule.limit :]
+    passed = [each.number for each in tally.arrivals if each.at_ms <= newest_ms - rule.window_ms]
+    return msgspec.structs.replace(
+        tally,
+        arrivals=tuple(kept),
+        passed=max((tally.passed, *passed)) if subject.is_numbered else 0,
+        heard_ms=max(tally.heard_ms, heard_ms),
+    )
+
+
+def find_size(rule: Rule, subject: Subject, verdicts: Sequence[DocumentVerdict], tally: Tally) -> Tally:
+    """Begin an alert if a new family has reached the limit.
+
+    A family is new as long as its founder was observed at most a window before the document that joins.
+    """
+    large = [each for each in verdicts if reaches(rule, each)]
+    if not large or tally.alerts:
+        return tally
+    first = min(large, key=lambda each: (each.family.ordinal, each.event_id))
+    since_ms, size = _ms(first.family.first_seen), first.family.ordinal
+    return _with(tally, first.event_id, _alert(rule, subject, since_ms, (first.event_id,), size, size))
+
+
+def reaches(rule: Rule, verdict: DocumentVerdict) -> bool:
+    """Return whether a document shows that a new family has reached the size of a rule.
+
+    It is the one with this ordinal, in whatever order verdicts arrive. If it was removed before it got its verdict, a
+    much later one shows it too.
+    """
+    age_ms = _ms(verdict.observed_at) - _ms(verdict.family.first_seen)
+    ordinal = verdict.family.ordinal
+    return (ordinal == rule.limit or ordinal >= rule.limit + _UNDER_WAY) and age_ms <= rule.window_ms
+
+
+def end_quiet(rule: Rule, clock_ms: int, tally: Tally) -> Tally:
+    """End the alert of a subject of which nothing has been heard for a whole window.
+
+    Args:
+        rule: The rule.
+        clock_ms: All records with an earlier timestamp are counted.
+        tally: The former tally.
+    """
+    if not tally.is_firing or tally.heard_ms + rule.window_ms > clock_ms:
+        return tally
+    ended = _end(rule, tally.alerts[-1].alert, tally.arrivals, before_ms=None)
+    return tally if ended is None else msgspec.structs.replace(_with(tally, "", ended), is_sent=False)
+
+
+def alerts_of(tally: Tally, event_ids: Collection[str]) -> list[Alert]:
+    """Return the alerts that these events have caused, now or in an earlier delivery."""
+    return [caused.alert for caused in tally.alerts if caused.cause in event_ids]
+
+
+def _merged(rule: Rule, tally: Tally, arrivals: Iterable[Arrival]) -> list[Arrival]:
+    """Return all arrivals in order of time. A number that was counted before keeps its time."""
+    late_ms = tally.arrivals[-1].at_ms - rule.window_ms if tally.arrivals else -1
+    new = [each for each in arrivals if each.number > tally.passed and each.at_ms > late_ms]
+    by_number = {each.number: each for each in sorted(new, reverse=True)}
+    return sorted((by_number | {each.number: each for each in tally.arrivals}).values())
+
+
+def _next(rule: Rule, subject: Subject, tally: Tally, merged: Sequence[Arrival], newest_ms: int) -> Alert | None:
+    """Return the next alert that the arrivals give, if there is one."""
+    if tally.is_firing:
+        return _end(rule, tally.alerts[-1].alert, merged, before_ms=newest_ms)
+    until = tally.alerts[-1].alert.until if tally.alerts else None
+    after_ms = -1 if until is None else _ms(until)
+    times = [each.at_ms for each in merged]
+    for place, each in enumerate(merged):
+        within = place + 1 - bisect_right(times, each.at_ms - rule.window_ms)
+        if each.at_ms > after_ms and within > rule.limit:
+            return _alert(rule, subject, each.at_ms, (each.event_id,), within, each.number)
+    return None
+
+
+def _end(rule: Rule, begun: Alert, arrivals: Sequence[Arrival], before_ms: int | None) -> Alert | None:
+    """Return the end of an alert, when at most half of the limit are within the window.
+
+    Only times before `before_ms` count, because more arrivals of that millisecond may come.
+    """
+    times = [each.at_ms for each in arrivals]
+    since_ms = _ms(begun.since)
+    for left_ms in (time + rule.window_ms for time in times):
+        if left_ms <= since_ms or (before_ms is not None and left_ms >= before_ms):
+            continue
+        within = bisect_right(times, left_ms) - bisect_right(times, left_ms - rule.window_ms)
+        if within <= rule.limit // 2:
+            numbers = [each.number for each in arrivals if each.at_ms <= left_ms]
+            size = begun.size if begun.size is UNSET else max((begun.size, *numbers))
+            return msgspec.structs.replace(
+                begun,
+                event_id=alert_id(begun.collection, begun.name, begun.subject, "resolved", since_ms, begun.scheme),
+                state="resolved",
+                value=float(within),
+                until=_time(left_ms),
+                size=size,
+            )
+    return None
+
+
+def _alert(rule: Rule, subject: Subject, since_ms: int, events: tuple[str, ...], value: int, size: int) -> Alert:
+    """Return the beginning of an alert."""
+    return Alert(
+        event_id=alert_id(subject.collection, rule.name, subject.name, "firing", since_ms, subject.scheme),
+        collection=subject.collection,
+        scheme=subject.scheme,
+        name=rule.name,
+        state="firing",
+        subject=subject.name,
+        value=float(value),
+        limit=float(rule.limit),
+        window_seconds=rule.window_seconds,
+        since=_time(since_ms),
+        until=None,
+        events=events,
+        size=size if subject.is_numbered else UNSET,
+        founder=subject.founder,
+    )
+
+
+def _with(tally: Tally, cause: str, alert: Alert) -> Tally:
+    return msgspec.structs.replace(tally, alerts=(*tally.alerts, Caused(cause, alert))[-KEPT_ALERTS:], is_sent=True)
+
+
+def _ms(time: datetime) -> int:
+    return round(time.timestamp() * 1000)
+
+
+def _time(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)

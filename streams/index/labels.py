@@ -1,0 +1,38 @@
+"""Labels of documents, as an index takes and counts them.
+
+A label belongs to a document and counts for the family in which that document is now.
+"""
+
+from dataclasses import dataclass
+
+from nearstream.schemas.label import LabelKind
+
+LABELS_CAP = 64  # labelled documents of a family that are counted
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """What a record says about the label of a document.
+
+    Attributes:
+        label: The label. None: the document has none any more.
+        weight: How much it counts, 1 to 100.
+        given_ms: When it was given, in milliseconds since 1970.
+    """
+
+    label: LabelKind | None
+    weight: int
+    given_ms: int
+
+
+@dataclass(frozen=True)
+class LabelCounts:
+    """The labels of a family.
+
+    Attributes:
+        spam: Sum of the weights of its documents labelled as spam.
+        ham: Sum of the weights of those labelled as ham.
+    """
+
+    spam: int = 0
+    ham: int = 0

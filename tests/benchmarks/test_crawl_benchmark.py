@@ -1,0 +1,33 @@
+"""The benchmark of decisions crawls sites that change, and counts what decisions save."""
+
+import json
+
+import pytest
+
+from benchmarks.crawl.decisions import main
+from benchmarks.crawl.site import Web, is_marked
+from benchmarks.stream.prose import Prose, sources
+
+
+def test_sites_are_the_same_for_a_seed_and_change_where_they_should() -> None:
+    web, again = (Web(Prose(sources(None), 7), 120, 7) for _ in range(2))
+    assert [page.article for page in web.pages] == [page.article for page in again.pages]
+    assert web.html(web.pages[0]) == again.html(again.pages[0])
+    assert web.html(web.pages[0]) != web.html(web.pages[0])  # another date, other teasers
+    before = [list(page.article) for page in web.pages]
+    web.change()
+    for page, article in zip(web.pages, before, strict=True):
+        assert page.is_lively == (page.article != article)
+    copies = [page for page in web.pages if page.original != page.url]
+    assert copies
+    assert not any(page.is_lively for page in copies)
+
+
+def test_decisions_save_the_fetches_that_are_not_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--pages", "80"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    third = found["main"]["third"]["marked"]
+    assert third["pages"] == sum(is_marked(number % 2) for number in range(80)) == 40
+    assert third["precision"] >= 0.999
+    assert third["recall"] >= 0.95
+    assert found["main"]["a_page"]["false_events"] < found["all"]["a_page"]["false_events"]

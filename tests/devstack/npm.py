@@ -1,0 +1,71 @@
+"""Node.js, and packages from npm in a folder of ours, so that nothing of the machine changes."""
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+
+from tests.devstack.server import StackUnavailableError, run_to_end, say
+
+NODE_AT_LEAST = (20, 19)
+_PROJECT = Path(__file__).with_name("node")
+_FILES = ("package.json", "package-lock.json")
+
+
+def find_node() -> str:
+    """Return the path of Node.js.
+
+    Raises:
+        StackUnavailableError: There is none on PATH, or it is too old.
+    """
+    node = shutil.which("node")
+    wanted = ".".join(map(str, NODE_AT_LEAST))
+    if node is None:
+        raise StackUnavailableError(f"no Node.js {wanted} or newer on PATH")
+    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < NODE_AT_LEAST:
+        raise StackUnavailableError(f"Node.js {wanted} or newer expected, {node} is {version.strip()}")
+    return node
+
+
+def npm_packages() -> Path:
+    """Return a folder whose `node_modules` holds the packages that `node/package.json` names.
+
+    They are downloaded once per user, in the versions that `node/package-lock.json` names with their checksums.
+
+    Raises:
+        StackUnavailableError: There is no npm, or no download.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nearstream"
+    whole = cache / f"npm-{sha256((_PROJECT / 'package-lock.json').read_bytes()).hexdigest()[:12]}"
+    try:
+        if not whole.exists():
+            cache.mkdir(parents=True, exist_ok=True)
+            with (cache / "npm.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not whole.exists():
+                    _download(whole)
+    except OSError as error:
+        raise StackUnavailableError(
+            f"no npm packages: {error.strerror}: {error.filename}, set XDG_CACHE_HOME"
+        ) from None
+    return whole
+
+
+def _download(whole: Path) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise StackUnavailableError(f"no npm packages: {whole} does not exist, and there is no npm on PATH")
+    say(f"downloading packages from npm (20 MB) into {whole}, once")
+    with tempfile.TemporaryDirectory(dir=whole.parent, prefix=f"{whole.name}.") as folder:
+        part = Path(folder) / "whole"
+        part.mkdir()
+        for name in _FILES:
+            shutil.copy(_PROJECT / name, part)
+        install = [npm, "ci", "--prefix", str(part), "--ignore-scripts", "--no-audit", "--no-fund"]
+        run_to_end(install, purpose="downloading packages from npm")
+        part.rename(whole)

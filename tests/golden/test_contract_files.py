@@ -1,0 +1,227 @@
+"""The published schemas are those of the structs, public validators accept them, and releases stay readable."""
+
+import copy
+import json
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from jsonschema import Draft7Validator, Draft202012Validator
+
+from nearstream.schemas.codec import (
+    decode_alert,
+    decode_decision,
+    decode_document,
+    decode_event,
+    decode_label,
+    decode_signature,
+    encode_alert,
+    encode_decision,
+    encode_document,
+    encode_event,
+    encode_signature,
+)
+from nearstream.schemas.events import RELATIONS
+from nearstream.schemas.published.asyncapi import VOCABULARY, asyncapi_document
+from nearstream.schemas.published.json_schema import MESSAGES, json_schemas
+from nearstream.schemas.topics import ALL
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.kafka.acls import needed
+from tests.devstack.npm import npm_packages
+
+ROOT = Path(__file__).parents[2]
+SCHEMAS, EXAMPLES, RELEASED = (ROOT / "schemas" / name for name in ("published/v1", "examples", "published/released"))
+RELEASES = sorted(path.name for path in RELEASED.iterdir() if path.is_dir())
+RELEASE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+ASYNCAPI = asyncapi_document(RELEASE, "", Settings().retention_seconds)
+CODECS: dict[str, tuple[Callable[[bytes], Any], Callable[[Any], bytes]]] = {
+    "document": (decode_document, encode_document),
+    "decision": (decode_decision, encode_decision),
+    "alert": (decode_alert, encode_alert),
+    "label": (decode_label, msgspec.json.encode),
+    "signature": (decode_signature, encode_signature),
+}
+
+Json = dict[str, Any]
+
+
+def payload(path: Path) -> Any:  # noqa: ANN401 - a JSON value
+    """Return an example as JSON shows it."""
+    if path.suffix == ".msgpack":
+        return json.loads(msgspec.json.encode(decode_signature(path.read_bytes())))
+    return json.loads(path.read_bytes())
+
+
+def examples_of(folder: Path) -> dict[str, Path]:
+    return {path.stem: path for path in sorted(folder.iterdir())}
+
+
+@pytest.fixture(scope="session")
+def official_schema() -> Json:
+    """Return the official JSON Schema of AsyncAPI 3.0.0."""
+    path = npm_packages() / "node_modules/@asyncapi/specs/schemas/3.0.0.json"
+    schema: Json = json.loads(path.read_bytes())
+    return schema
+
+
+def test_the_command_writes_the_committed_files(tmp_path: Path) -> None:
+    schemas, asyncapi = tmp_path / "made/v1", tmp_path / "asyncapi.json"
+    command = [sys.executable, "-m", "nearstream", "topics", "--schemas", str(schemas), "--asyncapi", str(asyncapi)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert {path.name: path.read_text() for path in schemas.iterdir()} == {
+        path.name: path.read_text() for path in SCHEMAS.iterdir()
+    }
+    made, committed = (json.loads(path.read_text()) for path in (asyncapi, ROOT / "schemas/published/asyncapi.json"))
+    made["info"]["version"] = RELEASE  # that of the installed package, which may be older than the source
+    assert made == committed
+
+
+def test_the_command_writes_nothing_beside_an_action(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "nearstream", "topics", "create", "--schemas", str(tmp_path / "made")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--schemas and --asyncapi only write files" in done.stderr
+    assert not (tmp_path / "made").exists()
+
+
+def test_generated_schemas_do_not_drift() -> None:
+    committed = {path.stem: json.loads(path.read_text()) for path in SCHEMAS.iterdir()}
+    assert json_schemas() == committed
+    assert json.loads((ROOT / "schemas/published/asyncapi.json").read_text()) == ASYNCAPI
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_a_public_validator_accepts_every_schema_and_its_example(name: str) -> None:
+    schema = json_schemas()[name]
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(payload(examples_of(EXAMPLES)[name]))
+
+
+@pytest.mark.parametrize("name", [name for name in MESSAGES if name != "document"])  # which needs no field
+def test_a_schema_refuses_every_other_message(name: str) -> None:
+    validator = Draft202012Validator(json_schemas()[name])
+    accepted = {other for other, path in examples_of(EXAMPLES).items() if validator.is_valid(payload(path))}
+    assert accepted == {name}
+
+
+def test_the_schema_of_a_document_has_its_bounds() -> None:
+    validator = Draft202012Validator(json_schemas()["document"])
+    for wrong in ({"id": ""}, {"collection": "A"}, {"url": "u" * 4097}, {"labels": {"A": "x"}}, {"text": 1}):
+        assert not validator.is_valid({"text": "one", **wrong}), wrong
+    assert validator.is_valid({"text": "one", "later": 1})
+
+
+def test_every_field_has_a_description_and_every_schema_an_id() -> None:
+    for name, schema in json_schemas().items():
+        assert schema["$id"] == f"urn:nearstream:v1:{name}"
+        for struct, definition in schema["$defs"].items():
+            assert definition["description"], struct
+            fields = definition.get("properties") or {each["title"]: each for each in definition["prefixItems"]}
+            for field, described in fields.items():
+                assert field == "type" or described["description"], (struct, field)
+
+
+def test_the_asyncapi_document_validates(official_schema: Json) -> None:
+    Draft7Validator(official_schema).validate(ASYNCAPI)
+
+
+def test_the_official_schema_refuses_a_document_with_a_mistake(official_schema: Json) -> None:
+    for mistake in ("operations", "channels"):
+        broken = copy.deepcopy(ASYNCAPI)
+        next(iter(broken[mistake].values()))["unknown"] = 1
+        assert not Draft7Validator(official_schema).is_valid(broken)
+
+
+def test_every_reference_of_the_asyncapi_document_leads_somewhere() -> None:
+    def references(node: object) -> list[str]:
+        if isinstance(node, list):
+            return [found for each in node for found in references(each)]
+        if not isinstance(node, dict):
+            return []
+        own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
+        return own + [found for value in node.values() for found in references(value)]
+
+    for reference in references(ASYNCAPI):
+        target: Any = ASYNCAPI
+        for part in reference.removeprefix("#/").split("/"):
+            target = target[part]
+
+
+def test_the_asyncapi_document_has_every_topic_with_its_messages() -> None:
+    channels = {channel["address"]: channel for channel in ASYNCAPI["channels"].values()}
+    assert list(channels) == [topic.name for topic in ALL]
+    used = {name for channel in channels.values() for name in channel["messages"]}
+    assert used == set(ASYNCAPI["components"]["messages"])
+    assert used >= set(MESSAGES)
+    for topic in ALL:
+        assert channels[topic.name]["bindings"]["kafka"]["partitions"] == topic.partitions
+    (prefixed, *_) = asyncapi_document(RELEASE, "test-")["channels"].values()
+    assert prefixed["address"] == "test-nearstream.documents.v1"
+
+
+@pytest.mark.parametrize("role", ["sign", "match", "decide", "alert"])
+def test_the_operations_are_those_that_a_worker_needs_permissions_for(role: str) -> None:
+    addresses = {f"#/channels/{name}": channel["address"] for name, channel in ASYNCAPI["channels"].items()}
+    told = {
+        (operation["action"], addresses[operation["channel"]["$ref"]])
+        for name, operation in ASYNCAPI["operations"].items()
+        if name.startswith(f"{role}-")
+    }
+    actions = {"READ": "receive", "WRITE": "send"}
+    topics = [permission for permission in needed(Settings(), role) if permission.kind == "topic"]
+    assert told == {(actions[permission.operation], permission.name) for permission in topics}
+
+
+@pytest.mark.parametrize("name", [*RELATIONS, "verdict", "retraction", "document", "decision", "alert"])
+def test_examples_validate_against_the_schemas_in_the_asyncapi_document(name: str) -> None:
+    reference = ASYNCAPI["components"]["messages"][name]["payload"]
+    validator = Draft7Validator({**reference, "components": ASYNCAPI["components"]})
+    given = payload(examples_of(EXAMPLES)[name])
+    validator.validate(given)
+    assert not validator.is_valid({**given, "collection": 1})
+
+
+def test_every_relation_has_its_terms_in_other_vocabularies() -> None:
+    assert {name.partition(",")[0] for name in VOCABULARY} == set(RELATIONS)
+    shown = {
+        key: terms
+        for message in ASYNCAPI["components"]["messages"].values()
+        for key, terms in message.get("x-vocabulary", {}).items()
+    }
+    assert shown == VOCABULARY
+
+
+def test_what_was_released_stays_as_it_was() -> None:
+    lines = (RELEASED / "SHA256SUMS").read_text().splitlines()
+    sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    found = {
+        str(path.relative_to(RELEASED)): path for release in RELEASES for path in (RELEASED / release).rglob("*.*")
+    }
+    files = {name: path for name, path in found.items() if path.is_file()}
+    assert sums == {name: sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+    assert len(files) >= 2 * len(RELEASES) * 11
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_released_example_decodes_today(release: str) -> None:
+    for name, path in examples_of(RELEASED / release / "examples").items():
+        decode, encode = CODECS.get(name, (decode_event, encode_event))
+        again = decode(encode(decode(path.read_bytes())))
+        assert again == decode(path.read_bytes())
+        Draft202012Validator(json_schemas()[name]).validate(payload(path))
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_todays_examples_validate_against_every_released_schema(release: str) -> None:
+    examples = examples_of(EXAMPLES)
+    schemas = {path.stem: json.loads(path.read_text()) for path in (RELEASED / release / "schemas").iterdir()}
+    assert schemas.keys() <= examples.keys()
+    for name, schema in schemas.items():
+        Draft202012Validator(schema).validate(payload(examples[name]))

@@ -1,0 +1,110 @@
+"""One party sends signatures without texts, another one asks without adding, and neither shows a document."""
+
+import json
+from pathlib import Path
+
+from nearstream.schemas.events import Retraction
+from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
+from nearstream.workers.kafka.records import murmur2
+from tests.support.deployment import TEXTS, LocalDeployment, deployed
+
+KEY, OTHER_KEY = "the key that both parties share, 32", "the key of somebody else, 32 bytes."
+PLANTED = "the heron waits above the frozen weir"
+TEXT = f"{PLANTED} until dusk, and no one but the miller has seen it there this winter. {TEXTS[0]}"
+UNRELATED = "Kettles, ladles and copper scales were sold on the second day of the autumn auction in the hall."
+
+
+def _documents(deployment: LocalDeployment) -> int:
+    found: int = json.loads(deployment.run("stats", "--json").stdout)["documents"]
+    return found
+
+
+async def test_signatures_alone_answer_whether_a_document_is_known(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    known, near, other = (tmp_path / name for name in ("known.txt", "near.txt", "other.txt"))
+    known.write_text(TEXT)
+    near.write_text(TEXT.replace("miller", "ferryman"))
+    other.write_text(UNRELATED)
+    lines = tmp_path / "lines"
+    async with deployed(kafka, redis_url, tmp_path, hash_key=KEY) as deployment:
+        # The owner of the documents has the key, and reaches no server.
+        home = deployment.changed(kafka="127.0.0.1:1", redis="redis://127.0.0.1:1/0")
+        signed = home.run("sign", str(known), str(near), str(tmp_path / "absent.txt"))
+        assert (signed.returncode, signed.stdout.count(b"\n")) == (65, 2)
+        assert b"absent.txt" in signed.stderr
+        lines.write_bytes(signed.stdout)
+        first, second = (tmp_path / name for name in ("first", "second"))
+        for path, line in zip((first, second), signed.stdout.splitlines(keepends=True), strict=True):
+            path.write_bytes(line)
+
+        with deployment.worker():
+            sent = deployment.run("produce", "--signatures", str(first), "--quiet")
+            assert (sent.returncode, sent.stderr) == (0, b"sent 1, refused 0\n")
+            await deployment.drained()
+            assert deployment.run("check", str(known), "--bare").stdout == b"yes\n"
+            asked = [
+                deployment.run("check", *arguments)
+                for arguments in ([str(near), "--bare"], ["--signature", str(second), "--bare"], [str(other), "--bare"])
+            ]
+            assert [(done.returncode, done.stdout, done.stderr) for done in asked] == [
+                (0, b"yes\n", b""),
+                (0, b"yes\n", b""),
+                (1, b"no\n", b""),
+            ]
+            answer = json.loads(deployment.run("check", "--signature", str(second), "--json").stdout)
+            assert (answer["relation"], answer["match"]["id"]) == ("near_duplicate", str(known))
+            shown = deployment.run("check", str(near), str(other))
+            assert shown.returncode == 0
+            assert [line.split()[0] for line in shown.stdout.splitlines()] == [b"near_duplicate", b"unique"]
+            assert _documents(deployment) == 1
+
+            # A second party sends its signature too: the event says what both parties may know.
+            assert deployment.run("produce", "--signatures", str(second), "--quiet").returncode == 0
+            await deployment.drained()
+            assert deployment.run("remove", str(near)).returncode == 0
+            await deployment.drained()
+            assert _documents(deployment) == 1
+        events = await deployment.events()
+        assert {each.document_id for each in events if isinstance(each, Retraction)} == {str(near)}
+        (event,) = (each for each in events if not isinstance(each, Retraction))
+        assert {event.newer.id, event.older.id} == {str(known), str(near)}
+        assert (event.newer.topic, event.newer.offset) == (None, None)
+        assert [record.value for record in await deployment.read(DOCUMENTS.name)] == [None]  # the removal
+        said = await deployment.read(*(topic.name for topic in (SIGNATURES, *EVENT_TOPICS)))
+        assert said
+        assert not [record for record in said if PLANTED.split()[2].encode() in (record.value or b"")]
+
+
+async def test_a_wrong_key_or_scheme_is_refused_in_one_line(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    text, lines = tmp_path / "known.txt", tmp_path / "lines"
+    text.write_text(TEXT)
+    async with deployed(kafka, redis_url, tmp_path, hash_key=KEY) as deployment:
+        lines.write_bytes(deployment.changed(hash_key=OTHER_KEY).run("sign", str(text)).stdout)
+        with deployment.worker():
+            await deployment.send([deployment.document("a", TEXTS[1])])
+            await deployment.drained()
+        for command in (["produce", "--signatures", str(lines), "--quiet"], ["check", "--signature", str(lines)]):
+            done = deployment.run(*command)
+            assert done.returncode == 65
+            assert b"refused " in done.stderr
+            assert b"sign with the same NEARSTREAM_HASH_KEY" in done.stderr
+        wrong = deployment.changed(hash_key=OTHER_KEY).run("check", str(text), "--bare")
+        assert (wrong.returncode, wrong.stdout, wrong.stderr.count(b"\n")) == (78, b"", 1)
+        away = deployment.changed(redis="redis://127.0.0.1:1/0").run("check", str(text), "--bare", "--timeout", "1")
+        assert (away.returncode, away.stdout) == (69, b"")
+        assert deployment.run("check").returncode == 2
+        assert await deployment.read(DEAD_LETTERS.name) == []
+
+
+async def test_a_signature_sent_from_a_file_has_the_key_and_partition_of_its_document(
+    kafka: str, redis_url: str, tmp_path: Path
+) -> None:
+    text = tmp_path / "known.txt"
+    text.write_text(TEXT)
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        line = deployment.run("sign", str(text)).stdout
+        assert b"can test guesses" in deployment.run("sign", str(text)).stderr
+        assert deployment.run("produce", "--signatures", "-", "--quiet", given=line).returncode == 0
+        (record,) = await deployment.read(SIGNATURES.name)
+        assert record.key == f"default/{text}".encode()
+        assert record.partition == (murmur2(record.key) & 0x7FFFFFFF) % SIGNATURES.partitions
+        assert dict(record.headers) == {"content-type": b"application/msgpack"}

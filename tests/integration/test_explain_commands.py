@@ -1,0 +1,104 @@
+"""`explain` and `why-not` on documents of a real index."""
+
+from pathlib import Path
+from random import Random
+
+from redis.asyncio import Redis
+
+from nearstream.schemas.events import RELATIONS, Retraction
+from nearstream.schemas.record import ProducerRecord
+from nearstream.workers.operations.explaining import explain
+from nearstream.workers.operations.lost_pair import Loss, Tier, first_loss
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.inspect import inspect_document
+from tests.support.deployment import LocalDeployment, deployed
+
+# Pages with one frame: more than a rare key has, and more than a bucket of anchors holds.
+FEW, MANY = 14, 130
+ALL = " ".join(RELATIONS)
+
+
+def words(seed: int, count: int) -> list[str]:
+    random = Random(seed)
+    return ["".join(random.choices("etaoinshrdlu", k=random.randint(3, 9))) for _ in range(count)]
+
+
+def pages(count: int) -> list[tuple[str, str]]:
+    """Return pages whose frame is half of their text."""
+    frame = words(count, 50)
+    return [(f"{count}-{at}", " ".join((*words(1000 * count + at, 50), *frame))) for at in range(count)]
+
+
+def family() -> list[tuple[str, str]]:
+    """Return a text, a copy of it, another version, and a copy of that version."""
+    text = words(2, 300)
+    version = [*words(3, 60), *text[:90], *words(4, 60), *text[150:240], *words(5, 60), *text[240:]]
+    return [
+        ("text", " ".join(text)),
+        ("copy", " ".join((*text, "again"))),
+        ("version", " ".join(version)),
+        ("version-copy", " ".join((*version, "again"))),
+    ]
+
+
+async def lost(deployment: LocalDeployment, later: str, earlier: str, **changed: str) -> Loss:
+    with_settings = Deployment.of(deployment.changed(**changed).settings)
+    explained = await explain(with_settings, (later, earlier), "default", 10.0, quiet=True)
+    return first_loss(with_settings, explained)
+
+
+async def in_order(deployment: LocalDeployment, count: int) -> list[str]:
+    """Return the ids of these pages in the order in which the index admitted them."""
+    index = await RedisIndex.open_to_read(Deployment.of(deployment.settings).index_address())
+    numbers = {}
+    for name, _ in pages(count):
+        facts = await inspect_document(index, f"default/{name}")
+        numbers[name] = facts.states[0].number if facts else 0
+    await index.close()
+    return sorted(numbers, key=lambda name: numbers[name])
+
+
+async def test_why_not_names_the_tier_that_lost_the_pair(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        with deployment.worker():
+            for name, text in family():
+                await deployment.send([deployment.document(name, text)])
+                await deployment.drained()
+            await deployment.send([deployment.document(name, text) for name, text in (*pages(FEW), *pages(MANY))])
+            await deployment.send([deployment.document("gone", " ".join(words(6, 100)))])
+            await deployment.drained()
+            topic = deployment.document("gone", "").topic
+            await deployment.send([ProducerRecord(topic, b"gone", None, [])])
+            await deployment.drained()
+        sent = {
+            (event.newer.id, event.older.id): event.event_id
+            for event in await deployment.events()
+            if not isinstance(event, Retraction)
+        }
+        redis = Redis.from_url(redis_url)
+        keys = sorted([key async for key in redis.scan_iter(f"*{deployment.settings.namespace}*")])
+        before = [await redis.dump(key) for key in keys]
+
+        related = await lost(deployment, "text", "version")
+        assert (related.tier, related.is_sent) == (Tier.RELATED, True)
+        assert related.event_id == sent["version", "text"]
+        for told, tier in (
+            (await lost(deployment, "nobody", "text"), Tier.NOT_LIVE),
+            (await lost(deployment, "gone", "text"), Tier.NOT_LIVE),
+            (await lost(deployment, f"{FEW}-1", "text"), Tier.NO_SHARED_KEY),
+            (await lost(deployment, "version", "copy"), Tier.REPRESENTED),
+            (await lost(deployment, "version-copy", "text"), Tier.FAMILY),
+        ):
+            assert told.tier == tier, told
+            assert told.is_sent is (False if tier is Tier.FAMILY else None)
+        assert ("version-copy", "text") not in sent
+
+        few, many = await in_order(deployment, FEW), await in_order(deployment, MANY)
+        told_of_few = {(await lost(deployment, few[-1], each, relations=ALL)).tier for each in few[:-1]}
+        assert {Tier.COMMON_TEXT, Tier.CANDIDATE_CAP} <= told_of_few
+        displaced = [await lost(deployment, many[-1], each) for each in many[26:34]]
+        assert any("the fullest has 100 of 100" in told.reason for told in displaced if told.tier is Tier.FULL_BUCKET)
+        after = [await redis.dump(key) for key in keys]
+        assert after == before
+        await redis.aclose()

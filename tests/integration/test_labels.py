@@ -1,0 +1,144 @@
+"""Labels on their way: from the HTTP API through Kafka into the index, and back from Kafka after a loss."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from redis.asyncio import Redis
+
+from nearstream.schemas.dead_letter import REASON_HEADER
+from nearstream.schemas.record import ProducerRecord, header
+from nearstream.schemas.topics import SIGNATURES
+from tests.devstack.redis import redis_server
+from tests.devstack.server import running
+from tests.support.api import Api, served
+from tests.support.deployment import TEXTS, LocalDeployment, deployed
+
+TEXT, OTHER = TEXTS[0], TEXTS[5]
+NEAR = TEXT.replace(" the ", " each ", 1)
+NAME = "<1@a.example/x>"
+JSON = {"Content-Type": "application/json"}
+LINE = " ".join(("a-token-for-mail-alone", "mail"))
+ACCEPTED = (202, {"accepted": True})
+
+
+@asynccontextmanager
+async def _deployed(
+    kafka: str, redis_url: str, logs: Path, **changed: str
+) -> AsyncIterator[tuple[LocalDeployment, Api]]:
+    async with deployed(kafka, redis_url, logs) as local:
+        own = {"kafka": kafka, "namespace": local.settings.namespace, "topic_prefix": local.settings.topic_prefix}
+        async with served(redis_url, **{**own, "label_delay_seconds": "0", **changed}) as api:
+            yield local, api
+
+
+async def _label(api: Api, **said: object) -> tuple[int, dict[str, object]]:
+    """Label a document. The machine may be too busy for Kafka to confirm it in time, so that it is labelled again."""
+    async with asyncio.timeout(60):
+        while True:
+            answer = await api.send("POST", "/v1/label", json.dumps(said), **JSON)
+            if answer[0] != 503:
+                return answer
+
+
+async def _unlabel(api: Api, name: str) -> tuple[int, dict[str, object]]:
+    """Take back the label of a document, in the same way."""
+    async with asyncio.timeout(60):
+        while True:
+            answer = await api.send("DELETE", f"/v1/label/default/{quote(name, safe='')}")
+            if answer[0] != 503:
+                return answer
+
+
+async def _verdict(api: Api, text: str) -> tuple[object, object]:
+    answer = (await api.ask(text))[1]
+    return answer["verdict"], answer["labels"]
+
+
+def _counts(spam: int = 0, ham: int = 0) -> dict[str, int]:
+    return {"spam": spam, "ham": ham}
+
+
+async def test_what_resembles_a_labelled_document_is_known_also_after_a_rebuild(kafka: str, tmp_path: Path) -> None:
+    with running(redis_server(tmp_path / "redis")) as redis:
+        url = f"redis://{redis.address}/0"
+        async with _deployed(kafka, url, tmp_path) as (local, api):
+            # The label may come before its document, because they are in partitions of their own.
+            assert await _label(api, id=NAME, label="spam", weight=3) == ACCEPTED
+            with local.worker():
+                await local.send([local.document(NAME, TEXT), local.document("b", NEAR), local.document("c", OTHER)])
+                await local.drained()
+                assert await _verdict(api, NEAR) == ("known_bad", _counts(spam=3))
+                assert await _verdict(api, OTHER) == ("near_duplicate", _counts())
+
+                assert await _label(api, id="b", label="ham", weight=2) == ACCEPTED
+                await local.drained()
+                assert await _verdict(api, TEXT) == ("near_duplicate", _counts(spam=3, ham=2))
+
+                assert await _unlabel(api, NAME) == ACCEPTED
+                for _ in range(2):
+                    assert await _label(api, id="b", label="ham", weight=2) == ACCEPTED
+                await local.drained()
+                assert await _verdict(api, TEXT) == ("known_good", _counts(ham=2))
+            async with Redis.from_url(url) as client:
+                await client.flushdb()
+            assert (await api.ask(TEXT))[1]["reason"] == "index_lost"
+            done = local.run("rebuild", "--quiet")
+            assert done.returncode == 0
+            # A label that was not confirmed in time may be on the topic all the same.
+            assert re.fullmatch(rb"admitted 3, removed 0, skipped 0, labels ([5-9]|\d\d)\n", done.stdout)
+            assert await _verdict(api, TEXT) == ("known_good", _counts(ham=2))
+            assert await local.letters() == []
+
+
+async def test_a_fresh_label_does_not_count_yet(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with _deployed(kafka, redis_url, tmp_path, label_delay_seconds="300") as (local, api):
+        with local.worker():
+            await local.send([local.document("a", TEXT)])
+            assert await _label(api, id="a", label="spam") == ACCEPTED
+            await local.drained()
+        assert await _verdict(api, TEXT) == ("near_duplicate", _counts())
+
+
+async def test_a_label_that_cannot_be_read_is_refused_and_one_on_the_topic_becomes_a_dead_letter(
+    kafka: str, redis_url: str, tmp_path: Path
+) -> None:
+    async with _deployed(kafka, redis_url, tmp_path) as (local, api):
+        for said, error in (
+            (b"spam", "not_json"),
+            (b'{"id": "a"}', "invalid_message"),
+            (b'{"id": "a", "label": "bulk"}', "invalid_message"),
+            (b'{"id": "a", "label": "spam", "weight": 101}', "invalid_message"),
+            (b'{"id": "", "label": "spam"}', "invalid_id"),
+            (b'{"id": "a", "label": "spam", "collection": "A/B"}', "invalid_message"),
+        ):
+            status, answer = await api.send("POST", "/v1/label", said, **JSON)
+            assert (status, answer["error"]) == (400, error)
+        assert (await api.send("POST", "/v1/label", b" " * 10_000, **JSON))[0] == 413
+        foreign = await api.send("POST", "/v1/label", b'{"id": "a", "label": "spam"}', Origin="http://other.example")
+        assert (foreign[0], foreign[1]["error"]) == (403, "cross_origin")
+
+        topic = local.topic(SIGNATURES)
+        with local.worker():
+            await local.send([ProducerRecord(topic, b"label:default/a", b'{"label": "bulk"}', [])])
+            await local.send([local.document("a", TEXT)])
+            await local.drained()
+        (letter,) = await local.letters()
+        assert header(letter.headers, REASON_HEADER) == b"invalid_message"
+        assert await _verdict(api, TEXT) == ("near_duplicate", _counts())
+
+
+async def test_a_token_labels_documents_of_its_collections_only(redis_url: str) -> None:
+    async with served(redis_url, kafka="127.0.0.1:1", api_token=LINE) as api:
+        # One token is a line, so the client sends its first word.
+        given = {"Authorization": f"Bearer {LINE.split()[0]}"}
+        status, answer = await api.send("POST", "/v1/label", b'{"id": "a", "label": "spam"}', **JSON, **given)
+        assert (status, answer["error"]) == (403, "collection_forbidden")
+        status, answer = await api.send("DELETE", "/v1/label/news/a", **given)
+        assert (status, answer["error"]) == (403, "collection_forbidden")
+        status, answer = await api.send("DELETE", "/v1/label/mail/a", **given)
+        assert (status, answer["error"]) == (503, "kafka_unavailable")

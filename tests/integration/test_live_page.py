@@ -1,0 +1,259 @@
+"""The live page in a real browser: what it shows, what it survives, and that ids from outside stay text."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import quote
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from nearstream.schemas.document import Document, from_milliseconds
+from nearstream.schemas.signature import Signature
+from nearstream.workers.config.settings import load
+from nearstream.workers.live.feed import Feed
+from nearstream.workers.live.ring import Ring
+from nearstream.workers.pipeline.deployment import Deployment
+from tests.devstack.chromium import chromium
+from tests.devstack.server import free_ports
+from tests.support.api import served
+from tests.support.deployment import TEXTS
+from tests.support.live import NOW_MS, live_server, new_feed, removal, verdict
+
+HOSTILE = '<img src=x onerror="document.title=1">'
+BIDI = "a\u202egnp.b"
+PATIENCE_MS = 60_000
+
+
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with chromium() as started:
+        yield started
+
+
+@asynccontextmanager
+async def _opened(browser: Browser, address: str, width: int = 1280) -> AsyncIterator[Page]:
+    """Open the page, and fail if it logs an error or breaks its own policy."""
+    expect.set_options(timeout=PATIENCE_MS)
+    context = await browser.new_context(viewport={"width": width, "height": 900}, color_scheme="light")
+    context.set_default_timeout(PATIENCE_MS)
+    page = await context.new_page()
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda line: faults.append(line.text) if _is_a_fault(line.type, line.text) else None)
+    await page.goto(f"http://{address}/")
+    try:
+        yield page
+        assert faults == []
+    finally:
+        await context.close()
+
+
+def _is_a_fault(kind: str, text: str) -> bool:
+    is_expected = "Failed to load resource" in text  # while the server is away, or asks for a token
+    return (kind == "error" and not is_expected) or "Content Security Policy" in text
+
+
+def _storm(feed: Feed, copies: int = 30) -> None:
+    feed.add(verdict("first"), NOW_MS)
+    for ordinal in range(2, copies + 2):
+        url = f"https://spam.example/{ordinal}"
+        feed.add(verdict(f"copy-{ordinal}", "storm", ordinal, url=url, sender="deals.example"), NOW_MS)
+
+
+async def test_the_cause_of_a_storm_is_found_in_one_click(browser: Browser) -> None:
+    feed = new_feed()
+    _storm(feed)
+    async with live_server(feed) as server, _opened(browser, server.address) as page:
+        await expect(page.locator("#storm")).to_contain_text("30 copies in ten minutes of first")
+        await expect(page.locator("#link")).to_have_text("live")
+        await page.click("#storm")
+        marks = page.locator("#marks li")
+        await expect(marks.first).to_contain_text("crawler")
+        await expect(page.locator("#marks")).to_contain_text("deals.example")
+        await expect(page.locator("#marks")).to_contain_text("spam.example")
+        await expect(page.locator("#members tr").first).to_contain_text("copy-31")
+
+
+async def test_the_live_view_shows_what_arrives(browser: Browser) -> None:
+    feed = new_feed()
+    async with live_server(feed) as server, _opened(browser, server.address) as page:
+        await expect(page.locator("#received")).to_have_text("0")
+        await expect(page.locator("#growing")).to_contain_text("No family has grown")
+        feed.add(verdict("alone"), NOW_MS)
+        feed.add(verdict("copy", "f", 2), NOW_MS)
+        feed.add(removal("alone"), NOW_MS)
+        rows = page.locator("#ticker li")
+        await expect(rows).to_have_count(3)
+        assert [re.sub(r"\s+", " ", text) for text in await rows.all_inner_texts()] == [
+            "08:30:00 retraction alonewas removed",
+            "08:30:00 near duplicate copyis likefirst 93 % · no. 2",
+            "08:30:00 unique alone 93 %",
+        ]
+        await expect(page.locator(".legend").first).to_contain_text("near duplicate1")
+        await expect(page.locator("#growing")).to_contain_text("first")
+        await expect(page.locator("#received")).to_have_text("3")
+
+
+async def test_hostile_ids_stay_text(browser: Browser) -> None:
+    feed = new_feed(2)
+    for ordinal in range(2, 6):
+        name = f"{HOSTILE}{ordinal}"
+        feed.add(verdict(name, HOSTILE, ordinal, founder=HOSTILE, url=f"https://{HOSTILE}", sender=HOSTILE), NOW_MS)
+    feed.add(verdict(BIDI), NOW_MS)
+    feed.add(removal("../../page/x#y?z%00"), NOW_MS)
+    async with live_server(feed) as server, _opened(browser, server.address) as page:
+        await expect(page.locator("#storm")).to_contain_text(HOSTILE)
+        await expect(page.locator("#ticker")).to_contain_text(r"a\u202egnp.b")
+        await page.click("#storm")
+        await expect(page.locator("#marks")).to_contain_text(f"sender{HOSTILE}")
+        await expect(page.locator("#members")).to_contain_text(f"{HOSTILE}5")
+        await page.goto(f"http://{server.address}/#/family/{HOSTILE}/%E0%A4%A")
+        await expect(page.locator("#main")).not_to_be_empty()
+        assert await page.locator("img").count() == 0
+        assert (await page.title()).startswith("nearstream")
+
+
+async def test_a_pair_and_a_document_are_drawn_without_their_texts(browser: Browser) -> None:
+    deployment, feed = Deployment.of(load({})), new_feed()
+    words = [f"word{number}" for number in range(600)]
+    texts = {HOSTILE: words, "second": [*words[350:], *words[:350]]}
+    states = {
+        f"news/{name}": [
+            deployment.signer().sign(
+                Document(id=name, collection="news", text=" ".join(text), observed_at=from_milliseconds(NOW_MS + place))
+            )
+        ]
+        for place, (name, text) in enumerate(texts.items())
+    }
+
+    async def stored(key: str) -> list[Signature]:
+        return states.get(key, [])
+
+    feed.add(verdict("second", kind="rearranged"), NOW_MS)
+    async with live_server(feed, states=stored) as server, _opened(browser, server.address) as page:
+        await page.goto(f"http://{server.address}/#/pair/news/second/{quote(HOSTILE, safe='')}")
+        await expect(page.locator("#pair")).to_contain_text("rearranged")
+        await expect(page.locator("#pair")).to_contain_text(HOSTILE)
+        await expect(page.locator(".cells i")).to_have_count(128)
+        assert await page.locator(".bars path.crossing").count() > 0
+        await expect(page.locator("#rules tr.decided")).to_contain_text("order gap")
+        await page.click('#pair a:has-text("second")')
+        await expect(page.locator("#document")).to_contain_text("second")
+        await expect(page.locator("#states li")).to_have_count(1)
+        await page.goto(f"http://{server.address}/#/pair/news/second/unknown")
+        await expect(page.locator("#main")).to_contain_text("cannot be compared")
+        await page.keyboard.press("3")
+        await page.fill("input[name=collection]", "news")
+        await page.fill("input[name=id]", "second")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#document")).to_contain_text("second")
+        assert await page.locator("img").count() == 0
+
+
+async def test_a_text_is_checked_against_the_index(browser: Browser, redis_url: str) -> None:
+    async with served(redis_url) as api, _opened(browser, api.address) as page:
+        await api.admit("a", TEXTS[0])
+        await page.keyboard.press("4")
+        await page.fill("textarea", TEXTS[0])
+        async with asyncio.timeout(60):
+            while "exact duplicate" not in await page.inner_text("#main"):  # a busy machine may miss the deadline
+                await page.click("main button")
+                await asyncio.sleep(0.3)
+        await expect(page.locator("#answer h1")).to_have_text("a")
+
+
+async def test_a_page_that_was_cut_off_goes_on_where_it_was(browser: Browser) -> None:
+    feed, (port,) = new_feed(), free_ports(1)
+    address = f"127.0.0.1:{port}"
+    async with live_server(feed, address=address) as server:
+        feed.add(verdict("before"), NOW_MS)
+        pages = _opened(browser, server.address)
+        page = await pages.__aenter__()
+        await expect(page.locator("#received")).to_have_text("1")
+    await expect(page.locator("#link")).to_have_text("no connection")
+    kept, feed.ring = feed.ring, Ring()
+    for entry in kept.after(0, 10)[1]:
+        feed.ring.append(entry.event_id, entry.collection, entry.data)
+    for number in range(300):
+        feed.add(verdict(f"meanwhile {number}"), NOW_MS)
+    async with live_server(feed, address=address):
+        await expect(page.locator("#received")).to_have_text("301")
+        await expect(page.locator("#missed")).to_have_text("0")
+        await expect(page.locator("#link")).to_have_text("live")
+    await pages.__aexit__(None, None, None)
+
+
+async def test_five_hundred_events_a_second_are_all_read(browser: Browser) -> None:
+    feed, seconds = new_feed(), 6
+    async with live_server(feed) as server, _opened(browser, server.address) as page:
+        await expect(page.locator("#link")).to_have_text("live")
+        for step in range(20 * seconds):
+            for number in range(25):
+                feed.add(verdict(f"{step}-{number}", url="https://a.example/page"), NOW_MS)
+            await asyncio.sleep(0.05)
+        await expect(page.locator("#received")).to_have_text(f"{500 * seconds:,}")
+        await expect(page.locator("#missed")).to_have_text("0")
+        await expect(page.locator("#ticker li").first).to_contain_text(f"{20 * seconds - 1}-24")
+        assert await page.locator("#ticker li").count() <= 60
+
+
+async def test_a_page_asks_for_a_token_and_shows_its_collections(browser: Browser) -> None:
+    feed = new_feed()
+    feed.add(verdict("of mail", collection="mail"), NOW_MS)
+    feed.add(verdict("of news"), NOW_MS)
+    async with (
+        live_server(feed, "a-token-for-mail-only mail") as server,
+        _opened(browser, server.address) as page,
+    ):
+        await page.fill("#token", "a-wrong-token-at-first")
+        await page.click("#ask button")
+        await expect(page.locator("#ask")).to_be_visible()
+        await page.fill("#token", "a-token-for-mail-only")
+        await page.press("#token", "Enter")
+        await expect(page.locator("#ticker")).to_contain_text("of mail")
+        await expect(page.locator("#collection")).to_have_value("mail")
+        assert "of news" not in await page.inner_text("body")
+
+
+async def test_the_keyboard_leads_everywhere(browser: Browser) -> None:
+    feed = new_feed()
+    _storm(feed)
+    async with live_server(feed) as server, _opened(browser, server.address) as page:
+        await expect(page.locator("#growing")).to_contain_text("first")
+        await page.keyboard.press("2")
+        await expect(page.locator("#largest")).to_contain_text("first")
+        await expect(page.locator("nav [aria-current]")).to_have_text("Families")
+        await page.keyboard.press("t")
+        await expect(page.locator("html")).to_have_class("dark")
+        await page.reload()
+        await expect(page.locator("html")).to_have_class("dark")
+        await page.keyboard.press("1")
+        await expect(page.locator("#ticker li").first).to_be_visible()
+        await page.keyboard.press(" ")
+        held = await page.locator("#ticker li").count()
+        feed.add(verdict("held back"), NOW_MS)
+        await expect(page.locator("#received")).to_have_text("32")
+        assert await page.locator("#ticker li").count() == held
+        await page.keyboard.press(" ")
+        await expect(page.locator("#ticker li").first).to_contain_text("held back")
+
+
+@pytest.mark.parametrize("width", [340, 700, 1600])
+async def test_nothing_is_cut_off_at_any_width(browser: Browser, width: int) -> None:
+    feed = new_feed()
+    _storm(feed)
+    feed.add(verdict("x" * 512), NOW_MS)
+    async with live_server(feed) as server, _opened(browser, server.address, width) as page:
+        for view, there in (
+            ("live", "#storm"),
+            ("families", "#largest a"),
+            ("family/storm", "#members tr"),
+            ("check", "textarea"),
+            ("document", "main input"),
+        ):
+            await page.goto(f"http://{server.address}/#/{view}")
+            await expect(page.locator(there).first).to_be_visible()
+            wide = await page.evaluate("() => document.scrollingElement.scrollWidth")
+            assert wide <= width, view

@@ -1,0 +1,125 @@
+"""`GET /v1/skip` answers from the decisions in Redis, and lets every page be fetched while Redis does not answer."""
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from nearstream.schemas.decision import Action, Decision
+from nearstream.schemas.evidence import DocumentRef
+from nearstream.workers.http.check import DEADLINE_SECONDS
+from nearstream.workers.redis_index.decisions import DecisionStore
+from tests.devstack.redis import redis_server
+from tests.devstack.server import running
+from tests.support.api import Api, served
+from tests.support.deployment import until
+
+NOW = datetime.now(UTC)
+URL = "https://a.example/flood"
+# The machine that runs the tests may be busy, so that an answer is sent later than the deadline.
+SLACK_SECONDS = 10.0
+
+
+def decision(lineage: str, action: Action, days: int, collection: str = "default") -> Decision:
+    return Decision(
+        collection=collection,
+        lineage=lineage,
+        action=action,
+        until=NOW + timedelta(days=days),
+        canonical=DocumentRef(id="first", version="0" * 16, observed_at=NOW, characters=9, url="https://b.example/"),
+        event_id="e" * 32,
+        observed_at=NOW,
+        unchanged_since=NOW,
+        interval_seconds=0,
+        unchanged=0,
+        change_share=0.0,
+    )
+
+
+async def write(api: Api, *decisions: Decision) -> None:
+    store = DecisionStore(api.index.client, api.deployment.settings.namespace)
+    for each in decisions:
+        await store.write(each)
+
+
+async def ask_once(api: Api, url: str, rest: str = "") -> dict[str, object]:
+    status, answer = await api.send("GET", f"/v1/skip?url={quote(url, safe='')}{rest}")
+    assert status == 200, answer
+    return answer
+
+
+async def ask(api: Api, url: str, rest: str = "") -> dict[str, object]:
+    """Return an answer that is in time. A machine that is busy misses the deadline now and then."""
+    async with asyncio.timeout(30):
+        while (answer := await ask_once(api, url, rest))["degraded"]:
+            pass
+    return answer
+
+
+async def test_a_page_is_skipped_under_all_of_its_urls_until_its_time(redis_url: str) -> None:
+    async with served(redis_url) as api:
+        await write(api, decision(URL, "skip", 1), decision(URL + "/2", "keep", -1), decision(URL + "/3", "refresh", 1))
+        for url in (URL, URL + "?utm_source=mail", "HTTPS://A.example:443/flood#part"):
+            answer = await ask(api, url)
+            assert (answer["skip"], answer["lineage"], answer["action"]) == (True, URL, "skip")
+            assert (answer["canonical"], answer["reason"]) == ("https://b.example/", "")
+            assert datetime.fromisoformat(str(answer["until"])) == NOW + timedelta(days=1)
+        assert ((await ask(api, URL + "/2"))["skip"], (await ask(api, URL + "/3"))["skip"]) == (False, False)
+        unknown = await ask(api, "https://a.example/new")
+        assert (unknown["skip"], unknown["action"], unknown["until"], unknown["canonical"]) == (False, None, None, None)
+        _, metrics = await api.get("/metrics")
+        assert b'nearstream_skip_requests_total{answer="skip"} ' in metrics
+
+
+async def test_a_token_asks_about_its_collections(redis_url: str) -> None:
+    token = "a-token-of-twenty-characters"  # noqa: S105 - of the test
+    async with served(redis_url, api_token=f"{token} pages") as api:
+        await write(api, decision(URL, "keep", 1, "pages"))
+        headers = {"Authorization": f"Bearer {token}"}
+        path = f"/v1/skip?url={quote(URL, safe='')}"
+        status, answer = await api.send("GET", path, **headers)
+        assert (status, answer["error"]) == (403, "collection_forbidden")
+        assert (await api.send("GET", path + "&collection=pages", Authorization="Bearer another"))[0] == 401
+
+        async def is_skipped() -> bool:
+            return (await api.send("GET", path + "&collection=pages", **headers))[1]["skip"] is True
+
+        await until(is_skipped, 30)
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [
+        ("", "bad_request"),
+        ("?collection=pages", "bad_request"),
+        ("?url=https://a.example/?a=1&b=2", "bad_request"),
+        ("?url=x&collection=Pages", "invalid_message"),
+        (f"?url={'x' * 4097}", "invalid_message"),
+    ],
+    ids=["nothing", "no URL", "not encoded", "no collection", "long"],
+)
+async def test_a_question_that_cannot_be_read_is_refused(redis_url: str, query: str, error: str) -> None:
+    async with served(redis_url) as api:
+        status, answer = await api.send("GET", "/v1/skip" + query)
+        assert (status, answer["error"]) == (400, error)
+
+
+async def test_every_page_may_be_fetched_while_redis_does_not_answer(tmp_path: Path) -> None:
+    with running(redis_server(tmp_path)) as redis:
+        async with served(f"redis://{redis.address}/0") as api:
+            await write(api, decision(URL, "skip", 1))
+            assert (await ask(api, URL))["skip"]
+            redis.pause()
+            began = time.monotonic()
+            answers = await asyncio.gather(*(ask_once(api, URL) for _ in range(400)))
+            assert time.monotonic() - began < DEADLINE_SECONDS + SLACK_SECONDS
+            assert {(answer["skip"], answer["degraded"]) for answer in answers} == {(False, True)}
+            assert {answer["reason"] for answer in answers} <= {"deadline", "index_unavailable"}
+            redis.resume()
+            assert (await ask(api, URL))["skip"]
+            await asyncio.to_thread(redis.kill)
+            answer = await ask_once(api, URL)
+            assert (answer["skip"], answer["degraded"]) == (False, True)

@@ -1,0 +1,119 @@
+"""Verdicts and a server for tests of the live page."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+
+from nearstream.schemas.document import from_milliseconds
+from nearstream.schemas.events import Retraction
+from nearstream.schemas.evidence import DocumentRef, Interval
+from nearstream.schemas.signature import Signature
+from nearstream.schemas.verdict import DocumentVerdict, FamilyRef, VerdictKind
+from nearstream.workers.config.settings import load
+from nearstream.workers.http.application import application, listening
+from nearstream.workers.http.live import add_live_routes
+from nearstream.workers.live.details import States, Stored
+from nearstream.workers.live.feed import Feed
+from nearstream.workers.pipeline.deployment import Deployment
+
+NOW_MS = 1_772_440_200_000  # in the middle of a minute of the live page
+SCHEME = "dense-1-u14-k0d3e89c8-257c8753"
+
+
+def ref(name: str, at_ms: int = NOW_MS) -> DocumentRef:
+    """Return a document as events name it."""
+    return DocumentRef(id=name, version="31f8d0c4e6b2975a", observed_at=from_milliseconds(at_ms), characters=1000)
+
+
+def verdict(
+    name: str,
+    family: str = "",
+    ordinal: int = 1,
+    *,
+    kind: VerdictKind = "unique",
+    founder: str | None = "first",
+    collection: str = "news",
+    at_ms: int = NOW_MS,
+    url: str | None = None,
+    **labels: str,
+) -> DocumentVerdict:
+    """Return a verdict, of a copy of `founder` unless its ordinal is 1."""
+    is_copy = ordinal > 1
+    return DocumentVerdict(
+        id=name,
+        version="31f8d0c4e6b2975a",
+        observed_at=from_milliseconds(at_ms),
+        characters=1000,
+        url=url,
+        source="crawler",
+        labels=labels,
+        event_id=f"{abs(hash((name, collection, ordinal, at_ms))):032x}"[:32],
+        collection=collection,
+        scheme=SCHEME,
+        verdict="near_duplicate" if is_copy and kind == "unique" else kind,
+        of=ref(founder) if is_copy and founder else None,
+        family=FamilyRef(
+            id=family or f"{abs(hash(name)):032x}",
+            ordinal=ordinal,
+            first_seen=from_milliseconds(NOW_MS - 60_000),
+            founder=ref(founder) if founder else None,
+        ),
+        events=int(is_copy),
+        resemblance=Interval(0.93, 0.9, 0.96),
+        degraded=(),
+    )
+
+
+def removal(name: str, collection: str = "news") -> Retraction:
+    """Return the removal of a document."""
+    return Retraction(
+        event_id=f"removal of {name}",
+        collection=collection,
+        scheme=SCHEME,
+        document_id=name,
+        removed_at=from_milliseconds(NOW_MS),
+    )
+
+
+def new_feed(storm_joins: int = 20) -> Feed:
+    """Return a feed whose time is `NOW_MS`."""
+    feed = Feed(storm_joins, lambda: NOW_MS)
+    feed.why = ""
+    return feed
+
+
+async def no_states(_: str) -> list[Signature]:
+    """Return that nothing is stored."""
+    return []
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server of the live page alone.
+
+    Attributes:
+        address: Its `host:port`.
+        session: A client without a token.
+    """
+
+    address: str
+    session: aiohttp.ClientSession
+
+    async def get(self, path: str, **headers: str) -> tuple[int, dict[str, object]]:
+        """Return the status and the JSON of a path."""
+        async with self.session.get(f"http://{self.address}{path}", headers=headers) as response:
+            return response.status, await response.json()
+
+
+@asynccontextmanager
+async def live_server(
+    feed: Feed, tokens: str = "", address: str = "127.0.0.1:0", states: States = no_states
+) -> AsyncIterator[Server]:
+    """Serve the live page of a feed for the block."""
+    app = application(tokens)
+    add_live_routes(app, feed, Stored(Deployment.of(load({})), states))
+    timeout = aiohttp.ClientTimeout(60)
+    async with listening(app, address) as listened, aiohttp.ClientSession(timeout=timeout) as session:
+        yield Server(listened, session)

@@ -1,0 +1,241 @@
+"""What happens too often within a window of event time."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nearstream.schemas.alert import Alert
+from nearstream.schemas.evidence import DocumentRef
+from nearstream.schemas.verdict import DocumentVerdict, FamilyRef
+from nearstream.streams.alerting import (
+    KEPT_ALERTS,
+    KEPT_LIMITS,
+    Arrival,
+    Rule,
+    Subject,
+    Tally,
+    alerts_of,
+    count,
+    end_quiet,
+    find_size,
+    joined,
+)
+
+TIME = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
+START_MS = round(TIME.timestamp() * 1000)
+STORM = Rule("duplicate_storm", 4, 10)
+FAMILY = Subject("news", "f", "s", "a")
+
+
+def arrival(second: float, ordinal: int) -> Arrival:
+    return Arrival(START_MS + round(1000 * second), ordinal, f"v{ordinal}")
+
+
+def steady(every: float, number: int, first: float = 0.0, ordinal: int = 2) -> list[Arrival]:
+    """Return arrivals at equal intervals in seconds."""
+    return [arrival(first + every * place, ordinal + place) for place in range(number)]
+
+
+def counted(batches: list[list[Arrival]], tally: Tally | None = None, rule: Rule = STORM) -> tuple[Tally, list[Alert]]:
+    """Return the last tally and the alerts sent after each batch."""
+    tally, sent = tally or Tally(), []
+    for batch in batches:
+        tally = count(rule, FAMILY, batch, max(each.at_ms for each in batch), tally)
+        sent += alerts_of(tally, {each.event_id for each in batch})
+    return tally, sent
+
+
+def seconds(alert: Alert) -> tuple[str, float, float | None]:
+    """Return the state of an alert, and when it began and ended, in seconds after the start."""
+    until = None if alert.until is None else (alert.until - TIME).total_seconds()
+    return alert.state, (alert.since - TIME).total_seconds(), until
+
+
+def verdict(
+    ordinal: int, second: float = 0.0, kind: str = "near_duplicate", of: str = "a", name: str = ""
+) -> DocumentVerdict:
+    at = TIME + timedelta(seconds=second)
+    other = DocumentRef(id=of, version="0", observed_at=TIME, characters=9)
+    return DocumentVerdict(
+        id=name or f"d{ordinal}",
+        version="0",
+        observed_at=at,
+        characters=9,
+        event_id=f"v{ordinal}",
+        collection="news",
+        scheme="s",
+        verdict=kind,  # type: ignore[arg-type]
+        of=other,
+        family=FamilyRef(id="f", ordinal=ordinal, first_seen=TIME, founder=other),
+        events=1,
+        degraded=(),
+    )
+
+
+def test_as_many_as_the_limit_are_no_storm() -> None:
+    assert counted([steady(1, STORM.limit)])[1] == []
+
+
+def test_one_more_than_the_limit_within_the_window_begins_a_storm() -> None:
+    tally, (alert,) = counted([steady(1, 5)])
+    assert seconds(alert) == ("firing", 4.0, None)
+    assert (alert.value, alert.limit, alert.size, alert.founder) == (5.0, 4.0, 6, "a")
+    assert alert.events == ("v6",)
+    assert tally.is_firing
+
+
+def test_as_many_over_a_longer_time_are_no_storm() -> None:
+    assert counted([steady(2.5, 50)])[1] == []
+
+
+def test_a_storm_goes_on_without_a_second_message() -> None:
+    assert [alert.state for alert in counted([[each] for each in steady(1, 100)])[1]] == ["firing"]
+
+
+def test_a_storm_that_falls_below_the_limit_but_not_to_half_of_it_goes_on() -> None:
+    # One in 3 seconds: three or four within ten seconds, which is more than half of the limit of four.
+    storm = [*steady(1, 5), *steady(3, 40, first=6.0, ordinal=7)]
+    assert [alert.state for alert in counted([[each] for each in storm])[1]] == ["firing"]
+
+
+def test_a_storm_ends_when_the_count_has_fallen_to_half_of_the_limit() -> None:
+    storm = [*steady(1, 6), arrival(30, 8)]
+    _, (began, ended) = counted([[each] for each in storm])
+    # The arrivals at 0 to 5 s leave the window at 10 to 15 s: two are left at 13 s.
+    assert seconds(ended) == ("resolved", 4.0, 13.0)
+    assert (ended.value, ended.size) == (2.0, 7)
+    assert ended.events == began.events
+    assert ended.event_id != began.event_id
+
+
+def test_a_storm_of_which_nothing_more_is_heard_ends_by_the_clock_as_it_would_by_the_next_arrival() -> None:
+    storm = [[each] for each in steady(1, 6)]
+    tally, _ = counted(storm)
+    assert end_quiet(STORM, START_MS + 14_999, tally) is tally
+    quiet = end_quiet(STORM, START_MS + 15_000, tally)
+    assert not quiet.is_sent
+    assert quiet.alerts[-1].alert.state == "resolved"
+    by_arrival = counted([*storm, [arrival(30, 8)]])[1][-1]
+    assert seconds(quiet.alerts[-1].alert) == seconds(by_arrival)
+    assert quiet.alerts[-1].alert.event_id == by_arrival.event_id
+    assert end_quiet(STORM, START_MS + 99_000, quiet) is quiet
+
+
+def test_after_its_end_a_family_may_begin_another_storm_with_another_id() -> None:
+    storms = [*steady(1, 6), *steady(1, 6, first=60, ordinal=8)]
+    sent = counted([[each] for each in storms])[1]
+    assert [alert.state for alert in sent] == ["firing", "resolved", "firing"]
+    assert len({alert.event_id for alert in sent}) == 3
+
+
+def test_an_arrival_that_is_delivered_again_is_counted_once_and_sends_its_alerts_again() -> None:
+    storm = [[each] for each in [*steady(1, 6), arrival(30, 8)]]
+    tally, sent = counted(storm)
+    again, restated = counted(storm, tally)
+    assert restated == sent
+    assert again == tally
+
+
+@given(st.data(), st.lists(st.integers(0, 40_000), min_size=1, max_size=60))
+def test_the_alerts_do_not_depend_on_how_a_stream_is_cut_into_batches(data: st.DataObject, times: list[int]) -> None:
+    stream = [Arrival(START_MS + at, 2 + place, f"v{place}") for place, at in enumerate(sorted(times))]
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(stream)), max_size=5)) | {0, len(stream)})
+    batches = [data.draw(st.permutations(stream[start:stop])) for start, stop in pairwise(cuts)]
+    one_by_one = counted([[each] for each in stream])[1]
+    alerts = [caused.alert for caused in counted(batches)[0].alerts]
+    assert alerts == one_by_one[-KEPT_ALERTS:]
+
+
+@given(st.lists(st.integers(0, 100_000), min_size=1, max_size=80))
+def test_beginnings_and_ends_take_turns_and_hold_by_a_count_from_the_definition(times: list[int]) -> None:
+    stream = [Arrival(START_MS + at, 2 + place, f"v{place}") for place, at in enumerate(sorted(times))]
+
+    def within(at_ms: int) -> int:
+        return sum(at_ms - STORM.window_ms < each.at_ms <= at_ms for each in stream)
+
+    _, sent = counted([[each] for each in stream])
+    assert [alert.state for alert in sent] == ["firing", "resolved"] * (len(sent) // 2) + ["firing"] * (len(sent) % 2)
+    for alert in sent:
+        assert within(round(alert.since.timestamp() * 1000)) > STORM.limit
+        if alert.until is not None:
+            until_ms = round(alert.until.timestamp() * 1000)
+            assert within(until_ms) <= STORM.limit // 2 < within(until_ms - 1)
+
+
+def test_a_tally_is_bounded_however_large_the_storm() -> None:
+    tally, sent = counted([steady(0.001, 1_000, first=start, ordinal=2 + 1_000 * start) for start in range(9)])
+    assert len(tally.arrivals) == KEPT_LIMITS * STORM.limit
+    assert len(sent) == 1
+    storms = [each for number in range(30) for each in steady(0.1, 9, first=100 * number, ordinal=2 + 9 * number)]
+    assert len(counted([[each] for each in storms])[0].alerts) == KEPT_ALERTS
+
+
+def test_members_that_joined_before_the_window_are_not_counted_again_when_they_change() -> None:
+    old = [[each] for each in steady(3, 20)]
+    tally, _ = counted(old)
+    changed = [arrival(60 + place / 10, 2 + place) for place in range(6)]
+    assert counted([changed], tally)[1] == []
+
+
+def test_arrivals_more_than_a_window_late_are_left_out() -> None:
+    tally, _ = counted([[arrival(100, 50)]])
+    assert counted([steady(0.1, 20)], tally)[1] == []
+
+
+def test_dead_letters_are_counted_by_numbers_in_any_order() -> None:
+    reason = Subject("*", "not_json", "s")
+    tally = Tally()
+    for place in range(9):
+        letter = Arrival(START_MS + 4_000 * place, 100 - place, f"l{place}")
+        tally = count(STORM, reason, [letter], letter.at_ms, tally)
+    assert tally.alerts == ()
+    burst = [Arrival(START_MS + 60_000 + place, 50 - place, f"b{place}") for place in range(5)]
+    (alert,) = alerts_of(count(STORM, reason, burst, START_MS + 60_000, tally), {each.event_id for each in burst})
+    assert (alert.subject, alert.value) == ("not_json", 5.0)
+    assert not alert.size
+    assert not alert.founder
+
+
+@pytest.mark.parametrize(
+    ("given_verdict", "counts"),
+    [
+        (verdict(2), True),
+        (verdict(1), False),
+        (verdict(7, kind="unchanged"), False),
+        (verdict(7, kind="version", of="d7"), False),
+        (verdict(7, kind="version"), True),
+    ],
+    ids=["a copy", "the founder", "unchanged", "its own next state", "a version of another"],
+)
+def test_only_a_document_that_joins_is_counted(given_verdict: DocumentVerdict, counts: bool) -> None:
+    assert (joined(given_verdict, START_MS + 5_000) is not None) == counts
+
+
+def test_a_document_dated_in_the_future_counts_at_the_time_of_its_record() -> None:
+    found = joined(verdict(2, second=86_000), START_MS + 5_000)
+    assert found is not None
+    assert found.at_ms == START_MS + 5_000
+
+
+SIZE = Rule("new_family_of_size", 10, 3_600)
+
+
+def test_a_new_family_of_a_size_is_sent_once() -> None:
+    tally = find_size(SIZE, FAMILY, [verdict(9), verdict(11), verdict(10)], Tally())
+    (alert,) = alerts_of(tally, {"v9", "v10", "v11"})
+    assert (alert.name, alert.size, alert.events, alert.since) == ("new_family_of_size", 10, ("v10",), TIME)
+    assert find_size(SIZE, FAMILY, [verdict(12), verdict(10)], tally) == tally
+    assert alerts_of(tally, {"v12"}) == []
+    assert alerts_of(tally, {"v10"}) == [alert]
+
+
+def test_a_family_is_sent_although_the_verdict_with_this_ordinal_is_missing() -> None:
+    assert find_size(SIZE, FAMILY, [verdict(109)], Tally()).alerts == ()
+    assert find_size(SIZE, FAMILY, [verdict(110)], Tally()).alerts[0].alert.size == 110
+
+
+def test_an_old_family_that_grows_on_is_not_new() -> None:
+    assert find_size(SIZE, FAMILY, [verdict(10, second=3_601)], Tally()).alerts == ()

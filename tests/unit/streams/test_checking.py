@@ -1,0 +1,55 @@
+"""The answer about a document: what labels make of the verdict."""
+
+import pytest
+
+from nearstream.schemas.document import Document, from_milliseconds
+from nearstream.schemas.signature import Signature
+from nearstream.streams.checking import Found, answer, find, newcomer
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.index.family import FamilyFacts
+from nearstream.streams.index.labels import LabelCounts
+from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.matcher import Matcher
+from nearstream.streams.relations.thresholds import Thresholds
+from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.signer import Signer
+
+KEY = HashKey.public()
+SCHEME = preset("dense", KEY)
+TEXT = " ".join(f"word{number} and then" for number in range(60))
+BULK_COUNT = 20
+
+
+def signed(name: str, text: str) -> Signature:
+    return Signer(SCHEME, KEY).sign(Document(id=name, text=text, observed_at=from_milliseconds(1_760_000_000_000)))
+
+
+async def found(text: str) -> Found:
+    index = MemoryIndex()
+    await Matcher(index, SCHEME, KEY).match(signed("a", TEXT))
+    asked = newcomer(signed("b", text), SCHEME, KEY, Thresholds())
+    return find(asked, await index.look_up(asked.keys, 60))
+
+
+@pytest.mark.parametrize(
+    ("spam", "ham", "verdict"),
+    [
+        (0, 0, "bulk"),
+        (1, 0, "known_bad"),
+        (0, 1, "known_good"),
+        (3, 1, "known_bad"),
+        (2, 1, "bulk"),
+        (1, 2, "bulk"),
+        (4, 12, "known_good"),
+        (100, 34, "bulk"),
+    ],
+)
+async def test_labels_decide_if_one_side_is_clearly_ahead(spam: int, ham: int, verdict: str) -> None:
+    family = FamilyFacts("ab" * 16, 1, 1, 30, 0, 0, (BULK_COUNT, 25, 29))
+    said = answer(await found(TEXT), family, BULK_COUNT, LabelCounts(spam, ham))
+    assert (said.verdict, said.labels.spam, said.labels.ham) == (verdict, spam, ham)
+
+
+async def test_what_is_no_copy_is_known_by_no_label() -> None:
+    said = answer(await found(f"{TEXT} {TEXT[::-1]}"), None, BULK_COUNT, LabelCounts(spam=100))
+    assert said.verdict == "none"

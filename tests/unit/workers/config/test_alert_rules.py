@@ -1,0 +1,106 @@
+"""The file of alert rules is read whole, or refused in one line."""
+
+from pathlib import Path
+
+import pytest
+
+from nearstream.streams.alerting import Rule
+from nearstream.workers.config.alert_rules import DEFAULT_RULES, load_alerts
+from nearstream.workers.config.settings import SettingsError
+
+STORM = "[duplicate_storm]\nlimit = 200\nwindow_seconds = 600\n"
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "alerts.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_without_a_file_the_default_rules_hold() -> None:
+    assert load_alerts("").rules == DEFAULT_RULES
+
+
+def test_only_the_alerts_of_the_file_are_on(tmp_path: Path) -> None:
+    text = STORM + 'collections = ["news", "mail"]\n[dead_letters]\nlimit = 5\nwindow_seconds = 60\n'
+    assert load_alerts(written(tmp_path, text)).rules == (
+        Rule("duplicate_storm", 200, 600, frozenset({"news", "mail"})),
+        Rule("dead_letters", 5, 60),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "expected tables duplicate_storm, new_family_of_size, dead_letters or webhook, got none"),
+        ("[storm]\nlimit = 5\n", "expected tables .*, got 'storm'"),
+        ("limit = 5\n", "expected tables .*, got 'limit'"),
+        ("duplicate_storm = 5\n", r"\[duplicate_storm\]: Expected `object`, got `int`"),
+        ("[duplicate_storm]\nlimit = 5\n", r"\[duplicate_storm\]: .*window_seconds"),
+        (STORM + "limits = 3\n", r"\[duplicate_storm\]: .*limits"),
+        (STORM.replace("200", "1"), r"\[duplicate_storm\]: Expected `int` >= 2 - at `.limit`"),
+        (STORM.replace("200", "1e9"), r"\[duplicate_storm\]: Expected `int`"),
+        (STORM.replace("200", '"many"'), r"\[duplicate_storm\]: Expected `int`, got `str`"),
+        (STORM.replace("600", "0"), r"\[duplicate_storm\]: Expected `int` >= 1 - at `.window_seconds`"),
+        (STORM + 'collections = ["No"]\n', r"\[duplicate_storm\]: Expected `str` of a collection"),
+        ("[dead_letters]\nlimit = 5\nwindow_seconds = 60\ncollections = ['a']\n", "dead letters have none"),
+        ("[duplicate_storm\n", "expected TOML"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_one_line_that_names_it(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(SettingsError, match=expected) as refused:
+        load_alerts(written(tmp_path, text))
+    assert str(refused.value).startswith(f"NEARSTREAM_ALERTS: {tmp_path}/alerts.toml: ")
+    assert "\n" not in str(refused.value)
+
+
+HOOK = '[[webhook]]\nname = "ops"\nform = "slack"\nurl = "https://hooks.example/secret"\n'
+
+
+def test_targets_are_read_with_their_secrets_from_files_and_never_shown(tmp_path: Path) -> None:
+    (tmp_path / "url").write_text("https://hooks.example/secret\n")
+    (tmp_path / "key").write_text("a key of sixteen bytes\n")
+    text = HOOK.replace('url = "https://hooks.example/secret"', f'url_path = "{tmp_path}/url"')
+    text = text.replace("slack", "alertmanager") + f'secret_path = "{tmp_path}/key"\n'
+    found = load_alerts(written(tmp_path, text))
+    (target,) = found.targets
+    assert (target.url, target.secret) == ("https://hooks.example/secret", b"a key of sixteen bytes")
+    assert "secret" not in repr(target).replace("'secret'", "")
+    assert "sixteen" not in repr(target)
+    assert found.rules == DEFAULT_RULES
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (HOOK.replace("https", "http"), "ops: expected an address https://"),
+        (HOOK.replace("https", "file"), "ops: expected an address https://"),
+        (HOOK.replace("https://", "https://user:word@"), "ops: expected an address https://"),
+        (HOOK.replace("hooks.example", "hooks.example:port"), "ops: expected an address https://"),
+        (HOOK.replace("hooks.example/", "hooks.example/ "), "ops: expected an address https://"),
+        (HOOK.replace('"slack"', '"mail"'), "form"),
+        (HOOK.replace('"ops"', '"No"'), "Expected `str` of a name"),
+        (HOOK + "urls = 1\n", "urls"),
+        (HOOK + HOOK, "each with a name of its own"),
+        (HOOK + 'secret_path = "/nowhere"\n', "ops: secret_path: expected a readable file"),
+        ('webhook = "x"\n', "webhook"),
+    ],
+)
+def test_a_wrong_target_is_refused_without_its_address(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(SettingsError, match=expected) as refused:
+        load_alerts(written(tmp_path, text))
+    assert "hooks.example" not in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_only_a_target_that_may_be_private_may_be_without_tls(tmp_path: Path) -> None:
+    text = HOOK.replace("https", "http") + "may_be_private = true\n"
+    assert load_alerts(written(tmp_path, text)).targets[0].url == "http://hooks.example/secret"
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"NEARSTREAM_ALERTS: .*expected a readable file: No such file"):
+        load_alerts(str(tmp_path / "none.toml"))
+    (tmp_path / "latin.toml").write_bytes(b"# \xff")
+    with pytest.raises(SettingsError, match="expected UTF-8"):
+        load_alerts(str(tmp_path / "latin.toml"))

@@ -1,0 +1,198 @@
+"""The stream of events resumes, is bounded, and shows a token only its collections."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+from yarl import URL
+
+from nearstream.workers.http import live
+from nearstream.workers.live.feed import Feed
+from nearstream.workers.live.ring import Ring
+from tests.support.live import NOW_MS, Server, live_server, new_feed, verdict
+
+MAIL, ALL_TOKEN = "a-token-for-mail-only", "a-token-for-all-of-them"
+TOKENS = f"{MAIL} mail\n{ALL_TOKEN} *"
+
+
+@asynccontextmanager
+async def _stream(server: Server, query: str = "", **headers: str) -> AsyncIterator[aiohttp.StreamReader]:
+    url = f"http://{server.address}/v1/events?{query}"
+    async with server.session.get(url, headers=headers) as response:
+        assert response.status == 200
+        assert response.content_type == "text/event-stream"
+        assert await response.content.readuntil(b"\n\n") == b"retry: 1000\n\n"
+        yield response.content
+
+
+async def _messages(content: aiohttp.StreamReader, count: int) -> list[dict[str, str]]:
+    found = []
+    async with asyncio.timeout(60):
+        while len(found) < count:
+            lines = (await content.readuntil(b"\n\n")).decode().splitlines()
+            if lines[0][:1] != ":":
+                found.append(dict(line.split(": ", 1) for line in lines if line))
+    return found
+
+
+async def test_a_new_reader_gets_what_comes_and_as_many_earlier_events_as_it_asks_for() -> None:
+    feed = new_feed()
+    for number in range(5):
+        feed.add(verdict(f"old {number}"), NOW_MS)
+    async with live_server(feed) as server:
+        async with _stream(server, "recent=2") as content:
+            messages = await _messages(content, 2)
+            assert [json.loads(each["data"])["id"] for each in messages] == ["old 3", "old 4"]
+            feed.add(verdict("new"), NOW_MS)
+            (message,) = await _messages(content, 1)
+            assert json.loads(message["data"])["id"] == "new"
+            assert message["id"] == verdict("new").event_id
+        for wrong in ("1001", "-1", "many", "99999999999999999999"):
+            assert (await server.get(f"/v1/events?recent={wrong}"))[0] == 400
+
+
+async def test_a_reader_that_comes_again_misses_nothing() -> None:
+    feed = new_feed()
+    events = [verdict(f"d{number}") for number in range(40)]
+    for event in events[:20]:
+        feed.add(event, NOW_MS)
+    async with live_server(feed) as server:
+        async with _stream(server, "recent=20") as content:
+            last = (await _messages(content, 7))[-1]["id"]
+        for event in events[20:]:
+            feed.add(event, NOW_MS)
+        async with _stream(server, Last_Event_ID=last) as _:
+            pass
+        headers = {"Last-Event-ID": last}
+        async with _stream(server, **headers) as content:
+            found = [each["id"] for each in await _messages(content, 33)]
+    assert found == [event.event_id for event in events[7:]]
+
+
+async def test_a_reader_that_was_away_for_too_long_learns_how_much_it_missed() -> None:
+    feed = new_feed()
+    feed.ring = Ring(events=10)
+    for number in range(25):
+        feed.add(verdict(f"d{number}"), NOW_MS)
+    async with live_server(feed) as server, _stream(server, **{"Last-Event-ID": "gone"}) as content:
+        missed, first = await _messages(content, 2)
+    assert (missed["event"], missed["data"]) == ("missed", '{"events":15}')
+    assert json.loads(first["data"])["id"] == "d15"
+
+
+async def test_a_reader_that_never_reads_loses_only_its_own_events() -> None:
+    feed = new_feed()
+    feed.ring = Ring(events=500)
+    async with live_server(feed) as server, _stream(server) as stuck, _stream(server) as content:
+        del stuck  # nobody reads it: what the sockets do not take stays in the ring
+        seen = 0
+        for number in range(5_000):
+            feed.add(verdict(f"d{number}", reason="x" * 100), NOW_MS)
+            if number % 250 == 249:
+                seen += len(await _messages(content, 250))
+        assert seen == 5_000
+        assert feed.ring.last == 5_000
+        assert len(feed.ring.after(0, 9_999)[1]) == 500
+
+
+async def test_a_silent_stream_sends_comments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "_COMMENT_SECONDS", 0.01)
+    async with live_server(new_feed()) as server, _stream(server) as content, asyncio.timeout(60):
+        assert await content.readuntil(b"\n\n") == b": waiting\n\n"
+
+
+async def test_the_number_of_readers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "READERS", 2)
+    monkeypatch.setattr(live, "_COMMENT_SECONDS", 0.05)  # it is noticed then that a reader has left
+    async with live_server(new_feed()) as server:
+        async with _stream(server), _stream(server):
+            assert (await server.get("/v1/events"))[0] == 429
+        async with asyncio.timeout(60):
+            while (await _status(server, "/v1/events")) == 429:
+                await asyncio.sleep(0.02)
+
+
+async def _status(server: Server, path: str) -> int:
+    async with server.session.get(f"http://{server.address}{path}") as response:
+        return response.status
+
+
+async def test_a_server_that_stops_ends_the_streams() -> None:
+    async with aiohttp.ClientSession() as session:
+        async with live_server(new_feed()) as server:
+            response = await session.get(f"http://{server.address}/v1/events")
+        async with asyncio.timeout(60):
+            assert await response.content.read() == b"retry: 1000\n\n"
+
+
+@pytest.fixture
+def two_collections() -> Feed:
+    feed = new_feed()
+    feed.add(verdict("page", "a family of news", 2), NOW_MS)
+    feed.add(verdict("letter", "a family of mail", 2, collection="mail"), NOW_MS)
+    return feed
+
+
+async def test_a_token_shows_only_its_collections(two_collections: Feed) -> None:
+    authorized = {"Authorization": f"Bearer {MAIL}"}
+    async with live_server(two_collections, TOKENS) as server:
+        status, state = await server.get("/v1/live", **authorized)
+        assert (status, state["collection"], state["collections"]) == (200, "mail", ["mail"])
+        assert "news" not in json.dumps(state)
+        assert (await server.get("/v1/live?collection=news", **authorized))[0] == 403
+        assert (await server.get("/v1/events?collection=news", **authorized))[0] == 403
+        assert (await server.get("/v1/families/a%20family%20of%20news", **authorized))[0] == 404
+        assert (await server.get("/v1/families/a%20family%20of%20mail", **authorized))[0] == 200
+        async with _stream(server, "recent=10", **authorized) as content:
+            two_collections.add(verdict("second", collection="mail"), NOW_MS)
+            assert [json.loads(each["data"])["id"] for each in await _messages(content, 2)] == ["letter", "second"]
+        status, state = await server.get("/v1/live", Authorization=f"Bearer {ALL_TOKEN}")
+        assert (state["collection"], state["collections"]) == ("", ["mail", "news"])
+
+
+async def test_data_need_the_token_and_the_page_does_not(two_collections: Feed) -> None:
+    async with live_server(two_collections, TOKENS) as server:
+        for path in ("/v1/live", "/v1/events", "/v1/families/a%20family%20of%20mail"):
+            assert (await server.get(path))[0] == 401
+        for name in ("", *(f"page/{file}" for file in live.page_files())):
+            async with server.session.get(f"http://{server.address}/{name}") as response:
+                assert response.status == 200
+                assert "script-src 'self'" in response.headers["Content-Security-Policy"]
+                assert "unsafe" not in response.headers["Content-Security-Policy"]
+                assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert (await server.get("/page/server.py"))[0] == 404
+        async with server.session.get(URL(f"http://{server.address}/page/..%2fring.py", encoded=True)) as response:
+            assert response.status == 404
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:9465", 200),
+        ("localhost:9465", 200),
+        ("[::1]:9465", 200),
+        ("localhost", 200),
+        ("evil.example", 403),
+        ("evil.example:9465", 403),
+        ("127.0.0.1.evil.example", 403),
+    ],
+)
+async def test_a_name_that_may_belong_to_another_site_is_refused(host: str, status: int) -> None:
+    async with live_server(new_feed()) as server:
+        assert (await server.get("/v1/live", Host=host))[0] == status
+    async with live_server(new_feed(), TOKENS) as server:
+        assert (await server.get("/v1/live", Host=host, Authorization=f"Bearer {ALL_TOKEN}"))[0] == 200
+
+
+def test_the_page_loads_nothing_from_elsewhere_and_writes_no_markup() -> None:
+    for name, content in live.page_files().items():
+        text = content.decode()
+        assert "//" not in text.replace("http://www.w3.org/", "").replace("://", "", 0) or name.endswith(
+            ("js", "css", "svg")
+        )
+        for forbidden in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
+            assert forbidden not in text, f"{name}: {forbidden}"
+        assert "cdn" not in text.lower()

@@ -1,0 +1,207 @@
+"""Alerts sent by HTTP, and what they never reach."""
+
+import asyncio
+import hmac
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from prometheus_client import REGISTRY
+
+from nearstream.schemas.alert import Alert
+from nearstream.schemas.codec import decode_alert
+from nearstream.workers.config.webhook_targets import WebhookTarget
+from nearstream.workers.http import webhooks
+from nearstream.workers.http.webhook_payload import request_of
+from nearstream.workers.http.webhooks import Webhooks, is_public
+from tests.support.deployment import until
+from tests.support.webhooks import Receiver, receiving
+
+EXAMPLE = decode_alert((Path(__file__).parents[4] / "schemas/examples/alert.json").read_bytes())
+NOW = datetime.now(UTC)
+SECRET = b"a secret of sixteen bytes"
+
+
+def alert(number: int = 0, **fields: Any) -> Alert:  # noqa: ANN401
+    return replace(EXAMPLE, **({"event_id": f"{number:032x}", "since": NOW} | fields))
+
+
+@asynccontextmanager
+async def sending(*targets: WebhookTarget) -> AsyncIterator[Webhooks]:
+    sender = Webhooks(targets, break_seconds=0.05)
+    task = asyncio.create_task(sender.run())
+    try:
+        yield sender
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def target(receiver: Receiver, name: str = "ops", **fields: Any) -> WebhookTarget:  # noqa: ANN401
+    given: dict[str, Any] = {"form": "alertmanager", "secret": SECRET, "may_be_private": True}
+    return WebhookTarget(name, f"http://{receiver.address}/hook", **(given | fields))
+
+
+def counted(outcome: str, name: str) -> float:
+    return REGISTRY.get_sample_value("nearstream_webhooks_total", {"target": name, "outcome": outcome}) or 0.0
+
+
+async def until_true(condition: Callable[[], bool]) -> None:
+    async def holds() -> bool:
+        return condition()
+
+    await until(holds, 60)
+
+
+async def test_an_alert_arrives_as_alertmanager_writes_it_with_a_signature_over_time_and_body() -> None:
+    async with receiving() as receiver, sending(target(receiver)) as sender:
+        sender.queue([alert()])
+        await until_true(lambda: bool(receiver.got))
+    ((body, headers),) = receiver.got
+    message = json.loads(body)
+    assert (message["version"], message["status"], message["receiver"]) == ("4", "firing", "nearstream")
+    (one,) = message["alerts"]
+    assert one["labels"] == {"alertname": "duplicate_storm", "collection": "news", "subject": EXAMPLE.subject}
+    assert (datetime.fromisoformat(one["startsAt"]), one["endsAt"]) == (NOW, "0001-01-01T00:00:00Z")
+    assert "201 documents joined family" in one["annotations"]["summary"]
+    signed = headers["nearstream-timestamp"].encode() + b"." + body
+    assert headers["nearstream-signature"] == "v1=" + hmac.new(SECRET, signed, sha256).hexdigest()
+    assert headers["nearstream-event-id"] == alert().event_id
+
+
+def test_the_end_of_an_alert_has_the_fingerprint_of_its_beginning() -> None:
+    ended = alert(1, state="resolved", until=EXAMPLE.since)
+    receiver = Receiver(address="a.example")
+    (first, _), (last, _) = (request_of(target(receiver), each, 0) for each in (alert(), ended))
+    one, other = (json.loads(body)["alerts"][0] for body in (first, last))
+    assert one["fingerprint"] == other["fingerprint"]
+    assert (other["status"], other["endsAt"]) == ("resolved", "2026-03-02T09:20:00Z")
+
+
+def test_a_text_for_slack_holds_no_link_or_mention_from_an_id() -> None:
+    body, headers = request_of(
+        target(Receiver(address="a"), form="slack", secret=b""), alert(founder="<!channel> & <https://x|y>"), 0
+    )
+    text = json.loads(body)["text"]
+    assert "first seen as &lt;!channel&gt; &amp; &lt;https://x|y&gt;" in text
+    assert "<" not in text
+    assert "nearstream-signature" not in headers
+
+
+async def test_an_alert_about_a_time_long_past_is_not_sent() -> None:
+    """A worker that reads a topic from its beginning would announce the storms of a month."""
+    past = NOW - timedelta(days=1, seconds=EXAMPLE.window_seconds + 1)
+    async with receiving() as receiver, sending(target(receiver, "replayed")) as sender:
+        sender.queue(
+            [alert(1, since=past), alert(2, since=past, until=NOW), alert(3, since=past, window_seconds=9_000)]
+        )
+        await until_true(lambda: len(receiver.got) == 2)
+    assert receiver.ids == [alert(2).event_id, alert(3).event_id]
+    assert counted("outdated", "replayed") == 1
+
+
+async def test_an_alert_that_is_offered_again_is_sent_once() -> None:
+    async with receiving() as receiver, sending(target(receiver)) as sender:
+        sender.queue([alert(1), alert(1), alert(2), alert(1), alert(3)])
+        await until_true(lambda: len(receiver.got) == 3)
+    assert receiver.ids == [alert(number).event_id for number in (1, 2, 3)]
+
+
+async def test_a_failing_target_gets_the_alert_when_it_works_again_in_order() -> None:
+    async with receiving(500, 503, 429, 500, 500, 500) as receiver, sending(target(receiver, "failing")) as sender:
+        sender.queue([alert(1), alert(2)])
+        await until_true(lambda: len(receiver.got) == 8)
+    assert receiver.ids == [alert(1).event_id] * 7 + [alert(2).event_id]
+    assert counted("retried", "failing") == 6
+    assert counted("sent", "failing") >= 1
+
+
+async def test_a_redirect_is_not_followed_and_a_refusal_is_not_tried_again() -> None:
+    async with receiving(302, 400) as receiver, sending(target(receiver, "refusing")) as sender:
+        sender.queue([alert(1), alert(2), alert(3)])
+        await until_true(lambda: len(receiver.got) == 3)
+        await until_true(lambda: counted("sent", "refusing") == 1)
+    assert counted("refused", "refusing") == 2
+
+
+async def test_a_target_that_does_not_answer_holds_up_no_other_and_its_queue_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(webhooks, "REQUEST_SECONDS", 60.0)
+    monkeypatch.setattr(webhooks, "QUEUE", 100)
+    silent = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    blocked = Receiver(address="{}:{}".format(*silent.sockets[0].getsockname()))
+    async with receiving() as receiver, sending(target(blocked, "silent"), target(receiver, "well")) as sender:
+        for start in range(0, 150, 50):
+            sender.queue([alert(number) for number in range(start, start + 50)])
+            await until_true(lambda start=start: len(receiver.got) == start + 50)  # type: ignore[misc]
+    assert counted("dropped", "silent") == 49  # one is being sent
+    assert counted("dropped", "well") == 0
+    silent.close()
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0.0.0.0", "rebinding.example"],  # noqa: S104
+)
+async def test_a_webhook_never_reaches_a_private_address(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    accepted: list[object] = []
+    servers = []
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    for address in ("0.0.0.0", "::1"):  # noqa: S104 - to notice a connection by any way
+        try:
+            servers.append(await asyncio.start_server(lambda *_: accepted.append(_), address, port))
+        except OSError:  # there is no IPv6 on this machine
+            assert address == "::1"
+    real = socket.getaddrinfo
+
+    def resolve(name: str, *given: Any, **more: Any) -> Any:  # noqa: ANN401 - as socket.getaddrinfo
+        return real("127.0.0.1" if name == "rebinding.example" else name, *given, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    name = f"private-{host}"
+    meant = WebhookTarget(name, f"https://{host}:{port}/", "slack")
+    async with sending(meant) as sender:
+        sender.queue([alert(1)])
+        await until_true(lambda: counted("refused", name) == 1)
+    for server in servers:
+        server.close()
+    assert accepted == []
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("93.184.216.34", True),
+        ("2606:2800:220:1::1", True),
+        ("10.0.0.1", False),
+        ("172.16.9.9", False),
+        ("192.168.1.1", False),
+        ("169.254.169.254", False),
+        ("100.64.0.1", False),
+        ("224.0.0.1", False),
+        ("255.255.255.255", False),
+        ("0.0.0.0", False),  # noqa: S104 - an address to refuse
+        ("::", False),
+        ("::1", False),
+        ("fe80::1%eth0", False),
+        ("fc00::1", False),
+        ("fec0::1", False),
+        ("ff02::1", False),
+        ("::ffff:10.0.0.1", False),
+        ("64:ff9b::a00:1", False),
+        ("64:ff9b::5db8:d822", True),
+        ("2002:a00:1::1", False),
+    ],
+)
+def test_which_addresses_are_public(address: str, public: bool) -> None:
+    assert is_public(address) == public

@@ -1,0 +1,67 @@
+"""The made-up day is the same in each run, goes forward, and has all that the page shows."""
+
+import asyncio
+from itertools import islice, takewhile
+
+import pytest
+
+from nearstream.schemas.codec import decode_document
+from nearstream.schemas.document import Document
+from nearstream.workers.cli.demo import EXAMPLES
+from nearstream.workers.config.settings import load
+from nearstream.workers.live.day import BEGIN_MS, HOUR_MS, Happening, hours
+from nearstream.workers.live.replay import Replay
+from nearstream.workers.pipeline.deployment import Deployment
+
+LINES = (EXAMPLES / "documents.jsonl").read_bytes().splitlines()
+
+
+@pytest.fixture(scope="module")
+def examples() -> list[Document]:
+    return [decode_document(line) for line in LINES]
+
+
+@pytest.fixture(scope="module")
+def first_hour(examples: list[Document]) -> list[Happening]:
+    return list(takewhile(lambda each: each.at_ms < BEGIN_MS + HOUR_MS, hours(examples)))
+
+
+def test_each_run_is_equal_and_goes_forward(examples: list[Document], first_hour: list[Happening]) -> None:
+    further = list(islice(hours(examples), len(first_hour) + 2_000))
+    assert further[: len(first_hour)] == first_hour
+    times = [each.at_ms for each in further]
+    assert times == sorted(times)
+    assert times[-1] > BEGIN_MS + HOUR_MS
+
+
+def test_an_hour_has_a_storm_a_story_recrawls_and_a_removal(first_hour: list[Happening]) -> None:
+    documents = [each.document for each in first_hour if each.document]
+    names = [document.id for document in documents]
+    assert sum("deals.example" in str(name) for name in names) > 700
+    assert sum(str(name).endswith("/story") for name in names) > 60
+    assert len(names) - len(set(names)) > 200
+    assert [each.removed for each in first_hour if each.removed] == ["web/https://agency.example/08/story"]
+    assert len(first_hour) < 4_000
+
+
+async def test_a_replay_matches_the_day_and_stays_in_step(examples: list[Document]) -> None:
+    """A fast replay of the first hour finds the storm, the story and the removal, whatever the machine does."""
+    replay = Replay(Deployment.of(load({})), examples, 100_000)
+    began = replay.now_ms()
+    await replay.warm_up()
+    assert replay.feed.state("").totals["verdict"] > 800
+    running = asyncio.create_task(replay.run())
+    async with asyncio.timeout(120):
+        while replay.now_ms() < BEGIN_MS + HOUR_MS and not running.done():
+            await asyncio.sleep(0.05)
+    running.cancel()
+    state = replay.feed.state("")
+    largest = {family.collection: family for family in reversed(state.largest)}
+    assert largest["mail"].size > 700
+    assert largest["web"].size > 50
+    assert largest["web"].founder is None
+    assert state.totals["retraction"] == 1
+    assert sum(state.verdicts["unchanged"]) > 100
+    assert state.connected
+    assert began == BEGIN_MS + began % HOUR_MS
+    assert 0 < len(replay.signatures) <= 10_000

@@ -1,0 +1,87 @@
+"""Two documents are shown beside each other from whole signatures, and from what an index keeps of them."""
+
+import pytest
+
+from nearstream.schemas.document import Document, from_milliseconds
+from nearstream.schemas.signature import Signature
+from nearstream.workers.config.settings import load
+from nearstream.workers.live.details import document_of, pair_of
+from nearstream.workers.pipeline.deployment import Deployment
+from tests.support.live import NOW_MS, verdict
+
+DEPLOYMENT = Deployment.of(load({}))
+WORDS = [f"word{number}" for number in range(900)]
+
+
+def _signed(name: str, words: list[str], at_ms: int = NOW_MS, collection: str = "news") -> Signature:
+    document = Document(id=name, text=" ".join(words), observed_at=from_milliseconds(at_ms), collection=collection)
+    return DEPLOYMENT.signer().sign(document)
+
+
+FIRST, EDITED = _signed("first", WORDS), _signed("edited", [*WORDS[:400], "new", *WORDS[400:]], NOW_MS + 1)
+
+
+def test_a_pair_shows_what_both_share() -> None:
+    pair = pair_of(FIRST, EDITED, DEPLOYMENT)
+    assert (pair.newer.id, pair.older.id, pair.relation) == ("edited", "first", "near_duplicate")
+    assert len(pair.cells) == 128
+    assert pair.cells.count(True) > 100
+    assert pair.added is not None
+    assert pair.removed is not None
+    assert pair.added - pair.removed == EDITED.characters - FIRST.characters
+    assert pair.keys is not None
+    assert pair.keys.anchors > 50
+    assert pair.spans
+    assert not any(span.moved for span in pair.spans)
+    decided = next(rule for rule in pair.rules if rule.holds)
+    assert (decided.name, decided.relation) == (pair.rule, pair.relation)
+
+
+def test_the_order_of_the_arguments_does_not_matter() -> None:
+    assert pair_of(FIRST, EDITED, DEPLOYMENT) == pair_of(EDITED, FIRST, DEPLOYMENT)
+
+
+def test_what_the_index_keeps_shows_all_but_the_keys() -> None:
+    whole = pair_of(FIRST, EDITED, DEPLOYMENT)
+    kept = pair_of(DEPLOYMENT.scheme.kept(FIRST), DEPLOYMENT.scheme.kept(EDITED), DEPLOYMENT)
+    assert kept.keys is None
+    assert (kept.cells, kept.spans, kept.rules, kept.resemblance) == (
+        whole.cells,
+        whole.spans,
+        whole.rules,
+        whole.resemblance,
+    )
+
+
+def test_moved_passages_are_marked() -> None:
+    moved = _signed("moved", [*WORDS[600:], *WORDS[:600]], NOW_MS + 1)
+    pair = pair_of(FIRST, moved, DEPLOYMENT)
+    assert pair.relation == "rearranged"
+    assert any(span.moved for span in pair.spans)
+    assert not all(span.moved for span in pair.spans)
+
+
+def test_an_unrelated_pair_has_a_picture_too() -> None:
+    other = _signed("other", [f"else{number}" for number in range(500)])
+    pair = pair_of(FIRST, other, DEPLOYMENT)
+    assert (pair.relation, pair.spans) == ("unrelated", ())
+    assert pair.cells.count(True) < 40
+
+
+def test_documents_of_two_collections_are_not_compared() -> None:
+    with pytest.raises(ValueError, match="collection"):
+        pair_of(FIRST, _signed("first", WORDS, collection="mail"), DEPLOYMENT)
+
+
+def test_each_state_says_what_it_changed() -> None:
+    longer = _signed("first", [*WORDS, *(f"more{number}" for number in range(300))], NOW_MS + 2)
+    shown = document_of("news", "first", verdict("first"), [longer, FIRST], DEPLOYMENT)
+    newest, oldest = shown.states
+    assert oldest.change is None
+    assert newest.change is not None
+    assert newest.change.relation == "version"
+    assert newest.change.added is not None
+    assert newest.change.removed is not None
+    assert newest.change.added > 10 * newest.change.removed
+    assert newest.characters == longer.characters
+    assert document_of("news", "none", None, [], DEPLOYMENT).states == ()

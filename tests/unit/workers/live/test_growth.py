@@ -1,0 +1,92 @@
+"""Growth follows which families grow, and where their members come from."""
+
+import random
+
+from nearstream.workers.live.growth import FAMILIES, MEMBERS, Growth
+from tests.support.live import NOW_MS, verdict
+
+ALL: frozenset[str] = frozenset()
+
+
+def test_a_family_grows_by_its_copies() -> None:
+    growth = Growth(3)
+    growth.add(verdict("first"), NOW_MS)
+    assert growth.growing(NOW_MS, 5, "") == ()
+    for ordinal in range(2, 6):
+        growth.add(verdict(f"copy {ordinal}", "f", ordinal), NOW_MS - (6 - ordinal) * 60_000)
+    (family,) = growth.growing(NOW_MS, 5, "")
+    assert (family.id, family.founder, family.size, family.joined_10m, family.joined_1h) == ("f", "first", 5, 4, 4)
+    assert family.minutes[-5:] == (1, 1, 1, 1, 0)
+    assert family.is_storm
+    assert growth.largest(NOW_MS, 5, "news") == (family,)
+    assert growth.largest(NOW_MS, 5, "other") == ()
+
+
+def test_a_storm_is_over_when_nobody_joins() -> None:
+    growth = Growth(2)
+    for ordinal in (2, 3):
+        growth.add(verdict(f"copy {ordinal}", "f", ordinal), NOW_MS)
+    assert growth.largest(NOW_MS + 9 * 60_000, 1, "")[0].is_storm
+    later = NOW_MS + 11 * 60_000
+    (family,) = growth.largest(later, 1, "")
+    assert (family.is_storm, family.joined_10m, family.joined_1h) == (False, 0, 2)
+    assert growth.growing(later, 1, "") == ()
+
+
+def test_members_in_any_order_are_counted_once() -> None:
+    growth = Growth(20)
+    ordinals = list(range(2, 500))
+    random.Random(7).shuffle(ordinals)
+    for ordinal in (*ordinals, *ordinals[:100]):  # as after a repeat, or with other states of members
+        growth.add(verdict(f"copy {ordinal}", "f", ordinal), NOW_MS)
+    (family,) = growth.growing(NOW_MS, 1, "")
+    assert (family.size, family.joined_1h) == (499, 498)
+
+
+def test_the_marks_name_where_copies_come_from() -> None:
+    growth = Growth(20)
+    for ordinal in range(2, 12):
+        url = f"https://host-{ordinal % 2}.example/a"
+        growth.add(verdict(f"copy {ordinal}", "f", ordinal, url=url, sender="deals"), NOW_MS)
+    detail = growth.detail("f", NOW_MS, ALL)
+    assert detail is not None
+    found = [(mark.name, mark.value, mark.count) for mark in detail.marks]
+    assert found[:2] == [("source", "crawler", 10), ("sender", "deals", 10)]
+    assert set(found[2:]) == {("host", "host-0.example", 5), ("host", "host-1.example", 5)}
+    assert detail.verdicts == {"near_duplicate": 10}
+    assert detail.members[0].id == "copy 11"
+
+
+def test_a_removed_document_is_named_no_more() -> None:
+    growth = Growth(20)
+    for ordinal in (2, 3):
+        growth.add(verdict(f"copy {ordinal}", "f", ordinal), NOW_MS)
+    growth.remove("other", "copy 2")
+    for name in ("copy 2", "first"):
+        growth.remove("news", name)
+    detail = growth.detail("f", NOW_MS, ALL)
+    assert detail is not None
+    assert [member.id for member in detail.members] == ["copy 3"]
+    assert detail.family.founder is None
+
+
+def test_families_and_members_are_bounded() -> None:
+    growth = Growth(20)
+    for number in range(FAMILIES + 50):
+        growth.add(verdict("copy", f"f{number}", 2), NOW_MS)
+    for ordinal in range(2, 4 * MEMBERS):
+        labels = {"token": str(ordinal)}
+        growth.add(verdict(f"copy {ordinal}", "large", ordinal, **labels), NOW_MS)
+    assert len(growth._families) == FAMILIES
+    assert growth.detail("f0", NOW_MS, ALL) is None
+    detail = growth.detail("large", NOW_MS, ALL)
+    assert detail is not None
+    assert len(detail.members) == MEMBERS
+    assert len(detail.marks) <= 64
+
+
+def test_a_family_of_another_collection_is_not_known() -> None:
+    growth = Growth(20)
+    growth.add(verdict("copy", "f", 2), NOW_MS)
+    assert growth.detail("f", NOW_MS, frozenset(("news",))) is not None
+    assert growth.detail("f", NOW_MS, frozenset(("mail",))) is None

@@ -1,0 +1,79 @@
+"""The recall of a window: which pairs count as found, and what a sample sees."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from nearstream.workers.cli.audit_command import recall_lines
+from nearstream.workers.operations.audit import Audited, Pair, Recall, Told, _summed, measure
+
+FOUR_FIFTHS = Fraction(4, 5)
+
+
+def document(name: str, first: int, offset: int, collection: str = "default") -> Audited:
+    shingles = np.arange(first, first + 20, dtype=np.uint64)
+    return Audited(f"{collection}/{name}", collection, (0, offset), offset, shingles)
+
+
+def pairs(documents: list[Audited], told: Told, one_in: int = 1) -> dict[tuple[str, str], bool]:
+    found = measure(documents, told, FOUR_FIFTHS, one_in)
+    return {(pair.newer.partition("/")[2], pair.older.partition("/")[2]): pair.is_found for pair in found}
+
+
+def test_a_pair_is_found_by_its_family_or_by_an_event_between_families() -> None:
+    documents = [document(name, 0, offset) for offset, name in enumerate(("a", "copy", "b", "lost"))]
+    families = {(0, 0): "A", (0, 1): "A", (0, 2): "B", (0, 3): "C"}
+    told = Told(families, {frozenset(((0, 2), (0, 0)))})
+    assert pairs(documents, told) == {
+        ("copy", "a"): True,
+        ("b", "a"): True,
+        ("b", "copy"): True,
+        ("lost", "a"): False,
+        ("lost", "copy"): False,
+        ("lost", "b"): False,
+    }
+
+
+def test_documents_without_a_verdict_are_found_by_events_alone() -> None:
+    documents = [document("a", 0, 0), document("b", 1, 1), document("c", 2, 2)]
+    assert pairs(documents, Told({}, {frozenset(((0, 1), (0, 0)))})) == {
+        ("b", "a"): True,
+        ("c", "b"): False,
+        ("c", "a"): False,
+    }
+
+
+def test_documents_of_two_collections_are_no_pair() -> None:
+    documents = [document("a", 0, 0), document("b", 0, 1, "mail"), document("c", 50, 2)]
+    assert pairs(documents, Told()) == {}
+
+
+def test_the_recall_audit_probes_a_sample_but_indexes_all() -> None:
+    documents = [
+        document(f"{cluster}-{at}", 100 * cluster, 10 * cluster + at) for cluster in range(60) for at in (0, 1)
+    ]
+    every, some = pairs(documents, Told()), pairs(documents, Told(), one_in=4)
+    assert len(every) == 60
+    assert some.items() <= every.items()
+    assert 5 <= len(some) <= 30  # one pair in 4, not one in 16
+
+
+def test_the_recall_is_summed_by_resemblance() -> None:
+    found = [
+        Pair("x/a", "x/b", Fraction(each, 100), is_found) for each, is_found in ((80, True), (84, False), (100, True))
+    ]
+    recall = _summed(iter(found), 4, 1, FOUR_FIFTHS)
+    assert (recall.pairs, recall.found, recall.ratio) == (3, 2, 2 / 3)
+    assert [(each.low, each.pairs, each.found) for each in recall.ranges] == [(0.8, 2, 1), (1.0, 1, 1)]
+    assert recall.missed == (("x/a", "x/b", 0.84),)
+    lines = list(recall_lines(recall, 0.8))
+    assert lines[0] == "documents     4 compared, 1 without a verdict yet"
+    assert lines[2].startswith("recall        0.6667 (")
+    assert "  from 0.8    0.5000, 1 of 2" in lines
+    assert "missed        x/a and x/b, resemblance 0.8400" in lines
+
+
+def test_without_similar_pairs_the_recall_is_unknown() -> None:
+    recall = Recall(2, 0, 0, 0, (0.0, 1.0), (), ())
+    assert recall.ratio is None
+    assert "recall        unknown: no such pair, 0 found" in list(recall_lines(recall, 0.8))

@@ -1,0 +1,176 @@
+"""Format the explanation of a pair as lines for a person, or as JSON."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from nearstream.streams.counterpart import Compared
+from nearstream.streams.relations.conditions import Condition, conditions
+from nearstream.streams.relations.describe import evidence
+from nearstream.workers.cli.comparison import change_lines, number_lines
+from nearstream.workers.cli.family_report import family_object
+from nearstream.workers.operations.explaining import Explained, Meeting, Side
+from nearstream.workers.operations.lost_pair import Loss, comparison_text, event_id_of, first_loss, stored_pair
+from nearstream.workers.operations.terminal import escaped, utc_time
+from nearstream.workers.pipeline.deployment import Deployment
+
+_SENT = {True: "sent", False: "not sent", None: "not known whether it was sent, as not both were matched"}
+
+
+def explanation_lines(deployment: Deployment, explained: Explained, now_ms: int) -> Iterator[str]:
+    """Yield both documents, their keys, every number, each rule, and what became of the pair."""
+    for name, side in (("later", explained.later), ("earlier", explained.earlier)):
+        yield from _side_lines(name, side, now_ms)
+    yield _row("scheme", deployment.scheme.name)
+    compared, loss = explained.compared, first_loss(deployment, explained)
+    if compared is not None:
+        yield from _key_lines(compared, explained.meeting)
+        yield from change_lines(compared.pair)
+        yield from number_lines(compared.pair, evidence(compared.pair))
+        for condition in conditions(compared.estimate, deployment.thresholds):
+            yield from _condition_lines(condition, decides=condition.rule.name == compared.rule.name)
+        yield _row("relation", compared.relation + (", same lineage" if compared.same_lineage else ""))
+        for reason in compared.pair.verdict.low_confidence:
+            yield _row("weak", reason)
+    verdict = verdict_of(explained.later)
+    if verdict:
+        yield _row("verdict", f"{verdict}, when {escaped(explained.later.name)} arrived")
+    yield _row("outcome", f"{loss.tier}: {loss.reason}")
+    if loss.event_id:
+        yield event_line(loss)
+
+
+def explanation_object(deployment: Deployment, explained: Explained) -> dict[str, Any]:
+    """Return the explanation for JSON."""
+    compared, meeting = explained.compared, explained.meeting
+    stored = stored_pair(explained)
+    told: dict[str, Any] = {
+        "later": _side_object(explained.later),
+        "earlier": _side_object(explained.earlier),
+        "scheme": deployment.scheme.name,
+        "verdict": verdict_of(explained.later) or None,
+        "stored": stored and asdict(stored),
+        "outcome": loss_object(explained, first_loss(deployment, explained)),
+        "meeting": meeting and asdict(meeting),
+    }
+    if compared is None:
+        return told
+    rules = conditions(compared.estimate, deployment.thresholds)
+    return told | {
+        "relation": compared.relation,
+        "rule": compared.rule.name,
+        "evidence": evidence(compared.pair),
+        "rules": [_condition_object(rule) for rule in rules],
+        "low_confidence": compared.pair.verdict.low_confidence,
+        "common_text": compared.is_common_text,
+        "event_id": event_id_of(compared) or None,
+    }
+
+
+def loss_object(explained: Explained, loss: Loss) -> dict[str, Any]:
+    """Return the tier that lost a pair for JSON."""
+    return {
+        "later": explained.later.name,
+        "earlier": explained.earlier.name,
+        "tier": loss.tier,
+        "reason": loss.reason,
+        "event_id": loss.event_id or None,
+        "sent": loss.is_sent,
+    }
+
+
+def event_line(loss: Loss) -> str:
+    """Return the id of the event of a pair, with whether it was sent."""
+    return _row("event", f"{loss.event_id}, {_SENT[loss.is_sent]}")
+
+
+def verdict_of(side: Side) -> str:
+    """Return the verdict on a document of the index, empty for a file."""
+    if side.state is None:
+        return ""
+    return side.state.pairs[0].relation if side.state.pairs else "unique, or its relations were not stored"
+
+
+def _row(name: str, text: str) -> str:
+    return f"{name:<15}  {text}"
+
+
+def _side_lines(name: str, side: Side, now_ms: int) -> Iterator[str]:
+    status = "a file, not in the index" if side.inspected is None else str(side.inspected.status)
+    reason = f", {side.inspected.reason}" if side.inspected and side.inspected.reason else ""
+    yield _row(name, f"{escaped(side.name)}: {status}{reason}")
+    signature = side.signature
+    if signature is None:
+        return
+    hours = max(now_ms - signature.observed_at_ms, 0) / 3_600_000
+    age = f"{hours / 24:.0f} d" if hours >= 48 else f"{hours:.1f} h"
+    yield _row("", f"observed {utc_time(signature.observed_at_ms)}, {age} ago; version {signature.version}")
+    yield _row("", f"{signature.characters} characters, {signature.words} words, {signature.shingles} shingles")
+    state = side.state
+    if state is None or side.inspected is None or side.inspected.facts is None:
+        return
+    member = state.family
+    family = "alone in its family"
+    if member is not None and member.facts is not None:
+        place = f"no. {member.ordinal}" if member.ordinal else "presumably a copy"
+        family = f"family {member.facts.family_id}, {place} of {member.facts.size} live"
+    yield _row("", f"number {state.number}, {len(side.inspected.facts.states)} states; {family}")
+
+
+def _key_lines(compared: Compared, meeting: Meeting | None) -> Iterator[str]:
+    keys = compared.pair.keys
+    if meeting is None:
+        yield _row("keys", "not known: the signatures topic no longer holds a whole signature of both")
+        return
+    equal = [name for name, holds in (("digest", meeting.digest), ("lineage", meeting.lineage)) if holds]
+    bands = f"{keys.bands} of {keys.bands_of} bands"
+    yield _row("keys shared", ", ".join([*equal, bands, f"{keys.anchors} anchors"]))
+    yield _row("", f"anchors: the newer has {keys.anchors_newer}, the older {keys.anchors_older}")
+    value, low, high = meeting.chance
+    yield _row("chance", f"{value:.3f} ({low:.3f}-{high:.3f}) to share a band at this resemblance")
+    if meeting.buckets:
+        held, hot = sum(each.holds for each in meeting.buckets), sum(each.is_hot for each in meeting.buckets)
+        yield _row(
+            "buckets", f"the earlier is in {held} of {len(meeting.buckets)} shared buckets, {hot} are or were full"
+        )
+    if meeting.looked_up is not None:
+        found = "among" if meeting.is_candidate else "not among"
+        yield _row("candidates", f"{found} the {meeting.looked_up} that the index names for the later one now")
+    if compared.is_common_text:
+        yield _row("common text", "many documents have what both share")
+
+
+def _condition_lines(condition: Condition, *, decides: bool) -> Iterator[str]:
+    mark = "decides" if decides else "holds" if condition.holds else "no"
+    yield _row("rule", f"{condition.rule.name} ({condition.rule.relation}): {mark}")
+    for clause in condition.clauses:
+        for at, each in enumerate(clause):
+            join = "or " if at else "  "
+            yield _row("", f"{join}{comparison_text(each)}: {'yes' if each.holds else 'no'}")
+
+
+def _condition_object(condition: Condition) -> dict[str, Any]:
+    return {
+        "rule": condition.rule.name,
+        "relation": condition.rule.relation,
+        "holds": condition.holds,
+        "conditions": [[asdict(each) for each in clause] for clause in condition.clauses],
+    }
+
+
+def _side_object(side: Side) -> dict[str, Any]:
+    signature, state = side.signature, side.state
+    member = state.family if state else None
+    return {
+        "name": side.name,
+        "status": side.inspected.status if side.inspected else None,
+        "reason": side.inspected.reason if side.inspected else "",
+        "version": signature.version if signature else None,
+        "observed_at_ms": signature.observed_at_ms if signature else None,
+        "characters": signature.characters if signature else None,
+        "words": signature.words if signature else None,
+        "number": state.number if state else None,
+        "states": len(side.inspected.facts.states) if side.inspected and side.inspected.facts else 0,
+        "family": family_object(member.facts) if member and member.facts else None,
+        "ordinal": member.ordinal if member else None,
+    }

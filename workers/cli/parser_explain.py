@@ -1,0 +1,117 @@
+"""Declare the commands that explain, choose bands and audit."""
+
+from typing import TYPE_CHECKING
+
+from nearstream.schemas.document import DEFAULT_COLLECTION
+from nearstream.workers.cli.arguments import collection, share, whole_number
+from nearstream.workers.cli.parser_options import add, add_group, add_json, add_quiet, add_since, add_timeout
+
+if TYPE_CHECKING:
+    from nearstream.workers.cli.parser_options import Commands
+
+DOCUMENTS_MAX = 10**12
+
+
+def add_explaining_commands(commands: "Commands") -> None:
+    """Add the commands that explain how two documents relate."""
+    explain = add(
+        commands,
+        "explain",
+        "explain_commands:explain_pair",
+        "explain how two documents relate: keys, numbers, every rule, family, event",
+    )
+    why_not = add(
+        commands,
+        "why-not",
+        "explain_commands:explain_loss",
+        "name what kept two documents from being told as related, or their event",
+    )
+    for command in (explain, why_not):
+        for name in ("a", "b"):
+            command.add_argument(
+                name,
+                metavar=name.upper(),
+                help="file with one document, file with a signature (.msgpack), or id of a document in the index (id:X "
+                "is always an id)",
+            )
+        command.add_argument(
+            "--collection",
+            type=collection,
+            default=DEFAULT_COLLECTION,
+            metavar="C",
+            help=f"collection of the ids (default {DEFAULT_COLLECTION})",
+        )
+        add_json(command, "one JSON object")
+        add_quiet(command)
+        add_timeout(command, 10.0)
+    _add_tune(commands)
+    _add_audit(commands)
+
+
+def _add_tune(commands: "Commands") -> None:
+    """Add the command that chooses bands and rows."""
+    tune = add(
+        commands,
+        "tune",
+        "tune_command:show_bands",
+        "choose bands and rows that find pairs of a resemblance with a recall",
+    )
+    tune.add_argument(
+        "--resemblance",
+        type=share(includes_one=True),
+        default=0.8,
+        metavar="R",
+        help="resemblance of the pairs to be found (default 0.8)",
+    )
+    tune.add_argument(
+        "--recall",
+        type=share(includes_one=False),
+        metavar="P",
+        help="least probability of finding them (default 0.99)",
+    )
+    tune.add_argument(
+        "--documents",
+        type=whole_number(1, DOCUMENTS_MAX),
+        default=1_000_000,
+        metavar="N",
+        help="documents in the index, for its memory (default 1000000)",
+    )
+    tune.add_argument(
+        "--sample",
+        metavar="PATH",
+        help="file or folder with documents like yours: 2000 of them are compared to check the promise",
+    )
+    add_json(tune, "one JSON object")
+    add_quiet(tune)
+
+
+def _add_audit(commands: "Commands") -> None:
+    """Add the commands that measure a deployment against exact methods."""
+    actions = add_group(commands, "audit", "measure a deployment against exact methods: recall")
+    recall = add(
+        actions,
+        "recall",
+        "audit_command:show_recall",
+        "measure which share of the similar pairs of a window was found",
+    )
+    add_since(recall, "the documents (default 24h)", None)
+    recall.add_argument(
+        "--resemblance",
+        type=share(includes_one=True),
+        default=0.8,
+        metavar="R",
+        help="least resemblance of the pairs (default 0.8)",
+    )
+    recall.add_argument(
+        "--one-in",
+        type=whole_number(1, DOCUMENTS_MAX),
+        default=1,
+        metavar="N",
+        help="look for the partners of one document in N, among all documents (default 1)",
+    )
+    recall.add_argument(
+        "--metrics", metavar="FILE", help="also write the result as metrics of Prometheus, as a .prom file"
+    )
+    add_json(recall, "one JSON object")
+    add_quiet(recall)
+    add_timeout(recall, 10.0)

@@ -1,0 +1,115 @@
+"""An application that asks for tokens and answers errors in JSON."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from http import HTTPStatus
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.config.tokens import parse_tokens
+from nearstream.workers.http.access import Gate
+from nearstream.workers.http.connection import Connection
+from nearstream.workers.http.openapi import OPEN_PATHS
+from nearstream.workers.http.openapi_live import PAGE_FILE_PATH
+from nearstream.workers.http.requests import ACCESS, ASKS_TOKEN, HEADER_BYTES, HEADERS, refusal, too_many_requests
+from nearstream.workers.monitoring.metrics import CHECKS
+
+_KEEPALIVE_SECONDS = 75.0
+_LINGERING_SECONDS = 2.0  # in which the rest of a refused body is read, so that its sender gets the answer
+_PAGE_FILES = PAGE_FILE_PATH.partition("{")[0]
+
+# What a refusal says, where the name of the status does not say enough.
+_EXPECTED = {
+    404: "expected one of the paths that /v1/openapi.json lists",
+    408: "expected the whole body within 10 s",
+}
+
+
+def application(tokens: str) -> web.Application:
+    """Return an application without paths, for which these tokens are needed."""
+    known = parse_tokens(tokens)
+    app = web.Application(middlewares=[_refusals, _authorization(Gate(known))])
+    app[ASKS_TOKEN] = bool(known)
+    return app
+
+
+@asynccontextmanager
+async def listening(app: web.Application, address: str) -> AsyncIterator[str]:
+    """Answer requests in the block, and yield the address.
+
+    Requests in work are answered at the end.
+
+    Raises:
+        SettingsError: The address cannot be used.
+    """
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        listener = await _listen(runner, address)
+        host, port = listener.sockets[0].getsockname()[:2]
+        yield f"{host}:{port}"
+        listener.close()
+    finally:
+        await runner.cleanup()
+
+
+async def _listen(runner: web.AppRunner, address: str) -> asyncio.Server:
+    """Accept connections at an address."""
+    loop, server = asyncio.get_running_loop(), runner.server
+    if server is None:
+        raise RuntimeError("the runner was not set up")
+    connect = partial(
+        Connection,
+        server,
+        loop=loop,
+        max_line_size=HEADER_BYTES,
+        max_field_size=HEADER_BYTES,
+        max_headers=HEADERS,
+        keepalive_timeout=_KEEPALIVE_SECONDS,
+        lingering_time=_LINGERING_SECONDS,
+        auto_decompress=False,  # `parse_record` does it, with a limit
+    )
+    host, port = address.rsplit(":", 1)
+    try:
+        return await loop.create_server(connect, host, int(port))
+    except OSError as error:
+        raise SettingsError(f"NEARSTREAM_API: cannot listen on {address}: {error.strerror or error}") from None
+
+
+@web.middleware
+async def _refusals(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer in JSON where aiohttp would answer in text."""
+    try:
+        return await handler(request)
+    except web.HTTPException as error:
+        status = HTTPStatus(error.status)
+        response = refusal(status, status.name.lower(), _EXPECTED.get(error.status, status.phrase))
+        if "Allow" in error.headers:
+            response.headers["Allow"] = error.headers["Allow"]
+        return response
+
+
+def _authorization(gate: Gate) -> Middleware:
+    """Return the middleware that asks for a token, except on paths that are open to all."""
+
+    @web.middleware
+    async def authorize(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path in OPEN_PATHS or request.path.startswith(_PAGE_FILES):
+            return await handler(request)
+        access, is_early = gate.access(request.headers.get("Authorization", ""), time.monotonic())
+        if access is None:
+            response = refusal(401, "unauthorized", "expected the header Authorization: Bearer <token>")
+            response.headers["WWW-Authenticate"] = "Bearer"
+            return response
+        if is_early:
+            CHECKS.labels("rate_limited").inc()
+            return too_many_requests("rate_limited", "expected fewer requests a second with this token")
+        request[ACCESS] = access
+        return await handler(request)
+
+    return authorize

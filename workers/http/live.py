@@ -1,0 +1,264 @@
+"""The live page: its files, the stream of events, and what they add up to."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from importlib.resources import files
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+from msgspec.structs import replace as replace_fields
+
+from nearstream.schemas.document import DEFAULT_COLLECTION, document_key
+from nearstream.schemas.live import LiveState
+from nearstream.schemas.signature import Signature
+from nearstream.streams.index.contract import IndexLostError, IndexUnavailableError
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.http import openapi_live
+from nearstream.workers.http.access import Access, ForbiddenError
+from nearstream.workers.http.requests import (
+    ACCESS,
+    SECURITY_HEADERS,
+    is_under_a_foreign_name,
+    json_response,
+    refusal,
+    too_many_requests,
+)
+from nearstream.workers.live.details import Stored, document_of, pair_of
+from nearstream.workers.live.feed import Feed
+from nearstream.workers.live.ring import Entry, Ring
+from nearstream.workers.monitoring.metrics import SSE_DROPPED
+
+log = logging.getLogger(__name__)
+
+READERS = 64  # of the stream of events, at a time
+RECENT = 1_000  # earlier events that a new reader may ask for
+_COMMENT_SECONDS = 15.0
+_BATCH = 500
+_PAUSE_SECONDS = 0.02  # in which events of a busy stream gather to one write
+_STUCK_SECONDS = 60.0  # after which the connection of a reader that takes nothing is cut
+_LOOK_UP_SECONDS = 2.0
+_FEED = web.AppKey("feed", Feed)
+_STORED = web.AppKey("stored", Stored)
+_READERS = web.AppKey("readers", set[asyncio.Task[object]])
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+
+
+def add_live_routes(app: web.Application, feed: Feed, stored: Stored) -> None:
+    """Add the paths of the live page to an application."""
+    app[_FEED], app[_STORED], app[_READERS] = feed, stored, set()
+    app.on_shutdown.append(_end_streams)
+    page = page_files()
+
+    async def file(request: web.Request) -> web.Response:
+        name = request.match_info.get("file", "index.html")
+        if name not in page:
+            raise web.HTTPNotFound
+        headers = {**SECURITY_HEADERS, "Content-Type": _TYPES[name.rpartition(".")[2]]}
+        return web.Response(body=page[name], headers=headers)
+
+    for path in (openapi_live.PAGE_PATH, openapi_live.PAGE_FILE_PATH):
+        app.router.add_get(_any_name(path), file)
+    for path, handler in (
+        (openapi_live.EVENTS_PATH, _events),
+        (openapi_live.LIVE_PATH, _state),
+        (openapi_live.FAMILY_PATH, _family),
+        (openapi_live.PAIR_PATH, _pair),
+        (openapi_live.STATES_PATH, _document),
+    ):
+        app.router.add_get(_any_name(path), _asked_by_its_own_name(handler))
+
+
+def _any_name(path: str) -> str:
+    """Return a path whose names in braces match any text without a slash.
+
+    By default they match no braces.
+    """
+    return path.replace("}", ":[^/]+}")
+
+
+def _asked_by_its_own_name(handler: Handler) -> Handler:
+    """Return a handler that refuses requests under the name of another site."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        if is_under_a_foreign_name(request):
+            return refusal(403, "foreign_name", "expected localhost or an address in the header Host")
+        return await handler(request)
+
+    return handle
+
+
+def page_files() -> dict[str, bytes]:
+    """Return the files of the page by name."""
+    folder = files("nearstream.workers.live") / "page"
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.name.rpartition(".")[2] in _TYPES}
+
+
+def collections_of(access: Access, asked: str) -> frozenset[str]:
+    """Return the collections that a reader gets, empty for all.
+
+    Args:
+        access: What the request may do.
+        asked: The collection that it names. Empty: all that it may name.
+
+    Raises:
+        ForbiddenError: It may not name this collection.
+    """
+    if not asked:
+        return access.collections
+    access.require(asked)
+    return frozenset((asked,))
+
+
+async def _state(request: web.Request) -> web.Response:
+    access = request[ACCESS]
+    asked = request.query.get("collection", "") or min(access.collections, default="")
+    try:
+        collections_of(access, asked)
+    except ForbiddenError:
+        return _forbidden()
+    return json_response(_visible(request.app[_FEED].state(asked), access))
+
+
+def _visible(state: LiveState, access: Access) -> LiveState:
+    """Return a state that names no other collections than a token is for."""
+    if not access.collections:
+        return state
+    return replace_fields(state, collections=tuple(sorted(access.collections)))
+
+
+async def _family(request: web.Request) -> web.Response:
+    detail = request.app[_FEED].family(request.match_info["family"], request[ACCESS].collections)
+    if detail is None:
+        return refusal(404, "unknown_family", "expected a family that a document has joined since the server started")
+    return json_response(detail)
+
+
+async def _pair(request: web.Request) -> web.Response:
+    collection = request.query.get("collection", DEFAULT_COLLECTION)
+    names = [request.query.get(side, "") for side in ("newer", "older")]
+    found = await _looked_up(request, collection, names)
+    if isinstance(found, web.Response):
+        return found
+    one, other = found
+    if not one or not other:
+        return refusal(404, "unknown_document", "expected two documents that are stored")
+    return json_response(pair_of(one[0], other[0], request.app[_STORED].deployment))
+
+
+async def _document(request: web.Request) -> web.Response:
+    collection, name = request.query.get("collection", DEFAULT_COLLECTION), request.query.get("id", "")
+    found = await _looked_up(request, collection, [name])
+    if isinstance(found, web.Response):
+        return found
+    verdict = request.app[_FEED].verdict(collection, name)
+    if not found[0] and verdict is None:
+        return refusal(404, "unknown_document", "expected a document that is stored, or whose verdict is in memory")
+    return json_response(document_of(collection, name, verdict, found[0], request.app[_STORED].deployment))
+
+
+async def _looked_up(
+    request: web.Request, collection: str, names: Sequence[str]
+) -> list[Sequence[Signature]] | web.Response:
+    """Return the states of documents, or a refusal."""
+    try:
+        request[ACCESS].require(collection)
+        async with asyncio.timeout(_LOOK_UP_SECONDS):
+            return [await request.app[_STORED].states(document_key(collection, name)) for name in names]
+    except ForbiddenError:
+        return _forbidden()
+    except (IndexUnavailableError, IndexLostError, SettingsError, TimeoutError) as error:
+        log.info("a document was not looked up: %s", error)
+        return refusal(503, "index_unavailable", "expected Redis to answer and to allow it, ask again")
+
+
+async def _events(request: web.Request) -> web.StreamResponse:
+    """Send events as they arrive, until the reader leaves or the server stops."""
+    feed, readers = request.app[_FEED], request.app[_READERS]
+    try:
+        wanted = collections_of(request[ACCESS], request.query.get("collection", ""))
+    except ForbiddenError:
+        return _forbidden()
+    recent = request.query.get("recent", "0")
+    if not recent.isascii() or not recent.isdigit() or len(recent) > len(str(RECENT)) or int(recent) > RECENT:
+        return refusal(400, "bad_request", f"expected recent=0 to recent={RECENT}")
+    if len(readers) >= READERS:
+        return too_many_requests("busy", f"expected at most {READERS} readers of events at a time")
+    task = asyncio.current_task()
+    if task is None:
+        raise RuntimeError("a request is handled in a task")
+    readers.add(task)
+    try:
+        return await _stream(request, feed.ring, wanted, _begin(feed.ring, request, int(recent)))
+    finally:
+        readers.discard(task)
+
+
+def _begin(ring: Ring, request: web.Request, recent: int) -> int:
+    """Return the number of the event after which a reader begins.
+
+    A reader that comes again with an event that has left the ring gets all that is there.
+    """
+    last_id = request.headers.get("Last-Event-ID")
+    if last_id is None:
+        return max(ring.last - recent, 0)
+    return ring.number_of(last_id) or 0
+
+
+async def _stream(request: web.Request, ring: Ring, wanted: frozenset[str], number: int) -> web.StreamResponse:
+    headers = {**SECURITY_HEADERS, "Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
+    response = web.StreamResponse(headers=headers)
+    await response.prepare(request)
+    try:
+        await _write(response, b"retry: 1000\n\n")
+        while not ring.is_closed:
+            if not await ring.wait(number, _COMMENT_SECONDS):
+                await _write(response, b": waiting\n\n")
+                continue
+            missed, entries = ring.after(number, _BATCH)
+            if missed:
+                SSE_DROPPED.inc(missed)
+                await _write(response, b'event: missed\ndata: {"events":%d}\n\n' % missed)
+            sent = b"".join(_form(entry) for entry in entries if not wanted or entry.collection in wanted)
+            if sent:
+                await _write(response, sent)
+            number = entries[-1].number if entries else ring.last
+            await asyncio.sleep(_PAUSE_SECONDS)
+    except (ConnectionError, TimeoutError):
+        if request.transport is not None:
+            request.transport.abort()  # a reader that takes nothing would delay the end of the connection
+    return response
+
+
+async def _write(response: web.StreamResponse, data: bytes) -> None:
+    """Write, and wait until the reader has taken most of it.
+
+    Raises:
+        TimeoutError: It has taken nothing for long.
+        ConnectionError: It has left.
+    """
+    async with asyncio.timeout(_STUCK_SECONDS):
+        await response.write(data)
+
+
+def _form(entry: Entry) -> bytes:
+    return b"id: " + entry.event_id.encode() + b"\ndata: " + entry.data + b"\n\n"
+
+
+async def _end_streams(app: web.Application) -> None:
+    """Let all readers end, because the server waits for them."""
+    app[_FEED].ring.close()
+    waiting = app[_READERS].copy()
+    if waiting:
+        _, stuck = await asyncio.wait(waiting, timeout=1.0)
+        for task in stuck:
+            task.cancel()
+
+
+def _forbidden() -> web.Response:
+    return refusal(403, "collection_forbidden", "expected a collection that the token is for")

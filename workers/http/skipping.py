@@ -1,0 +1,60 @@
+"""Answer whether a crawler need not fetch a page, within a deadline."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from nearstream.schemas.check import SkipAnswer, SkipReason
+from nearstream.schemas.decision import Decision
+from nearstream.streams.deciding import may_skip
+from nearstream.streams.index.contract import IndexUnavailableError
+from nearstream.streams.ingest.defaults import name_of_page
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.http.check import DEADLINE_SECONDS
+from nearstream.workers.redis_index.decisions import DecisionStore
+
+
+@dataclass(frozen=True)
+class SkipChecker:
+    """Answers from the newest decisions in Redis.
+
+    Attributes:
+        store: The decisions.
+    """
+
+    store: DecisionStore
+
+    async def check(self, url: str, collection: str) -> SkipAnswer:
+        """Return whether a page need not be fetched now.
+
+        In doubt it is to be fetched: without a decision, and if Redis does not answer in time.
+
+        Args:
+            url: The page, of which tracking parameters and the like are ignored.
+            collection: The tenant.
+        """
+        lineage = name_of_page(url)
+        try:
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                decision = await self.store.read(collection, lineage)
+        except TimeoutError:
+            return _degraded(lineage, "deadline")
+        except IndexUnavailableError:
+            return _degraded(lineage, "index_unavailable")
+        except SettingsError:
+            return _degraded(lineage, "index_refused")
+        return SkipAnswer(skip=False, lineage=lineage) if decision is None else _answer(lineage, decision)
+
+
+def _answer(lineage: str, decision: Decision) -> SkipAnswer:
+    return SkipAnswer(
+        skip=may_skip(decision, time.time_ns() // 1_000_000),
+        lineage=lineage,
+        action=decision.action,
+        until=decision.until,
+        canonical=decision.canonical.url or decision.canonical.id,
+    )
+
+
+def _degraded(lineage: str, reason: SkipReason) -> SkipAnswer:
+    return SkipAnswer(skip=False, lineage=lineage, degraded=True, reason=reason)

@@ -1,0 +1,86 @@
+"""Alerts as webhooks write them."""
+
+import hmac
+from datetime import datetime
+from hashlib import blake2b, sha256
+
+import msgspec
+
+from nearstream.schemas.alert import Alert
+from nearstream.workers.config.webhook_targets import WebhookTarget
+
+ID_HEADER = "nearstream-event-id"
+TIMESTAMP_HEADER = "nearstream-timestamp"
+SIGNATURE_HEADER = "nearstream-signature"
+
+_NEVER = "0001-01-01T00:00:00Z"  # how Alertmanager says that an alert has no end yet
+
+
+def request_of(target: WebhookTarget, alert: Alert, at_seconds: int) -> tuple[bytes, dict[str, str]]:
+    """Return the body and the headers of the request about an alert.
+
+    A receiver that keeps the ids of `nearstream-event-id` handles each alert once. With the secret of the target it
+    computes `nearstream-signature` again: `v1=` and the HMAC-SHA256, in hex, of the timestamp, a dot and the body.
+
+    Args:
+        target: Where the request goes.
+        alert: The alert.
+        at_seconds: The time of the request in seconds since 1970.
+    """
+    body = msgspec.json.encode(_slack(alert) if target.form == "slack" else _alertmanager(alert))
+    headers = {"content-type": "application/json", ID_HEADER: alert.event_id}
+    if target.secret:
+        digest = hmac.new(target.secret, b"%d.%b" % (at_seconds, body), sha256).hexdigest()
+        headers |= {TIMESTAMP_HEADER: str(at_seconds), SIGNATURE_HEADER: f"v1={digest}"}
+    return body, headers
+
+
+def summary(alert: Alert) -> str:
+    """Return one sentence about an alert. Ids in it come from outside."""
+    what = {
+        "duplicate_storm": f"{alert.value:.0f} documents joined family {alert.subject} of {alert.collection}",
+        "new_family_of_size": f"the new family {alert.subject} of {alert.collection} has {alert.value:.0f} documents",
+        "dead_letters": f"{alert.value:.0f} records were refused: {alert.subject}",
+    }[alert.name]
+    founder = f", first seen as {alert.founder}" if alert.founder else ""
+    ended = "has ended: " if alert.state == "resolved" else ""
+    return f"{alert.name}: {ended}{what} within {alert.window_seconds} s (limit {alert.limit:.0f}){founder}"
+
+
+def _alertmanager(alert: Alert) -> dict[str, object]:
+    """Return an alert in the form of Alertmanager's webhook, version 4."""
+    labels = {"alertname": alert.name, "collection": alert.collection, "subject": alert.subject}
+    annotations = {"summary": summary(alert)}
+    fingerprint = blake2b("\n".join(labels.values()).encode(), digest_size=8).hexdigest()
+    return {
+        "version": "4",
+        "groupKey": f'{{}}:{{alertname="{alert.name}", subject="{alert.subject}"}}',
+        "truncatedAlerts": 0,
+        "status": alert.state,
+        "receiver": "nearstream",
+        "groupLabels": {"alertname": alert.name, "subject": alert.subject},
+        "commonLabels": labels,
+        "commonAnnotations": annotations,
+        "externalURL": "",
+        "alerts": [
+            {
+                "status": alert.state,
+                "labels": labels,
+                "annotations": annotations,
+                "startsAt": _time(alert.since),
+                "endsAt": _NEVER if alert.until is None else _time(alert.until),
+                "generatorURL": "",
+                "fingerprint": fingerprint,
+            }
+        ],
+    }
+
+
+def _slack(alert: Alert) -> dict[str, object]:
+    """Return a text for Slack, in which an id cannot be a link or a mention."""
+    escaped = summary(alert).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return {"text": escaped, "mrkdwn": False}
+
+
+def _time(time: datetime) -> str:
+    return time.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,191 @@
+"""Send alerts by HTTP to targets of the settings, never to private addresses."""
+
+import asyncio
+import logging
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+
+import aiohttp
+
+from nearstream.schemas.alert import Alert
+from nearstream.workers.config.webhook_targets import WebhookTarget
+from nearstream.workers.http.webhook_payload import request_of
+from nearstream.workers.monitoring.metrics import WEBHOOKS
+from nearstream.workers.pipeline.retry import backoff
+
+QUEUE = 1_000  # alerts that wait for a target
+SENT_IDS = 1_000  # ids that are not sent again to a target
+TRIES = 8  # for one alert
+REQUEST_SECONDS = 5.0
+ANSWER_BYTES = 64 * 1024
+BREAK_AFTER = 5  # failures in succession
+BREAK_SECONDS = 60.0
+OUTDATED_SECONDS = 86_400  # older alerts come from a replay, or from documents of the past
+OUTCOMES = ("sent", "retried", "refused", "failed", "dropped", "outdated")
+
+_TRANSLATED = IPv6Network("64:ff9b::/96")  # the last four bytes are an IPv4 address
+_RETRIABLE = (408, 425, 429)
+
+log = logging.getLogger(__name__)
+
+
+class PrivateAddressError(OSError):
+    """An address is not on the public internet."""
+
+
+@dataclass
+class _Line:
+    """What waits for one target."""
+
+    target: WebhookTarget
+    waiting: asyncio.Queue[Alert] = field(default_factory=lambda: asyncio.Queue(QUEUE))
+    sent: deque[str] = field(default_factory=lambda: deque(maxlen=SENT_IDS))
+    failures: int = 0
+
+
+class Webhooks:
+    """Sends alerts to all targets, from a thread of its own.
+
+    Alerts wait in a queue of bounded length for each target. What finds no room is counted and dropped, as is what a
+    target refuses. The topic of alerts has all of them.
+    """
+
+    def __init__(self, targets: Iterable[WebhookTarget], break_seconds: float = BREAK_SECONDS) -> None:
+        """Prepare to send to these targets."""
+        self._lines = [_Line(target) for target in targets]
+        for line in self._lines:
+            for outcome in OUTCOMES:
+                WEBHOOKS.labels(line.target.name, outcome)  # from 0 on, so that the first one is an increase
+        self._break_seconds = break_seconds
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def offer(self, alerts: Sequence[Alert]) -> None:
+        """Queue alerts for all targets, from one thread. It never waits.
+
+        The first alert starts the thread that sends until the process ends.
+        """
+        if not alerts or not self._lines:
+            return
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            sending = partial(self._loop.run_until_complete, self.run())
+            threading.Thread(target=sending, name="webhooks", daemon=True).start()
+        self._loop.call_soon_threadsafe(self.queue, alerts)
+
+    def queue(self, alerts: Sequence[Alert]) -> None:
+        """Queue alerts, in the thread of the event loop."""
+        for line in self._lines:
+            for alert in alerts:
+                try:
+                    if _is_outdated(alert):
+                        WEBHOOKS.labels(line.target.name, "outdated").inc()
+                    else:
+                        line.waiting.put_nowait(alert)
+                except asyncio.QueueFull:
+                    WEBHOOKS.labels(line.target.name, "dropped").inc()
+
+    async def run(self) -> None:
+        """Send what is queued, to each target by itself. Never returns."""
+        await asyncio.gather(*(self._send_line(line) for line in self._lines))
+
+    async def _send_line(self, line: _Line) -> None:
+        timeout = aiohttp.ClientTimeout(REQUEST_SECONDS)
+        connector = aiohttp.TCPConnector(
+            limit=1,
+            force_close=True,
+            use_dns_cache=False,
+            socket_factory=_any_socket if line.target.may_be_private else public_socket,
+        )
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as session:
+            while True:
+                alert = await line.waiting.get()
+                if alert.event_id not in line.sent:
+                    outcome = await self._send(session, line, alert)
+                    WEBHOOKS.labels(line.target.name, outcome).inc()
+
+    async def _send(self, session: aiohttp.ClientSession, line: _Line, alert: Alert) -> str:
+        """Send an alert with several tries, and return `sent`, `refused` or `failed`."""
+        for _, pause in zip(range(TRIES), backoff(), strict=False):
+            if line.failures >= BREAK_AFTER:
+                await asyncio.sleep(self._break_seconds)
+            outcome, detail = await _try(session, line.target, alert)
+            if outcome == "sent":
+                line.failures = 0
+                line.sent.append(alert.event_id)
+                return outcome
+            line.failures += 1
+            if line.failures in (1, BREAK_AFTER) or outcome == "refused":
+                log.warning("webhook %s: %s: %s", line.target.name, outcome, detail)
+            if outcome == "refused":
+                return outcome
+            WEBHOOKS.labels(line.target.name, "retried").inc()
+            await asyncio.sleep(pause)
+        return "failed"
+
+
+async def _try(session: aiohttp.ClientSession, target: WebhookTarget, alert: Alert) -> tuple[str, str]:
+    """Send an alert once, and return the outcome with its reason, which never holds the address."""
+    body, headers = request_of(target, alert, int(time.time()))
+    try:
+        async with session.post(target.url, data=body, headers=headers, allow_redirects=False) as response:
+            await response.content.read(ANSWER_BYTES)
+            if 200 <= response.status < 300:
+                return "sent", ""
+            is_passing = response.status >= 500 or response.status in _RETRIABLE
+            return "failed" if is_passing else "refused", f"HTTP status {response.status}"
+    except TimeoutError:
+        return "failed", f"no answer within {REQUEST_SECONDS:g} s"
+    except aiohttp.ClientConnectorError as error:
+        if isinstance(error.os_error, PrivateAddressError):
+            return "refused", "its address is private: set may_be_private = true if that is meant"
+        return "failed", error.os_error.strerror or type(error).__name__
+    except aiohttp.InvalidURL:
+        return "refused", "its address is not valid"
+    except aiohttp.ClientError as error:
+        return "failed", type(error).__name__
+
+
+def _is_outdated(alert: Alert) -> bool:
+    """Return whether an alert is about a time that is long past."""
+    last = alert.until or alert.since + timedelta(seconds=alert.window_seconds)
+    return last.timestamp() + OUTDATED_SECONDS < time.time()
+
+
+def is_public(address: str) -> bool:
+    """Return whether an IP address is on the public internet.
+
+    An IPv6 address that contains an IPv4 address counts as that one.
+    """
+    ip = ip_address(address.partition("%")[0])
+    if isinstance(ip, IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo or (None, None))[1]
+        if inner is None and ip in _TRANSLATED:
+            inner = IPv4Address(ip.packed[-4:])
+        if inner is not None:
+            return is_public(str(inner))
+        if ip.is_site_local:
+            return False
+    return ip.is_global and not ip.is_multicast
+
+
+def public_socket(found: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
+    """Return a socket for an address that was resolved, just before it is connected to it.
+
+    Raises:
+        PrivateAddressError: The address is not on the public internet.
+    """
+    if not is_public(str(found[4][0])):
+        raise PrivateAddressError("its address is private")
+    return _any_socket(found)
+
+
+def _any_socket(found: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
+    family, kind, protocol, _, _ = found
+    return socket.socket(family, kind, protocol)

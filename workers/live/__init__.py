@@ -1,0 +1,1 @@
+"""The live page: the newest events, their counts, their sources, and its files."""

@@ -1,0 +1,183 @@
+"""Show two documents beside each other, and the states of one, from their signatures."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from nearstream.schemas.document import from_milliseconds
+from nearstream.schemas.evidence import ContainmentShares, Distance, SharedKeys
+from nearstream.schemas.live import (
+    LiveChange,
+    LiveComparison,
+    LiveDocument,
+    LivePair,
+    LiveRule,
+    LiveSpan,
+    LiveVersion,
+)
+from nearstream.schemas.signature import Signature
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.estimates.comparing import estimate
+from nearstream.streams.fingerprints.minhash import kept_sketch
+from nearstream.streams.relations.conditions import Condition, conditions
+from nearstream.streams.relations.describe import Related, distance, document_ref, resemblance
+from nearstream.streams.relations.verdict import relate
+from nearstream.workers.pipeline.deployment import Deployment
+
+_SPANS = 64
+_DECIMALS = 4
+_NO_KEYS = SharedKeys(0, 0, 0, 0, 0)
+
+States = Callable[[str], Awaitable[Sequence[Signature]]]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The stored documents.
+
+    Attributes:
+        deployment: The scheme, key and thresholds with which they are compared.
+        states: Returns the states of a document key, the last one first.
+    """
+
+    deployment: Deployment
+    states: States
+
+
+def pair_of(one: Signature, other: Signature, deployment: Deployment) -> LivePair:
+    """Show what two documents share.
+
+    Args:
+        one: Of one document, its signature or what the index keeps of it.
+        other: Of the other document.
+        deployment: Its scheme, key and thresholds.
+
+    Raises:
+        ValueError: The signatures are of two schemes or two collections.
+    """
+    related = _related(one, other, deployment)
+    newer, older, numbers = related.newer, related.older, related.estimate
+    shares = related.newer_first(numbers.containment_shorter.value, numbers.containment_longer.value)
+    added, removed = _changed(related)
+    return LivePair(
+        collection=newer.collection,
+        newer=document_ref(newer),
+        older=document_ref(older),
+        relation=related.verdict.relation,
+        rule=related.verdict.rule,
+        same_lineage=related.verdict.same_lineage,
+        resemblance=resemblance(numbers),
+        containment=ContainmentShares(*(round(share, _DECIMALS) for share in shares)) if numbers.rate else None,
+        distance=_distance(related),
+        added=added,
+        removed=removed,
+        keys=_keys(newer, older, deployment),
+        cells=_cells(newer, older),
+        spans=_spans(related) if numbers.rate else (),
+        rules=tuple(map(_rule, conditions(numbers, deployment.thresholds))),
+        low_confidence=related.verdict.low_confidence,
+    )
+
+
+def document_of(
+    collection: str, name: str, verdict: DocumentVerdict | None, states: Sequence[Signature], deployment: Deployment
+) -> LiveDocument:
+    """Show a document with what each of its states has changed.
+
+    Args:
+        collection: The tenant.
+        name: Its id.
+        verdict: Its last verdict, None if that is not known.
+        states: Its states, the last one first.
+        deployment: Its scheme, key and thresholds.
+
+    Raises:
+        ValueError: The signatures are of two schemes.
+    """
+    changes = [_change(newer, older, deployment) for newer, older in pairwise(states)]
+    versions = (
+        LiveVersion(
+            version=state.version,
+            observed_at=from_milliseconds(state.observed_at_ms),
+            characters=state.characters,
+            change=change,
+        )
+        for state, change in zip(states, [*changes, None], strict=False)
+    )
+    return LiveDocument(collection=collection, id=name, verdict=verdict, states=tuple(versions))
+
+
+def _related(one: Signature, other: Signature, deployment: Deployment) -> Related:
+    newer, older = (one, other) if one.order >= other.order else (other, one)
+    numbers = estimate(newer, older)
+    return Related(newer, older, _NO_KEYS, numbers, relate(newer, older, numbers, deployment.thresholds))
+
+
+def _change(newer: Signature, older: Signature, deployment: Deployment) -> LiveChange:
+    related = _related(newer, older, deployment)
+    added, removed = _changed(related)
+    share = resemblance(related.estimate).value
+    return LiveChange(relation=related.verdict.relation, resemblance=share, added=added, removed=removed)
+
+
+def _changed(related: Related) -> tuple[int | None, int | None]:
+    """Return the characters that only the newer and only the older document has."""
+    if not related.estimate.rate:
+        return None, None
+    edits, grown = round(related.estimate.distance), related.newer.characters - related.older.characters
+    return max(edits + grown, 0) // 2, max(edits - grown, 0) // 2
+
+
+def _distance(related: Related) -> Distance | None:
+    found = distance(related.estimate)
+    return found if isinstance(found, Distance) else None
+
+
+def _keys(newer: Signature, older: Signature, deployment: Deployment) -> SharedKeys | None:
+    """Return the shared keys, None unless both signatures are whole."""
+    if not newer.anchors or not older.anchors:
+        return None
+    of_newer, of_older = (deployment.scheme.keys(each, deployment.key) for each in (newer, older))
+    return SharedKeys(
+        len(set(of_newer.bands) & set(of_older.bands)),
+        min(len(of_newer.bands), len(of_older.bands)),
+        len(set(of_newer.anchors) & set(of_older.anchors)),
+        len(of_newer.anchors),
+        len(of_older.anchors),
+    )
+
+
+def _cells(newer: Signature, older: Signature) -> tuple[bool, ...]:
+    """Return which slots of the sketches agree in the four bits that the index keeps."""
+    packed = [np.frombuffer(kept_sketch(each.sketch), dtype=np.uint8) for each in (newer, older)]
+    low, high = ((packed[0] & bits) == (packed[1] & bits) for bits in (15, 240))
+    return tuple(bool(each) for both in zip(low, high, strict=True) for each in both)
+
+
+def _spans(related: Related) -> tuple[LiveSpan, ...]:
+    common = related.common_text
+    found = [(passage, False) for passage in common.in_order] + [(passage, True) for passage in common.moved]
+    longest = sorted(found, key=lambda each: -each[0].length)[:_SPANS]
+    spans = [(*related.newer_first(passage.shorter, passage.longer), moved) for passage, moved in longest]
+    return tuple(LiveSpan(newer=newer, older=older, moved=moved) for newer, older, moved in sorted(spans))
+
+
+def _rule(condition: Condition) -> LiveRule:
+    clauses = (
+        tuple(
+            LiveComparison(
+                number=each.number,
+                value=round(each.value, _DECIMALS),
+                sign=each.sign,
+                threshold=each.threshold,
+                bound=each.bound,
+                holds=each.holds,
+            )
+            for each in clause
+        )
+        for clause in condition.clauses
+    )
+    rule = condition.rule
+    return LiveRule(name=rule.name, relation=rule.relation, holds=condition.holds, clauses=tuple(clauses))

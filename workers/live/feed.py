@@ -1,0 +1,116 @@
+"""Take events for the live page and for readers of the stream."""
+
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Literal
+
+import msgspec
+
+from nearstream.schemas.codec import encode_event
+from nearstream.schemas.document import from_milliseconds
+from nearstream.schemas.events import Event, Retraction, kind_of
+from nearstream.schemas.live import LiveFamilyDetail, LiveLag, LiveState
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.workers.live.growth import Growth
+from nearstream.workers.live.rates import SLOT_MS, Rates
+from nearstream.workers.live.ring import Entry, Ring
+
+COLLECTIONS = 64  # whose rates are counted, beside those of all together
+_SHOWN = 12  # families in each ranking
+_VERSION = version("nearstream")
+
+
+class Feed:
+    """The events of one stream in memory, with what they add up to.
+
+    Attributes:
+        ring: The newest events.
+        lag: How far the workers are behind, None if that is not known.
+        why: Why no events can be read now. Empty: they can.
+    """
+
+    def __init__(self, storm_joins: int, clock: Callable[[], int], source: Literal["kafka", "demo"] = "kafka") -> None:
+        """Start without events.
+
+        Args:
+            storm_joins: Joins within ten minutes from which a family is a storm.
+            clock: Returns the time of the stream in milliseconds since 1970.
+            source: Where the events come from.
+        """
+        self.ring = Ring()
+        self.lag: LiveLag | None = None
+        self.why = "no event source is connected yet"
+        self._clock, self._source = clock, source
+        self._growth = Growth(storm_joins)
+        self._rates = {"": Rates()}
+
+    def add(self, event: Event, at_ms: int) -> None:
+        """Take an event, unless it is in the ring already, as one that is delivered again.
+
+        Args:
+            event: A verdict, a relation event or a retraction.
+            at_ms: When it was sent, in milliseconds since 1970.
+        """
+        if self.ring.holds(event.event_id):
+            return
+        for rates in self._rates_of(event.collection):
+            rates.totals[kind_of(event)] += 1
+            if isinstance(event, DocumentVerdict):
+                rates.add(event.verdict, at_ms, at_ms - int(event.observed_at.timestamp() * 1000))
+        if isinstance(event, DocumentVerdict):
+            self._growth.add(event, at_ms)
+        elif isinstance(event, Retraction):
+            self._growth.remove(event.collection, event.document_id)
+        detected = msgspec.json.encode(from_milliseconds(at_ms))
+        data = encode_event(event)[:-1] + b',"detected_at":' + detected + b"}"
+        self.ring.append(event.event_id, event.collection, data)
+
+    def state(self, collection: str) -> LiveState:
+        """Return the last hour of a collection, or of all collections if it is empty."""
+        now_ms = self._clock()
+        rates = self._rates.get(collection) or Rates()
+        p50, p99 = rates.ages(now_ms, 0.5, 0.99)
+        return LiveState(
+            now=from_milliseconds(now_ms),
+            version=_VERSION,
+            collection=collection,
+            source=self._source,
+            connected=not self.why,
+            why=self.why,
+            slot_seconds=SLOT_MS // 1000,
+            verdicts=rates.series(now_ms),
+            totals=dict(rates.totals),
+            per_second=rates.per_second(now_ms),
+            age_p50=p50,
+            age_p99=p99,
+            lag=self.lag,
+            largest=self._growth.largest(now_ms, _SHOWN, collection),
+            growing=self._growth.growing(now_ms, _SHOWN, collection),
+            collections=tuple(sorted(name for name in self._rates if name)),
+        )
+
+    def family(self, own_id: str, collections: frozenset[str]) -> LiveFamilyDetail | None:
+        """Return a family, None if it is not known.
+
+        Args:
+            own_id: Its id.
+            collections: Collections that the reader may see. Empty: all.
+        """
+        return self._growth.detail(own_id, self._clock(), collections)
+
+    def verdict(self, collection: str, name: str) -> DocumentVerdict | None:
+        """Return the last verdict on a document, None if it is not in the ring."""
+        begin = b'{"type":"verdict","id":' + msgspec.json.encode(name) + b","
+        found = next((entry for entry in self.ring.newest() if _is_of(entry, collection, begin)), None)
+        return msgspec.json.decode(found.data, type=DocumentVerdict) if found else None
+
+    def _rates_of(self, collection: str) -> list[Rates]:
+        """Return where the events of a collection are counted."""
+        if collection not in self._rates and len(self._rates) <= COLLECTIONS:
+            self._rates[collection] = Rates()
+        own = self._rates.get(collection)
+        return [self._rates[""]] if own is None else [self._rates[""], own]
+
+
+def _is_of(entry: Entry, collection: str, begin: bytes) -> bool:
+    return entry.collection == collection and entry.data.startswith(begin)

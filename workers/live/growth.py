@@ -1,0 +1,179 @@
+"""Follow families of copies: how fast each grows, and where its members come from."""
+
+import heapq
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from msgspec import UNSET
+
+from nearstream.schemas.document import from_milliseconds
+from nearstream.schemas.evidence import DocumentRef
+from nearstream.schemas.live import LiveFamily, LiveFamilyDetail, LiveMark, LiveMember
+from nearstream.schemas.verdict import DocumentVerdict
+
+FAMILIES = 2_000
+MEMBERS = 40
+_MARKS = 64  # of a family. Others are not counted.
+_ORDINALS = 200_000  # of a family. A member with a larger one counts as new, also if it is another state of a member.
+_MINUTE_MS, _MINUTES, _STORM_MINUTES = 60_000, 60, 10
+_HOST_CHARACTERS = 253
+
+
+@dataclass
+class _Family:
+    """A family with a second member."""
+
+    id: str
+    collection: str
+    founder: str | None
+    first_seen_ms: int
+    last_ms: int = 0
+    size: int = 1
+    minutes: Counter[int] = field(default_factory=Counter)
+    marks: Counter[tuple[str, str]] = field(default_factory=Counter)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    members: OrderedDict[str, LiveMember] = field(default_factory=OrderedDict)
+    seen: bytearray = field(default_factory=bytearray)  # a bit for each ordinal
+
+    def is_new(self, ordinal: int) -> bool:
+        """Return whether an ordinal comes for the first time, and remember it.
+
+        Another state of a member keeps its ordinal, and the partitions of the topic are read in any order.
+        """
+        if ordinal >= _ORDINALS:
+            return True
+        place, bit = ordinal // 8, 1 << ordinal % 8
+        self.seen.extend(bytes(max(place + 1 - len(self.seen), 0)))
+        was_seen = self.seen[place] & bit
+        self.seen[place] |= bit
+        return not was_seen
+
+    def joined(self, now_ms: int, minutes: int) -> int:
+        """Return how many joined within the last minutes, the running one included."""
+        now = now_ms // _MINUTE_MS
+        return sum(count for minute, count in self.minutes.items() if now - minutes < minute <= now)
+
+
+class Growth:
+    """The families that documents joined last, at most `FAMILIES`."""
+
+    def __init__(self, storm_joins: int) -> None:
+        """Start without families.
+
+        Args:
+            storm_joins: Joins within ten minutes from which a family is a storm.
+        """
+        self._storm_joins = storm_joins
+        self._families: OrderedDict[str, _Family] = OrderedDict()  # the one that was joined last is at the end
+
+    def add(self, verdict: DocumentVerdict, at_ms: int) -> None:
+        """Count a document that joined a family, once for each ordinal."""
+        if verdict.family.ordinal < 2 or verdict.verdict == "unchanged":
+            return
+        family = self._families.get(verdict.family.id)
+        if family is None:
+            family = self._families[verdict.family.id] = _new(verdict)
+            if len(self._families) > FAMILIES:
+                self._families.popitem(last=False)
+        self._families.move_to_end(verdict.family.id)
+        family.size = max(family.size, verdict.family.ordinal)
+        family.last_ms = max(family.last_ms, at_ms)
+        if family.is_new(verdict.family.ordinal):
+            _count(family, verdict, at_ms)
+        family.members[verdict.id] = _member(verdict, at_ms)
+        family.members.move_to_end(verdict.id)
+        if len(family.members) > MEMBERS:
+            family.members.popitem(last=False)
+
+    def remove(self, collection: str, name: str) -> None:
+        """Forget the id of a document that was removed."""
+        for family in self._families.values():
+            if family.collection == collection:
+                family.members.pop(name, None)
+                family.founder = None if family.founder == name else family.founder
+
+    def largest(self, now_ms: int, count: int, collection: str) -> tuple[LiveFamily, ...]:
+        """Return the largest families of a collection, or of all if it is empty."""
+        found = heapq.nlargest(count, self._of(collection), key=lambda family: (family.size, family.id))
+        return tuple(self._shown(family, now_ms) for family in found)
+
+    def growing(self, now_ms: int, count: int, collection: str) -> tuple[LiveFamily, ...]:
+        """Return the families that most documents joined in the last ten minutes."""
+        ranked = [(family.joined(now_ms, _STORM_MINUTES), family.size, family.id) for family in self._of(collection)]
+        found = heapq.nlargest(count, (rank for rank in ranked if rank[0]))
+        return tuple(self._shown(self._families[rank[2]], now_ms) for rank in found)
+
+    def detail(self, own_id: str, now_ms: int, collections: frozenset[str]) -> LiveFamilyDetail | None:
+        """Return a family, None if it is not known.
+
+        Args:
+            own_id: Its id.
+            now_ms: The time, in milliseconds since 1970.
+            collections: Collections that the reader may see. Empty: all.
+        """
+        family = self._families.get(own_id)
+        if family is None or (collections and family.collection not in collections):
+            return None
+        marks = (LiveMark(name=name, value=value, count=count) for (name, value), count in family.marks.most_common())
+        return LiveFamilyDetail(
+            family=self._shown(family, now_ms),
+            marks=tuple(marks),
+            verdicts=dict(family.verdicts),
+            members=tuple(reversed(family.members.values())),
+        )
+
+    def _of(self, collection: str) -> Iterator[_Family]:
+        return (family for family in self._families.values() if collection in ("", family.collection))
+
+    def _shown(self, family: _Family, now_ms: int) -> LiveFamily:
+        last = now_ms // _MINUTE_MS
+        joined = family.joined(now_ms, _STORM_MINUTES)
+        return LiveFamily(
+            id=family.id,
+            collection=family.collection,
+            founder=family.founder,
+            first_seen=from_milliseconds(family.first_seen_ms),
+            last_joined=from_milliseconds(family.last_ms),
+            size=family.size,
+            joined_10m=joined,
+            joined_1h=family.joined(now_ms, _MINUTES),
+            minutes=tuple(family.minutes[minute] for minute in range(last - _MINUTES + 1, last + 1)),
+            is_storm=joined >= self._storm_joins,
+        )
+
+
+def _new(verdict: DocumentVerdict) -> _Family:
+    family = verdict.family
+    first_seen_ms = int(family.first_seen.timestamp() * 1000)
+    return _Family(family.id, verdict.collection, family.founder.id if family.founder else None, first_seen_ms)
+
+
+def _count(family: _Family, verdict: DocumentVerdict, at_ms: int) -> None:
+    minute = at_ms // _MINUTE_MS
+    family.minutes[minute] += 1
+    for old in [number for number in family.minutes if number <= minute - _MINUTES]:
+        del family.minutes[old]
+    family.verdicts[verdict.verdict] += 1
+    for mark in _marks(verdict):
+        if mark in family.marks or len(family.marks) < _MARKS:
+            family.marks[mark] += 1
+
+
+def _marks(document: DocumentRef) -> Iterator[tuple[str, str]]:
+    """Yield where a document comes from, and its labels."""
+    if document.source:
+        yield "source", document.source
+    if document.url:
+        yield "host", document.url.partition("://")[2].partition("/")[0][:_HOST_CHARACTERS]
+    yield from document.labels.items()
+
+
+def _member(verdict: DocumentVerdict, at_ms: int) -> LiveMember:
+    return LiveMember(
+        id=verdict.id,
+        version=verdict.version,
+        verdict=verdict.verdict,
+        resemblance=None if verdict.resemblance is UNSET else verdict.resemblance.value,
+        joined_at=from_milliseconds(at_ms),
+    )

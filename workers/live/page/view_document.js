@@ -1,0 +1,60 @@
+// One document: what it is to others, its family, and what each of its states has changed.
+import { get } from "./api.js";
+import { card, chip, count, day, el, facts, id, percent, to, usual } from "./dom.js";
+
+export class DocumentView {
+  constructor(collection, name) {
+    this.names = { collection, id: name };
+    this.element = [el("p", { class: "empty" }, "Looking …")];
+    if (name === undefined) this.element = [card("Document", el("h1", {}, "Find a document"), finder(collection))];
+    else this.load();
+  }
+
+  take() {}
+
+  show() {}
+
+  async load() {
+    let shown;
+    try {
+      shown = page(await get(`/v1/document?${new URLSearchParams(this.names)}`));
+    } catch (error) {
+      shown = [card("Document", el("h1", {}, id(this.names.id)), el("p", { class: "empty" }, `There is nothing to show: ${error.message}.`))];
+    }
+    document.getElementById("main").contains(this.element[0]) && document.getElementById("main").replaceChildren(...shown);
+    this.element = shown;
+  }
+}
+
+function finder(collection) {
+  const where = el("input", { name: "collection", value: collection || usual(), "aria-label": "Collection", placeholder: "collection" });
+  const name = el("input", { name: "id", required: true, "aria-label": "Id", placeholder: "id of the document", autofocus: true });
+  return el("form", { class: "form", onsubmit: (event) => { event.preventDefault(); location.hash = to("document", where.value, name.value); } }, where, name, el("button", { class: "main" }, "Show"));
+}
+
+function page({ collection, id: name, verdict, states }) {
+  return [
+    el("section", { class: "card", id: "document" }, el("div", { class: "head" }, el("h2", {}, "Document"), verdict && chip(verdict.verdict)), el("h1", {}, id(name)),
+      verdict ? told(collection, verdict) : el("p", { class: "quiet" }, "Its verdict is no longer in the memory of the server.")),
+    states.length > 0 && card(`States, the newest first`, el("ol", { class: "chain", id: "states" }, states.map(state))),
+  ].filter(Boolean);
+}
+
+function told(collection, verdict) {
+  const of = verdict.of, founder = verdict.family.founder;
+  return el("div", {},
+    of && el("p", {}, el("span", { class: "quiet" }, "related to "), el("a", { href: to("document", collection, of.id) }, id(of.id)), " ",
+      of.id !== verdict.id && el("a", { href: to("pair", collection, verdict.id, of.id) }, "see what they share →")),
+    facts(["observed", day(verdict.observed_at)], ["characters", count(verdict.characters)], verdict.resemblance && ["resemblance", percent(verdict.resemblance.value, 1)],
+      ["place in its family", el("a", { href: to("family", verdict.family.id) }, `no. ${count(verdict.family.ordinal)}`)],
+      founder && founder.id !== verdict.id && ["first of the family", el("a", { href: to("document", collection, founder.id) }, id(founder.id))],
+      ["collection", collection], verdict.source && ["source", id(verdict.source)], verdict.url && ["url", id(verdict.url)],
+      ...Object.entries(verdict.labels ?? {}).map(([name, value]) => [name, id(value)])));
+}
+
+function state({ version, observed_at, characters, change }) {
+  return el("li", { class: change?.relation ?? "" }, el("strong", { class: "number" }, day(observed_at)), el("span", { class: "quiet number" }, `  ${count(characters)} characters, version ${version}`),
+    el("div", {}, change ? [chip(change.relation), el("span", { class: "quiet" }, `  ${percent(change.resemblance)} alike `),
+      change.added !== null && el("span", { class: "plus number" }, ` +${count(change.added)}`), change.removed !== null && el("span", { class: "minus number" }, ` −${count(change.removed)}`)]
+      : el("span", { class: "quiet" }, "the oldest state that is stored")));
+}

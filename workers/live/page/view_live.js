@@ -1,0 +1,109 @@
+// What happens now: the rate, the families that grow, and each verdict as it arrives.
+import { KINDS, Stack, spark } from "./charts.js";
+import { card, chip, clock, count, el, id, percent, seconds, to, words } from "./dom.js";
+
+const ROWS = 60;
+
+/** Return the row of a family, which leads to it. */
+export function familyRow(family, current) {
+  const name = family.founder === null ? el("span", { class: "quiet" }, "the first one is gone") : id(family.founder);
+  return el("li", {}, el("a", {
+    class: `family${family.is_storm ? " is-storm" : ""}`, href: to("family", family.id), "aria-current": family.id === current && "true",
+  },
+    el("span", { class: "name" }, name, el("small", {}, family.collection)),
+    spark(family.minutes, "Copies in each minute of the last hour"),
+    el("span", { class: "n up" }, family.joined_10m ? `+${count(family.joined_10m)}` : "–", el("small", { class: "quiet" }, "10 min")),
+    el("span", { class: "n" }, count(family.size), el("small", { class: "quiet" }, "members"))));
+}
+
+const tile = (title) => {
+  const value = el("strong", {}, "–"), note = el("span", {}, "");
+  return { element: el("section", { class: "card tile" }, el("h2", {}, title), value, note), value, note };
+};
+
+export class LiveView {
+  constructor() {
+    this.tiles = { rate: tile("Documents"), copies: tile("Copies"), age: tile("Time to verdict"), lag: tile("Lag") };
+    this.storm = el("div", { hidden: true });
+    this.stack = new Stack(230, "Verdicts of the last hour by kind");
+    this.legend = el("div", { class: "legend" });
+    this.families = el("ul", { class: "rows", id: "growing" });
+    this.ticker = el("ol", { class: "ticker", id: "ticker", "aria-label": "Verdicts as they arrive, the newest first" });
+    this.hold = el("button", { type: "button", class: "right", "aria-pressed": "false", onclick: () => this.toggle() }, "Hold");
+    this.waiting = [];
+    this.isHeld = false;
+    this.element = [
+      el("h1", { class: "sr" }, "Live"),
+      this.storm,
+      el("div", { class: "tiles" }, Object.values(this.tiles).map((each) => each.element)),
+      card("Verdicts of the last hour", this.stack.element, this.legend),
+      el("div", { class: "columns" },
+        card("Families that grow now", this.families),
+        el("section", { class: "card" }, el("div", { class: "head" }, el("h2", {}, "Verdicts as they arrive"), this.hold), this.ticker)),
+    ];
+  }
+
+  toggle() {
+    this.isHeld = !this.isHeld;
+    this.hold.setAttribute("aria-pressed", String(this.isHeld));
+    this.hold.textContent = this.isHeld ? "Go on" : "Hold";
+    this.take([]);
+  }
+
+  take(events) {
+    this.waiting.push(...events.filter((event) => event.type === "verdict" || event.type === "retraction"));
+    this.waiting.splice(0, this.waiting.length - ROWS);
+    if (!this.waiting.length || this.frame || this.isHeld) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = null;
+      const rows = this.waiting.splice(0).reverse().map(tickerRow);
+      this.ticker.prepend(...rows);
+      while (this.ticker.children.length > ROWS) this.ticker.lastChild.remove();
+    });
+  }
+
+  show(state) {
+    const totals = Object.fromEntries(KINDS.map((kind) => [kind, state.verdicts[kind].reduce((sum, number) => sum + number, 0)]));
+    const all = Object.values(totals).reduce((sum, number) => sum + number, 0);
+    const copies = totals.exact_duplicate + totals.near_duplicate;
+    const { rate, copies: share, age, lag } = this.tiles;
+    rate.value.replaceChildren(state.per_second >= 100 ? count(Math.round(state.per_second)) : state.per_second.toFixed(1), el("small", {}, " /s"));
+    rate.note.textContent = `${count(all)} verdicts in the last hour`;
+    share.value.textContent = all ? percent(copies / all, 1) : "–";
+    share.note.textContent = `${count(copies)} equal or nearly equal, of the last hour`;
+    age.value.textContent = seconds(state.age_p50);
+    age.note.textContent = `median since observed, 99 % within ${seconds(state.age_p99)}`;
+    lag.value.textContent = state.lag ? count(state.lag.records) : "–";
+    lag.note.textContent = state.lag ? (state.lag.records ? `records, the oldest for ${seconds(state.lag.seconds)}` : "the workers are up to date") : state.source === "demo" ? "one process, nothing waits" : "not known";
+    const slot = 1000 * state.slot_seconds;
+    this.stack.draw(state.verdicts, (Math.floor(Date.parse(state.now) / slot) + 1) * slot, state.slot_seconds);
+    this.legend.replaceChildren(...KINDS.filter((kind) => totals[kind]).reverse().map((kind) =>
+      el("span", { class: kind }, el("i", { class: "dot" }), words(kind), el("b", {}, count(totals[kind])))));
+    this.families.replaceChildren(...state.growing.map((family) => familyRow(family)));
+    if (!state.growing.length) this.families.append(el("li", { class: "empty" }, "No family has grown in the last ten minutes."));
+    this.alarm(state.growing.find((family) => family.is_storm));
+  }
+
+  alarm(family) {
+    this.storm.hidden = !family;
+    if (!family) return;
+    const name = family.founder === null ? "a document that is gone" : id(family.founder);
+    this.storm.replaceChildren(el("a", { class: "card storm is-storm", id: "storm", href: to("family", family.id) }, el("i"),
+      el("span", {}, el("b", {}, `${count(family.joined_10m)} copies in ten minutes`), " of ", name),
+      spark(family.minutes, "Copies in each minute of the last hour"), el("span", { class: "go" }, "See where they come from →")));
+  }
+}
+
+function tickerRow(event) {
+  const time = el("time", {}, clock(event.detected_at));
+  if (event.type === "retraction") {
+    return el("li", { class: "new retraction" }, time, chip("retraction"), el("span", { class: "what" }, id(event.document_id), el("span", { class: "quiet" }, "was removed")), el("span"));
+  }
+  const of = event.of && event.verdict !== "unchanged" ? [el("span", { class: "quiet" }, joins[event.verdict] ?? "and"), el("a", { href: to("pair", event.collection, event.id, event.of.id) }, id(event.of.id))] : [];
+  const numbers = [event.resemblance && percent(event.resemblance.value), event.family.ordinal > 1 && `no. ${count(event.family.ordinal)}`];
+  return el("li", { class: `new ${event.verdict}` }, time, chip(event.verdict),
+    el("span", { class: "what" }, el("a", { href: to("document", event.collection, event.id) }, id(event.id)), ...of),
+    el("span", { class: "num" }, numbers.filter(Boolean).join("  ·  ")));
+}
+
+const joins = { exact_duplicate: "equals", near_duplicate: "is like", version: "updates", containment: "shares with", rearranged: "rearranges", overlap: "overlaps" };

@@ -1,0 +1,118 @@
+"""Sign and match a made-up day in this process, for the demo of the live page."""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from nearstream.schemas.document import Document
+from nearstream.schemas.signature import Origin, Signature
+from nearstream.schemas.topics import DOCUMENTS
+from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.matcher import Arrival
+from nearstream.workers.live.day import BEGIN_MS, HOUR_MS, Happening, hours
+from nearstream.workers.live.feed import Feed
+from nearstream.workers.pipeline.deployment import Deployment
+
+WARM_UP_MS = HOUR_MS // 2  # the part of the day that is over when the page opens
+_KEPT_SECONDS = 2 * 3600  # of the day, after which the index forgets a document
+_DOCUMENTS, _STATES = 10_000, 8
+_TURN_SECONDS = 0.05
+
+
+class Replay:
+    """A made-up day, matched by an index in memory.
+
+    Attributes:
+        feed: What takes the verdicts and events.
+        index: The index.
+        signatures: The newest states of each document, the last one first, of at most `_DOCUMENTS` documents.
+    """
+
+    def __init__(self, deployment: Deployment, examples: Sequence[Document], speed: float) -> None:
+        """Begin at the first minute of the day.
+
+        Args:
+            deployment: Its scheme, key and limits.
+            examples: Documents with texts, from which the day is made.
+            speed: How many seconds of the day pass in a second.
+        """
+        limits = replace(deployment.index_limits, retention_seconds=_KEPT_SECONDS)
+        self.index = MemoryIndex(limits, self.now_ms)
+        self.feed = Feed(deployment.settings.bulk_count, self.now_ms, "demo")
+        self.feed.why = ""
+        self.signatures: OrderedDict[str, tuple[Signature, ...]] = OrderedDict()
+        self._signer, self._matcher = deployment.signer(), deployment.matcher(self.index)
+        self._happenings: Iterator[Happening] = hours(examples)
+        self._speed = speed
+        self._next = next(self._happenings)
+        self._began = 0.0
+        self._signed = 0
+
+    def now_ms(self) -> int:
+        """Return the time of the day in milliseconds since 1970.
+
+        It waits for what is due, so a slow machine sees a slower day.
+        """
+        if not self._began:
+            return self._next.at_ms
+        passed = time.monotonic() - self._began
+        return min(BEGIN_MS + WARM_UP_MS + int(1000 * passed * self._speed), self._next.at_ms)
+
+    async def states(self, document_key: str) -> Sequence[Signature]:
+        """Return the states of a document, the last one first."""
+        return self.signatures.get(document_key, ())
+
+    async def warm_up(self) -> None:
+        """Match the first half hour as fast as possible."""
+        while self._next.at_ms < BEGIN_MS + WARM_UP_MS:
+            await self._step()
+        self._began = time.monotonic()
+
+    async def run(self) -> None:
+        """Match the rest of the day at its speed, until this is cancelled."""
+        while True:
+            due = self._began + (self._next.at_ms - BEGIN_MS - WARM_UP_MS) / 1000 / self._speed
+            late = time.monotonic() - due
+            if late > 1:  # a machine that is too slow does not catch up in a burst
+                self._began += late
+            if late < 0:
+                await asyncio.sleep(min(-late, _TURN_SECONDS))
+                continue
+            await self._step()
+
+    async def _step(self) -> None:
+        """Match what is due, and let others run."""
+        happening, began = self._next, time.perf_counter()
+        arrival = self._arrival(happening)
+        (matched,) = await self._matcher.match_all([arrival], _pause)
+        at_ms = happening.at_ms + round(1000 * (time.perf_counter() - began))
+        for event in (matched.verdict, *matched.events):
+            if event is not None:
+                self.feed.add(event, at_ms)
+        self._next = next(self._happenings)
+        await _pause()
+
+    def _arrival(self, happening: Happening) -> Arrival:
+        if happening.document is None:
+            self.signatures.pop(happening.removed, None)
+            self._signed += 1
+            removal = Origin(DOCUMENTS.name, 0, self._signed)
+            return Arrival(happening.removed, None, removed_at_ms=happening.at_ms, removal=removal)
+        self._signed += 1  # its own position makes the verdict on an unchanged page one of its own
+        signature = self._signer.sign(happening.document, Origin(DOCUMENTS.name, 0, self._signed))
+        self._keep(signature)
+        return Arrival(signature.document_key, signature)
+
+    def _keep(self, signature: Signature) -> None:
+        known = self.signatures.pop(signature.document_key, ())
+        if not known or known[0].version != signature.version:
+            known = (signature, *known[: _STATES - 1])
+        self.signatures[signature.document_key] = known
+        if len(self.signatures) > _DOCUMENTS:
+            self.signatures.popitem(last=False)
+
+
+async def _pause() -> None:
+    await asyncio.sleep(0)

@@ -1,0 +1,249 @@
+"""Explain how two documents relate and meet, without a write."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from nearstream.schemas.codec import InvalidMessageError, decode_signature
+from nearstream.schemas.dead_letter import Reason
+from nearstream.schemas.document import document_key
+from nearstream.schemas.signature import Signature
+from nearstream.streams.counterpart import Compared, Newcomer, compare_with
+from nearstream.streams.estimates.comparing import Unpacked
+from nearstream.streams.index.candidate import Candidate
+from nearstream.streams.signing.scheme import Keys, hit_probability
+from nearstream.workers.operations.inspection import DocumentStatus, Inspected, inspect
+from nearstream.workers.operations.one_document import signature_of_file
+from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.in_process import embedded
+from nearstream.workers.redis_index.client import until_answered
+from nearstream.workers.redis_index.document_facts import BucketFacts, StateFacts
+from nearstream.workers.redis_index.index import RedisIndex
+
+ID_PREFIX, SIGNATURE_SUFFIX = "id:", ".msgpack"
+SIGNATURE_BYTES_MAX = 4 * 1024 * 1024
+
+_NO_KEYS = Keys(b"", None, (), ())
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two documents.
+
+    Attributes:
+        name: As it was asked for.
+        signature: Its signature. Without its record on `signatures`, as the index keeps it. None: nothing is known.
+        keys: Its index keys. None: not known, because its signature is not whole or not of this scheme.
+        inspected: What is known of it in the index. None: it was given as a file.
+    """
+
+    name: str
+    signature: Signature | None
+    keys: Keys | None
+    inspected: Inspected | None = None
+
+    @property
+    def state(self) -> StateFacts | None:
+        """Its current state in the index."""
+        facts = self.inspected.facts if self.inspected else None
+        return facts.states[0] if facts else None
+
+    @property
+    def is_found(self) -> bool:
+        """Whether it is a file or live in the index."""
+        return self.inspected is None or self.inspected.status is DocumentStatus.LIVE
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """How two documents meet in the index.
+
+    Attributes:
+        digest: They share the key of the digest.
+        lineage: They share the key of the lineage.
+        chance: Probability that two texts of this resemblance share a band, and for the ends of the interval.
+        buckets: The buckets of shared keys, with whether the earlier document is in them. Empty without the index.
+        looked_up: Candidates that the index gives for the keys of the later document now. None: it was not asked.
+        is_candidate: The earlier document is one of them.
+    """
+
+    digest: bool
+    lineage: bool
+    chance: tuple[float, float, float]
+    buckets: tuple[BucketFacts, ...] = ()
+    looked_up: int | None = None
+    is_candidate: bool = False
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Two documents, their comparison and their meeting.
+
+    Attributes:
+        later: The one that arrived later, or would arrive now.
+        earlier: The other one.
+        compared: Their comparison. None: they cannot be compared.
+        meeting: How they meet. None: keys of one are not known.
+    """
+
+    later: Side
+    earlier: Side
+    compared: Compared | None = None
+    meeting: Meeting | None = None
+
+
+async def explain(
+    deployment: Deployment, names: tuple[str, str], collection: str, wait_seconds: float, *, quiet: bool
+) -> Explained:
+    """Explain how two documents relate.
+
+    Args:
+        deployment: The deployment whose scheme, thresholds and index apply.
+        names: Of each a file with one document, a file with its signature (`.msgpack`), or its id in the index. With
+            `id:` in front it is always an id.
+        collection: Collection of the ids.
+        wait_seconds: How long Redis and Kafka may take to answer. They are asked only about ids.
+        quiet: Show no progress.
+
+    Raises:
+        UnreadableFileError: A file cannot be read.
+        InvalidMessageError: A file holds no document or no signature.
+        IndexUnavailableError: Redis did not answer within `wait_seconds`.
+        IndexLostError: There is no index.
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The index or the topic does not fit the settings.
+    """
+    one, other = [await _side(deployment, name, collection, wait_seconds, quiet=quiet) for name in names]
+    later, earlier = (one, other) if _arrival(one) >= _arrival(other) else (other, one)
+    if not _comparable(deployment, later) or not _comparable(deployment, earlier):
+        return Explained(later, earlier)
+    if (
+        later.signature is None
+        or earlier.signature is None
+        or later.signature.collection != earlier.signature.collection
+    ):
+        return Explained(later, earlier)
+    candidates = await _candidates(deployment, later, earlier, wait_seconds)
+    state = (earlier.signature.id, earlier.signature.version)
+    own = [each for each in candidates or () if (each.earlier.id, each.earlier.version) == state]
+    candidate = own[0] if own else _candidate(later, earlier)
+    scheme = deployment.scheme
+    newcomer = Newcomer(
+        scheme.kept(later.signature), later.keys or _NO_KEYS, scheme, deployment.thresholds, (False, False)
+    )
+    (compared,) = compare_with(newcomer, [candidate])
+    meeting = _meeting(deployment, later, earlier, compared)
+    if meeting and candidates is not None:
+        meeting = replace(meeting, looked_up=len(candidates), is_candidate=bool(own))
+    return Explained(later, earlier, compared, meeting)
+
+
+async def _side(deployment: Deployment, name: str, collection: str, wait_seconds: float, *, quiet: bool) -> Side:
+    scheme, key = deployment.scheme, deployment.key
+    if _is_file(name):
+        signature = _of_file(deployment, name)
+        return Side(name, signature, _keys(deployment, signature))
+    asked = document_key(collection, name.removeprefix(ID_PREFIX))
+    inspected = await inspect(deployment, asked, wait_seconds, quiet=quiet)
+    if inspected.signature is not None:
+        return Side(name, inspected.signature, scheme.keys(inspected.signature, key), inspected)
+    kept = inspected.facts.states[0].signature if inspected.facts else None
+    return Side(name, kept, None, inspected)
+
+
+def _is_file(name: str) -> bool:
+    return not name.startswith(ID_PREFIX) and Path(name).exists()
+
+
+def _of_file(deployment: Deployment, path: str) -> Signature:
+    if path.endswith(SIGNATURE_SUFFIX):
+        return _stored(path)
+    return signature_of_file(embedded(deployment), path, deployment.key)
+
+
+def _stored(path: str) -> Signature:
+    """Return the signature in a file, which is the value of a record of `signatures`."""
+    with Path(path).open("rb") as file:
+        packed = file.read(SIGNATURE_BYTES_MAX + 1)
+    if len(packed) > SIGNATURE_BYTES_MAX:
+        raise InvalidMessageError(Reason.TOO_LARGE, f"{escaped(path, PATH_CHARACTERS)}: expected a signature")
+    try:
+        return decode_signature(packed)
+    except InvalidMessageError as error:
+        raise InvalidMessageError(error.reason, f"{escaped(path, PATH_CHARACTERS)}: {error.detail}") from None
+
+
+def _keys(deployment: Deployment, signature: Signature) -> Keys | None:
+    if signature.scheme != deployment.scheme.name or not signature.n_bytes:
+        return None
+    deployment.scheme.check(signature)
+    return deployment.scheme.keys(signature, deployment.key)
+
+
+def _arrival(side: Side) -> tuple[float, tuple[int, str, int, int, str]]:
+    """Return the sort key of arrivals: documents of the index by number, then files."""
+    order = side.signature.order if side.signature else (0, "", 0, 0, "")
+    return side.state.number if side.state else float("inf") if side.inspected is None else 0, order
+
+
+def _comparable(deployment: Deployment, side: Side) -> bool:
+    signature = side.signature
+    return signature is not None and signature.scheme == deployment.scheme.name and signature.n_bytes > 0
+
+
+async def _candidates(
+    deployment: Deployment, later: Side, earlier: Side, wait_seconds: float
+) -> list[Candidate] | None:
+    """Return the candidates that the index gives for the later document now.
+
+    None if the index need not be asked, because the earlier one is not in it, or cannot be asked without keys.
+    """
+    if earlier.state is None or later.keys is None:
+        return None
+    address = replace(deployment.index_address(), beside=True)
+    index = await until_answered(partial(RedisIndex.open_to_read, address), wait_seconds)
+    try:
+        limit = deployment.index_limits.candidates
+        return list(await until_answered(partial(index.look_up, later.keys, limit), wait_seconds))
+    finally:
+        await index.close()
+
+
+def _candidate(later: Side, earlier: Side) -> Candidate:
+    """Return the earlier document as a candidate with the keys that both share.
+
+    Whether these are rare is not known without the index, so they are taken for rare.
+    """
+    signature, ours, theirs = earlier.signature, later.keys or _NO_KEYS, earlier.keys or _NO_KEYS
+    if signature is None:
+        raise ValueError(f"a signature of {earlier.name!r} expected")
+    number = earlier.state.number if earlier.state else 0
+    return Candidate(
+        number,
+        Unpacked(signature),
+        len(set(ours.bands) & set(theirs.bands)),
+        len(set(ours.anchors) & set(theirs.anchors)),
+        len(theirs.anchors),
+        by_digest=bool(ours.digest) and ours.digest == theirs.digest,
+        by_lineage=ours.lineage is not None and ours.lineage == theirs.lineage,
+        in_full_bucket=False,
+    )
+
+
+def _meeting(deployment: Deployment, later: Side, earlier: Side, compared: Compared) -> Meeting | None:
+    ours, theirs = later.keys, earlier.keys
+    if ours is None or theirs is None:
+        return None
+    scheme, resemblance = deployment.scheme, compared.estimate.resemblance
+    bands = scheme.band_count(max(len(ours.anchors), len(theirs.anchors)))
+    points = (resemblance.value, resemblance.low, resemblance.high)
+    value, low, high = (hit_probability(point, bands, scheme.bands.rows) for point in points)
+    shared = {key.hex() for key in (ours.digest, ours.lineage, *ours.bands, *ours.anchors) if key is not None}
+    facts = earlier.inspected.facts if earlier.inspected else None
+    return Meeting(
+        ours.digest == theirs.digest,
+        ours.lineage is not None and ours.lineage == theirs.lineage,
+        (value, low, high),
+        tuple(bucket for bucket in (facts.buckets if facts else ()) if bucket.key in shared),
+    )

@@ -1,0 +1,52 @@
+"""Sign the only document of a file."""
+
+from itertools import islice
+
+from nearstream.schemas.codec import InvalidMessageError
+from nearstream.schemas.dead_letter import Reason
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.signature import Signature
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.ingest.parse import Removal
+from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped
+from nearstream.workers.pipeline.file_content import UnreadableFileError
+from nearstream.workers.pipeline.file_source import Refused, read
+from nearstream.workers.pipeline.in_process import Embedded
+
+
+def signature_of_file(job: Embedded, path: str, key: HashKey) -> Signature:
+    """Return the signature of the only document of a file, which may have no words.
+
+    Args:
+        job: Signs it.
+        path: A file of any kind that `read` accepts.
+        key: The key of the deployment.
+
+    Raises:
+        UnreadableFileError: The file cannot be read.
+        InvalidMessageError: The file holds no document, several, or a removal.
+    """
+    try:
+        return _signed(job, _record(path, key))
+    except InvalidMessageError as error:
+        raise InvalidMessageError(error.reason, f"{escaped(path, PATH_CHARACTERS)}: {error.detail}") from None
+
+
+def _signed(job: Embedded, record: ConsumerRecord) -> Signature:
+    signed = job.sign(record)
+    if isinstance(signed, Removal):
+        raise InvalidMessageError(Reason.INVALID_MESSAGE, "expected a document, not a removal")
+    return signed
+
+
+def _record(path: str, key: HashKey) -> ConsumerRecord:
+    """Return the record that would carry the only document of a file."""
+    items = list(islice(read([path], key), 2))
+    records = []
+    for item in items:
+        if isinstance(item, Refused):
+            raise UnreadableFileError(f"{escaped(path, PATH_CHARACTERS)}: {item.reason}")
+        records.append(item.record)
+    if len(records) != 1:
+        raise InvalidMessageError(Reason.INVALID_MESSAGE, "expected one document in the file")
+    return records[0]

@@ -1,0 +1,133 @@
+"""Sign the documents of files, and read signatures that were made elsewhere."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from nearstream.schemas.codec import SIGNATURE_MAX_BYTES, InvalidMessageError, decode_signature_line
+from nearstream.schemas.signature import Signature
+from nearstream.streams.ingest.parse import Removal
+from nearstream.streams.signing.scheme import Scheme
+from nearstream.streams.signing.signer import Signer
+from nearstream.workers.crawl.page import PageReader
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.file_source import STDIN, Item, Refused, read
+from nearstream.workers.pipeline.sign import parse_document
+
+LINE_MAX_BYTES = 2 * SIGNATURE_MAX_BYTES  # base64 takes a third more than bytes, names may be escaped
+NO_WORDS = "expected a text with words"
+
+
+class Signed(NamedTuple):
+    """A signature.
+
+    Attributes:
+        source: File and line of the document or of the signature, for messages.
+        signature: The signature, of a text with words.
+        degraded: What was incomplete about reading the document.
+    """
+
+    source: str
+    signature: Signature
+    degraded: tuple[str, ...] = ()
+
+
+def sign_files(
+    deployment: Deployment, paths: Iterable[str], passed_over: Counter[str] | None = None
+) -> Iterator[Signed | Refused]:
+    """Yield the signature of each document of the paths.
+
+    It blocks while HTML becomes text.
+
+    Args:
+        deployment: The deployment whose scheme and key are used.
+        paths: Files of any kind that `read` accepts.
+        passed_over: As of `read`.
+    """
+    signer, pages = deployment.signer(), deployment.page_reader()
+    try:
+        for item in read(paths, deployment.key, passed_over):
+            yield item if isinstance(item, Refused) else _signed(deployment, signer, pages, item)
+    finally:
+        pages.close()
+
+
+def _signed(deployment: Deployment, signer: Signer, pages: PageReader, item: Item) -> Signed | Refused:
+    try:
+        parsed = parse_document(item.record, deployment.document_limits)
+        if isinstance(parsed, Removal):
+            return Refused(item.source, "expected a document")
+        signature = signer.sign(*pages.with_text(parsed))
+    except InvalidMessageError as error:
+        return Refused(item.source, str(error))
+    if not signature.n_bytes:
+        return Refused(item.source, NO_WORDS)
+    return Signed(item.source, signature, signature.degraded)
+
+
+def read_signatures(scheme: Scheme, paths: Sequence[str]) -> Iterator[Signed | Refused]:
+    """Yield the signatures of files with one signature in each line, as `nearstream sign` writes them.
+
+    Args:
+        scheme: The scheme that they must have.
+        paths: Files, or `-` for standard input.
+    """
+    for path in paths:
+        try:
+            with _opened(path) as lines:
+                yield from _of_lines(scheme, "standard input" if path == STDIN else path, lines)
+        except OSError as error:
+            yield Refused(path, error.strerror or str(error))
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    if path == STDIN:
+        yield sys.stdin.buffer
+        return
+    with Path(path).open("rb") as file:
+        yield file
+
+
+def _of_lines(scheme: Scheme, name: str, lines: BinaryIO) -> Iterator[Signed | Refused]:
+    number = 0
+    while line := lines.readline(LINE_MAX_BYTES + 1):
+        number += 1
+        source = f"{name}:{number}"
+        if len(line) > LINE_MAX_BYTES:
+            yield Refused(source, f"expected lines of at most {LINE_MAX_BYTES} bytes; the rest of the file is not read")
+            return
+        if line.strip():
+            yield _of_line(scheme, source, line)
+
+
+def _of_line(scheme: Scheme, source: str, line: bytes) -> Signed | Refused:
+    try:
+        signature = decode_signature_line(line)
+        if signature.scheme != scheme.name:
+            return Refused(source, mismatch(scheme.name, signature.scheme))
+        scheme.check(signature)
+    except InvalidMessageError as error:
+        return Refused(source, str(error))
+    if not signature.n_bytes:
+        return Refused(source, NO_WORDS)
+    if signature.origin is not None:
+        # Events are about positions on `documents`, and only workers know them.
+        return Refused(source, "expected a signature of `nearstream sign`, this one names a record of Kafka")
+    return Signed(source, signature)
+
+
+def mismatch(expected: str, found: str) -> str:
+    """Return why a signature with another scheme is refused, and what to do about it."""
+    keys = [name.rsplit("-", 2)[1:2] for name in (expected, found)]
+    if found.count("-") >= 2 and keys[0] != keys[1]:
+        return (
+            f"signed with the hash key {keys[1][0][1:9]}, expected {keys[0][0][1:9]}: sign with the same"
+            " NEARSTREAM_HASH_KEY"
+        )
+    return (
+        f"signed with the scheme {found}, expected {expected}: sign with the same NEARSTREAM_SCHEME, _BANDS and _ROWS"
+    )

@@ -1,0 +1,198 @@
+"""Alert from the records of `verdicts` and `dead-letters` about what happens too often."""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+
+from msgspec.structs import replace
+
+from nearstream.schemas.alert import ALL_COLLECTIONS, Alert
+from nearstream.schemas.codec import InvalidMessageError, decode_event, encode_alert, event_headers
+from nearstream.schemas.dead_letter import DeadLetter, Reason, Stage, StoredDeadLetter, read_dead_letter
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.alerting import (
+    Arrival,
+    Rule,
+    Subject,
+    Tally,
+    alerts_of,
+    count,
+    end_quiet,
+    find_size,
+    joined,
+    reaches,
+)
+from nearstream.workers.monitoring import metrics
+from nearstream.workers.monitoring.health import Health
+from nearstream.workers.monitoring.probe import INTERVAL_SECONDS
+from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
+from nearstream.workers.pipeline.step import Send
+from nearstream.workers.redis_index.tallies import TallyStore
+
+_LAG_MARGIN_MS = 1000 * (INTERVAL_SECONDS + 5.0)  # how old the lag that the probe has read may be
+_OTHER_REASON = "other"
+AT_ONCE = 4  # families that are counted at once, as many as the client has connections
+
+
+def _nobody(_: Sequence[Alert]) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Alerting:
+    """Turns records of `verdicts` and `dead-letters` into records of `alerts`.
+
+    What is counted is stored before an alert is sent. A batch that is tried again finds it, and sends the alert again
+    as it was.
+
+    Attributes:
+        rules: The rules, at most one of each name.
+        store: What they have counted.
+        topic: Where alerts are sent.
+        scheme: Name of the scheme of the deployment.
+        dead_letters: Writes the refused records.
+        notify: Called with the alerts that were sent. It must not wait.
+    """
+
+    rules: Sequence[Rule]
+    store: TallyStore
+    topic: str
+    scheme: str
+    dead_letters: DeadLetterWriter
+    notify: Callable[[Sequence[Alert]], None] = _nobody
+
+    async def decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
+        """Return the alerts that verdicts cause, and dead letters for what cannot be read.
+
+        Raises:
+            IndexUnavailableError: Redis does not answer. Wait, then decide again.
+        """
+        outgoing = []
+        families: dict[Subject, list[tuple[DocumentVerdict, int]]] = {}
+        for record in records:
+            try:
+                event = decode_event(record.value or b"")
+            except InvalidMessageError as error:
+                outgoing.append(self.dead_letters.write(DeadLetter(record, Stage.ALERT, error.reason, error.detail)))
+                continue
+            if isinstance(event, DocumentVerdict) and event.family.ordinal > 1:
+                families.setdefault(_family(event), []).append((event, record.timestamp_ms))
+        for alerts in await self._at_once([self._after_verdicts(*each) for each in families.items()]):
+            outgoing += map(self._record, alerts)
+        return outgoing
+
+    async def count_letters(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
+        """Return the alerts that dead letters cause. Other records are left out.
+
+        Raises:
+            IndexUnavailableError: Redis does not answer. Wait, then decide again.
+        """
+        reasons: dict[str, list[StoredDeadLetter]] = {}
+        for letter in filter(None, map(read_dead_letter, records)):
+            reason = letter.reason if letter.reason in set(Reason) else _OTHER_REASON
+            reasons.setdefault(reason, []).append(letter)
+        alerts: list[Alert] = []
+        for rule in self._rules("dead_letters"):
+            for reason, letters in reasons.items():
+                subject = Subject(ALL_COLLECTIONS, reason, self.scheme)
+                heard_ms = max(letter.record.timestamp_ms for letter in letters)
+                alerts += await self._count(rule, subject, list(map(_refused, letters)), heard_ms)
+        return [self._record(alert) for alert in alerts]
+
+    async def end_quiet(self, health: Health, send: Send) -> None:
+        """Send the end of each alert of which nothing has been heard for a whole window.
+
+        It does nothing while the lag is unknown, because what is not read yet could go on with the alert.
+
+        Raises:
+            IndexUnavailableError: Redis does not answer. Wait, then call this again.
+        """
+        firing: dict[str, int] = dict.fromkeys((rule.name for rule in self.rules), 0)
+        if not health.assigned or not health.lags:
+            return
+        behind_ms = 1000 * max(lag.seconds or 0.0 for lag in health.lags)
+        clock_ms = int(time.time() * 1000 - behind_ms - _LAG_MARGIN_MS)
+        async for name, subject in self.store.firing():
+            for rule in self._rules(name):
+                tally = await self.store.change(rule, subject, partial(end_quiet, rule, clock_ms))
+                firing[rule.name] += tally.is_firing
+                if not tally.is_firing:
+                    await self._send_end(rule, subject, tally, send)
+        metrics.set_firing(firing)
+
+    def after_sending(self, _: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord]) -> None:
+        """Count and pass on the alerts that were delivered for a batch."""
+        self.notify(metrics.count_alerts(outgoing))
+
+    async def _send_end(self, rule: Rule, subject: Subject, tally: Tally, send: Send) -> None:
+        """Send an end that silence has brought, then forget that the alert was firing."""
+        if not tally.is_sent:
+            ended = [self._record(tally.alerts[-1].alert)]
+            await send(ended)
+            self.after_sending((), ended)
+            tally = await self.store.change(rule, subject, _mark_sent)
+        if not tally.is_firing:  # it may have begun again
+            await self.store.forget_firing(rule, subject)
+
+    async def _at_once(self, work: Sequence[Coroutine[None, None, list[Alert]]]) -> list[list[Alert]]:
+        """Return the results in their order, once all work has ended, or raise the first error."""
+        places = asyncio.Semaphore(AT_ONCE)
+
+        async def limited(each: Coroutine[None, None, list[Alert]]) -> list[Alert]:
+            async with places:
+                return await each
+
+        results = await asyncio.gather(*map(limited, work), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return [result for result in results if not isinstance(result, BaseException)]
+
+    async def _after_verdicts(self, subject: Subject, verdicts: Sequence[tuple[DocumentVerdict, int]]) -> list[Alert]:
+        alerts: list[Alert] = []
+        heard_ms = max(record_ms for _, record_ms in verdicts)
+        arrivals = [arrival for each in verdicts if (arrival := joined(*each)) is not None]
+        for rule in self._rules("duplicate_storm", subject.collection):
+            alerts += await self._count(rule, subject, arrivals, heard_ms)
+        for rule in self._rules("new_family_of_size", subject.collection):
+            large = [verdict for verdict, _ in verdicts if reaches(rule, verdict)]
+            if large:
+                finding = partial(find_size, rule, subject, large)
+                tally = await self.store.change(rule, subject, finding)
+                alerts += alerts_of(tally, {each.event_id for each in large})
+        return alerts
+
+    async def _count(self, rule: Rule, subject: Subject, arrivals: Sequence[Arrival], heard_ms: int) -> list[Alert]:
+        if not arrivals:
+            return []
+        counting = partial(count, rule, subject, arrivals, heard_ms)
+        tally = await self.store.change(rule, subject, counting)
+        return alerts_of(tally, {each.event_id for each in arrivals})
+
+    def _rules(self, name: str, collection: str = ALL_COLLECTIONS) -> Iterator[Rule]:
+        for rule in self.rules:
+            if rule.name == name and (collection == ALL_COLLECTIONS or rule.concerns(collection)):
+                yield rule
+
+    def _record(self, alert: Alert) -> ProducerRecord:
+        key = f"{alert.collection}/{alert.name}/{alert.subject}".encode()
+        return ProducerRecord(self.topic, key, encode_alert(alert), event_headers(alert, datetime.now(UTC)))
+
+
+def _family(verdict: DocumentVerdict) -> Subject:
+    founder = verdict.family.founder
+    return Subject(verdict.collection, verdict.family.id, verdict.scheme, None if founder is None else founder.id)
+
+
+def _refused(letter: StoredDeadLetter) -> Arrival:
+    refused_ms = letter.original.timestamp_ms if letter.original.timestamp_ms >= 0 else letter.record.timestamp_ms
+    # Zero would be a number that has passed.
+    return Arrival(min(refused_ms, letter.record.timestamp_ms), 1 + int(letter.dead_id[:12], 16), letter.dead_id)
+
+
+def _mark_sent(tally: Tally) -> Tally:
+    return replace(tally, is_sent=True)

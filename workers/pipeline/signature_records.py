@@ -1,0 +1,95 @@
+"""Records of `signatures`: signatures, removals and labels."""
+
+from nearstream.schemas.codec import InvalidMessageError, decode_label, decode_signature, encode_label, origin_of
+from nearstream.schemas.dead_letter import Reason
+from nearstream.schemas.label import Label, label_key, labelled_document
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.signature import YEAR_9999_MS, Signature
+from nearstream.streams.index.contract import Position
+from nearstream.streams.index.labels import Labelling
+from nearstream.streams.ingest.defaults import DocumentLimits
+from nearstream.streams.matcher import Arrival
+from nearstream.streams.signing.scheme import Scheme
+
+
+def label_record(topic: str, document_key: str, label: Label | None, given_ms: int) -> ProducerRecord:
+    """Return the record of `signatures` that gives a document a label, or takes it back.
+
+    Its key is another one than that of the document, so that compaction keeps both.
+    """
+    value = None if label is None else encode_label(label)
+    return ProducerRecord(topic, label_key(document_key).encode(), value, [], given_ms)
+
+
+def arrival_of(record: ConsumerRecord, previous: int, scheme: Scheme, limits: DocumentLimits) -> Arrival:
+    """Return what a record of `signatures` brings to the matcher.
+
+    Args:
+        record: The record.
+        previous: The offset consumed before it in its partition.
+        scheme: The scheme that the signature must have.
+        limits: Limits of a document.
+
+    Raises:
+        InvalidMessageError: Nobody in this deployment can have written the record.
+    """
+    position = Position(record.partition, record.offset, previous)
+    labelled = labelled_document(_key(record))
+    if labelled is not None:
+        return Arrival(labelled, None, position, labelling=_labelling(record))
+    key, signature = _read_signature(record, scheme, limits)
+    if signature is None:
+        return Arrival(key, None, position, record.timestamp_ms, origin_of(record.headers))
+    return Arrival(key, signature, position)
+
+
+def _labelling(record: ConsumerRecord) -> Labelling:
+    """Return what a record says about the label of a document."""
+    _check_timestamp(record, "a label")
+    if record.value is None:
+        return Labelling(None, 0, record.timestamp_ms)
+    label = decode_label(record.value)
+    return Labelling(label.label, label.weight, record.timestamp_ms)
+
+
+def _check_timestamp(record: ConsumerRecord, what: str) -> None:
+    if not 0 <= record.timestamp_ms <= YEAR_9999_MS:
+        raise InvalidMessageError(Reason.INVALID_SIGNATURE, f"{what} with a time from 1970 to 9999 expected")
+
+
+def _read_signature(record: ConsumerRecord, scheme: Scheme, limits: DocumentLimits) -> tuple[str, Signature | None]:
+    """Return the document key and the signature of a record of `signatures`.
+
+    A removal has no signature.
+
+    Raises:
+        InvalidMessageError: No `sign` worker of this deployment can have written the record.
+    """
+    key = _key(record)
+    if record.value is None:
+        _check_timestamp(record, "a removal")
+        return key, None
+    signature = decode_signature(record.value)
+    scheme.check(signature)
+    if signature.document_key != key:
+        raise InvalidMessageError(Reason.INVALID_SIGNATURE, "the document key as record key expected")
+    if not signature.n_bytes:
+        raise InvalidMessageError(Reason.INVALID_SIGNATURE, "a signature of a text that is not empty expected")
+    _check_time(signature, record, limits)
+    return key, signature
+
+
+def _key(record: ConsumerRecord) -> str:
+    try:
+        return (record.key or b"").decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidMessageError(Reason.INVALID_SIGNATURE, "a record key in UTF-8 expected") from None
+
+
+def _check_time(signature: Signature, record: ConsumerRecord, limits: DocumentLimits) -> None:
+    latest_ms = record.timestamp_ms + 1000 * limits.clock_skew_seconds
+    if not 0 <= signature.observed_at_ms <= latest_ms:
+        raise InvalidMessageError(
+            Reason.INVALID_SIGNATURE,
+            f"observed_at from 1970 to {limits.clock_skew_seconds} s after the record's time expected",
+        )
