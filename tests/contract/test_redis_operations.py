@@ -267,6 +267,16 @@ async def test_facts_tell_how_full_an_index_is(address: IndexAddress) -> None:
     await redis_index.close()
 
 
+async def test_a_few_documents_are_counted_exactly_in_an_index_made_for_millions(address: IndexAddress) -> None:
+    limits = replace(address.limits, documents=4_000_000)
+    index = await RedisIndex.open(replace(address, limits=limits), may_create=True)
+    for count in range(1, 11):
+        await index.admit([admission(str(count))])
+        (facts,) = await index_facts(index)
+        assert facts.documents == count
+    await index.close()
+
+
 async def test_an_index_with_more_documents_than_expected_is_found_crowded(address: IndexAddress) -> None:
     limits = replace(address.limits, documents=96)
     index = await RedisIndex.open(replace(address, limits=limits, shards=2), may_create=True)

@@ -55,7 +55,7 @@ def shard_lines(shard: ShardFacts, name: str) -> Iterator[str]:
     """Yield the state, documents, memory, chunks, overflows and checkpoints of a shard."""
     yield f"{name}: {shard.state}"
     expired = f", those below {shard.floor} have expired" if shard.floor > 1 else ""
-    yield _row("documents", f"{shard.documents} live (estimated); {shard.numbers} numbers given{expired}")
+    yield _row("documents", f"{shard.documents} live; {shard.numbers} numbers given{expired}")
     if shard.kept:
         yield _row("", f"{shard.kept} kept beyond their retention because an event names them")
     if shard.rebuilt:

@@ -23,7 +23,8 @@ from nearstream.workers.redis_index.values import bucket_name, number_bytes
 
 CROWDED = 200  # mean fields of a chunk from which on an index should be rebuilt for more documents
 
-_SIZES = 10_000  # chunks of one kind whose fields are counted
+_SIZES = 10_000  # chunks of one kind of buckets whose fields are counted
+_REGISTRY_SIZES = 250_000  # chunks of the registry: all of them, up to twenty million documents expected in a shard
 _SAMPLE = 1_000  # keys of one kind whose memory is measured
 _HOTTEST = 20
 
@@ -70,7 +71,7 @@ class ShardFacts:
         key: The key of its facts.
         epoch: The generation of the index, in hex.
         state: Whether it can be trusted.
-        documents: Live documents, and expired ones that were not yet swept. Estimated.
+        documents: Live documents, and expired ones that were not yet swept.
         numbers: Count of numbers given so far.
         floor: The first number that has not expired.
         rebuilt: The last number that a rebuild gave, 0 without a rebuild.
@@ -118,7 +119,8 @@ class _Sample:
 async def index_facts(index: RedisIndex) -> tuple[ShardFacts, ...]:
     """Return the facts of each shard.
 
-    At most ten thousand keys of each kind are read, so the numbers of a large index are estimates.
+    Each kind of chunks is sampled, so the numbers about buckets and memory are estimates. The documents are counted
+    exactly, unless a shard was made for more than twenty million.
 
     Raises:
         IndexUnavailableError: The server does not answer.
@@ -146,7 +148,8 @@ async def _shard_facts(shard: Shard) -> ShardFacts:
     numbers, floor = int(facts.get(b"done", 0)), int(facts.get(b"floor", 1))
     spared = await ask(shard.client, "ZCARD", shard.tag + KeyKind.SPARED)
     checkpoints = await shard.checkpoints()
-    samples = {kind: await _chunk_sample(shard, kind, _SIZES) for kind in CHUNKED_KINDS}
+    samples = {kind: await _chunk_sample(shard, kind, _SIZES) for kind in BUCKET_KINDS}
+    samples[KeyKind.REGISTRY] = await _chunk_sample(shard, KeyKind.REGISTRY, _REGISTRY_SIZES)
     overflows = await ask(shard.client, "HGETALL", shard.tag + KeyKind.OVERFLOWS)
     return ShardFacts(
         key=shard.key.decode(),

@@ -218,7 +218,7 @@ def test_a_shard_has_these_fields_in_json() -> None:
 def test_an_index_is_told_with_what_is_due() -> None:
     assert list(shard_lines(PART, "n")) == [
         "n: ready",
-        "documents     199 live (estimated); 260 numbers given, those below 41 have expired",
+        "documents     199 live; 260 numbers given, those below 41 have expired",
         "              2 kept beyond their retention because an event names them",
         "              numbers up to 40 come from a rebuild",
         "memory        4.0 KiB (estimated), 21 bytes a document: bands 75 %, records 25 %",
