@@ -1,14 +1,13 @@
 """Programs from packages of Debian, unpacked into a folder of ours, so that nothing of the machine changes."""
 
-import fcntl
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.devstack.cache import cache_folder, cached
 from tests.devstack.server import StackUnavailableError, end_with_parent, say
 
 DOWNLOAD_SECONDS = 240.0
@@ -71,18 +70,7 @@ def unpacked(package: str) -> Unpacked:
         raise StackUnavailableError(f"no {package}: its Debian package is needed, and {missing[0]} is not on PATH")
     if _is_installed(package):
         return Unpacked(Path("/"))
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nearstream"
-    whole = cache / f"debian-{_release()}-{package}"
-    try:
-        if not whole.exists():
-            cache.mkdir(parents=True, exist_ok=True)
-            with (cache / "debian.lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                if not whole.exists():
-                    _download(package, whole)
-    except OSError as error:
-        raise StackUnavailableError(f"no {package}: {error.strerror}: {error.filename}, set XDG_CACHE_HOME") from None
-    return Unpacked(whole)
+    return Unpacked(cached(f"debian-{_release()}-{package}", package, lambda folder: _download(package, folder)))
 
 
 def _is_installed(package: str) -> bool:
@@ -97,32 +85,30 @@ def _release() -> str:
     return "".join(letter for letter in values.get("VERSION_CODENAME", "") if letter.isalnum()) or "unknown"
 
 
-def _download(package: str, whole: Path) -> None:
-    """Download a package and unpack it as a whole."""
-    say(f"downloading {package} from Debian into {whole}, once")
-    lists = whole.parent / f"debian-{_release()}-lists"
+def _download(package: str, tree: Path) -> None:
+    """Download a package and what it needs, and unpack them."""
+    say(f"downloading {package} from Debian, once")
+    lists = cache_folder() / f"debian-{_release()}-lists"
     (lists / "partial").mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=whole.parent, prefix=f"{whole.name}.") as folder:
-        work = Path(folder)
-        for made in ("cache/archives/partial", "tree"):
-            (work / made).mkdir(parents=True)
-        options = {
-            "Dir::State::lists": lists,
-            "Dir::Cache": work / "cache",
-            "Debug::NoLocking": "1",
-            "APT::Sandbox::User": "root",
-            "Acquire::Languages": "none",
-            "Acquire::Retries": "2",
-            "Acquire::http::Timeout": "15",
-            "Acquire::https::Timeout": "15",
-        }
-        apt = ["apt-get", "-qq", "--yes", "--no-install-recommends"]
-        apt += [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-        _run([*apt, "update"])
-        _run([*apt, "--download-only", "install", package])
-        for archive in sorted((work / "cache/archives").glob("*.deb")):
-            _run(["dpkg-deb", "--extract", str(archive), str(work / "tree")])
-        (work / "tree").rename(whole)
+    cache = tree.with_name("cache")
+    (cache / "archives/partial").mkdir(parents=True)
+    options = {
+        "Dir::State::lists": lists,
+        "Dir::Cache": cache,
+        "Debug::NoLocking": "1",
+        "APT::Sandbox::User": "root",
+        "Acquire::Languages": "none",
+        "Acquire::Retries": "2",
+        "Acquire::http::Timeout": "15",
+        "Acquire::https::Timeout": "15",
+    }
+    apt = ["apt-get", "-qq", "--yes", "--no-install-recommends"]
+    apt += [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+    _run([*apt, "update"])
+    _run([*apt, "--download-only", "install", package])
+    tree.mkdir()
+    for archive in sorted((cache / "archives").glob("*.deb")):
+        _run(["dpkg-deb", "--extract", str(archive), str(tree)])
 
 
 def _run(command: Sequence[str]) -> None:

@@ -2,17 +2,16 @@
 
 import asyncio
 import base64
-import fcntl
 import os
 import re
 import shutil
 import subprocess
-import tempfile
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.devstack.cache import cached
 from tests.devstack.readiness import broker_answers
 from tests.devstack.server import LocalServer, StackUnavailableError, free_ports, port_answers, run_to_end, say
 
@@ -164,30 +163,26 @@ def kafka_jars() -> Path:
 
     They are downloaded through Maven once per user.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nearstream"
-    whole = cache / f"kafka-{KAFKA_VERSION}"
-    try:
-        if not whole.exists():
-            cache.mkdir(parents=True, exist_ok=True)
-            with (cache / f"{whole.name}.lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                if not whole.exists():
-                    _download(whole)
-    except OSError as error:
-        raise StackUnavailableError(f"no Kafka: {error.strerror}: {error.filename}, set XDG_CACHE_HOME") from None
-    return whole / "lib"
+    return cached(f"kafka-{KAFKA_VERSION}", "Kafka", _download) / "lib"
 
 
-def _download(whole: Path) -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise StackUnavailableError(f"no Kafka: {whole} does not exist, and there is no mvn on PATH to download it")
-    say(f"downloading Apache Kafka {KAFKA_VERSION} (55 MB) into {whole}, once")
-    with tempfile.TemporaryDirectory(dir=whole.parent, prefix=f"{whole.name}.") as folder:
-        part = Path(folder) / "whole"
-        copy = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={part / 'lib'}"]
-        run_to_end([maven, "-q", "-B", "-f", str(POM), *copy], purpose="downloading Apache Kafka")
-        part.rename(whole)
+def _download(folder: Path) -> None:
+    say(f"downloading Apache Kafka {KAFKA_VERSION} (55 MB), once")
+    maven(
+        "-f", str(POM), "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder / 'lib'}"
+    )
+
+
+def maven(*arguments: str) -> None:
+    """Run Maven.
+
+    Raises:
+        StackUnavailableError: there is no Maven, or it fails.
+    """
+    program = shutil.which("mvn")
+    if program is None:
+        raise StackUnavailableError("no Kafka: it is not downloaded yet, and there is no mvn on PATH to download it")
+    run_to_end([program, "-q", "-B", *arguments], purpose="downloading from Maven")
 
 
 def _answers(address: str) -> bool:

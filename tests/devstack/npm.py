@@ -1,14 +1,12 @@
 """Node.js, and packages from npm in a folder of ours, so that nothing of the machine changes."""
 
-import fcntl
-import os
 import re
 import shutil
 import subprocess
-import tempfile
 from hashlib import sha256
 from pathlib import Path
 
+from tests.devstack.cache import cached
 from tests.devstack.server import StackUnavailableError, run_to_end, say
 
 NODE_AT_LEAST = (20, 19)
@@ -40,32 +38,17 @@ def npm_packages() -> Path:
     Raises:
         StackUnavailableError: There is no npm, or no download.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nearstream"
-    whole = cache / f"npm-{sha256((_PROJECT / 'package-lock.json').read_bytes()).hexdigest()[:12]}"
-    try:
-        if not whole.exists():
-            cache.mkdir(parents=True, exist_ok=True)
-            with (cache / "npm.lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                if not whole.exists():
-                    _download(whole)
-    except OSError as error:
-        raise StackUnavailableError(
-            f"no npm packages: {error.strerror}: {error.filename}, set XDG_CACHE_HOME"
-        ) from None
-    return whole
+    name = f"npm-{sha256((_PROJECT / 'package-lock.json').read_bytes()).hexdigest()[:12]}"
+    return cached(name, "npm packages", _download)
 
 
-def _download(whole: Path) -> None:
+def _download(folder: Path) -> None:
     npm = shutil.which("npm")
     if npm is None:
-        raise StackUnavailableError(f"no npm packages: {whole} does not exist, and there is no npm on PATH")
-    say(f"downloading packages from npm (20 MB) into {whole}, once")
-    with tempfile.TemporaryDirectory(dir=whole.parent, prefix=f"{whole.name}.") as folder:
-        part = Path(folder) / "whole"
-        part.mkdir()
-        for name in _FILES:
-            shutil.copy(_PROJECT / name, part)
-        install = [npm, "ci", "--prefix", str(part), "--ignore-scripts", "--no-audit", "--no-fund"]
-        run_to_end(install, purpose="downloading packages from npm")
-        part.rename(whole)
+        raise StackUnavailableError("no npm packages: they are not downloaded yet, and there is no npm on PATH")
+    say("downloading packages from npm (20 MB), once")
+    folder.mkdir()
+    for name in _FILES:
+        shutil.copy(_PROJECT / name, folder)
+    install = [npm, "ci", "--prefix", str(folder), "--ignore-scripts", "--no-audit", "--no-fund"]
+    run_to_end(install, purpose="downloading packages from npm")

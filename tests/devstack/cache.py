@@ -1,0 +1,50 @@
+"""Downloads that are kept in a folder of the user, so that nothing of the machine changes."""
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.devstack.server import StackUnavailableError
+
+
+def cache_folder() -> Path:
+    """Return the folder of all downloads."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nearstream"
+
+
+def cached(name: str, wanted: str, download: Callable[[Path], None]) -> Path:
+    """Return the folder of this name, which is downloaded once per user.
+
+    One process downloads, and others that want a folder of this kind wait for it. The kind is the name up to its first
+    dash.
+
+    Args:
+        name: name of the folder.
+        wanted: what it holds, for messages.
+        download: fills a folder that does not exist yet.
+
+    Raises:
+        StackUnavailableError: the folder cannot be written, or what `download` raises.
+    """
+    cache = cache_folder()
+    whole = cache / name
+    try:
+        if not whole.exists():
+            cache.mkdir(parents=True, exist_ok=True)
+            with (cache / f"{name.partition('-')[0]}.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not whole.exists():
+                    _fill(whole, download)
+    except OSError as error:
+        raise StackUnavailableError(f"no {wanted}: {error.strerror}: {error.filename}, set XDG_CACHE_HOME") from None
+    return whole
+
+
+def _fill(whole: Path, download: Callable[[Path], None]) -> None:
+    """Download into another folder first, so that a folder of the final name is complete."""
+    with tempfile.TemporaryDirectory(dir=whole.parent, prefix=f"{whole.name}.") as folder:
+        part = Path(folder) / "whole"
+        download(part)
+        part.rename(whole)
