@@ -1,0 +1,1 @@
+"""What a person calls the same, and what is said of it."""
