@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.distributions import NO_COMPILER, build, copy_sources, install, make_once
+from tests.support.distributions import NO_COMPILER, build, copy_sources, install, install_bare, make_once
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +41,12 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the `bin` folder of a new virtual environment with the wheel."""
     return make_once(tmp_path_factory, "installed", lambda folder: install(wheel, folder))
+
+
+@pytest.fixture(scope="session")
+def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the `bin` folder of a new virtual environment with the wheel and its dependencies alone."""
+    return make_once(tmp_path_factory, "bare", lambda folder: install_bare(wheel, folder))
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import nearstream
-from tests.support.distributions import ROOT, run
+from tests.support.distributions import README_EXAMPLE, ROOT, run
 
 FLOORS = {"schemas", "streams", "workers"}
 LIBRARY = "nearstream/streams/native/_native.abi3.so"
@@ -26,7 +26,6 @@ DATA = {
     "nearstream/workers/redis_index/lua/states.lua",
 }
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-README_EXAMPLE = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0]
 CLIENT = """
 import nearstream, schemas, streams, workers
 from nearstream import Document, HashKey, Matcher, MemoryIndex, Signer, preset

@@ -67,7 +67,11 @@ class LocalDeployment:
 
     @contextmanager
     def worker(
-        self, role: str = "all", program: Sequence[str] = ("nearstream", "worker"), **changed: str
+        self,
+        role: str = "all",
+        program: Sequence[str] = ("nearstream", "worker"),
+        python: str = sys.executable,
+        **changed: str,
     ) -> Iterator[subprocess.Popen[bytes]]:
         """Run a worker process, with some environment variables changed.
 
@@ -75,7 +79,7 @@ class LocalDeployment:
         """
         with (self.logs / f"{role}-{time.monotonic_ns()}.log").open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", *program, role], env=self.environment | changed, stderr=log, stdout=log
+                [python, "-m", *program, role], env=self.environment | changed, stderr=log, stdout=log
             )
         try:
             yield process

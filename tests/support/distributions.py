@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,21 +14,33 @@ from pathlib import Path
 
 import pytest
 
+from tests.devstack.server import StackUnavailableError
+
 ROOT = Path(__file__).resolve().parents[2]
+README_EXAMPLE = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0]
+HAS_COMPILER = any(map(shutil.which, ("cc", "gcc", "clang")))
 NO_COMPILER = {"CC": "/bin/false", "LDSHARED": "/bin/false"}
 _SOURCES = ("pyproject.toml", "README.md", "LICENSE", "src", "schemas", "streams", "workers", "examples")
 _SETUPTOOLS_MIN = 77
+INSTALL_SECONDS = 240
+_PIP = ("--quiet", "--no-compile", "--disable-pip-version-check")
 _HOOK = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
 
 
-def run(command: list[str], folder: Path, exit_code: int = 0, **variables: str) -> str:
+def run(command: list[str], folder: Path, exit_code: int = 0, within_seconds: float = 120, **variables: str) -> str:
     """Run a command in a folder, expect its exit code and return what it prints.
 
     The variables are added to the environment, without those of nearstream and Python that are set here.
     """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("NEARSTREAM_", "PYTHON"))}
     done = subprocess.run(
-        command, cwd=folder, env={**inherited, **variables}, capture_output=True, text=True, timeout=120, check=False
+        command,
+        cwd=folder,
+        env={**inherited, **variables},
+        capture_output=True,
+        text=True,
+        timeout=within_seconds,
+        check=False,
     )
     assert done.returncode == exit_code, done.stdout + done.stderr
     return done.stdout
@@ -82,16 +95,34 @@ def build(hook: str, sources: Path, target: Path, **variables: str) -> Path:
 def install(wheel: Path, folder: Path) -> Path:
     """Install a wheel in a new virtual environment and return the environment's `bin` folder.
 
-    The dependencies are those of the running environment, because installing them would take minutes.
+    The dependencies are those of the running environment, because installing them takes longer.
     """
-    pytest.importorskip("pip", reason="an installation needs pip")
-    venv.create(folder, symlinks=True)
-    options = ["--quiet", "--no-deps", "--no-index", "--no-compile", "--disable-pip-version-check"]
-    python = str(folder / "bin" / "python")
-    run([sys.executable, "-m", "pip", "--python", python, "install", *options, str(wheel)], folder)
+    _install(wheel, folder, "--no-deps", "--no-index")
     # Linked after the installation: pip would otherwise take an installation of the project in the running
     # environment for one in the new environment.
     site_packages = Path(sysconfig.get_path("purelib", "venv", vars={"base": str(folder)}))
     dependencies = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
     (site_packages / "dependencies.pth").write_text("\n".join(dependencies))
     return folder / "bin"
+
+
+def install_bare(wheel: Path, folder: Path) -> Path:
+    """Install a wheel and its dependencies in a new virtual environment and return the environment's `bin` folder.
+
+    Nothing else is in it, not even pip and setuptools.
+
+    Raises:
+        StackUnavailableError: pip cannot install them, such as without a network.
+    """
+    try:
+        _install(wheel, folder)
+    except AssertionError as error:
+        raise StackUnavailableError(f"no bare environment: {error}") from None
+    return folder / "bin"
+
+
+def _install(wheel: Path, folder: Path, *options: str) -> None:
+    pytest.importorskip("pip", reason="an installation needs pip")
+    venv.create(folder, symlinks=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", *_PIP]
+    run([*pip, *options, str(wheel)], folder, within_seconds=INSTALL_SECONDS)
