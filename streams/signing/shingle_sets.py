@@ -3,20 +3,27 @@
 import numpy as np
 
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.normalize import normal_forms
+from nearstream.streams.fingerprints.mail_form import mask_personal
+from nearstream.streams.fingerprints.normalize import NormalForm, normal_forms
 from nearstream.streams.fingerprints.shingles import FeatureHasher, Hashes
 from nearstream.streams.signing.scheme import Scheme
 
 NO_SHINGLES: Hashes = np.empty(0, dtype=np.uint64)
 
 
+def normal_form(text: str, scheme: Scheme) -> NormalForm:
+    """Return the normal form that the signer reads: of a masked text, where the scheme masks."""
+    masked = mask_personal(text, scheme.text) if scheme.text.masks else text
+    return normal_forms([masked], scheme.text)[0]
+
+
 def shingle_set(text: str, scheme: Scheme, key: HashKey) -> Hashes:
     """Return the distinct shingles of a text in ascending order, as the signer hashes them."""
-    forms = normal_forms([text], scheme.text)
-    if not forms[0].data.size:
+    form = normal_form(text, scheme)
+    if not form.data.size:
         return NO_SHINGLES
     hasher = FeatureHasher(key, scheme.text.word_bytes)
-    (found,) = hasher.shingles(hasher.features(forms), scheme.sketch)
+    (found,) = hasher.shingles(hasher.features([form]), scheme.sketch)
     return found
 
 

@@ -7,10 +7,10 @@ import pytest
 from rapidfuzz.distance import Levenshtein
 
 from benchmarks.reference.block_comparison import cross_distance
-from benchmarks.reference.entropy import corrected_entropy, entropy
-from benchmarks.reference.side_field import true_share
 from benchmarks.reference.stop_words import stop_word_shingles
 from benchmarks.reference.text_profile import profile_digest, text_profile
+from nearstream.streams.estimates.entropy import corrected_entropy, entropy
+from nearstream.streams.estimates.side_field import true_share
 
 CAT = "The cat sat. The cat ran; the dog sat on it!"
 NEWS = (
@@ -77,6 +77,6 @@ def test_entropy_is_corrected_for_the_number_of_draws() -> None:
 
 def test_the_true_share_is_one_at_the_perfect_mean_and_zero_at_random() -> None:
     assert [true_share(mean, 10, 45) for mean in (10, 27.5, 45)] == [1.0, 0.5, 0.0]
-    assert true_share(2, perfect=0.1, random=3.3) == pytest.approx(0.40625)
+    assert true_share(2, certain=0.1, random=3.3) == pytest.approx(0.40625)
     with pytest.raises(ValueError, match="the same"):
         true_share(1, 5, 5)

@@ -1,8 +1,10 @@
 """`audit recall` on the topics of a real deployment."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from nearstream.schemas.record import ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS
@@ -26,11 +28,32 @@ def texts() -> list[tuple[str, str]]:
     return found
 
 
-def audited(deployment: LocalDeployment, *options: str) -> dict[str, object]:
-    done = deployment.run("audit", "recall", "--json", "--quiet", "--since", "1h", *options)
+def audited(deployment: LocalDeployment, *options: str, action: str = "recall") -> dict[str, Any]:
+    done = deployment.run("audit", action, "--json", "--quiet", "--since", "1h", *options)
     assert done.returncode == 0, done.stderr.decode()
-    answer: dict[str, object] = json.loads(done.stdout)
+    answer: dict[str, Any] = json.loads(done.stdout)
     return answer
+
+
+def observed() -> list[bytes]:
+    """Return the texts with hosts and times, in lines of JSON.
+
+    The second of each group equals the first one, a third differs, all on one host within two hours.
+    """
+    random, now = Random(12), datetime.now(UTC)
+    lines = []
+    for cluster in range(CLUSTERS):
+        first, _, third = (text for _, text in texts()[3 * cluster : 3 * cluster + 3])
+        began = now - timedelta(hours=random.randint(3, 400))
+        for copy, text in enumerate((first, first, third)):
+            document = {
+                "id": f"{cluster}-{copy}",
+                "text": text,
+                "url": f"https://h{cluster}.example/{copy}",
+                "observed_at": (began + timedelta(hours=copy)).isoformat(),
+            }
+            lines.append(json.dumps(document).encode())
+    return lines
 
 
 async def test_the_recall_of_a_window_is_measured(kafka: str, redis_url: str, tmp_path: Path) -> None:
@@ -44,13 +67,9 @@ async def test_the_recall_of_a_window_is_measured(kafka: str, redis_url: str, tm
             await deployment.drained()
         told = audited(deployment)
         documents = told["documents"]
-        assert isinstance(documents, int)
         assert documents > 3 * CLUSTERS
         assert told["waiting"] == 0
         pairs, found, missed = told["pairs"], told["found"], told["missed"]
-        assert isinstance(pairs, int)
-        assert isinstance(found, int)
-        assert isinstance(missed, list)
         assert pairs >= 2 * CLUSTERS
         assert found >= 0.95 * pairs
         assert len(missed) == pairs - found
@@ -66,4 +85,41 @@ async def test_the_recall_of_a_window_is_measured(kafka: str, redis_url: str, tm
 
         plain = deployment.run("audit", "recall", "--since", "1h")
         assert plain.returncode == 0
-        assert f"pairs         {pairs} of resemblance 0.8 or more" in plain.stdout.decode()
+        assert f"pairs             {pairs} of resemblance 0.8 or more" in plain.stdout.decode()
+
+
+async def test_precision_symbols_and_unrelated_texts_are_measured(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        with deployment.worker():
+            await deployment.send(deployment.examples(observed()))
+            await deployment.drained()
+
+        precision = audited(deployment, action="precision")
+        assert precision["states"] == 3 * CLUSTERS
+        assert precision["pairs"] >= 2 * CLUSTERS
+        hours, host = precision["fields"]
+        assert (hours["field"], host["field"]) == ("hours_apart", "other_host")
+        for found in (hours, host):
+            (near,) = (share for share in found["shares"] if share["group"] == "near_duplicate")
+            assert near["pairs"] == CLUSTERS
+            assert 0.9 < near["share"] < 1.1
+        assert (host["certain"]["value"], host["certain"]["pairs"]) == (0, CLUSTERS)
+        assert host["random"]["value"] > 0.5
+
+        symbols = audited(deployment, action="symbols")
+        assert symbols["signatures"] == 3 * CLUSTERS
+        assert symbols["symbols"] > 2_000
+        assert min(symbols["low_bits"], symbols["high_bits"]) > 7.9
+        assert symbols["is_alarming"] is False
+
+        # Texts of random words share nothing. Pairs of one group are known to be related.
+        unrelated = audited(deployment, action="unrelated")
+        assert unrelated["documents"] == 3 * CLUSTERS
+        (every,) = unrelated["classes"]
+        assert every["characters"] == 1000
+        assert every["pairs"] == 200
+        assert 0.6 < every["distance"]["mean"] < 0.9
+        assert every["reaching"] == 0
+        plain = deployment.run("audit", "unrelated", "--since", "1h")
+        assert plain.returncode == 0
+        assert "from 1000         200 pairs of texts with so many characters" in plain.stdout.decode()

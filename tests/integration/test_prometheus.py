@@ -3,11 +3,13 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from nearstream.schemas.record import ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS
@@ -42,6 +44,25 @@ def documents(deployment: LocalDeployment) -> list[ProducerRecord]:
     return [*deployment.examples([*LINES[:40], *map(str.encode, copies)]), *broken]
 
 
+@asynccontextmanager
+async def served(file: Path) -> AsyncIterator[str]:
+    """Serve a file of metrics, as the node exporter does, and yield its `host:port`."""
+
+    async def metrics(_: web.Request) -> web.FileResponse:
+        return web.FileResponse(file, headers={"Content-Type": "text/plain; version=0.0.4"})
+
+    app = web.Application()
+    app.router.add_get("/metrics", metrics)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        host, port = runner.addresses[0]
+        yield f"{host}:{port}"
+    finally:
+        await runner.cleanup()
+
+
 @pytest.fixture
 async def session() -> AsyncIterator[aiohttp.ClientSession]:
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(20)) as opened:
@@ -52,12 +73,14 @@ async def test_every_expression_has_a_series_and_the_storm_reaches_alertmanager(
     kafka: str, redis_url: str, tmp_path: Path, session: aiohttp.ClientSession
 ) -> None:
     (tmp_path / "alerts.toml").write_text(STORM)
+    audited = tmp_path / "audit.prom"
     places = [f"127.0.0.1:{port}" for port in free_ports(2)]
-    async with deployed(
-        kafka, redis_url, tmp_path, alerts=str(tmp_path / "alerts.toml"), status_token=TOKEN
-    ) as deployment:
+    async with (
+        served(audited) as exporter,
+        deployed(kafka, redis_url, tmp_path, alerts=str(tmp_path / "alerts.toml"), status_token=TOKEN) as deployment,
+    ):
         alertmanager = alertmanager_server(tmp_path / "alertmanager")
-        prometheus = prometheus_server(tmp_path / "prometheus", places, TOKEN, alertmanager.address)
+        prometheus = prometheus_server(tmp_path / "prometheus", [*places, exporter], TOKEN, alertmanager.address)
         with (
             deployment.worker("all", NEARSTREAM_STATUS=places[0]),
             deployment.worker("alert", NEARSTREAM_STATUS=places[1]),
@@ -71,6 +94,9 @@ async def test_every_expression_has_a_series_and_the_storm_reaches_alertmanager(
                 return "DuplicateStorm" in {alert["labels"]["alertname"] for alert in found}
 
             await until(storm_arrived, WITHIN_SECONDS)
+            audit = ("audit", "recall", "--since", "1h", "--resemblance", "0.5", "--metrics", str(audited))
+            done = await asyncio.to_thread(deployment.run, *audit)
+            assert done.returncode == 0, done.stderr.decode()
             recorded = [rule["record"] for rule in RULES if "record" in rule]
             of_rules = {rule["expr"] for rule in RULES}
             wanted = [each for each in expressions() if each not in of_rules]

@@ -14,7 +14,7 @@ from prometheus_client import REGISTRY
 from nearstream.streams.settling import MatchCounts
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.monitoring.health import Health
-from nearstream.workers.monitoring.metrics import WorkerMetrics
+from nearstream.workers.monitoring.metrics import WorkerMetrics, recall_metrics
 from tests.devstack.prometheus import DEPLOY, amtool, promtool
 from tests.support.dashboards import DASHBOARD, GRAFANA, RULES, expressions
 
@@ -57,7 +57,8 @@ def test_the_page_explains_every_alert_and_no_other() -> None:
 
 def test_dashboards_use_declared_metrics_only() -> None:
     health = Health(assigned=frozenset({("t", 0)}), lags=(PartitionLag("t", 0, 0, 0, 1, 1.0),))
-    families = [*REGISTRY.collect(), *WorkerMetrics(health, MatchCounts(), {"role": "all"}).collect()]
+    of_worker = WorkerMetrics(health, MatchCounts(), {"role": "all"})
+    families = [*REGISTRY.collect(), *of_worker.collect(), *recall_metrics(1.0, (0.5, 1.0), 1, 2).collect()]
     suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "gauge": ("",)}
     declared = {family.name + suffix for family in families for suffix in suffixes.get(family.type, ())}
     recorded = {rule["record"] for rule in RULES if "record" in rule}

@@ -68,7 +68,7 @@ def test_every_reason_is_documented() -> None:
 
 def test_every_metric_is_documented_and_no_other() -> None:
     worker = WorkerMetrics(Health(), MatchCounts(), {})
-    families = [*REGISTRY.collect(), *worker.collect(), *recall_metrics(1.0, 1, 2).collect()]
+    families = [*REGISTRY.collect(), *worker.collect(), *recall_metrics(1.0, (0.5, 1.0), 1, 2).collect()]
     declared = {
         family.name + ("_total" if family.type == "counter" else "")
         for family in families

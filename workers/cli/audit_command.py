@@ -7,36 +7,78 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from fractions import Fraction
 
+from nearstream.streams.estimates.side_field import Mean
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.monitoring.metrics import write_recall
-from nearstream.workers.operations.audit import Recall, WindowTooLargeError, audit_recall
+from nearstream.workers.monitoring.metrics import recall_metrics, write_metrics
+from nearstream.workers.operations.audit.precision import FieldPrecision, Precision, audit_precision
+from nearstream.workers.operations.audit.recall import Recall, audit_recall
+from nearstream.workers.operations.audit.symbols import ALARM_BITS, PART_BITS, SymbolEntropy, audit_symbols
+from nearstream.workers.operations.audit.unrelated import Unrelated, audit_unrelated
+from nearstream.workers.operations.audit.window import Window, WindowTooLargeError
 from nearstream.workers.operations.terminal import escaped, print_json, print_line, print_message
 from nearstream.workers.pipeline.deployment import Deployment
 
 _DAY_MS = 86_400_000
+_NAME_COLUMNS = 16
+_FIELD_NAMES = {"hours_apart": "hours apart", "other_host": "other host"}
 
 
 def show_recall(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print which share of the similar pairs of a window was found."""
-    since_ms = time.time_ns() // 1_000_000 - _DAY_MS if options.since is None else options.since
     resemblance = Fraction(str(options.resemblance))
-    asked = audit_recall(
-        Deployment.of(settings), resemblance, since_ms, options.one_in, options.timeout, quiet=options.quiet
-    )
     try:
-        recall = asyncio.run(asked)
+        recall = asyncio.run(audit_recall(_window(settings, options), resemblance, options.one_in))
     except WindowTooLargeError as error:
-        print_message(f"nearstream: {error}")
-        return Exit.USAGE
+        return _refuse(error)
     if options.metrics:
-        write_recall(options.metrics, recall.ratio, recall.pairs, recall.documents)
-    if options.json:
-        print_json({"resemblance": options.resemblance, "recall": recall.ratio, **asdict(recall)})
-    else:
-        for line in recall_lines(recall, options.resemblance):
-            print_line(line)
+        registry = recall_metrics(recall.ratio, recall.interval, recall.pairs, recall.documents)
+        write_metrics(options.metrics, registry)
+    as_object = {"resemblance": options.resemblance, "recall": recall.ratio, **asdict(recall)}
+    _show(options, as_object, recall_lines(recall, options.resemblance))
     return Exit.OK
+
+
+def show_precision(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Print which share of the pairs that were found in a window belong together."""
+    try:
+        precision = asyncio.run(audit_precision(_window(settings, options)))
+    except WindowTooLargeError as error:
+        return _refuse(error)
+    _show(options, asdict(precision), precision_lines(precision))
+    return Exit.OK
+
+
+def show_symbols(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Print how much the LD symbols of a window say."""
+    found = asyncio.run(audit_symbols(_window(settings, options)))
+    _show(options, {**asdict(found), "is_alarming": found.is_alarming}, symbol_lines(found))
+    return Exit.NO if found.is_alarming else Exit.OK
+
+
+def show_unrelated(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Print what unrelated texts of a window have in common."""
+    found = asyncio.run(audit_unrelated(_window(settings, options)))
+    _show(options, asdict(found), unrelated_lines(found))
+    return Exit.OK
+
+
+def _window(settings: Settings, options: argparse.Namespace) -> Window:
+    since_ms = time.time_ns() // 1_000_000 - _DAY_MS if options.since is None else options.since
+    return Window(Deployment.of(settings), since_ms, options.timeout, options.quiet)
+
+
+def _show(options: argparse.Namespace, as_object: dict[str, object], lines: Iterator[str]) -> None:
+    if options.json:
+        print_json(as_object)
+        return
+    for line in lines:
+        print_line(line)
+
+
+def _refuse(error: WindowTooLargeError) -> Exit:
+    print_message(f"nearstream: {error}")
+    return Exit.USAGE
 
 
 def recall_lines(recall: Recall, resemblance: float) -> Iterator[str]:
@@ -54,5 +96,54 @@ def recall_lines(recall: Recall, resemblance: float) -> Iterator[str]:
         yield _row("", "`nearstream why-not` says why")
 
 
+def precision_lines(precision: Precision) -> Iterator[str]:
+    """Yield the precision of a window by each field."""
+    yield _row("states", f"{precision.states} of documents")
+    yield _row("pairs", f"{precision.pairs} with an event, of two lineages")
+    for found in precision.fields:
+        yield from _field_lines(found)
+
+
+def _field_lines(found: FieldPrecision) -> Iterator[str]:
+    """Yield the mean of one field over certain and random pairs, and the shares that follow from it."""
+    name = _FIELD_NAMES[found.field]
+    yield _row(name, f"certain pairs: {_mean(found.certain)}, random ones: {_mean(found.random)}")
+    if not found.shares:
+        yield _row("", "tells nothing here: both means are alike, or there are too few pairs")
+    for share in found.shares:
+        group = f"from {share.group}" if share.group[0].isdigit() else share.group
+        interval = f"({share.low:.3f} to {share.high:.3f})"
+        yield _row(f"  {group}", f"{share.share:.3f} {interval}, {share.pairs} pairs, mean {share.mean:.4g}")
+
+
+def _mean(mean: Mean | None) -> str:
+    return f"{mean.value:.4g} (mean of {mean.pairs})" if mean else "unknown"
+
+
+def symbol_lines(found: SymbolEntropy) -> Iterator[str]:
+    """Yield the entropy of the symbols of a window."""
+    yield _row("symbols", f"{found.symbols} distinct ones of {found.signatures} signatures")
+    for name, bits in (("low bits", found.low_bits), ("high bits", found.high_bits)):
+        yield _row(name, "unknown: too few symbols" if bits is None else f"{bits:.3f} of {PART_BITS} bits")
+    if found.is_alarming:
+        yield _row("alarm", f"less than {PART_BITS - ALARM_BITS:g} bits: the hash of the symbols is not even")
+
+
+def unrelated_lines(found: Unrelated) -> Iterator[str]:
+    """Yield what unrelated texts of a window have in common, by length."""
+    yield _row("documents", f"{found.documents} drawn")
+    if not found.classes:
+        yield _row("", "no two of them are of one length class and unrelated")
+    for each in found.classes:
+        yield _row(f"from {each.characters}", f"{each.pairs} pairs of texts with so many characters")
+        exact, assumed, shared = each.distance, each.expected, each.shared
+        difference = f"{exact.mean:.3f} (sd {exact.deviation:.3f}), {assumed.mean:.3f} assumed"
+        yield _row("  distance", f"{difference}, over the longer length")
+        yield _row(
+            "  shared",
+            f"{shared.mean:.4f} (sd {shared.deviation:.4f}), {each.reaching} pairs reach {found.order_free_min:g}",
+        )
+
+
 def _row(name: str, text: str) -> str:
-    return f"{name:<12}  {text}"
+    return f"{name:<{_NAME_COLUMNS}}  {text}"

@@ -2,9 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from nearstream.schemas.document import DEFAULT_COLLECTION
-from nearstream.workers.cli.arguments import collection, share, whole_number
-from nearstream.workers.cli.parser_options import add, add_group, add_json, add_quiet, add_since, add_timeout
+from nearstream.workers.cli.arguments import share, whole_number
+from nearstream.workers.cli.parser_options import (
+    add,
+    add_collection,
+    add_group,
+    add_json,
+    add_quiet,
+    add_resemblance,
+    add_since,
+    add_timeout,
+)
 
 if TYPE_CHECKING:
     from nearstream.workers.cli.parser_options import Commands
@@ -34,13 +42,7 @@ def add_explaining_commands(commands: "Commands") -> None:
                 help="file with one document, file with a signature (.msgpack), or id of a document in the index (id:X "
                 "is always an id)",
             )
-        command.add_argument(
-            "--collection",
-            type=collection,
-            default=DEFAULT_COLLECTION,
-            metavar="C",
-            help=f"collection of the ids (default {DEFAULT_COLLECTION})",
-        )
+        add_collection(command, "ids")
         add_json(command, "one JSON object")
         add_quiet(command)
         add_timeout(command, 10.0)
@@ -56,13 +58,7 @@ def _add_tune(commands: "Commands") -> None:
         "tune_command:show_bands",
         "choose bands and rows that find pairs of a resemblance with a recall",
     )
-    tune.add_argument(
-        "--resemblance",
-        type=share(includes_one=True),
-        default=0.8,
-        metavar="R",
-        help="resemblance of the pairs to be found (default 0.8)",
-    )
+    add_resemblance(tune, "resemblance of the pairs to be found")
     tune.add_argument(
         "--recall",
         type=share(includes_one=False),
@@ -87,21 +83,15 @@ def _add_tune(commands: "Commands") -> None:
 
 def _add_audit(commands: "Commands") -> None:
     """Add the commands that measure a deployment against exact methods."""
-    actions = add_group(commands, "audit", "measure a deployment against exact methods: recall")
+    summary = "measure a deployment on a window of its topics: recall, precision, symbols, unrelated texts"
+    actions = add_group(commands, "audit", summary)
     recall = add(
         actions,
         "recall",
         "audit_command:show_recall",
         "measure which share of the similar pairs of a window was found",
     )
-    add_since(recall, "the documents (default 24h)", None)
-    recall.add_argument(
-        "--resemblance",
-        type=share(includes_one=True),
-        default=0.8,
-        metavar="R",
-        help="least resemblance of the pairs (default 0.8)",
-    )
+    add_resemblance(recall, "least resemblance of the pairs")
     recall.add_argument(
         "--one-in",
         type=whole_number(1, DOCUMENTS_MAX),
@@ -112,6 +102,26 @@ def _add_audit(commands: "Commands") -> None:
     recall.add_argument(
         "--metrics", metavar="FILE", help="also write the result as metrics of Prometheus, as a .prom file"
     )
-    add_json(recall, "one JSON object")
-    add_quiet(recall)
-    add_timeout(recall, 10.0)
+    precision = add(
+        actions,
+        "precision",
+        "audit_command:show_precision",
+        "measure which share of the pairs with an event belong together, by a field that no rule uses",
+    )
+    symbols = add(
+        actions,
+        "symbols",
+        "audit_command:show_symbols",
+        "measure how many bits the LD symbols of a window hold (exit code 1: too few)",
+    )
+    unrelated = add(
+        actions,
+        "unrelated",
+        "audit_command:show_unrelated",
+        "measure what unrelated documents of a window have in common, by length",
+    )
+    for command in (recall, precision, symbols, unrelated):
+        add_since(command, "the records (default 24h)", None)
+        add_json(command, "one JSON object")
+        add_quiet(command)
+        add_timeout(command, 10.0)

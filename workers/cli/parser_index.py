@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from nearstream.schemas.document import DEFAULT_COLLECTION
-from nearstream.workers.cli.arguments import collection, document_id, whole_number
-from nearstream.workers.cli.parser_options import add, add_group, add_json, add_quiet, add_timeout
+from nearstream.workers.cli.arguments import document_id, whole_number
+from nearstream.workers.cli.parser_options import add, add_collection, add_group, add_json, add_quiet, add_timeout
 
 if TYPE_CHECKING:
     from nearstream.workers.cli.parser_options import Commands
@@ -25,13 +24,7 @@ def add_index_commands(commands: "Commands") -> None:
     remove.add_argument("ids", nargs="+", type=document_id, metavar="ID", help="ids of the documents")
     add_json(remove, "one JSON object per line")
     for command in (inspect, remove):
-        command.add_argument(
-            "--collection",
-            type=collection,
-            default=DEFAULT_COLLECTION,
-            metavar="C",
-            help=f"collection of the documents (default {DEFAULT_COLLECTION})",
-        )
+        add_collection(command, "documents")
     stats = add(commands, "stats", "index_commands:show_stats", "show the size of the index and its fullest buckets")
     add_json(stats, "one JSON object per line, one for each shard")
     families = add(

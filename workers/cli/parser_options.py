@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from nearstream.schemas.document import DEFAULT_COLLECTION
-from nearstream.workers.cli.arguments import collection, loopback, positive_seconds, since
+from nearstream.workers.cli.arguments import collection, loopback, positive_seconds, share, since
 from nearstream.workers.cli.examples import EXAMPLES
 
 if TYPE_CHECKING:
@@ -66,12 +66,23 @@ def add_listener(parser: argparse.ArgumentParser, address: str) -> None:
         metavar="HOST:PORT",
         help=f"where the mail server connects, on loopback only (default {address})",
     )
+    add_collection(parser, "messages")
+
+
+def add_collection(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add `--collection` of these."""
+    meaning = f"collection of the {what} (default {DEFAULT_COLLECTION})"
+    parser.add_argument("--collection", type=collection, default=DEFAULT_COLLECTION, metavar="C", help=meaning)
+
+
+def add_resemblance(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """Add `--resemblance`, 0.8 by default."""
     parser.add_argument(
-        "--collection",
-        type=collection,
-        default=DEFAULT_COLLECTION,
-        metavar="C",
-        help=f"collection of the messages (default {DEFAULT_COLLECTION})",
+        "--resemblance",
+        type=share(includes_one=True),
+        default=0.8,
+        metavar="R",
+        help=f"{meaning} (default 0.8)",
     )
 
 

@@ -78,24 +78,27 @@ def exposition() -> bytes:
     return generate_latest()
 
 
-def recall_metrics(ratio: float | None, pairs: int, documents: int) -> CollectorRegistry:
+def recall_metrics(ratio: float | None, interval: tuple[float, float], pairs: int, documents: int) -> CollectorRegistry:
     """Return the metrics of an audit, which no worker exports. Without pairs there is no ratio."""
     registry = CollectorRegistry()
     if ratio is not None:
         text = "Share of the similar pairs of the window that were found"
         Gauge("nearstream_audit_recall_ratio", text, registry=registry).set(ratio)
+        for end, value in zip(("low", "high"), interval, strict=True):
+            text = f"The {end} end of the 95 % interval of this share"
+            Gauge(f"nearstream_audit_recall_{end}_ratio", text, registry=registry).set(value)
     Gauge("nearstream_audit_pairs", "Similar pairs of the window, by an exact join", registry=registry).set(pairs)
     Gauge("nearstream_audit_documents", "Documents of the window", registry=registry).set(documents)
     return registry
 
 
-def write_recall(path: str, ratio: float | None, pairs: int, documents: int) -> None:
+def write_metrics(path: str, registry: CollectorRegistry) -> None:
     """Write the metrics of an audit to a file for the textfile collector of the node exporter.
 
     Raises:
         OSError: The file cannot be written.
     """
-    write_to_textfile(path, recall_metrics(ratio, pairs, documents))
+    write_to_textfile(path, registry)
 
 
 def count_signed(records: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord]) -> None:

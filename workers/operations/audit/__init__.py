@@ -1,0 +1,1 @@
+"""Measure a running deployment against exact methods, on a window of its topics."""

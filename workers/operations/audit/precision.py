@@ -1,0 +1,256 @@
+"""Measure the precision of a running deployment: the share of the pairs that it has found which belong together.
+
+No judge reads the pairs. A field that no rule uses tells them from random ones: how far apart two documents were
+observed, and whether they are from two hosts. Exact duplicates are certain pairs, and documents of the window that are
+drawn by chance are random ones (`nearstream.streams.estimates.side_field`).
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from random import Random
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from nearstream.schemas.document import document_key
+from nearstream.schemas.events import Event, PairEvent, Retraction, kind_of
+from nearstream.schemas.evidence import DocumentRef
+from nearstream.schemas.signature import Signature
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.estimates.pair import same_lineage
+from nearstream.streams.estimates.side_field import Mean, is_telling, share_interval, true_share
+from nearstream.workers.operations.audit.window import Window, WindowTooLargeError
+
+STATES_MAX = 2_000_000  # states of documents in a window, about 500 bytes each
+CERTAIN_MIN = 10  # exact duplicates without which there is nothing to compare with
+_RANDOM_PARTNERS = 10
+_SEED = 2011
+_HOUR_MS = 3_600_000
+_RANGES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+class Observed(NamedTuple):
+    """A state of a document of the window. States sort as newer and older.
+
+    Attributes:
+        observed_at_ms: When it was observed.
+        id: The id of the document.
+        version: The version of the state.
+        collection: Its collection.
+        lineage: Its lineage.
+        host: The host of its URL. Empty: it has none.
+    """
+
+    observed_at_ms: int
+    id: str
+    version: str
+    collection: str
+    lineage: str | None
+    host: str
+
+
+class Found(NamedTuple):
+    """A pair of the window that has an event.
+
+    Attributes:
+        kind: The relation.
+        resemblance: Its estimate.
+        newer: The newer state.
+        older: The older state.
+    """
+
+    kind: str
+    resemblance: float
+    newer: Observed
+    older: Observed
+
+
+def _hours(newer: Observed, older: Observed) -> float:
+    return (newer.observed_at_ms - older.observed_at_ms) / _HOUR_MS
+
+
+def _other_host(newer: Observed, older: Observed) -> float | None:
+    return float(newer.host != older.host) if newer.host and older.host else None
+
+
+# Fields that no rule uses, by name. A pair may lack one.
+FIELDS: Mapping[str, Callable[[Observed, Observed], float | None]] = {
+    "hours_apart": _hours,
+    "other_host": _other_host,
+}
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of true pairs in a group.
+
+    Attributes:
+        group: A relation, or the lowest resemblance of a range.
+        pairs: Pairs of the group that have the field.
+        mean: Mean of the field over them.
+        share: The share of true pairs, which chance may carry a little below 0 or above 1.
+        low: Lower end of its 95 % interval.
+        high: Upper end of its 95 % interval.
+    """
+
+    group: str
+    pairs: int
+    mean: float
+    share: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class FieldPrecision:
+    """The precision by one field.
+
+    Attributes:
+        field: Its name in `FIELDS`.
+        certain: Its mean over exact duplicates. None: fewer than two have it.
+        random: Its mean over random pairs. None: fewer than two have it.
+        shares: The precision by relation and by resemblance. Empty: the field tells nothing in this window.
+    """
+
+    field: str
+    certain: Mean | None
+    random: Mean | None
+    shares: tuple[Share, ...]
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The precision in a window.
+
+    Attributes:
+        states: States of documents in the window.
+        pairs: Pairs with an event, both of which are in the window and of two lineages.
+        fields: The precision by each field.
+    """
+
+    states: int
+    pairs: int
+    fields: tuple[FieldPrecision, ...]
+
+
+async def audit_precision(window: Window) -> Precision:
+    """Measure the precision of a deployment on the documents of a window.
+
+    Removed documents are left out. So are states of one lineage, because the rules do use the lineage.
+
+    Raises:
+        WindowTooLargeError: The window holds more than `STATES_MAX` states of documents.
+        KafkaUnreachableError: No broker answered in time.
+        SettingsError: A topic does not exist.
+    """
+    states = await _states(window)
+    found: dict[str, Found] = {}
+    async with aclosing(window.events()) as events:
+        async for event in events:
+            pair = _pair(event, states)
+            if pair is not None:
+                found[event.event_id] = pair
+    observed = [state for versions in states.values() for state in versions.values()]
+    return measure(observed, list(found.values()))
+
+
+def measure(observed: Sequence[Observed], found: Sequence[Found]) -> Precision:
+    """Return the share of true pairs among those that were found, by each field.
+
+    Args:
+        observed: All states of the window.
+        found: The pairs with an event.
+    """
+    random = list(_random_pairs(observed, found))
+    return Precision(len(observed), len(found), tuple(_by_field(name, found, random) for name in FIELDS))
+
+
+def _by_field(name: str, found: Sequence[Found], random: Sequence[tuple[Observed, Observed]]) -> FieldPrecision:
+    value = FIELDS[name]
+    of_random = [each for pair in random if (each := value(*pair)) is not None]
+    groups: dict[str, list[float]] = {}
+    for pair in found:
+        each = value(pair.newer, pair.older)
+        if each is not None:
+            for group in _groups(pair):
+                groups.setdefault(group, []).append(each)
+    certain, drawn = Mean.of(groups.pop("exact_duplicate", [])), Mean.of(of_random)
+    shares: tuple[Share, ...] = ()
+    if certain and drawn and certain.pairs >= CERTAIN_MIN and is_telling(certain, drawn):
+        means = {group: mean for group in sorted(groups) if (mean := Mean.of(groups[group])) is not None}
+        shares = tuple(_share(group, mean, certain, drawn) for group, mean in means.items())
+    return FieldPrecision(name, certain, drawn, shares)
+
+
+def _share(group: str, mean: Mean, certain: Mean, random: Mean) -> Share:
+    share = true_share(mean.value, certain.value, random.value)
+    return Share(group, mean.pairs, mean.value, share, *share_interval(mean, certain, random))
+
+
+def _groups(pair: Found) -> Iterator[str]:
+    yield pair.kind
+    if pair.kind != "exact_duplicate":
+        yield f"{max(low for low in _RANGES if low <= pair.resemblance):.1f}"
+
+
+def _random_pairs(observed: Sequence[Observed], found: Sequence[Found]) -> Iterator[tuple[Observed, Observed]]:
+    """Yield the newer state of each found pair with earlier states of its collection, as the index might have."""
+    by_collection: dict[str, list[Observed]] = {}
+    for state in observed:
+        by_collection.setdefault(state.collection, []).append(state)
+    for states in by_collection.values():
+        states.sort(key=_order)
+    random = Random(_SEED)  # noqa: S311 - a sample is no secret
+    for pair in found:
+        states = by_collection[pair.newer.collection]
+        earlier = bisect_left(states, _order(pair.newer), key=_order)
+        for _ in range(_RANDOM_PARTNERS if earlier else 0):
+            other = states[random.randrange(earlier)]
+            if not same_lineage(pair.newer, other):
+                yield pair.newer, other
+
+
+def _order(state: Observed) -> tuple[int, str, str]:
+    return state[:3]
+
+
+async def _states(window: Window) -> dict[str, dict[str, Observed]]:
+    """Return all states of the documents that were not removed, by document key and version."""
+    found: dict[str, dict[str, Observed]] = {}
+    size = 0
+    async with aclosing(window.signatures()) as arrivals:
+        async for arrival in arrivals:
+            if arrival.signature is None:
+                size -= len(found.pop(arrival.document_key, ()))
+                continue
+            versions = found.setdefault(arrival.document_key, {})
+            size += arrival.signature.version not in versions
+            versions[arrival.signature.version] = _observed(arrival.signature)
+            if size > STATES_MAX:
+                raise WindowTooLargeError(f"the window holds more than {STATES_MAX} states: choose a later --since")
+    return found
+
+
+def _observed(signature: Signature) -> Observed:
+    try:
+        host = urlsplit(signature.url or "").hostname or ""
+    except ValueError:
+        host = ""
+    return Observed(
+        signature.observed_at_ms, signature.id, signature.version, signature.collection, signature.lineage, host
+    )
+
+
+def _pair(event: Event, states: Mapping[str, Mapping[str, Observed]]) -> Found | None:
+    """Return the pair of an event. None: it names none of the window, or states of one lineage."""
+    if isinstance(event, DocumentVerdict | Retraction) or event.same_lineage:
+        return None
+    newer, older = (_state(event, side, states) for side in (event.newer, event.older))
+    if newer is None or older is None:
+        return None
+    return Found(kind_of(event), event.evidence.resemblance.value, newer, older)
+
+
+def _state(event: PairEvent, side: DocumentRef, states: Mapping[str, Mapping[str, Observed]]) -> Observed | None:
+    return states.get(document_key(event.collection, side.id), {}).get(side.version)
