@@ -12,7 +12,7 @@ from statistics import median
 from string import ascii_lowercase
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import AIOKafkaProducer
 from aiokafka.errors import MessageSizeTooLargeError
 
 from nearstream.schemas.record import ProducerRecord
@@ -20,7 +20,6 @@ from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
 from nearstream.workers.app import SIGN_BATCH
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import load
-from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.pipeline.deployment import Deployment
 from tests.fault.agreement import disagreement
 from tests.fault.conftest import Stage
@@ -124,7 +123,7 @@ async def test_f21_the_whole_input_again_adds_no_event(stage: Stage, seed: int) 
         await run.drained()
         before = {event.event_id for event in await run.deployment.events()}
         await run.stop()
-        await _reset(run.deployment)
+        await run.deployment.rewind()
         run.observer.samples.clear()
         run.start()
         await run.drained()
@@ -141,19 +140,6 @@ async def test_f21_the_whole_input_again_adds_no_event(stage: Stage, seed: int) 
         assert {event.event_id for event in await run.deployment.events()} == before
         report = await run.finish()
         assert report.verdict == "ok"
-
-
-async def _reset(deployment: LocalDeployment) -> None:
-    """Reset the group to the oldest document."""
-    settings = deployment.settings
-    places = await kafka_offsets.partitions(settings, [settings.topic_prefix + DOCUMENTS.name], 10.0)
-    client = AIOKafkaConsumer(bootstrap_servers=settings.kafka, group_id=settings.group, enable_auto_commit=False)
-    await client.start()
-    try:
-        client.assign(places)
-        await client.commit(dict.fromkeys(places, 0))
-    finally:
-        await client.stop()
 
 
 @pytest.mark.parametrize(("percent", "most"), [(100, 100), (99, 200 + SIGN_BATCH)])

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from nearstream.schemas.codec import decode_event
@@ -170,6 +171,19 @@ class LocalDeployment:
             except TimeoutError:
                 logs = "\n".join(log[-3000:] for log in self.log_texts())
                 raise TimeoutError(f"not drained within {within_seconds:g} s\n{logs}") from None
+
+    async def rewind(self) -> None:
+        """Let the group, which has no worker now, begin again with the oldest document."""
+        places = await kafka_offsets.partitions(self.settings, [self.topic(DOCUMENTS)], 10.0)
+        client = AIOKafkaConsumer(
+            bootstrap_servers=self.settings.kafka, group_id=self.settings.group, enable_auto_commit=False
+        )
+        await client.start()
+        try:
+            client.assign(places)
+            await client.commit(dict.fromkeys(places, 0))
+        finally:
+            await client.stop()
 
     async def logged(self, text: str) -> bool:
         """Return whether a worker has logged this text."""
