@@ -3,6 +3,7 @@
 from typing import Any
 
 from nearstream.schemas import topics
+from nearstream.schemas.codec import ORIGIN_HEADER
 from nearstream.schemas.dead_letter import (
     BYTES_HEADER,
     DETAIL_HEADER,
@@ -60,6 +61,7 @@ _OPERATIONS = {
 
 _TEXT: Json = {"type": "string"}
 _TRACE = {"traceparent": "W3C trace of the document, at most 128 bytes."}
+_CONTENT_TYPE = {"content-type": "Media type of the value."}
 _EVENT_HEADERS = {
     "ce_specversion": "`1.0`",
     "ce_id": "The event id.",
@@ -68,10 +70,14 @@ _EVENT_HEADERS = {
     "ce_subject": "Id of the document of a verdict, of the newer one of two, of the removed one. Subject of an alert.",
     "ce_time": "When the record was sent. The only header that differs when an event is sent again.",
     "ce_scheme": "Name of the scheme.",
-    "content-type": "`application/json`",
+    **_CONTENT_TYPE,
 }
-_PRIVATE = {PRIVATE_HEADER: "`1` keeps the bytes of this record out of dead letters."}
-_ENCODING = {"content-encoding": "`gzip`, or `identity` for none."}
+# Of every record on `documents`.
+_PRODUCER_HEADERS = {
+    PRIVATE_HEADER: "`1` keeps the bytes of this record out of dead letters.",
+    **_TRACE,
+}
+_VALUE_HEADERS = {**_CONTENT_TYPE, "content-encoding": "`gzip`, or `identity` for none.", **_PRODUCER_HEADERS}
 _FIELD_HEADERS = {
     "nearstream-id": "The field `id`.",
     "nearstream-url": "The field `url`.",
@@ -84,6 +90,7 @@ _FIELD_HEADERS = {
 _REMOVAL_HEADERS = {
     "nearstream-id": "The id of the removed document, if the record key is not its id.",
     "nearstream-collection": "The tenant, if it is not `default`.",
+    ORIGIN_HEADER: "On `signatures`: `<topic>/<partition>/<offset>` of the removal on `documents`.",
 }
 _DEAD_HEADERS = {
     ID_HEADER: "32 hex characters, equal for every dead letter about this record.",
@@ -171,9 +178,9 @@ def _operations() -> Json:
 
 def _messages() -> Json:
     """Return each message with its headers."""
-    found: Json = {"document": _message("document", _TRACE | _PRIVATE | _ENCODING)}
+    found: Json = {"document": _message("document", _VALUE_HEADERS)}
     for name, content_type in _RAW.items():
-        headers = _headers({"content-type": "Media type, with or without a charset."} | _FIELD_HEADERS | _TRACE)
+        headers = _headers(_VALUE_HEADERS | _FIELD_HEADERS)
         headers["patternProperties"] = {"^nearstream-label-": {**_TEXT, "description": "The label of that name."}}
         found[name] = {
             "name": name,
@@ -185,11 +192,11 @@ def _messages() -> Json:
     found["removal"] = {
         "name": "removal",
         "summary": "A null value removes what its key names.",
-        "headers": _headers(_REMOVAL_HEADERS),
+        "headers": _headers(_REMOVAL_HEADERS | _PRODUCER_HEADERS),
         "payload": {"type": "null"},
     }
     found["signature"] = {
-        **_message("signature", _TRACE),
+        **_message("signature", _CONTENT_TYPE | _TRACE),
         "contentType": "application/msgpack",
         "summary": "All that is kept of a text: a msgpack array, whose byte fields are binary and not base64.",
     }
@@ -200,7 +207,7 @@ def _messages() -> Json:
             found[name]["x-vocabulary"] = terms
     found["alert"] = _message("alert", _EVENT_HEADERS)
     found["label"] = _message("label", {})
-    found["decision"] = _message("decision", {})
+    found["decision"] = _message("decision", _CONTENT_TYPE)
     found["dead_letter"] = {
         "name": "dead_letter",
         "summary": "A refused record: its key, its headers and then these, and its value or a part of it.",

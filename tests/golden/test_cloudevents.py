@@ -11,20 +11,23 @@ from cloudevents.core.base import BaseCloudEvent
 from cloudevents.core.bindings.kafka import KafkaMessage, from_kafka
 from cloudevents.core.formats.json import JSONFormat
 
-from nearstream.schemas.codec import decode_event, encode_event, event_headers
+from nearstream.schemas.alert import Alert
+from nearstream.schemas.codec import decode_alert, decode_event, encode_alert, encode_event, event_headers
 from nearstream.schemas.document import document_key
 from nearstream.schemas.events import Event, Retraction, kind_of
 from nearstream.schemas.verdict import DocumentVerdict
 
 EXAMPLES = Path(__file__).parents[2] / "schemas" / "examples"
 RELATIONS = ("exact_duplicate", "near_duplicate", "containment", "version", "rearranged", "overlap")
-KINDS = ("verdict", *RELATIONS, "retraction")
+KINDS = ("verdict", *RELATIONS, "retraction", "alert")
 SENT_AT = datetime(2026, 3, 2, 8, 16, 41, 250_000, UTC)
 IDS = ["c-7730", "Wasserstände 日本語/№ 7", "<77@d.example>", "a:{b} \"c\" 'd' 100%"]
 
 
-def renamed(kind: str, document_id: str) -> Event:
-    """Return the example of this kind, about a document with this id."""
+def renamed(kind: str, document_id: str) -> Event | Alert:
+    """Return the example of this kind, about a document with this id. An alert has it as its subject."""
+    if kind == "alert":
+        return msgspec.structs.replace(decode_alert((EXAMPLES / "alert.json").read_bytes()), subject=document_id)
     event = decode_event((EXAMPLES / f"{kind}.json").read_bytes())
     if isinstance(event, Retraction):
         return msgspec.structs.replace(event, document_id=document_id)
@@ -33,10 +36,14 @@ def renamed(kind: str, document_id: str) -> Event:
     return msgspec.structs.replace(event, newer=msgspec.structs.replace(event.newer, id=document_id))
 
 
-def parsed(event: Event, key: str, headers: Sequence[tuple[str, bytes | None]]) -> BaseCloudEvent:
+def parsed(event: Event | Alert, key: str, headers: Sequence[tuple[str, bytes | None]]) -> BaseCloudEvent:
     values = {name: value for name, value in headers if value is not None}
     assert len(values) == len(headers)
-    return from_kafka(KafkaMessage(values, key.encode(), encode_event(event)), JSONFormat())
+    return from_kafka(KafkaMessage(values, key.encode(), encoded(event)), JSONFormat())
+
+
+def encoded(event: Event | Alert) -> bytes:
+    return encode_alert(event) if isinstance(event, Alert) else encode_event(event)
 
 
 @pytest.mark.parametrize("document_id", IDS)
@@ -54,7 +61,7 @@ def test_the_cloudevents_sdk_parses_every_event(kind: str, document_id: str) -> 
     assert read.get_datacontenttype() == "application/json"
     assert read.get_extension("scheme") == event.scheme
     assert read.get_extension("partitionkey") == key
-    assert read.get_data() == json.loads(encode_event(event))
+    assert read.get_data() == json.loads(encoded(event))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 
 from nearstream.schemas.codec import (
+    ORIGIN_HEADER,
     decode_alert,
     decode_decision,
     decode_document,
@@ -26,13 +28,18 @@ from nearstream.schemas.codec import (
     encode_document,
     encode_event,
     encode_signature,
+    event_headers,
 )
+from nearstream.schemas.dead_letter import PRIVATE_HEADER, DeadLetter, Payload, Reason, Stage, outgoing
 from nearstream.schemas.events import RELATIONS
 from nearstream.schemas.published.asyncapi import VOCABULARY, asyncapi_document
 from nearstream.schemas.published.json_schema import MESSAGES, json_schemas
+from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.topics import ALL
+from nearstream.streams.ingest.parse import _FIELD_HEADERS, _REMOVAL_HEADERS
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka.acls import needed
+from nearstream.workers.pipeline.sign import signature_record
 from tests.devstack.npm import npm_packages
 
 ROOT = Path(__file__).parents[2]
@@ -164,6 +171,35 @@ def test_the_asyncapi_document_has_every_topic_with_its_messages() -> None:
         assert channels[topic.name]["bindings"]["kafka"]["partitions"] == topic.partitions
     (prefixed, *_) = asyncapi_document(RELEASE, "test-")["channels"].values()
     assert prefixed["address"] == "test-nearstream.documents.v1"
+
+
+@pytest.mark.parametrize("name", [*RELATIONS, "verdict", "retraction"])
+def test_the_headers_of_events_are_those_that_are_sent(name: str) -> None:
+    event = decode_event(examples_of(EXAMPLES)[name].read_bytes())
+    assert header_names(name) == {header for header, _ in event_headers(event, datetime.now(UTC), b"00-trace")}
+
+
+def test_the_headers_of_other_records_are_those_that_are_read_and_sent() -> None:
+    alert = decode_alert(examples_of(EXAMPLES)["alert"].read_bytes())
+    assert header_names("alert") == {header for header, _ in event_headers(alert, datetime.now(UTC))}
+    letter = DeadLetter(ConsumerRecord("documents", 0, 0, 0, None, b"{", []), Stage.DECODE, Reason.NOT_JSON, "")
+    dead = [header for header, _ in outgoing(letter, "dead-letters", "worker", Payload.FULL, 1024).headers]
+    assert header_names("dead_letter") == {header for header in dead if not header.startswith("__connect")}
+    signature = decode_signature(examples_of(EXAMPLES)["signature"].read_bytes())
+    signed = signature_record("signatures", signature, [("traceparent", b"00-trace")])
+    assert header_names("signature") == {header for header, _ in signed.headers}
+    of_all = {PRIVATE_HEADER, "traceparent"}
+    of_values = {"content-type", "content-encoding", *of_all}
+    assert header_names("document") == of_values
+    for raw in ("plain_text", "html_page"):
+        assert header_names(raw) == {*of_values, *_FIELD_HEADERS, "nearstream-degraded"}
+    assert header_names("removal") == {*of_all, *_REMOVAL_HEADERS, ORIGIN_HEADER}
+
+
+def header_names(message: str) -> set[str]:
+    """Return the names of the headers that the AsyncAPI document gives a message."""
+    headers: Json = ASYNCAPI["components"]["messages"][message]["headers"]
+    return set(headers["properties"])
 
 
 @pytest.mark.parametrize("role", ["sign", "match", "decide", "alert"])

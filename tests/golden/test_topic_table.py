@@ -1,10 +1,19 @@
 """The topics and their settings, as documented."""
 
+import re
+from pathlib import Path
+from typing import Any
+
 import pytest
+from msgspec.structs import replace
 
-from nearstream.schemas.codec import SIGNATURE_MAX_BYTES
+from nearstream.schemas.codec import SIGNATURE_MAX_BYTES, decode_event, encode_event
+from nearstream.schemas.events import Containment, Event
 from nearstream.schemas.topics import ALERTS, ALL, DEAD_LETTERS, DECISIONS, DOCUMENTS, EVENT_TOPICS, SIGNATURES, Topic
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.estimates.passages import PASSAGES_MAX
 
+ROOT = Path(__file__).parents[2]
 DAY = 86_400
 MIB = 1024 * 1024
 TABLE = [  # name, clean-up, retention in seconds (None: index window and 7 days), partitions
@@ -39,7 +48,35 @@ def test_every_event_topic_says_what_it_carries() -> None:
 def test_size_limits_follow_the_contract() -> None:
     assert DOCUMENTS.max_message_bytes == 4 * MIB
     assert DEAD_LETTERS.max_message_bytes == 4 * MIB + 128 * 1024
-    assert all(topic.max_message_bytes >= 16 * 1024 for topic in EVENT_TOPICS)
+
+
+@pytest.mark.parametrize("kind", ["verdict", "containment"])
+def test_the_largest_event_has_the_size_that_the_page_says(kind: str) -> None:
+    text = "\U0001f600" * 512
+    fields: dict[str, Any] = {
+        "id": text,
+        "url": "\x00" * 4096,  # six bytes each
+        "lineage": text,
+        "source": "a" * 63,
+        "labels": {f"{number:031}": "\x00" * 128 for number in range(8)},
+        "topic": "t" * 249,
+        "partition": 2**31,
+        "offset": 2**63,
+    }
+    event = decode_event((ROOT / f"schemas/examples/{kind}.json").read_bytes())
+    if isinstance(event, Containment):
+        assert isinstance(event.evidence.spans, tuple)
+        evidence = replace(event.evidence, spans=event.evidence.spans * PASSAGES_MAX)
+        sides = {side: replace(getattr(event, side), **fields) for side in ("newer", "older")}
+        largest: Event = replace(event, **sides, evidence=evidence, new_spans=((2**20, 2**20),) * PASSAGES_MAX)
+    else:
+        assert isinstance(event, DocumentVerdict)
+        assert event.of
+        of = replace(event.of, **fields)
+        largest = replace(event, **fields, collection="a" * 63, of=of, family=replace(event.family, founder=of))
+    told = re.search(r"An event has 1 to 2 KB as a rule, and at most (\d+) KiB", (ROOT / "docs/events.md").read_text())
+    assert told
+    assert len(encode_event(largest)) < int(told[1]) * 1024 < EVENT_TOPICS[0].max_message_bytes
 
 
 def test_a_signature_of_the_largest_size_fits_its_topic() -> None:

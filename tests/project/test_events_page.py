@@ -13,7 +13,7 @@ import pytest
 from nearstream.schemas.codec import InvalidMessageError, decode_event, event_headers
 from nearstream.schemas.dead_letter import PRIVATE_HEADER, DeadLetter, Payload, Reason, Stage, outgoing
 from nearstream.schemas.document import Document
-from nearstream.schemas.events import Event, RelationEvent
+from nearstream.schemas.events import RELATIONS, Event, RelationEvent
 from nearstream.schemas.evidence import Evidence
 from nearstream.schemas.published.asyncapi import VOCABULARY
 from nearstream.schemas.record import ConsumerRecord
@@ -107,6 +107,8 @@ def test_every_bound_of_a_field_is_documented() -> None:
         ("collection", "a-1", "-a"),
         ("collection", "default", None),
         ("observed_at", "1970-01-01T00:00:00Z", "2026-03-02T08:15:00"),
+        ("observed_at", "2026-03-02T08:15:00.123456789+01:00", "20260302T081500Z"),
+        ("observed_at", "2026-03-02T08:15:00Z", "2026-03-02T08:15Z"),
         ("source", "a" * 63, "Mail"),
         ("labels", {"a" * 31: "v" * 128}, {"a" * 32: "v"}),
         ("labels", {f"n{number}": "" for number in range(8)}, {f"n{number}": "" for number in range(9)}),
@@ -212,12 +214,44 @@ def test_the_headers_are_those_that_are_sent() -> None:
     assert sorted(shown[1]) == sorted(name for name in dead if not name.startswith("__connect"))
 
 
+def run_block(number: int) -> dict[str, Any]:
+    """Run a block of Python on the page, and return the names that it defines."""
+    names: dict[str, Any] = {}
+    exec(compile(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[number], "events.md", "exec"), names)  # noqa: S102 - our own text
+    return names
+
+
+@pytest.mark.parametrize("name", ["verdict", *RELATIONS, "retraction", "alert"])
+def test_the_ids_of_all_examples_are_made_as_the_page_says(name: str) -> None:
+    event = json.loads((EXAMPLES / f"{name}.json").read_text())
+    empty = ("", "", "")
+    match name:
+        case "verdict":
+            states = (*empty, *state(event, event))
+        case "retraction":
+            key = f"{event['collection']}/{event['document_id']}"
+            states = (key, "", "", "", "", f"{event['partition']}/{event['offset']}")
+        case "alert":
+            since = datetime.fromisoformat(event["since"])
+            about = (f"{event['collection']}/{event['name']}", event["subject"], "")
+            states = (*about, "", event["state"], str(int(since.timestamp() * 1000)))
+        case _:
+            states = (*state(event, event["older"]), *state(event, event["newer"]))
+    identify = run_block(0)["identify"]
+    assert identify(name, *states, event["scheme"]) == event["event_id"]
+    if name == "verdict":
+        founder = state(event, event["family"]["founder"])
+        assert identify("family", *founder[:2], *empty, "", event["scheme"]) == event["family"]["id"]
+
+
+def state(event: dict[str, Any], document: dict[str, Any]) -> tuple[str, str, str]:
+    position = f"{document['partition']}/{document['offset']}"
+    return f"{event['collection']}/{document['id']}", document["version"], position
+
+
 @pytest.fixture
 def consumer() -> dict[str, Any]:
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    names: dict[str, Any] = {}
-    exec(compile(block, "events.md", "exec"), names)  # noqa: S102 - our own text
-    return names
+    return run_block(1)
 
 
 def test_the_consumer_sees_each_event_once(consumer: dict[str, Any]) -> None:
