@@ -35,12 +35,15 @@ class TextRules:
         word_bytes: Bytes after which a word is cut.
         spaceless_share: A text is spaceless if at least one in `spaceless_share` of its code points belongs to a script
             without spaces. Spaces are not counted. 0: no text is spaceless.
-        masks: `mail/1` masks what differs between personalised mails, before anything else. Empty: nothing is masked.
+        spelling: `plain/1` leaves out invisible characters and Arabic vowel marks, and reads letters that imitate those
+            of another script, before anything else. Empty: every code point counts.
+        masks: `mail/1` masks what differs between personalised mails. Empty: nothing is masked.
     """
 
     mark_run: int = 30
     word_bytes: int = 64
     spaceless_share: int = 5
+    spelling: str = ""
     masks: str = ""
 
 
@@ -169,6 +172,7 @@ def invalid_parameters(
         ("word_bytes: 2 to 64", 2 <= text.word_bytes <= _MAX_POWER),
         ("mark_run: 1 to 64", 1 <= text.mark_run <= _MAX_POWER),
         ("spaceless_share: 0 to 4,096", 0 <= text.spaceless_share <= _MAX_SHARE),
+        ("spelling: plain/1 or none", text.spelling in ("", "plain/1")),
         ("masks: mail/1 or none", text.masks in ("", "mail/1")),
         ("slots: 128", sketch.slots == SLOTS),
         ("bits: 8, 16 or 32", sketch.bits in (8, 16, 32)),

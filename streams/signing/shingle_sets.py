@@ -3,8 +3,8 @@
 import numpy as np
 
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.mail_form import mask_personal
 from nearstream.streams.fingerprints.normalize import NormalForm, normal_forms
+from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.fingerprints.shingles import FeatureHasher, Hashes
 from nearstream.streams.signing.scheme import Scheme
 
@@ -12,9 +12,8 @@ NO_SHINGLES: Hashes = np.empty(0, dtype=np.uint64)
 
 
 def normal_form(text: str, scheme: Scheme) -> NormalForm:
-    """Return the normal form that the signer reads: of a masked text, where the scheme masks."""
-    masked = mask_personal(text, scheme.text) if scheme.text.masks else text
-    return normal_forms([masked], scheme.text)[0]
+    """Return the normal form that the signer reads: of a rewritten text, where the scheme rewrites."""
+    return normal_forms([rewritten(text, scheme.text)], scheme.text)[0]
 
 
 def shingle_set(text: str, scheme: Scheme, key: HashKey) -> Hashes:

@@ -9,8 +9,8 @@ from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.document import Document, to_milliseconds
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.mail_form import mask_personal
 from nearstream.streams.fingerprints.parameters import invalid_parameters
+from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.native import Signed, native
 from nearstream.streams.signing.native_backend import NativeSigning
 from nearstream.streams.signing.numpy_backend import Implementation, NumpySigning
@@ -109,14 +109,15 @@ class Signer:
                     yield error
 
     def _sign_texts(self, texts: Sequence[str]) -> Sequence[Signed | None]:
-        if not self._scheme.text.masks:
-            return self._computing.sign_many(texts, self._max_bytes)
-        masked = [mask_personal(text, self._scheme.text) for text in texts]
-        results = self._computing.sign_many(masked, self._max_bytes)
-        return [result and self._of_original(result, text) for result, text in zip(results, texts, strict=True)]
+        read = [rewritten(text, self._scheme.text) for text in texts]
+        results = self._computing.sign_many(read, self._max_bytes)
+        return [
+            result if result is None or plain is text else self._of_original(result, text)
+            for result, plain, text in zip(results, read, texts, strict=True)
+        ]
 
     def _of_original(self, signed: Signed, text: str) -> Signed:
-        """Replace the digest of a masked text by that of the text as it came."""
+        """Replace the digest of a rewritten text by that of the text as it came."""
         digest, _, content = signed
         return digest, self._key.digest(text.encode("utf-8", "surrogatepass")), content
 

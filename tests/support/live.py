@@ -19,7 +19,7 @@ from nearstream.workers.live.feed import Feed
 from nearstream.workers.pipeline.deployment import Deployment
 
 NOW_MS = 1_772_440_200_000  # in the middle of a minute of the live page
-SCHEME = "dense-1-u14-k0d3e89c8-257c8753"
+SCHEME = "dense-1-u14-k0d3e89c8-d2eddc71"
 
 
 def ref(name: str, at_ms: int = NOW_MS) -> DocumentRef:

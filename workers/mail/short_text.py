@@ -1,11 +1,11 @@
 """What stands for the text of a message that is too short for shingles."""
 
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.mail_form import mask_personal
 from nearstream.streams.fingerprints.normalize import NormalForm, normalize
 from nearstream.streams.fingerprints.parameters import MIN_SPACELESS_BYTES, MIN_WORDS, TextRules
+from nearstream.streams.fingerprints.rewriting import rewritten
 
-_RULES = TextRules(masks="mail/1")
+_RULES = TextRules(spelling="plain/1", masks="mail/1")
 _HEAD_CHARACTERS = 4_096
 # Digits would be masked by the normal form of mail, so the digest is spelled in letters.
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
@@ -34,7 +34,7 @@ def short_message_text(subject: str, text: str, key: HashKey) -> str:
 
 
 def _masked_form(text: str) -> NormalForm:
-    return normalize(mask_personal(text, _RULES))
+    return normalize(rewritten(text, _RULES))
 
 
 def _is_short(form: NormalForm) -> bool:

@@ -13,7 +13,7 @@ from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.document import Document
 from nearstream.schemas.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.parameters import BandRules, SketchRules
+from nearstream.streams.fingerprints.parameters import BandRules, SketchRules, TextRules
 from nearstream.streams.signing.scheme import LABELS, Keys, Scheme, preset
 from nearstream.streams.signing.signer import Signer
 
@@ -275,5 +275,12 @@ def test_both_ends_of_the_limit_share_the_first_bands() -> None:
     assert longer.bands == shorter.bands[:4]
 
 
-def test_all_bands_asked_for_are_the_former_scheme() -> None:
-    assert preset("dense", KEY, bands=25).name.endswith("-ef4cf98d")
+@pytest.mark.parametrize(("bands", "former"), [(25, "-ef4cf98d"), (None, "-257c8753")])
+def test_without_plain_letters_the_scheme_has_its_former_names(bands: int | None, former: str) -> None:
+    assert replace(preset("dense", KEY, bands=bands), text=TextRules()).name.endswith(former)
+
+
+def test_unknown_spelling_is_refused() -> None:
+    scheme = replace(preset("dense", KEY), text=TextRules(spelling="plain/2"))
+    with pytest.raises(ValueError, match="spelling: plain/1 or none expected"):
+        Signer(scheme, KEY)

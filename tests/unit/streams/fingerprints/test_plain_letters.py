@@ -1,0 +1,110 @@
+"""How a text is read whose letters are written in an unusual way."""
+
+import random
+
+import pytest
+
+from benchmarks.judgement.written import with_invisible, with_plain_hamza, with_twins, with_vowels
+from benchmarks.texts import ROOT, english
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.fingerprints.parameters import TextRules
+from nearstream.streams.fingerprints.plain_letters import plain_letters
+from nearstream.streams.fingerprints.rewriting import rewritten
+from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.shingle_sets import shingle_set
+from tests.support.implementations import each_implementation, signer_of
+from tests.support.made_up import sign
+
+PLAIN = "The quick brown fox jumps over the lazy dog."
+ARABIC = (ROOT / "benchmarks/texts/ar-declaration.txt").read_text(encoding="utf-8")
+RUSSIAN = "Все люди рождаются свободными и равными в своем достоинстве и правах."  # noqa: RUF001
+GREEK = "Όλοι οι άνθρωποι γεννιούνται ελεύθεροι και ίσοι στην αξιοπρέπεια."  # noqa: RUF001
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("co\u00adop\u200dera\u2060tion", "cooperation"),
+        ("\ufeffzero\u200bwidth", "zerowidth"),
+        ("by \u200ba word", "by \u200ba word"),
+        ("end\u200b", "end\u200b"),
+        ("ภาษา\u200bไทย", "ภาษา\u200bไทย"),
+        ("葛\U000e0100城", "葛城"),
+        ("كِتَابٌ", "كتاب"),
+        ("كتـــاب", "كتاب"),
+        ("أحمد إلى آخر ٱلكتاب", "احمد الى اخر الكتاب"),
+        ("مؤمن وقارئ", "مومن وقاري"),
+        ("p\u0430ypal", "paypal"),
+        ("\u0440\u0430\u0443\u0440\u0430l", "paypal"),
+        ("s\u0435\u0435 \u0430 c\u043ew", "see a cow"),
+        ("\u03bfrder n\u03bfw, \u03bf", "order now, o"),
+        ("россия и мо\u0063ква", "россия и москва"),  # noqa: RUF001
+    ],
+)
+def test_letters_are_read_as_a_person_reads_them(text: str, plain: str) -> None:
+    assert plain_letters(text) == plain
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        PLAIN,
+        RUSSIAN,
+        GREEK,
+        "naïve café, “curly” – 5 µm",  # noqa: RUF001
+        "日本語のテキスト",
+        "Москва is the capital of Россия",
+        "the letters \u0430, \u0435 and \u043e of Cyrillic",
+        "lone \ud800 surrogate",
+        "e\u0301te\u0301",
+    ],
+)
+def test_other_texts_are_read_as_they_are(text: str) -> None:
+    assert plain_letters(text) is text
+
+
+def test_words_of_another_script_keep_their_letters_beside_imitations() -> None:
+    text = f"Some p\u0430ypal scam. {PLAIN} Россия"
+    assert plain_letters(text) == f"Some paypal scam. {PLAIN} Россия"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_was_made_of_a_text_is_read_as_the_text(seed: int) -> None:
+    draw, text = random.Random(seed), english(20_000)[seed * 2_000 :][:2_000]
+    assert plain_letters(with_invisible(text, draw, 1)) == text
+    assert plain_letters(with_twins(text, draw)) == text
+    bare = plain_letters(ARABIC)
+    assert plain_letters(with_vowels(ARABIC, draw)) == bare
+    assert plain_letters(with_plain_hamza(ARABIC, draw)) == bare
+
+
+def test_reading_comes_before_masking() -> None:
+    rules = TextRules(spelling="plain/1", masks="mail/1")
+    assert rewritten("Your c\u00ado\u0501e is 4711", rules) == "your code is 0"
+    assert rewritten("co\u00adde", TextRules()) == "co\u00adde"
+
+
+@each_implementation
+def test_both_implementations_sign_what_is_read(implementation: str) -> None:
+    signer, text = signer_of(implementation, "dense"), english(3_000)
+    changed = with_twins(with_invisible(text, random.Random(1), 1), random.Random(2))
+    plain, imitated = sign(text, "a", signer), sign(changed, "b", signer)
+    assert imitated.digest == plain.digest
+    assert imitated.sketch == plain.sketch
+    assert imitated.raw_digest != plain.raw_digest
+
+
+@each_implementation
+def test_other_schemes_read_every_code_point(implementation: str) -> None:
+    signer, text = signer_of(implementation), english(3_000)
+    changed = with_twins(text, random.Random(2))
+    assert sign(changed, "b", signer).digest != sign(text, "a", signer).digest
+
+
+def test_whole_sets_of_shingles_are_of_what_is_read() -> None:
+    key, text = HashKey.public(), english(1_000)
+    scheme = preset("dense", key)
+    assert shingle_set(with_twins(text, random.Random(3)), scheme, key).tolist() == (
+        shingle_set(text, scheme, key).tolist()
+    )
