@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from msgspec.structs import replace as with_fields
 
 from nearstream.schemas.events import RELATIONS, PairEvent, Retraction
-from nearstream.schemas.evidence import SharedKeys
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.case import Case, incomplete
@@ -16,7 +15,7 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.contract import Admission, Admitted, Index, Position, Status
 from nearstream.streams.index.family import Decision, Family
 from nearstream.streams.index.labels import Labelling
-from nearstream.streams.relations.describe import Related, describe, document_ref, retraction
+from nearstream.streams.relations.describe import Related, describe, document_ref, retraction, shared_keys
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Thresholds
 from nearstream.streams.relations.verdict import relate
 from nearstream.streams.settling import Pause, Settling
@@ -164,14 +163,7 @@ class Matcher:
         """
         newer, older = (one, other) if one.order >= other.order else (other, one)
         numbers = estimate(newer, older)
-        newer_keys, older_keys = self._scheme.keys(newer, self._key), self._scheme.keys(older, self._key)
-        shared = SharedKeys(
-            len(set(newer_keys.bands) & set(older_keys.bands)),
-            min(len(newer_keys.bands), len(older_keys.bands)),
-            len(set(newer_keys.anchors) & set(older_keys.anchors)),
-            len(newer_keys.anchors),
-            len(older_keys.anchors),
-        )
+        shared = shared_keys(*(self._scheme.keys(each, self._key) for each in (newer, older)))
         verdict = relate(newer, older, numbers, self._thresholds)
         return Related(newer, older, shared, numbers, verdict, degraded(newer, older))
 

@@ -34,6 +34,7 @@ from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.estimates.passages import CommonText, common_text, uncovered
 from nearstream.streams.relations.rules import SAME_LINEAGE
 from nearstream.streams.relations.verdict import Verdict
+from nearstream.streams.signing.scheme import Keys
 
 _DECIMALS = 4
 
@@ -135,6 +136,17 @@ def evidence(pair: Related) -> Evidence:
     )
 
 
+def shared_keys(newer: Keys, older: Keys) -> SharedKeys:
+    """Return which of their index keys two documents share."""
+    return SharedKeys(
+        len(set(newer.bands) & set(older.bands)),
+        min(len(newer.bands), len(older.bands)),
+        len(set(newer.anchors) & set(older.anchors)),
+        len(newer.anchors),
+        len(older.anchors),
+    )
+
+
 def resemblance(estimate: Estimate) -> Interval:
     """Return the resemblance of two documents as messages contain it."""
     return Interval(*(round(share, _DECIMALS) for share in astuple(estimate.resemblance)))
@@ -222,22 +234,25 @@ def _location(pair: Related) -> dict[str, Any]:  # Any: fields of a struct, by n
     return {"inner": pair.verdict.inner, "place": segment.longer if segment else None}
 
 
-def _changes(pair: Related) -> dict[str, Any]:  # Any: fields of a struct, by name
-    """Return the added and removed characters, and where text was added.
+def changed_characters(pair: Related) -> tuple[int, int] | None:
+    """Return how many characters were added and removed, if both documents have LD signatures.
 
     Both numbers are exact where text was only inserted or only deleted.
     """
     if not pair.estimate.rate:
-        return {}
+        return None
     distance, grown = round(pair.estimate.distance), pair.newer.characters - pair.older.characters
-    added = (distance + grown) // 2
+    return (distance + grown) // 2, (distance - grown) // 2
+
+
+def _changes(pair: Related) -> dict[str, Any]:  # Any: fields of a struct, by name
+    """Return the added and removed characters, and where text was added."""
+    changed = changed_characters(pair)
+    if changed is None:
+        return {}
+    added, removed = changed
     spans, omitted = _new_spans(pair) if added else ((), 0)
-    return {
-        "added": added,
-        "removed": (distance - grown) // 2,
-        "new_spans": spans,
-        "new_spans_omitted": omitted,
-    }
+    return {"added": added, "removed": removed, "new_spans": spans, "new_spans_omitted": omitted}
 
 
 def _new_spans(pair: Related) -> tuple[tuple[tuple[int, int], ...], int]:

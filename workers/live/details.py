@@ -22,13 +22,21 @@ from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.minhash import kept_sketch
 from nearstream.streams.relations.conditions import Condition, conditions
-from nearstream.streams.relations.describe import Related, distance, document_ref, resemblance
+from nearstream.streams.relations.describe import (
+    Related,
+    changed_characters,
+    document_ref,
+    evidence,
+    resemblance,
+    shared_keys,
+)
 from nearstream.streams.relations.verdict import relate
 from nearstream.workers.pipeline.deployment import Deployment
 
 _SPANS = 64
 _DECIMALS = 4
 _NO_KEYS = SharedKeys(0, 0, 0, 0, 0)
+_UNKNOWN = (None, None)
 
 States = Callable[[str], Awaitable[Sequence[Signature]]]
 
@@ -59,8 +67,8 @@ def pair_of(one: Signature, other: Signature, deployment: Deployment) -> LivePai
     """
     related = _related(one, other, deployment)
     newer, older, numbers = related.newer, related.older, related.estimate
-    shares = related.newer_first(numbers.containment_shorter.value, numbers.containment_longer.value)
-    added, removed = _changed(related)
+    told = evidence(related)
+    added, removed = changed_characters(related) or _UNKNOWN
     return LivePair(
         collection=newer.collection,
         newer=document_ref(newer),
@@ -68,9 +76,9 @@ def pair_of(one: Signature, other: Signature, deployment: Deployment) -> LivePai
         relation=related.verdict.relation,
         rule=related.verdict.rule,
         same_lineage=related.verdict.same_lineage,
-        resemblance=resemblance(numbers),
-        containment=ContainmentShares(*(round(share, _DECIMALS) for share in shares)) if numbers.rate else None,
-        distance=_distance(related),
+        resemblance=told.resemblance,
+        containment=told.containment if isinstance(told.containment, ContainmentShares) else None,
+        distance=told.distance if isinstance(told.distance, Distance) else None,
         added=added,
         removed=removed,
         keys=_keys(newer, older, deployment),
@@ -117,36 +125,16 @@ def _related(one: Signature, other: Signature, deployment: Deployment) -> Relate
 
 def _change(newer: Signature, older: Signature, deployment: Deployment) -> LiveChange:
     related = _related(newer, older, deployment)
-    added, removed = _changed(related)
+    added, removed = changed_characters(related) or _UNKNOWN
     share = resemblance(related.estimate).value
     return LiveChange(relation=related.verdict.relation, resemblance=share, added=added, removed=removed)
-
-
-def _changed(related: Related) -> tuple[int | None, int | None]:
-    """Return the characters that only the newer and only the older document has."""
-    if not related.estimate.rate:
-        return None, None
-    edits, grown = round(related.estimate.distance), related.newer.characters - related.older.characters
-    return max(edits + grown, 0) // 2, max(edits - grown, 0) // 2
-
-
-def _distance(related: Related) -> Distance | None:
-    found = distance(related.estimate)
-    return found if isinstance(found, Distance) else None
 
 
 def _keys(newer: Signature, older: Signature, deployment: Deployment) -> SharedKeys | None:
     """Return the shared keys, None unless both signatures are whole."""
     if not newer.anchors or not older.anchors:
         return None
-    of_newer, of_older = (deployment.scheme.keys(each, deployment.key) for each in (newer, older))
-    return SharedKeys(
-        len(set(of_newer.bands) & set(of_older.bands)),
-        min(len(of_newer.bands), len(of_older.bands)),
-        len(set(of_newer.anchors) & set(of_older.anchors)),
-        len(of_newer.anchors),
-        len(of_older.anchors),
-    )
+    return shared_keys(*(deployment.scheme.keys(each, deployment.key) for each in (newer, older)))
 
 
 def _cells(newer: Signature, older: Signature) -> tuple[bool, ...]:
