@@ -22,7 +22,7 @@ from tests.support.implementations import implementation_of
 FAMILIES = 3
 # The next state of a document comes last.
 VARIANTS = ("whole", "copy", "changed", "part", "swapped", "whole")
-WITHIN_SECONDS = 120
+WITHIN_SECONDS = 240
 WORKER = ("nearstream", "worker")
 WORKER_WITH_NUMPY = ("tests.integration.numpy_worker",)
 
@@ -74,6 +74,7 @@ async def of_one_process(deployment: LocalDeployment) -> set[bytes]:
     return {encode_event(event) for event in told}
 
 
+@pytest.mark.timeout(4 * WITHIN_SECONDS)
 @pytest.mark.parametrize(("counts", "program"), [((1, 3), WORKER), ((1,), WORKER_WITH_NUMPY)])
 async def test_values_are_those_of_one_process_and_stay_so_in_a_replay(
     kafka: str, redis_url: str, tmp_path: Path, counts: Sequence[int], program: Sequence[str]

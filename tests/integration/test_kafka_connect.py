@@ -4,12 +4,15 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from nearstream.schemas.topics import DOCUMENTS
 from nearstream.schemas.verdict import DocumentVerdict
 from tests.devstack.connect import connect_server
 from tests.devstack.server import running
 from tests.support.deployment import LINES, TEXTS, LocalDeployment, deployed, until
 
+WITHIN_SECONDS = 240
 PAGE = (Path(__file__).parents[2] / "docs/events.md").read_text()
 SHOWN = [
     dict(line.split("=", 1) for line in block.splitlines())
@@ -34,6 +37,7 @@ def connector(shown: dict[str, str], folder: Path, deployment: LocalDeployment, 
     return "".join(f"{name}={value}\n" for name, value in {**given, **changed}.items())
 
 
+@pytest.mark.timeout(3 * WITHIN_SECONDS)
 async def test_documents_from_every_connector_of_the_page_get_their_verdicts(
     kafka: str, redis_url: str, tmp_path: Path
 ) -> None:
@@ -45,16 +49,19 @@ async def test_documents_from_every_connector_of_the_page_get_their_verdicts(
         envelope = {"name": "envelope", "value.converter.schemas.enable": "true"}
         connectors["envelope"] = connector(SHOWN[-1], tmp_path, enveloped, **envelope)
 
+        server = connect_server(tmp_path / "connect", kafka, connectors)
+
         async def all_sent() -> bool:
+            assert server.pid, (tmp_path / "connect/connect.log").read_text()
             sent, in_envelope = [await each.read(DOCUMENTS.name) for each in (deployment, enveloped)]
             expected = sum(map(len, FILES.values())), len(FILES["notice.txt"])
             return (len({record.value for record in sent}), len({record.value for record in in_envelope})) == expected
 
-        with running(connect_server(tmp_path / "connect", kafka, connectors)):
-            await until(all_sent, 120)
+        with running(server):
+            await until(all_sent, WITHIN_SECONDS)
         for each in (deployment, enveloped):
             with each.worker():
-                await each.drained()
+                await each.drained(WITHIN_SECONDS)
         assert [*await deployment.letters(), *await enveloped.letters()] == []
         verdicts = await deployment.verdicts()
         assert {verdict.id for verdict in verdicts} > {*IDS, "notice-board"}

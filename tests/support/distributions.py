@@ -22,7 +22,7 @@ HAS_COMPILER = any(map(shutil.which, ("cc", "gcc", "clang")))
 NO_COMPILER = {"CC": "/bin/false", "LDSHARED": "/bin/false"}
 _SOURCES = ("pyproject.toml", "README.md", "LICENSE", "src", "schemas", "streams", "workers", "examples")
 _SETUPTOOLS_MIN = 77
-INSTALL_SECONDS = 240
+INSTALL_SECONDS = 400
 _PIP = ("--quiet", "--no-compile", "--disable-pip-version-check")
 _HOOK = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
 
