@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from nearstream.schemas.alert import Alert
 from nearstream.schemas.evidence import ContainmentShares, Distance, DocumentRef, Interval, SharedKeys
 from nearstream.schemas.verdict import DocumentVerdict, VerdictKind
 
@@ -49,7 +50,7 @@ class LiveFamily(msgspec.Struct, frozen=True, kw_only=True):
         tuple[int, ...], Meta(description="Documents that joined in each minute of the last hour, the oldest first.")
     ]
     is_storm: Annotated[
-        bool, Meta(description="At least NEARSTREAM_BULK_COUNT documents joined within the last ten minutes.")
+        bool, Meta(description="A `duplicate_storm` of this family has begun and not ended, by the topic of alerts.")
     ]
 
 
@@ -101,6 +102,76 @@ class LiveState(msgspec.Struct, frozen=True, kw_only=True):
         tuple[LiveFamily, ...], Meta(description="The families that most documents joined in the last ten minutes.")
     ]
     collections: Annotated[tuple[str, ...], Meta(description="Collections that were seen, at most 64.")]
+    alerts: Annotated[
+        tuple[Alert, ...],
+        Meta(description="Alerts that have not ended, and new families of the last hour, the newest first."),
+    ]
+    is_alerting: Annotated[
+        bool | None, Meta(description="Whether a worker `alert` has ever read the verdicts. Null: it is not known.")
+    ]
+    dead_letters_1h: Annotated[
+        Count | None, Meta(description="Records refused within the last hour. Null: the token is for some collections.")
+    ]
+
+
+class LiveReason(msgspec.Struct, frozen=True, kw_only=True):
+    """How many records were refused for one reason."""
+
+    reason: Annotated[str, Meta(description="The reason.")]
+    count: Annotated[Count, Meta(description="Dead letters that were read.")]
+    minutes: Annotated[
+        tuple[int, ...], Meta(description="Dead letters in each minute of the last hour, the oldest first.")
+    ]
+    newest: Annotated[datetime, Meta(description="When the last one was written.")]
+
+
+class LiveLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """A dead letter, without the bytes of its record."""
+
+    id: Annotated[str, Meta(description="Id of the dead letters about this record, 32 hex characters.")]
+    reason: Annotated[str, Meta(description="Why the record was refused.")]
+    stage: Annotated[str, Meta(description="The step at which it was refused.")]
+    detail: Annotated[str, Meta(description="The field with what was expected of it.")]
+    topic: Annotated[str, Meta(description="Topic of the record.")]
+    partition: Annotated[Count, Meta(description="Its partition.")]
+    offset: Annotated[Count, Meta(description="Its offset.")]
+    written_at: Annotated[datetime, Meta(description="When the dead letter was written.")]
+    worker: Annotated[str, Meta(description="Release and role of the worker that refused it.")]
+    size: Annotated[Count, Meta(description="Bytes of its value.")]
+    replays: Annotated[Count, Meta(description="How often it had been sent again before.")]
+
+
+class LiveLetters(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest dead letters."""
+
+    why: Annotated[str, Meta(description="Why they cannot be read now, else empty.")]
+    reasons: Annotated[tuple[LiveReason, ...], Meta(description="Their reasons, the most frequent first.")]
+    letters: Annotated[tuple[LiveLetter, ...], Meta(description="The newest, at most 200, the last one first.")]
+
+
+class LiveLetterDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """A dead letter with the beginning of its record."""
+
+    letter: Annotated[LiveLetter, Meta(description="The dead letter.")]
+    sha256: Annotated[str, Meta(description="SHA-256 of the value of the record, in hex.")]
+    payload: Annotated[str, Meta(description="What the letter keeps: `full`, `head`, or `hash` for no bytes at all.")]
+    key: Annotated[str | None, Meta(description="Key of the record. Bytes that are not UTF-8 are written as \\xNN.")]
+    headers: Annotated[tuple[tuple[str, str | None], ...], Meta(description="Headers of the record, as the key.")]
+    value: Annotated[str, Meta(description="The first 4,096 bytes of the value, in hex.")]
+
+
+class LiveReplayRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which refused records to send again."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=64, description="Those that were refused for this reason.")]
+    dry_run: Annotated[bool, Meta(description="Only count what would be sent.")]
+
+
+class LiveReplay(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of refused records that were to be sent again."""
+
+    sent: Annotated[Count, Meta(description="Records that were sent, or that would be.")]
+    skipped: Annotated[dict[str, int], Meta(description="Records that were not, by cause.")]
 
 
 class LiveSpan(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import load
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka.errors import KafkaUnreachableError
@@ -59,6 +60,45 @@ async def test_the_command_tells_lag_and_says_no_above_the_limit(kafka: str, red
         assert (above.returncode, len(above.stdout.splitlines())) == (1, 1 + len(rows))
         missing = replace(deployment, environment={**deployment.environment, "NEARSTREAM_TOPIC_PREFIX": "missing."})
         assert missing.run("lag").returncode == 78
+
+
+async def test_the_group_of_alerts_is_told_once_it_reads(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        made_ms = 1000 * (int(time.time()) - AGE_SECONDS)
+        topic = deployment.topic(VERDICTS)
+        records = [ProducerRecord(topic, b"one key", b"{}", [], made_ms)] * 3
+        await deployment.send(records)
+        assert _groups(deployment) == {deployment.settings.group}
+        assert "no worker `alert` has run" in _doctor_on_alerts(deployment)
+        alert = own_group(deployment.settings, "alert")
+        async with kafka_client.consumer(deployment.settings, 10.0) as client:
+            places = [TopicPartition(topic, number) for number in range(VERDICTS.partitions)]
+            ends = {tp: end for tp, end in (await client.end_offsets(places)).items() if end}
+        await _commit(replace(deployment, settings=alert), {tp: end - 2 for tp, end in ends.items()})
+        assert _groups(deployment) == {deployment.settings.group, alert.group}
+        (behind,) = [row for row in _rows(deployment) if row["records"]]
+        assert (behind["group"], behind["topic"], behind["records"]) == (alert.group, topic, 2)
+        assert "group" in _doctor_on_alerts(deployment)
+        await _commit(replace(deployment, settings=alert), ends)
+        assert "reads the verdicts" in _doctor_on_alerts(deployment)
+
+
+def _rows(deployment: LocalDeployment) -> list[dict[str, object]]:
+    return [json.loads(line) for line in deployment.run("lag", "--json").stdout.splitlines()]
+
+
+def _groups(deployment: LocalDeployment) -> set[object]:
+    return {row["group"] for row in _rows(deployment)}
+
+
+def _doctor_on_alerts(deployment: LocalDeployment) -> str:
+    """Return the line of `doctor` about alerts."""
+    (line,) = [
+        line
+        for line in deployment.run("doctor").stdout.decode().splitlines()
+        if "alerts " in line and "topic" not in line
+    ]
+    return line
 
 
 async def test_nothing_waits_behind_the_marker_of_a_transaction(kafka: str, redis_url: str, tmp_path: Path) -> None:

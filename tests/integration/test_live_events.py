@@ -7,20 +7,30 @@ import re
 import signal
 import subprocess
 import sys
+import time
+from functools import partial
 from pathlib import Path
 
 import aiohttp
 
+from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.topics import DOCUMENTS
 from nearstream.workers.config.settings import load
+from nearstream.workers.http.dead_letters import replay_reason
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.kafka_source import fed_by_kafka
+from nearstream.workers.pipeline.deployment import Deployment
 from tests.support.deployment import TEXTS, deployed, stop, until
 from tests.support.live import live_server
 
 
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 async def test_what_workers_find_arrives_with_their_lag(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        feed = Feed(20, lambda: 0)
+        feed = Feed(lambda: 0)
         with deployment.worker():
             await deployment.send([deployment.document("a", TEXTS[0])])
             async with fed_by_kafka(deployment.settings, feed, 0), live_server(feed) as server:
@@ -40,7 +50,7 @@ async def test_what_workers_find_arrives_with_their_lag(kafka: str, redis_url: s
                 assert (state["connected"], state["why"]) == (True, "")
                 (family,) = feed.state("").largest
                 assert (family.founder, family.size) == ("a", 2)
-        again = Feed(20, lambda: 0)
+        again = Feed(lambda: 0)
         async with fed_by_kafka(deployment.settings, again, 0):
 
             async def is_equal() -> bool:
@@ -49,8 +59,47 @@ async def test_what_workers_find_arrives_with_their_lag(kafka: str, redis_url: s
             await until(is_equal, 60)
 
 
+async def test_alerts_and_dead_letters_of_workers_are_shown_and_sent_again(
+    kafka: str, redis_url: str, tmp_path: Path
+) -> None:
+    rules = tmp_path / "alerts.toml"
+    rules.write_text(
+        "[duplicate_storm]\nlimit = 2\nwindow_seconds = 600\n[dead_letters]\nlimit = 2\nwindow_seconds = 600\n"
+    )
+    async with deployed(kafka, redis_url, tmp_path, alerts=str(rules)) as deployment:
+        feed, replay = Feed(_now_ms), partial(replay_reason, Deployment.of(deployment.settings))
+        async with fed_by_kafka(deployment.settings, feed, 0), live_server(feed, replay=replay) as server:
+            with deployment.worker(), deployment.worker("alert"):
+                broken = [
+                    ProducerRecord(deployment.topic(DOCUMENTS), b"key", b"{%d" % number, []) for number in range(3)
+                ]
+                await deployment.send([*(deployment.document(name, TEXTS[0]) for name in "abcd"), *broken])
+
+                async def is_told() -> bool:
+                    return {alert.name for alert in feed.state("").alerts} == {"duplicate_storm", "dead_letters"}
+
+                await until(is_told, 90)
+                (family,) = feed.state("").largest
+                assert family.is_storm
+                letters = feed.dead_letters()
+                assert [(each.reason, each.count) for each in letters.reasons] == [("not_json", 3)]
+                detail = feed.letters.detail(letters.letters[0].id)
+                assert detail is not None
+                assert bytes.fromhex(detail.value) in {b"{%d" % number for number in range(3)}
+                for is_dry_run in (True, False):
+                    body = {"reason": "not_json", "dry_run": is_dry_run}
+                    async with server.session.post(f"http://{server.address}/v1/replay", json=body) as response:
+                        assert (response.status, (await response.json())["sent"]) == (200, 3)
+
+                async def came_back() -> bool:
+                    return feed.dead_letters().reasons[0].count == 6
+
+                await until(came_back, 60)
+                assert {letter.replays for letter in feed.dead_letters().letters} == {0, 1}
+
+
 async def test_without_kafka_the_page_says_so() -> None:
-    feed = Feed(20, lambda: 0)
+    feed = Feed(lambda: 0)
     async with fed_by_kafka(load({"NEARSTREAM_KAFKA": "127.0.0.1:1"}), feed, None):
         assert not feed.state("").connected
         assert feed.state("").why

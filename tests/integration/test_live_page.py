@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import quote
@@ -9,17 +10,19 @@ from urllib.parse import quote
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from nearstream.schemas.alert import ALL_COLLECTIONS
 from nearstream.schemas.document import Document, from_milliseconds
 from nearstream.schemas.signature import Signature
 from nearstream.workers.config.settings import load
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.ring import Ring
+from nearstream.workers.operations.replay import ReplayOutcome
 from nearstream.workers.pipeline.deployment import Deployment
 from tests.devstack.chromium import chromium
 from tests.devstack.server import free_ports
 from tests.support.api import served
 from tests.support.deployment import TEXTS
-from tests.support.live import NOW_MS, live_server, new_feed, removal, verdict
+from tests.support.live import HOSTILE_KEY, NOW_MS, alert, dead_letter, live_server, new_feed, removal, verdict
 
 HOSTILE = '<img src=x onerror="document.title=1">'
 BIDI = "a\u202egnp.b"
@@ -60,6 +63,7 @@ def _storm(feed: Feed, copies: int = 30) -> None:
     for ordinal in range(2, copies + 2):
         url = f"https://spam.example/{ordinal}"
         feed.add(verdict(f"copy-{ordinal}", "storm", ordinal, url=url, sender="deals.example"), NOW_MS)
+    feed.alarms.add(alert("storm"))
 
 
 async def test_the_cause_of_a_storm_is_found_in_one_click(browser: Browser) -> None:
@@ -97,7 +101,8 @@ async def test_the_live_view_shows_what_arrives(browser: Browser) -> None:
 
 
 async def test_hostile_ids_stay_text(browser: Browser) -> None:
-    feed = new_feed(2)
+    feed = new_feed()
+    feed.alarms.add(alert(HOSTILE, founder=HOSTILE))
     for ordinal in range(2, 6):
         name = f"{HOSTILE}{ordinal}"
         feed.add(verdict(name, HOSTILE, ordinal, founder=HOSTILE, url=f"https://{HOSTILE}", sender=HOSTILE), NOW_MS)
@@ -162,6 +167,42 @@ async def test_a_text_is_checked_against_the_index(browser: Browser, redis_url: 
                 await page.click("main button")
                 await asyncio.sleep(0.3)
         await expect(page.locator("#answer h1")).to_have_text("a")
+
+
+async def test_dead_letters_are_shown_in_hex_and_sent_again(browser: Browser) -> None:
+    feed, asked = new_feed(), list[tuple[str, bool]]()
+    feed.alarms.add(alert("not_json", name="dead_letters", collection=ALL_COLLECTIONS))
+    for offset in range(3):
+        feed.letters.add(dead_letter(f"<b>{offset}</b>".encode(), offset))
+
+    async def replay(reason: str, is_dry_run: bool) -> ReplayOutcome:
+        asked.append((reason, is_dry_run))
+        return ReplayOutcome(2, Counter({"too large": 1}))
+
+    async with live_server(feed, replay=replay) as server, _opened(browser, server.address) as page:
+        await page.click("#alarms a")
+        await expect(page.locator("#reasons")).to_contain_text("not json")
+        await expect(page.locator("#letters tr")).to_have_count(3)
+        await page.click("#replay")
+        await expect(page.locator("#replay")).to_have_text("Send 2 again")
+        await expect(page.locator("main")).to_contain_text("2 would be sent; skipped: 1 too large.")
+        await page.click("#replay")
+        await expect(page.locator("main")).to_contain_text("2 were sent; skipped: 1 too large.")
+        assert asked == [("not_json", True), ("not_json", False)]
+        await page.click("#letters a >> nth=0")
+        await expect(page.locator("#hex")).to_contain_text("0000  3c 62 3e 30 3c 2f 62 3e")
+        await expect(page.locator("#hex")).to_contain_text("<b>0</b>")
+        await expect(page.locator("#letter")).to_contain_text(HOSTILE_KEY.decode("utf-8", "backslashreplace"))
+        assert await page.locator("img").count() == 0
+
+
+async def test_the_page_says_that_nobody_looks_for_storms(browser: Browser) -> None:
+    feed = new_feed()
+    feed.is_alerting = False
+    async with live_server(feed) as server, _opened(browser, server.address) as page:
+        await expect(page.locator("#unwatched")).to_contain_text("nearstream worker alert")
+        feed.is_alerting = True
+        await expect(page.locator("#unwatched")).to_have_count(0)
 
 
 async def test_a_page_that_was_cut_off_goes_on_where_it_was(browser: Browser) -> None:
@@ -245,12 +286,14 @@ async def test_nothing_is_cut_off_at_any_width(browser: Browser, width: int) -> 
     feed = new_feed()
     _storm(feed)
     feed.add(verdict("x" * 512), NOW_MS)
+    feed.letters.add(dead_letter(b"x" * 512))
     async with live_server(feed) as server, _opened(browser, server.address, width) as page:
         for view, there in (
             ("live", "#storm"),
             ("families", "#largest a"),
             ("family/storm", "#members tr"),
             ("check", "textarea"),
+            ("letters", "#letters tr"),
             ("document", "main input"),
         ):
             await page.goto(f"http://{server.address}/#/{view}")

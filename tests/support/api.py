@@ -84,7 +84,7 @@ async def served(redis_url: str, **settings: str) -> AsyncIterator[Api]:
     index = await RedisIndex.open(deployment.index_address(), may_create=True)
     reading = await RedisIndex.open_to_read(deployment.index_address())
     token = given.get("api_token")
-    feed = Feed(deployment.settings.bulk_count, lambda: START_MS)
+    feed = Feed(lambda: START_MS)
     outgoing = connected(deployment.settings) if "kafka" in settings else nullcontext(Outbox())
     try:
         async with (

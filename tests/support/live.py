@@ -3,21 +3,35 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 import aiohttp
 
+from nearstream.schemas.alert import Alert, AlertName, alert_id
+from nearstream.schemas.dead_letter import (
+    DeadLetter,
+    Payload,
+    Reason,
+    Stage,
+    StoredDeadLetter,
+    outgoing,
+    read_dead_letter,
+)
 from nearstream.schemas.document import from_milliseconds
 from nearstream.schemas.events import Retraction
 from nearstream.schemas.evidence import DocumentRef, Interval
+from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict, FamilyRef, VerdictKind
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.application import application, listening
+from nearstream.workers.http.dead_letters import Replay, add_dead_letter_routes
 from nearstream.workers.http.live import add_live_routes
 from nearstream.workers.live.details import States, Stored
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.pipeline.deployment import Deployment
 
+HOSTILE_KEY = b"<img src=x onerror=alert(1)>\xff"
 NOW_MS = 1_772_440_200_000  # in the middle of a minute of the live page
 SCHEME = "dense-1-u14-k0d3e89c8-d2eddc71"
 
@@ -77,9 +91,50 @@ def removal(name: str, collection: str = "news") -> Retraction:
     )
 
 
-def new_feed(storm_joins: int = 20) -> Feed:
+def alert(
+    family: str,
+    state: Literal["firing", "resolved"] = "firing",
+    *,
+    name: AlertName = "duplicate_storm",
+    since_ms: int = NOW_MS,
+    collection: str = "news",
+    founder: str = "first",
+) -> Alert:
+    """Return an alert about a family, or about dead letters."""
+    return Alert(
+        event_id=alert_id(collection, name, family, state, since_ms, SCHEME),
+        collection=collection,
+        scheme=SCHEME,
+        name=name,
+        state=state,
+        subject=family,
+        value=30.0,
+        limit=20.0,
+        window_seconds=600,
+        since=from_milliseconds(since_ms),
+        until=None if state == "firing" else from_milliseconds(since_ms + 1),
+        events=(),
+        size=31,
+        founder=founder,
+    )
+
+
+def dead_letter(
+    value: bytes, offset: int = 0, *, reason: Reason = Reason.NOT_JSON, written_ms: int = NOW_MS
+) -> StoredDeadLetter:
+    """Return a dead letter about a record with this value, as it is read from its topic."""
+    refused = ConsumerRecord("nearstream.documents.v1", 0, offset, NOW_MS, HOSTILE_KEY, value, [("x", None)])
+    sent = outgoing(
+        DeadLetter(refused, Stage.DECODE, reason, "expected JSON"), "dead", "nearstream/1 sign", Payload.FULL, 10**6
+    )
+    stored = read_dead_letter(ConsumerRecord("dead", 0, offset, written_ms, sent.key, sent.value, sent.headers))
+    assert stored is not None
+    return stored
+
+
+def new_feed() -> Feed:
     """Return a feed whose time is `NOW_MS`."""
-    feed = Feed(storm_joins, lambda: NOW_MS)
+    feed = Feed(lambda: NOW_MS)
     feed.why = ""
     return feed
 
@@ -109,11 +164,16 @@ class Server:
 
 @asynccontextmanager
 async def live_server(
-    feed: Feed, tokens: str = "", address: str = "127.0.0.1:0", states: States = no_states
+    feed: Feed,
+    tokens: str = "",
+    address: str = "127.0.0.1:0",
+    states: States = no_states,
+    replay: Replay | None = None,
 ) -> AsyncIterator[Server]:
     """Serve the live page of a feed for the block."""
     app = application(tokens)
     add_live_routes(app, feed, Stored(Deployment.of(load({})), states))
+    add_dead_letter_routes(app, feed, replay)
     timeout = aiohttp.ClientTimeout(60)
     async with listening(app, address) as listened, aiohttp.ClientSession(timeout=timeout) as session:
         yield Server(listened, session)

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from nearstream.schemas.published.asyncapi import asyncapi_document
 from nearstream.schemas.published.json_schema import json_schemas
-from nearstream.schemas.topics import DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.workers.cli.event_lines import arrival_object, print_arrival
 from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import topics as kafka_topics
@@ -81,28 +82,35 @@ def show_lag(settings: Settings, options: argparse.Namespace) -> Exit:
         print_line(
             f"{'group':<24} {'topic':<36} {'partition':>9} {'committed':>12} {'end':>12} {'records':>9}  seconds"
         )
-    for row in rows:
+    for group, row in rows:
         fields = row.as_json()
         if options.json:
-            print_json({"group": settings.group, **fields})
+            print_json({"group": group, **fields})
             continue
         committed, seconds = ("-" if fields[name] is None else fields[name] for name in ("committed", "seconds"))
         print_line(
-            f"{settings.group:<24} {row.topic:<36} {row.partition:>9} {committed:>12} {row.end:>12} "
-            f"{row.records:>9}  {seconds}"
+            f"{group:<24} {row.topic:<36} {row.partition:>9} {committed:>12} {row.end:>12} {row.records:>9}  {seconds}"
         )
-    return Exit.NO if options.max is not None and any(row.records > options.max for row in rows) else Exit.OK
+    return Exit.NO if options.max is not None and any(row.records > options.max for _, row in rows) else Exit.OK
 
 
-async def _read_lag(settings: Settings, wait_seconds: float) -> list[PartitionLag]:
+async def _read_lag(settings: Settings, wait_seconds: float) -> list[tuple[str, PartitionLag]]:
+    """Return the lag of each partition with the group."""
     topics = [DOCUMENTS, SIGNATURES]
     # This raises SettingsError for a missing topic, for which the lag reader has no rows.
     await kafka_offsets.partitions(settings, [settings.topic_prefix + topic.name for topic in topics], wait_seconds)
-    # Where no worker decides, nobody of the group reads the verdicts or has the right to.
-    if await kafka_offsets.ever_committed(settings, settings.topic_prefix + VERDICTS.name, wait_seconds):
+    alert, verdicts = own_group(settings, "alert"), settings.topic_prefix + VERDICTS.name
+    # Where no worker decides or alerts, nobody of its group reads the verdicts or has the right to.
+    if await kafka_offsets.ever_committed(settings, verdicts, wait_seconds):
         topics.append(VERDICTS)
-    async with lag_reader(settings, wait_seconds, topics) as read_lag:
-        return await read_lag()
+    groups = [(settings, topics)]
+    if await kafka_offsets.ever_committed(alert, verdicts, wait_seconds):
+        groups.append((alert, [VERDICTS, DEAD_LETTERS]))
+    rows = []
+    for own, read in groups:
+        async with lag_reader(own, wait_seconds, read) as read_lag:
+            rows += [(own.group, row) for row in await read_lag()]
+    return rows
 
 
 def send_documents(settings: Settings, options: argparse.Namespace) -> Exit:

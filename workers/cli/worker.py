@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from nearstream.streams.index.contract import IndexLostError
 from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
 from nearstream.workers.cli.waiting import reported
 from nearstream.workers.config.alert_rules import load_alerts
+from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError, shown, table
 from nearstream.workers.config.tls import in_the_clear
 from nearstream.workers.http.webhooks import Webhooks
@@ -89,14 +89,6 @@ class Agents(NamedTuple):
     matching: Matching | None = None
     deciding: Deciding | None = None
     alerting: Alerting | None = None
-
-
-def own_group(settings: Settings, role: str) -> Settings:
-    """Return the settings with the consumer group of a role.
-
-    Both `decide` and `alert` read all verdicts, so they cannot share a group.
-    """
-    return replace(settings, group=f"{settings.group}.alert") if role == "alert" else settings
 
 
 async def open_index(deployment: Deployment, wait_seconds: float) -> RedisIndex:

@@ -13,6 +13,7 @@ from nearstream.schemas.document import Document
 from nearstream.streams.checking import answer, find, newcomer
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.workers.http.application import application, listening
+from nearstream.workers.http.dead_letters import add_dead_letter_routes
 from nearstream.workers.http.live import add_live_routes
 from nearstream.workers.http.openapi import CHECK_PATH
 from nearstream.workers.http.reading import is_mail, read_document
@@ -42,6 +43,7 @@ async def serve_demo(
     replay = Replay(deployment, examples, speed)
     app = application(deployment.settings.api_token)
     add_live_routes(app, replay.feed, Stored(deployment, replay.states))
+    add_dead_letter_routes(app, replay.feed, None)
     app.router.add_post(CHECK_PATH, partial(_check, deployment, replay))
     async with listening(app, deployment.settings.api) as address:
         await replay.warm_up()

@@ -19,6 +19,7 @@ from nearstream.workers.http.access import Access, ForbiddenError
 from nearstream.workers.http.requests import (
     ACCESS,
     SECURITY_HEADERS,
+    any_name,
     is_under_a_foreign_name,
     json_response,
     refusal,
@@ -63,7 +64,7 @@ def add_live_routes(app: web.Application, feed: Feed, stored: Stored) -> None:
         return web.Response(body=page[name], headers=headers)
 
     for path in (openapi_live.PAGE_PATH, openapi_live.PAGE_FILE_PATH):
-        app.router.add_get(_any_name(path), file)
+        app.router.add_get(any_name(path), file)
     for path, handler in (
         (openapi_live.EVENTS_PATH, _events),
         (openapi_live.LIVE_PATH, _state),
@@ -71,15 +72,7 @@ def add_live_routes(app: web.Application, feed: Feed, stored: Stored) -> None:
         (openapi_live.PAIR_PATH, _pair),
         (openapi_live.STATES_PATH, _document),
     ):
-        app.router.add_get(_any_name(path), _asked_by_its_own_name(handler))
-
-
-def _any_name(path: str) -> str:
-    """Return a path whose names in braces match any text without a slash.
-
-    By default they match no braces.
-    """
-    return path.replace("}", ":[^/]+}")
+        app.router.add_get(any_name(path), _asked_by_its_own_name(handler))
 
 
 def _asked_by_its_own_name(handler: Handler) -> Handler:
@@ -126,10 +119,12 @@ async def _state(request: web.Request) -> web.Response:
 
 
 def _visible(state: LiveState, access: Access) -> LiveState:
-    """Return a state that names no other collections than a token is for."""
+    """Return a state without what is of other collections than a token is for, or of none."""
     if not access.collections:
         return state
-    return replace_fields(state, collections=tuple(sorted(access.collections)))
+    own = tuple(sorted(access.collections))
+    alerts = tuple(alert for alert in state.alerts if alert.collection in access.collections)
+    return replace_fields(state, collections=own, alerts=alerts, dead_letters_1h=None)
 
 
 async def _family(request: web.Request) -> web.Response:

@@ -7,7 +7,7 @@ import msgspec
 from nearstream.schemas.check import ApiError, CheckAnswer, Health, Labelled, Readiness, Removal, SkipAnswer
 from nearstream.schemas.document import Document
 from nearstream.schemas.label import LabelRequest
-from nearstream.workers.http.openapi_live import LIVE_ANSWERS, PAGE_FILE_PATH, PAGE_PATH, live_paths
+from nearstream.workers.http.openapi_live import LIVE_MESSAGES, PAGE_FILE_PATH, PAGE_PATH, live_paths
 from nearstream.workers.http.openapi_parts import REFUSALS, TOKEN, Json, header, in_path, in_query, reference, response
 
 DOCUMENT_PATH = "/v1/documents/{collection}/{id}"
@@ -16,7 +16,7 @@ CHECK_PATH, SKIP_PATH, DESCRIPTION_PATH = "/v1/check", "/v1/skip", "/v1/openapi.
 READY_PATH, HEALTHY_PATH, METRICS_PATH = "/readyz", "/healthz", "/metrics"
 OPEN_PATHS = (READY_PATH, HEALTHY_PATH, DESCRIPTION_PATH, PAGE_PATH, PAGE_FILE_PATH)  # need no token
 
-_ANSWERS = (CheckAnswer, SkipAnswer, Labelled, Removal, ApiError, Health, Readiness, *LIVE_ANSWERS)
+_ANSWERS = (CheckAnswer, SkipAnswer, Labelled, Removal, ApiError, Health, Readiness, *LIVE_MESSAGES)
 _DOCUMENT_IN_PATH = [
     in_path("collection", "The tenant."),
     in_path("id", "The id, percent-encoded. It may contain slashes."),

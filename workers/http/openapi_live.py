@@ -8,18 +8,28 @@ from nearstream.schemas.live import (
     LiveFamily,
     LiveFamilyDetail,
     LiveLag,
+    LiveLetter,
+    LiveLetterDetail,
+    LiveLetters,
     LiveMark,
     LiveMember,
     LivePair,
+    LiveReason,
+    LiveReplay,
+    LiveReplayRequest,
     LiveState,
 )
-from nearstream.workers.http.openapi_parts import REFUSALS, TOKEN, Json, header, in_path, in_query, response
+from nearstream.workers.http.openapi_parts import REFUSALS, TOKEN, Json, header, in_path, in_query, reference, response
 
 PAGE_PATH, PAGE_FILE_PATH = "/", "/page/{file}"
 EVENTS_PATH, LIVE_PATH, FAMILY_PATH = "/v1/events", "/v1/live", "/v1/families/{family}"
 PAIR_PATH, STATES_PATH = "/v1/pair", "/v1/document"
+LETTERS_PATH, LETTER_PATH, REPLAY_PATH = "/v1/dead-letters", "/v1/dead-letters/{id}", "/v1/replay"
 
-LIVE_ANSWERS = (LiveState, LiveFamilyDetail, LiveFamily, LiveLag, LiveMark, LiveMember, LivePair, LiveDocument)
+LIVE_MESSAGES = (
+    *(LiveState, LiveFamilyDetail, LiveFamily, LiveLag, LiveMark, LiveMember, LivePair, LiveDocument),
+    *(LiveLetters, LiveLetter, LiveReason, LiveLetterDetail, LiveReplay, LiveReplayRequest),
+)
 
 
 def live_paths() -> Json:
@@ -30,6 +40,9 @@ def live_paths() -> Json:
         FAMILY_PATH: {"get": _family()},
         PAIR_PATH: {"get": _stored("pair", "Show what two documents share", LivePair, "newer", "older")},
         STATES_PATH: {"get": _stored("document", "Show a document with its states", LiveDocument, "id")},
+        LETTERS_PATH: {"get": _letters()},
+        LETTER_PATH: {"get": _letter()},
+        REPLAY_PATH: {"post": _replay()},
         PAGE_PATH: {"get": _page("page")},
         PAGE_FILE_PATH: {"get": _page("page_file", in_path("file", "Name of a file of the page."))},
     }
@@ -52,7 +65,7 @@ def _events() -> Json:
                 "data. A message of the type `missed` counts events that have left the memory of the server.",
                 "content": {"text/event-stream": {"schema": {"type": "string"}}},
             },
-            **{status: response(REFUSALS[status], ApiError) for status in refused},
+            **_refused(*refused),
         },
     }
 
@@ -66,13 +79,13 @@ def _live() -> Json:
         "parameters": [in_query("collection", "Only events of this collection.")],
         "responses": {
             "200": response("The last hour.", LiveState),
-            **{status: response(REFUSALS[status], ApiError) for status in refused},
+            **_refused(*refused),
         },
     }
 
 
 def _family() -> Json:
-    refusals = {status: response(REFUSALS[status], ApiError) for status in ("401", "429", "431")}
+    refusals = _refused("401", "429", "431")
     return {
         "operationId": "family",
         "summary": "Return a family of copies with its newest members",
@@ -86,8 +99,53 @@ def _family() -> Json:
     }
 
 
+def _letters() -> Json:
+    return {
+        "operationId": "dead_letters",
+        "summary": "Return the newest dead letters",
+        "security": TOKEN,
+        "responses": {"200": response("The newest dead letters.", LiveLetters), **_refused("401", "403", "429", "431")},
+    }
+
+
+def _letter() -> Json:
+    return {
+        "operationId": "dead_letter",
+        "summary": "Return a dead letter with the beginning of its record",
+        "security": TOKEN,
+        "parameters": [in_path("id", "The id of the dead letter.")],
+        "responses": {
+            "200": response("The dead letter.", LiveLetterDetail),
+            "404": response("It is none of the newest.", ApiError),
+            **_refused("401", "403", "429", "431"),
+        },
+    }
+
+
+def _replay() -> Json:
+    return {
+        "operationId": "replay",
+        "summary": "Send the records again that were refused for a reason, each once",
+        "security": TOKEN,
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": reference(LiveReplayRequest)}},
+        },
+        "responses": {
+            "200": response("What became of them.", LiveReplay),
+            "409": response("The log of replays is full.", ApiError),
+            "503": response("Kafka or Redis does not answer, or does not allow it.", ApiError),
+            **_refused("400", "401", "403", "408", "413", "429", "431"),
+        },
+    }
+
+
+def _refused(*statuses: str) -> Json:
+    return {status: response(REFUSALS[status], ApiError) for status in statuses}
+
+
 def _stored(operation: str, summary: str, message: type[msgspec.Struct], *names: str) -> Json:
-    refusals = {status: response(REFUSALS[status], ApiError) for status in ("401", "403", "429", "431")}
+    refusals = _refused("401", "403", "429", "431")
     return {
         "operationId": operation,
         "summary": summary,

@@ -34,6 +34,14 @@ SECURITY_HEADERS = {
 }
 
 
+def any_name(path: str) -> str:
+    """Return a path whose names in braces match any text without a slash.
+
+    By default they match no braces.
+    """
+    return path.replace("}", ":[^/]+}")
+
+
 def is_from_another_site(request: web.Request) -> bool:
     """Return whether a browser sent a request for a page of another site.
 

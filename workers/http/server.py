@@ -16,6 +16,7 @@ from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.application import application, listening
 from nearstream.workers.http.check import Checker
+from nearstream.workers.http.dead_letters import add_dead_letter_routes, replay_reason
 from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.live import add_live_routes
 from nearstream.workers.http.outbox import Outbox, connected
@@ -58,7 +59,7 @@ async def serve(deployment: Deployment, wait_seconds: float, since_ms: int | Non
     gc.collect()
     gc.freeze()
     settings = deployment.settings
-    feed = Feed(settings.bulk_count, lambda: time.time_ns() // 1_000_000)
+    feed = Feed(lambda: time.time_ns() // 1_000_000)
     try:
         async with (
             connected(settings) as outbox,
@@ -96,6 +97,7 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, fee
         skip_checker = SkipChecker(DecisionStore(index.asking, settings.namespace))
         add_routes(app, checker, learner, skip_checker)
         add_live_routes(app, feed, Stored(deployment, partial(_states, index)))
+        add_dead_letter_routes(app, feed, partial(replay_reason, deployment))
         async with listening(app, settings.api) as address:
             yield address
 

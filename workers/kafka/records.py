@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 
@@ -111,13 +111,29 @@ async def follow(
         since_ms: Begin at the first record of this time or later, 0 for the oldest. None: at the end.
         until_end: Stop at the offsets that were the ends when reading began.
     """
-    client.assign(partitions)
     ends = await client.end_offsets(partitions)
     starts = ends if since_ms is None else await offsets_since(client, partitions, since_ms)
+    async with aclosing(follow_from(client, starts, ends if until_end else None)) as records:
+        async for record in records:
+            yield record
+
+
+async def follow_from(
+    client: AIOKafkaConsumer, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int] | None = None
+) -> AsyncGenerator[ConsumerRecord]:
+    """Yield the records of these partitions as they arrive.
+
+    Args:
+        client: A connected consumer without a group.
+        starts: Offset at which each partition begins.
+        ends: Offsets at which to stop. None: never.
+    """
+    partitions = list(starts)
+    client.assign(partitions)
     for tp in partitions:
         client.seek(tp, starts[tp])
     checked = asyncio.get_running_loop().time()
-    while not (until_end and all([await client.position(tp) >= ends[tp] for tp in partitions])):
+    while ends is None or any([await client.position(tp) < ends[tp] for tp in partitions]):
         for records in (await client.getmany(timeout_ms=200)).values():
             for record in records:
                 yield as_record(record)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import count
 from random import Random
 
+import msgspec
+
 from nearstream.schemas.document import Document, from_milliseconds
 
 BEGIN_MS = 1_772_438_400_000  # 2026-03-02T08:00:00Z
@@ -12,6 +14,8 @@ HOUR_MS = 3_600_000
 _MINUTE_MS = 60_000
 _PAGES, _MAILS, _CAMPAIGN, _STORY = 1_400, 500, 760, 70
 _STORM_MINUTES, _TRICKLE_MINUTES = (33.0, 42.0), (24.0, 60.0)
+_WITHOUT_ZONE, _BROKEN = 140, 6
+_WITHOUT_ZONE_MINUTES = (26.0, 31.0)
 _NAMES = (
     "Ada",
     "Bela",
@@ -38,11 +42,13 @@ class Happening:
         at_ms: When, in milliseconds since 1970.
         document: The document, with all fields that a signer needs. None for a removal.
         removed: Document key of what is removed. Empty: nothing.
+        unreadable: A record in which no worker finds a document. Empty: there is none.
     """
 
     at_ms: int
     document: Document | None = None
     removed: str = ""
+    unreadable: bytes = b""
 
 
 def hours(examples: Sequence[Document]) -> Iterator[Happening]:
@@ -76,6 +82,7 @@ class _Hour:
         yield from self._mail()
         yield from self._campaign()
         yield from self._story()
+        yield from self._unreadable()
 
     def _crawl(self) -> Iterator[Happening]:
         """Yield pages of forty sites.
@@ -132,6 +139,20 @@ class _Hour:
             yield self._page(minute, url, self._edited(story, 0.03 if place else 0), source="feed")
         key = f"web/https://agency.example/{self._number + 8:02}/story"
         yield Happening(self._at(57), removed=key)
+
+    def _unreadable(self) -> Iterator[Happening]:
+        """Yield the records of a producer that forgets the zone of its times for a while, and a few broken ones."""
+        for place in range(_WITHOUT_ZONE):
+            minute = self._random.uniform(*_WITHOUT_ZONE_MINUTES)
+            name, time = (
+                f"feed-{self._number + 8:02}-{place:03}",
+                f"2026-03-02T{self._number % 24:02}:{int(minute):02}:00",
+            )
+            fields = {"id": name, "text": self._made_up(40), "observed_at": time, "collection": "web"}
+            yield Happening(self._at(minute), unreadable=msgspec.json.encode(fields))
+        for _ in range(_BROKEN):
+            text = self._made_up(20).encode()
+            yield Happening(self._at(self._random.uniform(0, 60)), unreadable=b'{"id": "cut-off", "text": "' + text)
 
     def _page(self, minute: float, url: str, text: str, source: str = "crawler") -> Happening:
         return self._arrival(minute, url, text, source, url=url, lineage=url)

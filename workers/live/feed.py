@@ -9,9 +9,11 @@ import msgspec
 from nearstream.schemas.codec import encode_event
 from nearstream.schemas.document import from_milliseconds
 from nearstream.schemas.events import Event, Retraction, kind_of
-from nearstream.schemas.live import LiveFamilyDetail, LiveLag, LiveState
+from nearstream.schemas.live import LiveFamilyDetail, LiveLag, LiveLetters, LiveState
 from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.workers.live.alarms import Alarms
 from nearstream.workers.live.growth import Growth
+from nearstream.workers.live.letters import Letters
 from nearstream.workers.live.rates import SLOT_MS, Rates
 from nearstream.workers.live.ring import Entry, Ring
 
@@ -27,13 +29,15 @@ class Feed:
         ring: The newest events.
         lag: How far the workers are behind, None if that is not known.
         why: Why no events can be read now. Empty: they can.
+        alarms: The alerts.
+        is_alerting: Whether a worker `alert` has ever read the verdicts, None if that is not known.
+        letters: The newest dead letters.
     """
 
-    def __init__(self, storm_joins: int, clock: Callable[[], int], source: Literal["kafka", "demo"] = "kafka") -> None:
+    def __init__(self, clock: Callable[[], int], source: Literal["kafka", "demo"] = "kafka") -> None:
         """Start without events.
 
         Args:
-            storm_joins: Joins within ten minutes from which a family is a storm.
             clock: Returns the time of the stream in milliseconds since 1970.
             source: Where the events come from.
         """
@@ -41,7 +45,10 @@ class Feed:
         self.lag: LiveLag | None = None
         self.why = "no event source is connected yet"
         self._clock, self._source = clock, source
-        self._growth = Growth(storm_joins)
+        self.alarms = Alarms()
+        self.is_alerting: bool | None = None
+        self.letters = Letters()
+        self._growth = Growth(self.alarms.is_storm)
         self._rates = {"": Rates()}
 
     def add(self, event: Event, at_ms: int) -> None:
@@ -87,7 +94,14 @@ class Feed:
             largest=self._growth.largest(now_ms, _SHOWN, collection),
             growing=self._growth.growing(now_ms, _SHOWN, collection),
             collections=tuple(sorted(name for name in self._rates if name)),
+            alerts=self.alarms.firing(collection, now_ms),
+            is_alerting=self.is_alerting,
+            dead_letters_1h=self.letters.within_an_hour(now_ms),
         )
+
+    def dead_letters(self) -> LiveLetters:
+        """Return the newest dead letters."""
+        return self.letters.shown(self._clock())
 
     def family(self, own_id: str, collections: frozenset[str]) -> LiveFamilyDetail | None:
         """Return a family, None if it is not known.

@@ -2,7 +2,7 @@
 
 import heapq
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from msgspec import UNSET
@@ -16,7 +16,7 @@ FAMILIES = 2_000
 MEMBERS = 40
 _MARKS = 64  # of a family. Others are not counted.
 _ORDINALS = 200_000  # of a family. A member with a larger one counts as new, also if it is another state of a member.
-_MINUTE_MS, _MINUTES, _STORM_MINUTES = 60_000, 60, 10
+_MINUTE_MS, _MINUTES, _GROWING_MINUTES = 60_000, 60, 10
 _HOST_CHARACTERS = 253
 
 
@@ -58,13 +58,13 @@ class _Family:
 class Growth:
     """The families that documents joined last, at most `FAMILIES`."""
 
-    def __init__(self, storm_joins: int) -> None:
+    def __init__(self, is_storm: Callable[[str, str], bool]) -> None:
         """Start without families.
 
         Args:
-            storm_joins: Joins within ten minutes from which a family is a storm.
+            is_storm: Returns whether a family is a storm, by its collection and its id.
         """
-        self._storm_joins = storm_joins
+        self._is_storm = is_storm
         self._families: OrderedDict[str, _Family] = OrderedDict()  # the one that was joined last is at the end
 
     def add(self, verdict: DocumentVerdict, at_ms: int) -> None:
@@ -100,7 +100,7 @@ class Growth:
 
     def growing(self, now_ms: int, count: int, collection: str) -> tuple[LiveFamily, ...]:
         """Return the families that most documents joined in the last ten minutes."""
-        ranked = [(family.joined(now_ms, _STORM_MINUTES), family.size, family.id) for family in self._of(collection)]
+        ranked = [(family.joined(now_ms, _GROWING_MINUTES), family.size, family.id) for family in self._of(collection)]
         found = heapq.nlargest(count, (rank for rank in ranked if rank[0]))
         return tuple(self._shown(self._families[rank[2]], now_ms) for rank in found)
 
@@ -128,7 +128,6 @@ class Growth:
 
     def _shown(self, family: _Family, now_ms: int) -> LiveFamily:
         last = now_ms // _MINUTE_MS
-        joined = family.joined(now_ms, _STORM_MINUTES)
         return LiveFamily(
             id=family.id,
             collection=family.collection,
@@ -136,10 +135,10 @@ class Growth:
             first_seen=from_milliseconds(family.first_seen_ms),
             last_joined=from_milliseconds(family.last_ms),
             size=family.size,
-            joined_10m=joined,
+            joined_10m=family.joined(now_ms, _GROWING_MINUTES),
             joined_1h=family.joined(now_ms, _MINUTES),
             minutes=tuple(family.minutes[minute] for minute in range(last - _MINUTES + 1, last + 1)),
-            is_storm=joined >= self._storm_joins,
+            is_storm=self._is_storm(family.collection, family.id),
         )
 
 

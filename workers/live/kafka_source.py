@@ -1,21 +1,31 @@
-"""Feed the live page with the events of Kafka, and with the lag of the workers."""
+"""Feed the live page from Kafka: events, alerts, dead letters, and the lag of the workers."""
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 
+from nearstream.schemas.codec import InvalidMessageError, decode_alert
+from nearstream.schemas.dead_letter import read_dead_letter
 from nearstream.schemas.live import LiveLag
+from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, VERDICTS
+from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError
+from nearstream.workers.kafka.client import TopicPartition, consumer
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.kafka.lag import lag_reader
+from nearstream.workers.kafka.offsets import ever_committed, partitions
+from nearstream.workers.kafka.records import follow, follow_from
 from nearstream.workers.live.feed import Feed
+from nearstream.workers.live.letters import LETTERS
 from nearstream.workers.operations.tail import EventFilter, follow_events
 
 _CONNECT_SECONDS = 30.0
 _RETRY_SECONDS = 2.0
 _LAG_SECONDS = 5.0
+_ALERTING_SECONDS = 30.0
 _STOP_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
@@ -25,17 +35,21 @@ log = logging.getLogger(__name__)
 async def fed_by_kafka(settings: Settings, feed: Feed, since_ms: int | None) -> AsyncIterator[None]:
     """Feed the live page while the block runs, however often Kafka is away.
 
-    The consumer has no group, so it commits nothing and moves no offset of the workers.
+    The consumers have no group, so they commit nothing and move no offset of the workers.
 
     Args:
         settings: Settings of the deployment.
         feed: What takes the events.
         since_ms: Begin with the events sent at this time or later. None: with the next.
     """
-    tasks = {
-        asyncio.create_task(_follow(settings, feed, since_ms)),
-        asyncio.create_task(_read_lag(settings, feed)),
-    }
+    work = (
+        _follow(settings, feed, since_ms),
+        _repeat("lag", partial(_read_lag, settings, feed), _LAG_SECONDS),
+        _repeat("alerts", partial(_follow_alerts, settings, feed), _RETRY_SECONDS),
+        _repeat("news of the worker alert", partial(_ask_for_alerting, settings, feed), _ALERTING_SECONDS),
+        _follow_letters(settings, feed),
+    )
+    tasks = {asyncio.create_task(each) for each in work}
     try:
         yield
     finally:
@@ -62,20 +76,70 @@ async def _follow(settings: Settings, feed: Feed, since_ms: int | None) -> None:
         await asyncio.sleep(_RETRY_SECONDS)
 
 
-async def _read_lag(settings: Settings, feed: Feed) -> None:
-    """Keep the lag up to date until this is cancelled."""
+async def _repeat(what: str, read: Callable[[], Awaitable[None]], pause_seconds: float) -> None:
+    """Read again and again until this is cancelled."""
     while True:
         try:
-            async with lag_reader(settings, _CONNECT_SECONDS) as read_lag:
-                while True:
-                    rows = await read_lag()
-                    seconds = max((row.seconds or 0.0 for row in rows), default=0.0)
-                    feed.lag = LiveLag(records=sum(row.records for row in rows), seconds=seconds)
-                    await asyncio.sleep(_LAG_SECONDS)
+            await read()
         except (KafkaUnreachableError, SettingsError, KafkaError) as error:
-            log.info("the live page shows no lag: %s", error)
-            feed.lag = None
-        await asyncio.sleep(_LAG_SECONDS)
+            log.info("the live page gets no %s: %s", what, error)
+        await asyncio.sleep(pause_seconds)
+
+
+async def _read_lag(settings: Settings, feed: Feed) -> None:
+    """Keep the lag up to date as long as Kafka answers."""
+    try:
+        async with lag_reader(settings, _CONNECT_SECONDS) as read_lag:
+            while True:
+                rows = await read_lag()
+                seconds = max((row.seconds or 0.0 for row in rows), default=0.0)
+                feed.lag = LiveLag(records=sum(row.records for row in rows), seconds=seconds)
+                await asyncio.sleep(_LAG_SECONDS)
+    finally:
+        feed.lag = None
+
+
+async def _follow_alerts(settings: Settings, feed: Feed) -> None:
+    """Feed all alerts that the topic keeps, which are few, and those that come."""
+    tps = await partitions(settings, [settings.topic_prefix + ALERTS.name], _CONNECT_SECONDS)
+    async with (
+        consumer(settings, _CONNECT_SECONDS) as client,
+        aclosing(follow(client, tps, since_ms=0, until_end=False)) as records,
+    ):
+        async for record in records:
+            try:
+                feed.alarms.add(decode_alert(record.value or b""))
+            except InvalidMessageError as error:
+                log.info("offset %d of the topic of alerts holds none: %s", record.offset, error)
+
+
+async def _ask_for_alerting(settings: Settings, feed: Feed) -> None:
+    """Ask whether a worker `alert` has ever read the verdicts."""
+    topic = settings.topic_prefix + VERDICTS.name
+    feed.is_alerting = await ever_committed(own_group(settings, "alert"), topic, _CONNECT_SECONDS)
+
+
+async def _follow_letters(settings: Settings, feed: Feed) -> None:
+    """Feed the newest dead letters of each partition, and those that come, until this is cancelled."""
+    topic = settings.topic_prefix + DEAD_LETTERS.name
+    read_until: dict[TopicPartition, int] = {}
+    while True:
+        try:
+            tps = await partitions(settings, [topic], _CONNECT_SECONDS)
+            async with consumer(settings, _CONNECT_SECONDS) as client:
+                begins, ends = await client.beginning_offsets(tps), await client.end_offsets(tps)
+                starts = {tp: max(begins[tp], read_until.get(tp, ends[tp] - LETTERS)) for tp in tps}
+                feed.letters.why = ""
+                async with aclosing(follow_from(client, starts)) as records:
+                    async for record in records:
+                        read_until[TopicPartition(record.topic, record.partition)] = record.offset + 1
+                        dead_letter = read_dead_letter(record)
+                        if dead_letter is not None:
+                            feed.letters.add(dead_letter)
+        except (KafkaUnreachableError, SettingsError, KafkaError) as error:
+            feed.letters.why = str(error)
+            log.info("the live page gets no dead letters: %s", error)
+        await asyncio.sleep(_RETRY_SECONDS)
 
 
 def _now_ms() -> int:

@@ -3,21 +3,29 @@
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 
+from nearstream.schemas.codec import decode_alert, encode_event
+from nearstream.schemas.dead_letter import read_dead_letter
 from nearstream.schemas.document import Document
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.signature import Origin, Signature
-from nearstream.schemas.topics import DOCUMENTS
+from nearstream.schemas.topics import ALERTS, DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.streams.alerting import Rule, Subject, Tally
 from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Arrival
+from nearstream.workers.config.alert_rules import load_alerts
 from nearstream.workers.live.day import BEGIN_MS, HOUR_MS, Happening, hours
 from nearstream.workers.live.feed import Feed
+from nearstream.workers.pipeline.alert import Alerting
 from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.sign import Signing
 
 WARM_UP_MS = HOUR_MS // 2  # the part of the day that is over when the page opens
 _KEPT_SECONDS = 2 * 3600  # of the day, after which the index forgets a document
 _DOCUMENTS, _STATES = 10_000, 8
+_TALLIES = 10_000
 _TURN_SECONDS = 0.05
 
 
@@ -40,8 +48,12 @@ class Replay:
         """
         limits = replace(deployment.index_limits, retention_seconds=_KEPT_SECONDS)
         self.index = MemoryIndex(limits, self.now_ms)
-        self.feed = Feed(deployment.settings.bulk_count, self.now_ms, "demo")
-        self.feed.why = ""
+        self.feed = Feed(self.now_ms, "demo")
+        self.feed.why, self.feed.is_alerting = "", True
+        self._signing = Signing(
+            deployment.signer(), deployment.document_limits, SIGNATURES.name, deployment.dead_letter_writer("sign")
+        )
+        self._alerting = _alerting(deployment)
         self.signatures: OrderedDict[str, tuple[Signature, ...]] = OrderedDict()
         self._signer, self._matcher = deployment.signer(), deployment.matcher(self.index)
         self._happenings: Iterator[Happening] = hours(examples)
@@ -84,23 +96,46 @@ class Replay:
 
     async def _step(self) -> None:
         """Match what is due, and let others run."""
-        happening, began = self._next, time.perf_counter()
-        arrival = self._arrival(happening)
-        (matched,) = await self._matcher.match_all([arrival], _pause)
+        happening = self._next
+        self._signed += 1
+        if happening.unreadable:
+            await self._refuse(happening)
+        else:
+            await self._match(happening)
+        self._next = next(self._happenings)
+        await _pause()
+
+    async def _match(self, happening: Happening) -> None:
+        began = time.perf_counter()
+        (matched,) = await self._matcher.match_all([self._arrival(happening)], _pause)
         at_ms = happening.at_ms + round(1000 * (time.perf_counter() - began))
         for event in (matched.verdict, *matched.events):
             if event is not None:
                 self.feed.add(event, at_ms)
-        self._next = next(self._happenings)
-        await _pause()
+        if matched.verdict is not None:
+            record = ConsumerRecord(VERDICTS.name, 0, 0, at_ms, None, encode_event(matched.verdict), [])
+            self._alert(await self._alerting.decide([record]))
+
+    async def _refuse(self, happening: Happening) -> None:
+        """Let a worker refuse a record."""
+        record = ConsumerRecord(DOCUMENTS.name, 0, self._signed, happening.at_ms, None, happening.unreadable, [])
+        for sent in await self._signing.decide([record]):
+            written = ConsumerRecord(sent.topic, 0, self._signed, happening.at_ms, sent.key, sent.value, sent.headers)
+            dead_letter = read_dead_letter(written)
+            if dead_letter is not None:
+                self.feed.letters.add(dead_letter)
+            self._alert(await self._alerting.count_letters([written]))
+
+    def _alert(self, sent: Sequence[ProducerRecord]) -> None:
+        for record in sent:
+            self.feed.alarms.add(decode_alert(record.value or b""))
 
     def _arrival(self, happening: Happening) -> Arrival:
         if happening.document is None:
             self.signatures.pop(happening.removed, None)
-            self._signed += 1
             removal = Origin(DOCUMENTS.name, 0, self._signed)
             return Arrival(happening.removed, None, removed_at_ms=happening.at_ms, removal=removal)
-        self._signed += 1  # its own position makes the verdict on an unchanged page one of its own
+        # Its own position makes the verdict on an unchanged page one of its own.
         signature = self._signer.sign(happening.document, Origin(DOCUMENTS.name, 0, self._signed))
         self._keep(signature)
         return Arrival(signature.document_key, signature)
@@ -112,6 +147,36 @@ class Replay:
         self.signatures[signature.document_key] = known
         if len(self.signatures) > _DOCUMENTS:
             self.signatures.popitem(last=False)
+
+
+class _Tallies:
+    """What the rules have counted, in memory."""
+
+    def __init__(self) -> None:
+        self._tallies: dict[tuple[str, Subject], Tally] = {}
+
+    async def change(self, rule: Rule, subject: Subject, action: Callable[[Tally], Tally]) -> Tally:
+        """Replace the tally of a subject by what `action` makes of it, and return that."""
+        tally = self._tallies[rule.name, subject] = action(self._tallies.pop((rule.name, subject), Tally()))
+        if len(self._tallies) > _TALLIES:
+            del self._tallies[next(iter(self._tallies))]
+        return tally
+
+    async def firing(self) -> AsyncIterator[tuple[str, Subject]]:
+        """Yield the alerts that are firing."""
+        for (name, subject), tally in self._tallies.items():
+            if tally.is_firing:
+                yield name, subject
+
+    async def forget_firing(self, rule: Rule, subject: Subject) -> None:
+        """Do nothing, because `firing` looks at the tallies themselves."""
+
+
+def _alerting(deployment: Deployment) -> Alerting:
+    """Return what makes alerts of the verdicts and dead letters of the day."""
+    rules = load_alerts(deployment.settings.alerts).rules
+    dead_letters = deployment.dead_letter_writer("alert")
+    return Alerting(rules, _Tallies(), ALERTS.name, deployment.scheme.name, dead_letters)
 
 
 async def _pause() -> None:

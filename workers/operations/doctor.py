@@ -5,16 +5,18 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Any
 
-from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.streams.index.contract import IndexLostError, IndexState, IndexUnavailableError
 from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
+from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.config.tls import in_the_clear
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import topics as kafka_topics
 from nearstream.workers.kafka.client import consumer
-from nearstream.workers.kafka.errors import KafkaUnreachableError
+from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
+from nearstream.workers.kafka.lag import lag_reader
 from nearstream.workers.kafka.topics import TopicState
 from nearstream.workers.operations.checks import Check, Grade, clock, memory, persistence, records_ahead, signer
 from nearstream.workers.operations.claim import describe_lost_index, describe_lost_record, require_deployment
@@ -23,6 +25,8 @@ from nearstream.workers.redis_index.address import Connection
 from nearstream.workers.redis_index.client import open_client, server_facts, server_time_ms, until_answered
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.stats import CROWDED, mean_fields
+
+ALERTS_BEHIND_SECONDS = 60.0
 
 
 async def examine(deployment: Deployment, wait_seconds: float) -> AsyncIterator[Check]:
@@ -62,6 +66,30 @@ async def _kafka(settings: Settings, wait_seconds: float) -> AsyncIterator[Check
         yield Check(Grade.FAIL, "rights", f"a worker `all` lacks the permission {permission}: grant it with an ACL")
     if ahead is not None:
         yield records_ahead(ahead)
+    if states and all(state.partitions for state in states):
+        yield await _alerts(own_group(settings, "alert"), wait_seconds)
+
+
+async def _alerts(settings: Settings, wait_seconds: float) -> Check:
+    """Check that a worker `alert` reads what the others write, if one has ever run.
+
+    Args:
+        settings: The settings with its group.
+        wait_seconds: Longest wait for a broker.
+    """
+    try:
+        if not await kafka_offsets.ever_committed(settings, settings.topic_prefix + VERDICTS.name, wait_seconds):
+            return Check(Grade.OK, "alerts", "no worker `alert` has run, so storms are not told")
+        async with lag_reader(settings, wait_seconds, (VERDICTS, DEAD_LETTERS)) as read_lag:
+            behind_seconds = max((row.seconds or 0.0 for row in await read_lag()), default=0.0)
+    except KafkaUnreachableError as error:
+        return Check(Grade.WARN, "alerts", f"the lag of group {settings.group} is not known: {error}")
+    except KafkaError:
+        return Check(Grade.OK, "alerts", f"not checked, because we may not read the offsets of group {settings.group}")
+    if behind_seconds > ALERTS_BEHIND_SECONDS:
+        problem = f"group {settings.group} is {behind_seconds:.0f} s behind, so storms are told late"
+        return Check(Grade.WARN, "alerts", f"{problem}: start `nearstream worker alert`")
+    return Check(Grade.OK, "alerts", f"group {settings.group} reads the verdicts")
 
 
 def _topic(state: TopicState) -> Check:

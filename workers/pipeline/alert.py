@@ -2,10 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -31,7 +32,6 @@ from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.probe import INTERVAL_SECONDS
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
 from nearstream.workers.pipeline.step import Send
-from nearstream.workers.redis_index.tallies import TallyStore
 
 _LAG_MARGIN_MS = 1000 * (INTERVAL_SECONDS + 5.0)  # how old the lag that the probe has read may be
 _OTHER_REASON = "other"
@@ -40,6 +40,22 @@ AT_ONCE = 4  # families that are counted at once, as many as the client has conn
 
 def _nobody(_: Sequence[Alert]) -> None:
     pass
+
+
+class Tallies(Protocol):
+    """Where tallies are kept."""
+
+    async def change(self, rule: Rule, subject: Subject, action: Callable[[Tally], Tally]) -> Tally:
+        """Replace the tally of a subject by what `action` makes of it, and return that."""
+        ...
+
+    def firing(self) -> AsyncIterator[tuple[str, Subject]]:
+        """Yield the rule and the subject of each alert that is listed as firing."""
+        ...
+
+    async def forget_firing(self, rule: Rule, subject: Subject) -> None:
+        """Remove an alert that has ended from the list of those that are firing."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -59,7 +75,7 @@ class Alerting:
     """
 
     rules: Sequence[Rule]
-    store: TallyStore
+    store: Tallies
     topic: str
     scheme: str
     dead_letters: DeadLetterWriter

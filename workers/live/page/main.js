@@ -4,12 +4,13 @@ import { clock, count, el } from "./dom.js";
 import { CheckView } from "./view_check.js";
 import { DocumentView } from "./view_document.js";
 import { FamiliesView } from "./view_families.js";
+import { LetterView, LettersView } from "./view_letters.js";
 import { LiveView } from "./view_live.js";
 import { PairView } from "./view_pair.js";
 
 const VIEWS = {
-  live: ["Live", LiveView], families: ["Families", FamiliesView], document: ["Document", DocumentView], check: ["Check", CheckView],
-  family: [null, FamiliesView, "families"], pair: [null, PairView, "document"],
+  live: ["Live", LiveView], families: ["Families", FamiliesView], document: ["Document", DocumentView], check: ["Check", CheckView], letters: ["Dead letters", LettersView],
+  family: [null, FamiliesView, "families"], pair: [null, PairView, "document"], letter: [null, LetterView, "letters"],
 };
 const EVERY = 1000, RECENT = 60;
 

@@ -2,7 +2,7 @@
 import { KINDS, Stack, spark } from "./charts.js";
 import { card, chip, clock, count, el, id, percent, seconds, to, words } from "./dom.js";
 
-const ROWS = 60;
+const ROWS = 60, ALERTS = 4;
 
 /** Return the row of a family, which leads to it. */
 export function familyRow(family, current) {
@@ -23,8 +23,8 @@ const tile = (title) => {
 
 export class LiveView {
   constructor() {
-    this.tiles = { rate: tile("Documents"), copies: tile("Copies"), age: tile("Time to verdict"), lag: tile("Lag") };
-    this.storm = el("div", { hidden: true });
+    this.tiles = { rate: tile("Documents"), copies: tile("Copies"), age: tile("Time to verdict"), lag: tile("Lag"), refused: tile("Dead letters") };
+    this.alarms = el("div", { class: "alarms", id: "alarms" });
     this.stack = new Stack(230, "Verdicts of the last hour by kind");
     this.legend = el("div", { class: "legend" });
     this.families = el("ul", { class: "rows", id: "growing" });
@@ -34,7 +34,7 @@ export class LiveView {
     this.isHeld = false;
     this.element = [
       el("h1", { class: "sr" }, "Live"),
-      this.storm,
+      this.alarms,
       el("div", { class: "tiles" }, Object.values(this.tiles).map((each) => each.element)),
       card("Verdicts of the last hour", this.stack.element, this.legend),
       el("div", { class: "columns" },
@@ -66,7 +66,7 @@ export class LiveView {
     const totals = Object.fromEntries(KINDS.map((kind) => [kind, state.verdicts[kind].reduce((sum, number) => sum + number, 0)]));
     const all = Object.values(totals).reduce((sum, number) => sum + number, 0);
     const copies = totals.exact_duplicate + totals.near_duplicate;
-    const { rate, copies: share, age, lag } = this.tiles;
+    const { rate, copies: share, age, lag, refused } = this.tiles;
     rate.value.replaceChildren(state.per_second >= 100 ? count(Math.round(state.per_second)) : state.per_second.toFixed(1), el("small", {}, " /s"));
     rate.note.textContent = `${count(all)} verdicts in the last hour`;
     share.value.textContent = all ? percent(copies / all, 1) : "–";
@@ -75,24 +75,46 @@ export class LiveView {
     age.note.textContent = `median since observed, 99 % within ${seconds(state.age_p99)}`;
     lag.value.textContent = state.lag ? count(state.lag.records) : "–";
     lag.note.textContent = state.lag ? (state.lag.records ? `records, the oldest for ${seconds(state.lag.seconds)}` : "the workers are up to date") : state.source === "demo" ? "one process, nothing waits" : "not known";
+    refused.element.hidden = state.dead_letters_1h === null;
+    refused.value.textContent = count(state.dead_letters_1h ?? 0);
+    refused.note.replaceChildren(state.dead_letters_1h ? el("a", { href: to("letters") }, "refused in the last hour") : "every record of the last hour was read");
     const slot = 1000 * state.slot_seconds;
     this.stack.draw(state.verdicts, (Math.floor(Date.parse(state.now) / slot) + 1) * slot, state.slot_seconds);
     this.legend.replaceChildren(...KINDS.filter((kind) => totals[kind]).reverse().map((kind) =>
       el("span", { class: kind }, el("i", { class: "dot" }), words(kind), el("b", {}, count(totals[kind])))));
     this.families.replaceChildren(...state.growing.map((family) => familyRow(family)));
     if (!state.growing.length) this.families.append(el("li", { class: "empty" }, "No family has grown in the last ten minutes."));
-    this.alarm(state.growing.find((family) => family.is_storm));
+    this.alarm(state);
   }
 
-  alarm(family) {
-    this.storm.hidden = !family;
-    if (!family) return;
-    const name = family.founder === null ? "a document that is gone" : id(family.founder);
-    this.storm.replaceChildren(el("a", { class: "card storm is-storm", id: "storm", href: to("family", family.id) }, el("i"),
-      el("span", {}, el("b", {}, `${count(family.joined_10m)} copies in ten minutes`), " of ", name),
-      spark(family.minutes, "Copies in each minute of the last hour"), el("span", { class: "go" }, "See where they come from →")));
+  /** Show the alerts that have not ended, or that nobody looks for storms. */
+  alarm({ alerts, is_alerting, growing, largest }) {
+    const families = new Map([...growing, ...largest].map((family) => [family.id, family]));
+    const shown = alerts.slice(0, ALERTS).map((alert) => [alert, families.get(alert.subject)]);
+    const text = JSON.stringify([is_alerting, alerts.length, shown]);
+    if (text === this.alarmed) return;
+    this.alarmed = text;
+    this.alarms.replaceChildren(...shown.map(([alert, family]) => alarmCard(alert, family)),
+      ...(alerts.length > ALERTS ? [el("p", { class: "quiet" }, `and ${count(alerts.length - ALERTS)} more alerts`)] : []),
+      ...(is_alerting === false ? [el("p", { class: "quiet", id: "unwatched" }, "Storms are not told, because no ", el("code", {}, "nearstream worker alert"), " has run.")] : []));
   }
 }
+
+function alarmCard(alert, family) {
+  const isLetters = alert.name === "dead_letters", founder = family?.founder ?? alert.founder;
+  const name = isLetters ? id(words(alert.subject)) : founder ? id(founder) : "a document that is gone";
+  const told = {
+    duplicate_storm: [`${count((alert.window_seconds === 600 && family?.joined_10m) || alert.value)} copies in ${minutes(alert)}`, " of "],
+    new_family_of_size: [`${count(family?.size ?? alert.value)} copies of a new text`, ", first "],
+    dead_letters: [`More than ${count(alert.limit)} records refused in ${minutes(alert)}`, ": "],
+  }[alert.name];
+  return el("a", { class: "card storm is-storm", id: alert.name === "duplicate_storm" && "storm", href: isLetters ? to("letters", alert.subject) : to("family", alert.subject) }, el("i"),
+    el("span", {}, el("b", {}, told[0]), told[1], name, el("small", { class: "quiet" }, ` since ${clock(alert.since)}`)),
+    family && spark(family.minutes, "Copies in each minute of the last hour"),
+    el("span", { class: "go" }, isLetters ? "See the records →" : "See where they come from →"));
+}
+
+const minutes = ({ window_seconds: seconds }) => (seconds === 600 ? "ten minutes" : seconds % 60 ? `${count(seconds)} s` : `${count(seconds / 60)} min`);
 
 function tickerRow(event) {
   const time = el("time", {}, clock(event.detected_at));

@@ -6,7 +6,8 @@ import pytest
 from aiokafka.errors import KafkaError, NodeNotReadyError, RequestTimedOutError, UnsupportedVersionError
 
 from nearstream.workers.cli import worker
-from nearstream.workers.cli.worker import own_group, prepare
+from nearstream.workers.cli.worker import prepare
+from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import topics as kafka_topics

@@ -50,10 +50,11 @@ async def test_a_replay_matches_the_day_and_stays_in_step(examples: list[Documen
     began = replay.now_ms()
     await replay.warm_up()
     assert replay.feed.state("").totals["verdict"] > 800
-    running = asyncio.create_task(replay.run())
+    running, told = asyncio.create_task(replay.run()), set(replay.feed.state("").alerts)
     async with asyncio.timeout(120):
         while replay.now_ms() < BEGIN_MS + HOUR_MS and not running.done():
             await asyncio.sleep(0.05)
+            told |= set(replay.feed.state("").alerts)
     running.cancel()
     state = replay.feed.state("")
     largest = {family.collection: family for family in reversed(state.largest)}
@@ -63,5 +64,9 @@ async def test_a_replay_matches_the_day_and_stays_in_step(examples: list[Documen
     assert state.totals["retraction"] == 1
     assert sum(state.verdicts["unchanged"]) > 100
     assert state.connected
+    assert {alert.name for alert in told} == {"duplicate_storm", "dead_letters"}
+    letters = replay.feed.dead_letters()
+    assert {each.reason for each in letters.reasons} == {"invalid_time", "not_json"}
+    assert all(replay.feed.letters.detail(letter.id) for letter in letters.letters)
     assert began == BEGIN_MS + began % HOUR_MS
     assert 0 < len(replay.signatures) <= 10_000

@@ -8,8 +8,12 @@ from tests.support.live import NOW_MS, verdict
 ALL: frozenset[str] = frozenset()
 
 
+def calm(_collection: str, _family: str) -> bool:
+    return False
+
+
 def test_a_family_grows_by_its_copies() -> None:
-    growth = Growth(3)
+    growth = Growth(calm)
     growth.add(verdict("first"), NOW_MS)
     assert growth.growing(NOW_MS, 5, "") == ()
     for ordinal in range(2, 6):
@@ -17,24 +21,26 @@ def test_a_family_grows_by_its_copies() -> None:
     (family,) = growth.growing(NOW_MS, 5, "")
     assert (family.id, family.founder, family.size, family.joined_10m, family.joined_1h) == ("f", "first", 5, 4, 4)
     assert family.minutes[-5:] == (1, 1, 1, 1, 0)
-    assert family.is_storm
+    assert not family.is_storm
     assert growth.largest(NOW_MS, 5, "news") == (family,)
     assert growth.largest(NOW_MS, 5, "other") == ()
 
 
-def test_a_storm_is_over_when_nobody_joins() -> None:
-    growth = Growth(2)
+def test_a_family_is_a_storm_while_its_alert_has_not_ended() -> None:
+    storms = {("news", "f")}
+    growth = Growth(lambda collection, family: (collection, family) in storms)
     for ordinal in (2, 3):
         growth.add(verdict(f"copy {ordinal}", "f", ordinal), NOW_MS)
-    assert growth.largest(NOW_MS + 9 * 60_000, 1, "")[0].is_storm
     later = NOW_MS + 11 * 60_000
     (family,) = growth.largest(later, 1, "")
-    assert (family.is_storm, family.joined_10m, family.joined_1h) == (False, 0, 2)
+    assert (family.is_storm, family.joined_10m, family.joined_1h) == (True, 0, 2)
     assert growth.growing(later, 1, "") == ()
+    storms.clear()
+    assert not growth.largest(later, 1, "")[0].is_storm
 
 
 def test_members_in_any_order_are_counted_once() -> None:
-    growth = Growth(20)
+    growth = Growth(calm)
     ordinals = list(range(2, 500))
     random.Random(7).shuffle(ordinals)
     for ordinal in (*ordinals, *ordinals[:100]):  # as after a repeat, or with other states of members
@@ -44,7 +50,7 @@ def test_members_in_any_order_are_counted_once() -> None:
 
 
 def test_the_marks_name_where_copies_come_from() -> None:
-    growth = Growth(20)
+    growth = Growth(calm)
     for ordinal in range(2, 12):
         url = f"https://host-{ordinal % 2}.example/a"
         growth.add(verdict(f"copy {ordinal}", "f", ordinal, url=url, sender="deals"), NOW_MS)
@@ -58,7 +64,7 @@ def test_the_marks_name_where_copies_come_from() -> None:
 
 
 def test_a_removed_document_is_named_no_more() -> None:
-    growth = Growth(20)
+    growth = Growth(calm)
     for ordinal in (2, 3):
         growth.add(verdict(f"copy {ordinal}", "f", ordinal), NOW_MS)
     growth.remove("other", "copy 2")
@@ -71,7 +77,7 @@ def test_a_removed_document_is_named_no_more() -> None:
 
 
 def test_families_and_members_are_bounded() -> None:
-    growth = Growth(20)
+    growth = Growth(calm)
     for number in range(FAMILIES + 50):
         growth.add(verdict("copy", f"f{number}", 2), NOW_MS)
     for ordinal in range(2, 4 * MEMBERS):
@@ -86,7 +92,7 @@ def test_families_and_members_are_bounded() -> None:
 
 
 def test_a_family_of_another_collection_is_not_known() -> None:
-    growth = Growth(20)
+    growth = Growth(calm)
     growth.add(verdict("copy", "f", 2), NOW_MS)
     assert growth.detail("f", NOW_MS, frozenset(("news",))) is not None
     assert growth.detail("f", NOW_MS, frozenset(("mail",))) is None

@@ -1,0 +1,117 @@
+"""Dead letters and their replay are for those who may see all collections."""
+
+import asyncio
+import json
+from collections import Counter
+
+from nearstream.schemas.alert import ALL_COLLECTIONS
+from nearstream.workers.kafka.errors import KafkaUnreachableError
+from nearstream.workers.operations.replay import ReplayOutcome
+from nearstream.workers.operations.replay_log import TooManySpansError
+from tests.support.live import NOW_MS, Server, alert, dead_letter, live_server, new_feed
+
+MAIL, ALL_TOKEN = "a-token-for-mail-only", "a-token-for-all-of-them"
+TOKENS = f"{MAIL} mail\n{ALL_TOKEN} *"
+PATHS = ("/v1/dead-letters", "/v1/dead-letters/00ff")
+
+
+class Replays:
+    """Answers replays, and remembers what was asked."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.asked: list[tuple[str, bool]] = []
+        self.may_end = asyncio.Event()
+        self.may_end.set()
+        self._error = error
+
+    async def __call__(self, reason: str, is_dry_run: bool) -> ReplayOutcome:
+        self.asked.append((reason, is_dry_run))
+        await self.may_end.wait()
+        if self._error is not None:
+            raise self._error
+        return ReplayOutcome(3, Counter({"too large": 2}))
+
+
+async def _post(server: Server, body: object, **headers: str) -> tuple[int, dict[str, object]]:
+    url = f"http://{server.address}/v1/replay"
+    async with server.session.post(url, data=json.dumps(body), headers=headers) as response:
+        return response.status, await response.json()
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+async def test_a_token_for_some_collections_sees_and_replays_none() -> None:
+    feed, replays = new_feed(), Replays()
+    feed.letters.add(dead_letter(b"{"))
+    feed.alarms.add(alert("not_json", name="dead_letters", collection=ALL_COLLECTIONS))
+    feed.alarms.add(alert("f", collection="mail"))
+    feed.alarms.add(alert("g", collection="news"))
+    asked = {"reason": "not_json", "dry_run": False}
+    async with live_server(feed, TOKENS, replay=replays) as server:
+        for path in PATHS:
+            assert (await server.get(path))[0] == 401
+            assert (await server.get(path, **_bearer(MAIL)))[0] == 403
+        assert (await _post(server, asked))[0] == 401
+        assert (await _post(server, asked, **_bearer(MAIL)))[0] == 403
+        assert replays.asked == []
+        _, state = await server.get("/v1/live", **_bearer(MAIL))
+        assert state["dead_letters_1h"] is None
+        assert [each["subject"] for each in json.loads(json.dumps(state["alerts"]))] == ["f"]
+        assert (await server.get(PATHS[0], **_bearer(ALL_TOKEN)))[0] == 200
+        _, state = await server.get("/v1/live", **_bearer(ALL_TOKEN))
+        assert state["dead_letters_1h"] == 1
+        assert len(json.loads(json.dumps(state["alerts"]))) == 3
+
+
+async def test_a_replay_says_what_was_sent() -> None:
+    replays = Replays()
+    async with live_server(new_feed(), replay=replays) as server:
+        for is_dry_run in (True, False):
+            answer = await _post(server, {"reason": "not_json", "dry_run": is_dry_run})
+            assert answer == (200, {"sent": 3, "skipped": {"too large": 2}})
+    assert replays.asked == [("not_json", True), ("not_json", False)]
+
+
+async def test_a_page_of_another_site_replays_nothing() -> None:
+    replays, asked = Replays(), {"reason": "not_json", "dry_run": False}
+    async with live_server(new_feed(), replay=replays) as server:
+        assert (await _post(server, asked, Origin="https://evil.example"))[0] == 403
+        assert (await _post(server, asked, Host="evil.example"))[0] == 403
+        for path in PATHS:
+            assert (await server.get(path, Host="evil.example"))[0] == 403
+        for wrong in ({}, {"reason": "x"}, {"reason": "", "dry_run": True}, {**asked, "more": 1}, [], "x" * 2000):
+            assert (await _post(server, wrong))[0] in (400, 413)
+    assert replays.asked == []
+
+
+async def test_one_replay_runs_at_a_time() -> None:
+    replays, asked = Replays(), {"reason": "not_json", "dry_run": False}
+    replays.may_end.clear()
+    async with live_server(new_feed(), replay=replays) as server, asyncio.timeout(60):
+        first = asyncio.create_task(_post(server, asked))
+        while not replays.asked:
+            await asyncio.sleep(0.01)
+        status, answer = await _post(server, asked)
+        assert (status, answer["error"]) == (429, "busy")
+        replays.may_end.set()
+        assert (await first)[0] == 200
+        assert (await _post(server, asked))[0] == 200
+
+
+async def test_a_replay_that_fails_says_so() -> None:
+    for error, status in ((KafkaUnreachableError("no broker"), 503), (TooManySpansError("full"), 409)):
+        async with live_server(new_feed(), replay=Replays(error)) as server:
+            assert (await _post(server, {"reason": "not_json", "dry_run": True}))[0] == status
+
+
+async def test_without_kafka_there_is_no_replay() -> None:
+    feed = new_feed()
+    stored = dead_letter(b"{broken", written_ms=NOW_MS)
+    feed.letters.add(stored)
+    async with live_server(feed) as server:
+        assert (await _post(server, {"reason": "not_json", "dry_run": True}))[0] in (404, 405)
+        status, detail = await server.get(f"/v1/dead-letters/{stored.dead_id}")
+        assert (status, detail["value"]) == (200, b"{broken".hex())
+        assert (await server.get("/v1/dead-letters/unknown"))[0] == 404

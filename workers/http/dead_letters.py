@@ -1,0 +1,128 @@
+"""Show dead letters with the bytes of their records, and send refused records again."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from aiohttp import web
+
+from nearstream.schemas.codec import InvalidMessageError
+from nearstream.schemas.live import LiveReplay, LiveReplayRequest
+from nearstream.streams.index.contract import IndexUnavailableError
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.http import openapi_live
+from nearstream.workers.http.requests import (
+    ACCESS,
+    any_name,
+    is_from_another_site,
+    is_under_a_foreign_name,
+    json_response,
+    read_body,
+    refusal,
+    status_of,
+    too_many_requests,
+)
+from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
+from nearstream.workers.live.feed import Feed
+from nearstream.workers.operations.replay import ReplayOutcome, Selection, plan_replay, replay_dead_letters
+from nearstream.workers.operations.replay_log import TooManySpansError
+from nearstream.workers.operations.terminal import Progress
+from nearstream.workers.pipeline.deployment import Deployment
+
+Replay = Callable[[str, bool], Awaitable[ReplayOutcome]]  # takes a reason, and whether nothing is to be sent
+
+log = logging.getLogger(__name__)
+
+_FEED = web.AppKey("feed_with_dead_letters", Feed)
+_REPLAY: web.AppKey[Replay] = web.AppKey("replay")
+_REPLAYING = web.AppKey("replaying", asyncio.Lock)
+_REQUEST_BYTES = 1024
+_WAIT_SECONDS = 10.0  # for Kafka, before a replay begins
+
+
+def add_dead_letter_routes(app: web.Application, feed: Feed, replay: Replay | None) -> None:
+    """Add the paths of dead letters to an application.
+
+    Args:
+        app: The application.
+        feed: Where the dead letters are.
+        replay: Sends the records of a reason again. None: this is not offered.
+    """
+    app[_FEED] = feed
+    app.router.add_get(openapi_live.LETTERS_PATH, _list)
+    app.router.add_get(any_name(openapi_live.LETTER_PATH), _show)
+    if replay is not None:
+        app[_REPLAY], app[_REPLAYING] = replay, asyncio.Lock()
+        app.router.add_post(openapi_live.REPLAY_PATH, _replay)
+
+
+async def replay_reason(deployment: Deployment, reason: str, is_dry_run: bool) -> ReplayOutcome:
+    """Send the records of a reason again, or count what would be sent.
+
+    Raises:
+        KafkaUnreachableError: No broker answered.
+        KafkaError: A permission is missing.
+        SettingsError: A topic does not exist, or documents would be signed with another scheme than the workers'.
+        IndexUnavailableError: Redis did not answer what the scheme of the workers is.
+        TooManySpansError: The replay log is full. Nothing more is sent.
+    """
+    run = plan_replay if is_dry_run else replay_dead_letters
+    return await run(deployment, Selection(reason, 0), _WAIT_SECONDS, Progress("dead letters", quiet=True))
+
+
+async def _list(request: web.Request) -> web.Response:
+    return _forbidden(request) or json_response(request.app[_FEED].dead_letters())
+
+
+async def _show(request: web.Request) -> web.Response:
+    refused = _forbidden(request)
+    if refused is not None:
+        return refused
+    detail = request.app[_FEED].letters.detail(request.match_info["id"])
+    if detail is None:
+        return refusal(404, "unknown_dead_letter", "expected one of the newest: `nearstream dlq show ID` shows all")
+    return json_response(detail)
+
+
+async def _replay(request: web.Request) -> web.Response:
+    refused = _forbidden(request)
+    if refused is not None:
+        return refused
+    if is_from_another_site(request):
+        return refusal(403, "cross_origin", "expected no request of a page of another site")
+    try:
+        asked = msgspec.json.decode(await read_body(request, _REQUEST_BYTES), type=LiveReplayRequest)
+    except InvalidMessageError as error:
+        return refusal(status_of(error.reason), error.reason, error.detail)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return refusal(400, "bad_request", 'expected {"reason": "...", "dry_run": true}')
+    if request.app[_REPLAYING].locked():
+        return too_many_requests("busy", "expected one replay at a time")
+    async with request.app[_REPLAYING]:
+        return await _replayed(request.app[_REPLAY], asked)
+
+
+async def _replayed(replay: Replay, asked: LiveReplayRequest) -> web.Response:
+    try:
+        outcome = await replay(asked.reason, asked.dry_run)
+    except TooManySpansError as error:
+        return refusal(409, "replay_log_full", f"{error}: `nearstream dlq replay` without a reason joins its spans")
+    except (KafkaUnreachableError, KafkaError, SettingsError, IndexUnavailableError) as error:
+        log.warning("dead letters were not replayed: %s", error)
+        return refusal(503, "replay_failed", f"{type(error).__name__}: the log of the server says more")
+    if not asked.dry_run:
+        log.info("replayed dead letters of the reason %r: %d sent", asked.reason, outcome.sent)
+    return json_response(LiveReplay(sent=outcome.sent, skipped=dict(outcome.skipped)))
+
+
+def _forbidden(request: web.Request) -> web.Response | None:
+    """Return the refusal of a request that may not see all collections.
+
+    A record that could not be read belongs to none.
+    """
+    if is_under_a_foreign_name(request):
+        return refusal(403, "foreign_name", "expected localhost or an address in the header Host")
+    if request[ACCESS].collections:
+        return refusal(403, "collection_forbidden", "expected a token for all collections")
+    return None

@@ -1,0 +1,49 @@
+"""Remember which alerts have begun and not ended."""
+
+from collections import OrderedDict
+
+from nearstream.schemas.alert import ALL_COLLECTIONS, Alert
+
+ALERTS = 256
+_STORM, _NEW_FAMILY = "duplicate_storm", "new_family_of_size"
+_SHOWN_MS = 3_600_000  # for an alert that has no end
+
+
+class Alarms:
+    """The newest alert of each subject, of at most `ALERTS` subjects."""
+
+    def __init__(self) -> None:
+        """Start without alerts."""
+        self._newest: OrderedDict[tuple[str, str, str], Alert] = OrderedDict()
+
+    def add(self, alert: Alert) -> None:
+        """Take an alert. One that is delivered again after its end changes nothing."""
+        subject = (alert.name, alert.collection, alert.subject)
+        known = self._newest.get(subject)
+        if known is not None and (known.since, known.state == "resolved") >= (alert.since, alert.state == "resolved"):
+            return
+        self._newest[subject] = alert
+        self._newest.move_to_end(subject)
+        if len(self._newest) > ALERTS:
+            self._newest.popitem(last=False)
+
+    def is_storm(self, collection: str, family: str) -> bool:
+        """Return whether a storm of a family has begun and not ended."""
+        alert = self._newest.get((_STORM, collection, family))
+        return alert is not None and alert.state == "firing"
+
+    def firing(self, collection: str, now_ms: int) -> tuple[Alert, ...]:
+        """Return the alerts of a collection that have not ended, the newest first.
+
+        Args:
+            collection: The tenant. Alerts about all tenants are returned too. Empty: of all.
+            now_ms: The time, in milliseconds since 1970.
+        """
+        shown = [each for each in self._newest.values() if _is_shown(each, now_ms)]
+        own = [each for each in shown if collection in ("", each.collection) or each.collection == ALL_COLLECTIONS]
+        return tuple(sorted(own, key=lambda alert: (alert.since, alert.event_id), reverse=True))
+
+
+def _is_shown(alert: Alert, now_ms: int) -> bool:
+    is_recent = alert.name != _NEW_FAMILY or alert.since.timestamp() * 1000 > now_ms - _SHOWN_MS
+    return alert.state == "firing" and is_recent

@@ -1,0 +1,116 @@
+"""Keep the newest dead letters in memory, and count all that were read by reason."""
+
+from collections import Counter, OrderedDict
+from dataclasses import dataclass, field
+
+from nearstream.schemas.dead_letter import StoredDeadLetter
+from nearstream.schemas.document import from_milliseconds
+from nearstream.schemas.live import LiveLetter, LiveLetterDetail, LiveLetters, LiveReason
+from nearstream.schemas.record import ConsumerRecord
+
+LETTERS = 200
+_REASONS = 64  # that are counted apart, because a reason is a text of a record
+_VALUE_BYTES = 4096
+_TEXT_BYTES, _HEADERS, _TEXT_CHARACTERS = 1024, 32, 256
+_MINUTE_MS, _MINUTES = 60_000, 60
+
+
+@dataclass
+class _Reason:
+    """How many dead letters have a reason."""
+
+    count: int = 0
+    newest_ms: int = 0
+    minutes: Counter[int] = field(default_factory=Counter)
+
+
+class Letters:
+    """The newest dead letters, at most `LETTERS`, with the first bytes of their records.
+
+    Attributes:
+        why: Why dead letters cannot be read now. Empty: they can.
+    """
+
+    def __init__(self) -> None:
+        """Start without dead letters."""
+        self.why = ""
+        self._letters: OrderedDict[str, LiveLetterDetail] = OrderedDict()
+        self._reasons: dict[str, _Reason] = {}
+
+    def add(self, dead_letter: StoredDeadLetter) -> None:
+        """Take a dead letter, unless it is in memory already, as one that is delivered again."""
+        if dead_letter.dead_id in self._letters:
+            return
+        detail = _detail(dead_letter)
+        self._letters[dead_letter.dead_id] = detail
+        if len(self._letters) > LETTERS:
+            self._letters.popitem(last=False)
+        name, written_ms = detail.letter.reason, dead_letter.record.timestamp_ms
+        if name in self._reasons or len(self._reasons) < _REASONS:
+            reason = self._reasons.setdefault(name, _Reason())
+            reason.count += 1
+            reason.newest_ms = max(reason.newest_ms, written_ms)
+            reason.minutes[written_ms // _MINUTE_MS] += 1
+            oldest = reason.newest_ms // _MINUTE_MS - _MINUTES
+            for minute in [each for each in reason.minutes if each <= oldest]:
+                del reason.minutes[minute]
+
+    def within_an_hour(self, now_ms: int) -> int:
+        """Return how many dead letters were written within the last hour."""
+        return sum(sum(_last_hour(reason, now_ms)) for reason in self._reasons.values())
+
+    def shown(self, now_ms: int) -> LiveLetters:
+        """Return the newest dead letters, and their reasons."""
+        ranked = sorted(self._reasons.items(), key=lambda each: (-each[1].count, each[0]))
+        reasons = (
+            LiveReason(
+                reason=name,
+                count=reason.count,
+                minutes=_last_hour(reason, now_ms),
+                newest=from_milliseconds(reason.newest_ms),
+            )
+            for name, reason in ranked
+        )
+        newest = sorted(self._letters.values(), key=lambda each: each.letter.written_at, reverse=True)
+        return LiveLetters(why=self.why, reasons=tuple(reasons), letters=tuple(each.letter for each in newest))
+
+    def detail(self, dead_id: str) -> LiveLetterDetail | None:
+        """Return a dead letter with its record, None if it is not in memory."""
+        return self._letters.get(dead_id)
+
+
+def _last_hour(reason: _Reason, now_ms: int) -> tuple[int, ...]:
+    last = now_ms // _MINUTE_MS
+    return tuple(reason.minutes[minute] for minute in range(last - _MINUTES + 1, last + 1))
+
+
+def _detail(dead_letter: StoredDeadLetter) -> LiveLetterDetail:
+    original = dead_letter.original
+    return LiveLetterDetail(
+        letter=_letter(dead_letter, original),
+        sha256=dead_letter.sha256[:_TEXT_CHARACTERS],
+        payload=dead_letter.payload[:_TEXT_CHARACTERS],
+        key=_text(original.key),
+        headers=tuple((name[:_TEXT_CHARACTERS], _text(value)) for name, value in original.headers[:_HEADERS]),
+        value=(original.value or b"")[:_VALUE_BYTES].hex(),
+    )
+
+
+def _letter(dead_letter: StoredDeadLetter, original: ConsumerRecord) -> LiveLetter:
+    return LiveLetter(
+        id=dead_letter.dead_id,
+        reason=dead_letter.reason[:_TEXT_CHARACTERS],
+        stage=dead_letter.stage[:_TEXT_CHARACTERS],
+        detail=dead_letter.detail[:_TEXT_CHARACTERS],
+        topic=original.topic[:_TEXT_CHARACTERS],
+        partition=original.partition,
+        offset=original.offset,
+        written_at=from_milliseconds(dead_letter.record.timestamp_ms),
+        worker=dead_letter.worker[:_TEXT_CHARACTERS],
+        size=dead_letter.size,
+        replays=dead_letter.replays,
+    )
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value[:_TEXT_BYTES].decode("utf-8", "backslashreplace")
