@@ -12,15 +12,16 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from nearstream.schemas.check import ApiError, CheckAnswer, Health, Readiness, Removal, SkipAnswer
 from nearstream.workers.http.check import Checker
-from nearstream.workers.http.dead_letters import Replay, add_dead_letter_routes
 from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.live import add_live_routes
 from nearstream.workers.http.openapi import OPEN_PATHS, description
 from nearstream.workers.http.openapi_live import LIVE_MESSAGES
+from nearstream.workers.http.operator import Replay, add_operator_routes
 from nearstream.workers.http.routes import add_routes
 from nearstream.workers.http.skipping import SkipChecker
 from nearstream.workers.live.details import Stored
 from nearstream.workers.live.feed import Feed
+from nearstream.workers.pipeline.deployment import Deployment
 from tests.support.api import served
 from tests.support.deployment import TEXTS
 
@@ -81,7 +82,7 @@ def test_every_route_is_described() -> None:
     app = web.Application()
     add_routes(app, cast(Checker, None), cast(Learner, None), cast(SkipChecker, None))
     add_live_routes(app, cast(Feed, None), cast(Stored, None))
-    add_dead_letter_routes(app, cast(Feed, None), cast(Replay, print))
+    add_operator_routes(app, cast(Feed, None), cast(Deployment, None), cast(Replay, print))
     routes = {(route.resource.canonical, route.method) for route in app.router.routes() if route.resource is not None}
     described = {(path, method.upper()) for path, methods in description()["paths"].items() for method in methods}
     assert {route for route in routes if route[1] != "HEAD"} == described

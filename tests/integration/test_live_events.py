@@ -16,10 +16,12 @@ import aiohttp
 from nearstream.schemas.record import ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS
 from nearstream.workers.config.settings import load
-from nearstream.workers.http.dead_letters import replay_reason
+from nearstream.workers.http.operator import replay_reason
+from nearstream.workers.kafka.client import admin
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.kafka_source import fed_by_kafka
 from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.redis_index.client import keys_of, open_client
 from tests.support.deployment import TEXTS, deployed, stop, until
 from tests.support.live import live_server
 
@@ -105,8 +107,9 @@ async def test_without_kafka_the_page_says_so() -> None:
         assert feed.state("").why
 
 
-def _demo(*options: str) -> subprocess.Popen[bytes]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("NEARSTREAM_")}
+def _demo(*options: str, **settings: str) -> subprocess.Popen[bytes]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("NEARSTREAM_")}
+    environment = inherited | {f"NEARSTREAM_{name.upper()}": value for name, value in settings.items()}
     command = [sys.executable, "-m", "nearstream", "demo", "--live", *options]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
@@ -131,3 +134,36 @@ async def test_the_demo_shows_a_day_until_it_is_stopped() -> None:
                 assert await asyncio.to_thread(process.wait, 60) == 0
     finally:
         stop(process)
+
+
+async def test_the_demo_goes_through_kafka_and_redis_and_leaves_nothing(kafka: str, redis_url: str) -> None:
+    before = await _left(kafka, redis_url)
+    process = _demo("--stack", "--no-open", "--speed", "600", kafka=kafka, redis=redis_url)
+    try:
+        assert process.stdout is not None
+        line = await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), 180)
+        (address,) = re.findall(rb"http://127\.0\.0\.1:\d+/", line)
+        async with aiohttp.ClientSession() as session:
+
+            async def shows_a_storm() -> bool:
+                async with session.get(f"{address.decode()}v1/live") as response:
+                    state = json.loads(await response.read())
+                told = {alert["name"] for alert in state["alerts"]}
+                return state["source"] == "kafka" and told >= {"duplicate_storm", "dead_letters"}
+
+            await until(shows_a_storm, 240)
+        assert await _left(kafka, redis_url) > before
+        process.send_signal(signal.SIGINT)
+        assert await asyncio.to_thread(process.wait, 120) == 0
+    finally:
+        stop(process)
+    assert await _left(kafka, redis_url) == before
+
+
+async def _left(kafka: str, redis_url: str) -> set[str]:
+    """Return the topics and keys of demos."""
+    async with admin(load({"NEARSTREAM_KAFKA": kafka}), 10.0) as client:
+        topics = {name for name in await client.list_topics() if name.startswith("demo-")}
+    connection = Deployment.of(load({"NEARSTREAM_REDIS": redis_url})).index_address().connection
+    async with open_client(connection) as redis:
+        return topics | {key.decode("latin-1") async for key in keys_of(redis, b"{demo-")}

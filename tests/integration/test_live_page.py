@@ -14,6 +14,7 @@ from nearstream.schemas.alert import ALL_COLLECTIONS
 from nearstream.schemas.document import Document, from_milliseconds
 from nearstream.schemas.signature import Signature
 from nearstream.workers.config.settings import load
+from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.ring import Ring
 from nearstream.workers.operations.replay import ReplayOutcome
@@ -196,6 +197,16 @@ async def test_dead_letters_are_shown_in_hex_and_sent_again(browser: Browser) ->
         assert await page.locator("img").count() == 0
 
 
+async def test_settings_are_shown_with_the_way_of_a_record(browser: Browser) -> None:
+    feed = new_feed()
+    feed.lags["nearstream"] = [PartitionLag("nearstream.documents.v1", 0, 5, 0, 12, 3.0)]
+    async with live_server(feed) as server, _opened(browser, server.address) as page:
+        await page.keyboard.press("6")
+        await expect(page.locator("#roles tr").nth(1)).to_contain_text("7 records, the oldest for 3.0 s")
+        await expect(page.locator("#roles")).to_contain_text("nearstream.alert")
+        await expect(page.locator("#settings")).to_contain_text("NEARSTREAM_BULK_COUNT")
+
+
 async def test_the_page_says_that_nobody_looks_for_storms(browser: Browser) -> None:
     feed = new_feed()
     feed.is_alerting = False
@@ -294,6 +305,7 @@ async def test_nothing_is_cut_off_at_any_width(browser: Browser, width: int) -> 
             ("family/storm", "#members tr"),
             ("check", "textarea"),
             ("letters", "#letters tr"),
+            ("settings", "#settings tr"),
             ("document", "main input"),
         ):
             await page.goto(f"http://{server.address}/#/{view}")

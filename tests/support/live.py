@@ -25,8 +25,8 @@ from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict, FamilyRef, VerdictKind
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.application import application, listening
-from nearstream.workers.http.dead_letters import Replay, add_dead_letter_routes
 from nearstream.workers.http.live import add_live_routes
+from nearstream.workers.http.operator import Replay, add_operator_routes
 from nearstream.workers.live.details import States, Stored
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.pipeline.deployment import Deployment
@@ -173,7 +173,7 @@ async def live_server(
     """Serve the live page of a feed for the block."""
     app = application(tokens)
     add_live_routes(app, feed, Stored(Deployment.of(load({})), states))
-    add_dead_letter_routes(app, feed, replay)
+    add_operator_routes(app, feed, Deployment.of(load({})), replay)
     timeout = aiohttp.ClientTimeout(60)
     async with listening(app, address) as listened, aiohttp.ClientSession(timeout=timeout) as session:
         yield Server(listened, session)

@@ -19,7 +19,7 @@ _ANY_PORT = "127.0.0.1:0"
 
 
 def show_day(settings: Settings, folder: Path, options: argparse.Namespace) -> Exit:
-    """Serve the live page over a made-up day, in this process, until it is stopped.
+    """Serve the live page over a made-up day until it is stopped, in this process or through Kafka and Redis.
 
     Without `NEARSTREAM_API` it listens on a free port, beside a server that runs.
 
@@ -27,20 +27,24 @@ def show_day(settings: Settings, folder: Path, options: argparse.Namespace) -> E
         OSError: The folder has no documents.
     """
     # Imported on use: this loads aiohttp, which the other commands of this module do not need.
+    from nearstream.workers.cli.stack_demo import own_deployment, serve_on_servers
     from nearstream.workers.http.demo import serve_demo
 
     if settings.api == load({}).api:
         settings = replace(settings, api=_ANY_PORT)
     lines = (folder / "documents.jsonl").read_bytes().splitlines()
     examples = [decode_document(line) for line in lines if line.strip()]
-    print_message("matching the first half hour of a made-up day")
 
     def opened(address: str) -> None:
         print_line(f"live page: {address}  (Ctrl-C ends it)", flush=True)
         if not options.no_open and _has_a_screen():
             webbrowser.open(address)
 
-    asyncio.run(serve_demo(Deployment.of(settings), _with_text(examples), options.speed, opened))
+    if options.stack:
+        asyncio.run(serve_on_servers(own_deployment(settings), _with_text(examples), options, opened))
+    else:
+        print_message("matching the first half hour of a made-up day")
+        asyncio.run(serve_demo(Deployment.of(settings), _with_text(examples), options.speed, opened))
     return Exit.OK
 
 

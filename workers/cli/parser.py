@@ -69,6 +69,11 @@ def _add_local_commands(commands: "Commands") -> None:
         metavar="N",
         help="live: seconds of the day that pass in a second (default 20)",
     )
+    demo.add_argument(
+        "--stack",
+        action="store_true",
+        help="live: send the day through Kafka and Redis to workers, then clean up",
+    )
     demo.add_argument("--no-open", action="store_true", help="live: print the address, open no browser")
     scan = add(commands, "scan", "local_commands:scan_files", "say what each document of files is to those before it")
     add_paths(scan)

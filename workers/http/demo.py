@@ -13,9 +13,9 @@ from nearstream.schemas.document import Document
 from nearstream.streams.checking import answer, find, newcomer
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.workers.http.application import application, listening
-from nearstream.workers.http.dead_letters import add_dead_letter_routes
 from nearstream.workers.http.live import add_live_routes
 from nearstream.workers.http.openapi import CHECK_PATH
+from nearstream.workers.http.operator import add_operator_routes
 from nearstream.workers.http.reading import is_mail, read_document
 from nearstream.workers.http.requests import json_response, read_record, refusal, refused_unread, status_of
 from nearstream.workers.live.details import Stored
@@ -43,7 +43,7 @@ async def serve_demo(
     replay = Replay(deployment, examples, speed)
     app = application(deployment.settings.api_token)
     add_live_routes(app, replay.feed, Stored(deployment, replay.states))
-    add_dead_letter_routes(app, replay.feed, None)
+    add_operator_routes(app, replay.feed, deployment, None)
     app.router.add_post(CHECK_PATH, partial(_check, deployment, replay))
     async with listening(app, deployment.settings.api) as address:
         await replay.warm_up()

@@ -4,9 +4,11 @@ import msgspec
 
 from nearstream.schemas.check import ApiError
 from nearstream.schemas.live import (
+    LiveDeployment,
     LiveDocument,
     LiveFamily,
     LiveFamilyDetail,
+    LiveInput,
     LiveLag,
     LiveLetter,
     LiveLetterDetail,
@@ -17,6 +19,8 @@ from nearstream.schemas.live import (
     LiveReason,
     LiveReplay,
     LiveReplayRequest,
+    LiveRole,
+    LiveSetting,
     LiveState,
 )
 from nearstream.workers.http.openapi_parts import REFUSALS, TOKEN, Json, header, in_path, in_query, reference, response
@@ -25,10 +29,12 @@ PAGE_PATH, PAGE_FILE_PATH = "/", "/page/{file}"
 EVENTS_PATH, LIVE_PATH, FAMILY_PATH = "/v1/events", "/v1/live", "/v1/families/{family}"
 PAIR_PATH, STATES_PATH = "/v1/pair", "/v1/document"
 LETTERS_PATH, LETTER_PATH, REPLAY_PATH = "/v1/dead-letters", "/v1/dead-letters/{id}", "/v1/replay"
+SETTINGS_PATH = "/v1/settings"
 
 LIVE_MESSAGES = (
     *(LiveState, LiveFamilyDetail, LiveFamily, LiveLag, LiveMark, LiveMember, LivePair, LiveDocument),
     *(LiveLetters, LiveLetter, LiveReason, LiveLetterDetail, LiveReplay, LiveReplayRequest),
+    *(LiveDeployment, LiveRole, LiveInput, LiveSetting),
 )
 
 
@@ -43,6 +49,7 @@ def live_paths() -> Json:
         LETTERS_PATH: {"get": _letters()},
         LETTER_PATH: {"get": _letter()},
         REPLAY_PATH: {"post": _replay()},
+        SETTINGS_PATH: {"get": _settings()},
         PAGE_PATH: {"get": _page("page")},
         PAGE_FILE_PATH: {"get": _page("page_file", in_path("file", "Name of a file of the page."))},
     }
@@ -105,6 +112,15 @@ def _letters() -> Json:
         "summary": "Return the newest dead letters",
         "security": TOKEN,
         "responses": {"200": response("The newest dead letters.", LiveLetters), **_refused("401", "403", "429", "431")},
+    }
+
+
+def _settings() -> Json:
+    return {
+        "operationId": "settings",
+        "summary": "Return the settings of the server, and the way of a record through the topics",
+        "security": TOKEN,
+        "responses": {"200": response("Settings and roles.", LiveDeployment), **_refused("401", "403", "429", "431")},
     }
 
 

@@ -16,9 +16,9 @@ from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.application import application, listening
 from nearstream.workers.http.check import Checker
-from nearstream.workers.http.dead_letters import add_dead_letter_routes, replay_reason
 from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.live import add_live_routes
+from nearstream.workers.http.operator import add_operator_routes, replay_reason
 from nearstream.workers.http.outbox import Outbox, connected
 from nearstream.workers.http.routes import add_routes
 from nearstream.workers.http.skipping import SkipChecker
@@ -97,7 +97,7 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, fee
         skip_checker = SkipChecker(DecisionStore(index.asking, settings.namespace))
         add_routes(app, checker, learner, skip_checker)
         add_live_routes(app, feed, Stored(deployment, partial(_states, index)))
-        add_dead_letter_routes(app, feed, partial(replay_reason, deployment))
+        add_operator_routes(app, feed, deployment, partial(replay_reason, deployment))
         async with listening(app, settings.api) as address:
             yield address
 

@@ -146,7 +146,7 @@ class _Hour:
             minute = self._random.uniform(*_WITHOUT_ZONE_MINUTES)
             name, time = (
                 f"feed-{self._number + 8:02}-{place:03}",
-                f"2026-03-02T{self._number % 24:02}:{int(minute):02}:00",
+                f"2026-03-02T{(self._number + 8) % 24:02}:{int(minute):02}:00",
             )
             fields = {"id": name, "text": self._made_up(40), "observed_at": time, "collection": "web"}
             yield Happening(self._at(minute), unreadable=msgspec.json.encode(fields))

@@ -11,6 +11,7 @@ from nearstream.schemas.document import from_milliseconds
 from nearstream.schemas.events import Event, Retraction, kind_of
 from nearstream.schemas.live import LiveFamilyDetail, LiveLag, LiveLetters, LiveState
 from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.live.alarms import Alarms
 from nearstream.workers.live.growth import Growth
 from nearstream.workers.live.letters import Letters
@@ -28,6 +29,7 @@ class Feed:
     Attributes:
         ring: The newest events.
         lag: How far the workers are behind, None if that is not known.
+        lags: Of each consumer group, the lag in each partition of what it reads.
         why: Why no events can be read now. Empty: they can.
         alarms: The alerts.
         is_alerting: Whether a worker `alert` has ever read the verdicts, None if that is not known.
@@ -43,6 +45,7 @@ class Feed:
         """
         self.ring = Ring()
         self.lag: LiveLag | None = None
+        self.lags: dict[str, list[PartitionLag]] = {}
         self.why = "no event source is connected yet"
         self._clock, self._source = clock, source
         self.alarms = Alarms()

@@ -25,7 +25,7 @@ from nearstream.workers.operations.tail import EventFilter, follow_events
 _CONNECT_SECONDS = 30.0
 _RETRY_SECONDS = 2.0
 _LAG_SECONDS = 5.0
-_ALERTING_SECONDS = 30.0
+_ALERTING_SECONDS = 15.0
 _STOP_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,11 @@ async def fed_by_kafka(settings: Settings, feed: Feed, since_ms: int | None) -> 
         _follow(settings, feed, since_ms),
         _repeat("lag", partial(_read_lag, settings, feed), _LAG_SECONDS),
         _repeat("alerts", partial(_follow_alerts, settings, feed), _RETRY_SECONDS),
-        _repeat("news of the worker alert", partial(_ask_for_alerting, settings, feed), _ALERTING_SECONDS),
+        _repeat(
+            "news of the worker alert",
+            partial(_ask_for_alerting, own_group(settings, "alert"), feed),
+            _ALERTING_SECONDS,
+        ),
         _follow_letters(settings, feed),
     )
     tasks = {asyncio.create_task(each) for each in work}
@@ -93,10 +97,12 @@ async def _read_lag(settings: Settings, feed: Feed) -> None:
             while True:
                 rows = await read_lag()
                 seconds = max((row.seconds or 0.0 for row in rows), default=0.0)
+                feed.lags[settings.group] = rows
                 feed.lag = LiveLag(records=sum(row.records for row in rows), seconds=seconds)
                 await asyncio.sleep(_LAG_SECONDS)
     finally:
         feed.lag = None
+        feed.lags.pop(settings.group, None)
 
 
 async def _follow_alerts(settings: Settings, feed: Feed) -> None:
@@ -114,9 +120,17 @@ async def _follow_alerts(settings: Settings, feed: Feed) -> None:
 
 
 async def _ask_for_alerting(settings: Settings, feed: Feed) -> None:
-    """Ask whether a worker `alert` has ever read the verdicts."""
+    """Ask whether a worker `alert` has ever read the verdicts, and how far it is behind.
+
+    Args:
+        settings: The settings with the group of these workers.
+        feed: What takes the answer.
+    """
     topic = settings.topic_prefix + VERDICTS.name
-    feed.is_alerting = await ever_committed(own_group(settings, "alert"), topic, _CONNECT_SECONDS)
+    feed.is_alerting = await ever_committed(settings, topic, _CONNECT_SECONDS)
+    if feed.is_alerting:
+        async with lag_reader(settings, _CONNECT_SECONDS, (VERDICTS, DEAD_LETTERS)) as read_lag:
+            feed.lags[settings.group] = await read_lag()
 
 
 async def _follow_letters(settings: Settings, feed: Feed) -> None:

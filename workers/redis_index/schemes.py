@@ -146,13 +146,17 @@ async def drop_scheme(address: IndexAddress) -> int:
         await _change(client, address, [address.scheme, raw, _encoded(claim, DROPPED)])
         tags = address.every_tag
         facts = f"{tags}{KeyKind.FACTS.decode()}"
-        deleted = await _delete(client, facts) + await _delete(client, f"{tags}*")
+        deleted = await delete_keys(client, facts) + await delete_keys(client, f"{tags}*")
         await ask(client, "HDEL", _key(address), address.scheme)
         return deleted
 
 
-async def _delete(client: Client, pattern: str) -> int:
-    """Delete the keys of this pattern and return their number."""
+async def delete_keys(client: Client, pattern: str) -> int:
+    """Delete the keys of this pattern and return their number.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
     found: dict[bytes, list[bytes]] = {}  # by hash tag, because one command can delete keys of one slot only
     deleted = 0
     async for key in client.scan_iter(match=pattern, count=_PAGE):

@@ -7,9 +7,11 @@ import { FamiliesView } from "./view_families.js";
 import { LetterView, LettersView } from "./view_letters.js";
 import { LiveView } from "./view_live.js";
 import { PairView } from "./view_pair.js";
+import { SettingsView } from "./view_settings.js";
 
 const VIEWS = {
   live: ["Live", LiveView], families: ["Families", FamiliesView], document: ["Document", DocumentView], check: ["Check", CheckView], letters: ["Dead letters", LettersView],
+  settings: ["Settings", SettingsView],
   family: [null, FamiliesView, "families"], pair: [null, PairView, "document"], letter: [null, LetterView, "letters"],
 };
 const EVERY = 1000, RECENT = 60;
@@ -18,7 +20,8 @@ const main = document.getElementById("main"), tabs = document.getElementById("ta
 const choice = document.getElementById("collection"), received = document.getElementById("received");
 const shown = Object.entries(VIEWS).filter(([, [title]]) => title);
 const newest = []; // events for a view that is opened
-let view = null, latest = null, total = 0, missed = 0, isConnected = false, reading = new AbortController();
+const arrived = []; // events since the last frame
+let frame = null, view = null, latest = null, total = 0, missed = 0, isConnected = false, reading = new AbortController();
 
 function open() {
   const [name, ...rest] = location.hash.slice(2).split("/").map((part) => { try { return decodeURIComponent(part); } catch { return ""; } });
@@ -72,14 +75,23 @@ function stream() {
     signal: reading.signal,
     take(events) {
       total += events.length;
-      received.textContent = count(total);
-      newest.push(...events);
-      newest.splice(0, newest.length - RECENT);
-      view.take(events);
+      arrived.push(...events);
+      arrived.splice(0, arrived.length - RECENT);
+      frame ??= requestAnimationFrame(draw);
     },
     state(on) { isConnected = on; connection(); },
     missed(events) { missed += events; document.getElementById("missed").textContent = count(missed); },
   });
+}
+
+/** Show what has arrived since the last frame. */
+function draw() {
+  const events = arrived.splice(0);
+  frame = null;
+  received.textContent = count(total);
+  newest.push(...events);
+  newest.splice(0, newest.length - RECENT);
+  view.take(events);
 }
 
 function theme(isDark) {
@@ -99,7 +111,7 @@ function flip() {
 }
 
 document.getElementById("theme").addEventListener("click", flip);
-choice.addEventListener("change", () => { latest = null; newest.length = 0; open(); stream(); });
+choice.addEventListener("change", () => { latest = null; newest.length = arrived.length = 0; open(); stream(); });
 addEventListener("hashchange", () => { open(); main.focus({ preventScroll: true }); });
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;

@@ -2,7 +2,8 @@
 import { KINDS, Stack, spark } from "./charts.js";
 import { card, chip, clock, count, el, id, percent, seconds, to, words } from "./dom.js";
 
-const ROWS = 60, ALERTS = 4;
+const ROWS = 16, ALERTS = 4;
+const CALM = 2; // rows at a time of which each is worth a glance
 
 /** Return the row of a family, which leads to it. */
 export function familyRow(family, current) {
@@ -53,13 +54,10 @@ export class LiveView {
   take(events) {
     this.waiting.push(...events.filter((event) => event.type === "verdict" || event.type === "retraction"));
     this.waiting.splice(0, this.waiting.length - ROWS);
-    if (!this.waiting.length || this.frame || this.isHeld) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = null;
-      const rows = this.waiting.splice(0).reverse().map(tickerRow);
-      this.ticker.prepend(...rows);
-      while (this.ticker.children.length > ROWS) this.ticker.lastChild.remove();
-    });
+    if (!this.waiting.length || this.isHeld) return;
+    const isCalm = this.waiting.length <= CALM;
+    this.ticker.prepend(...this.waiting.splice(0).reverse().map((event) => tickerRow(event, isCalm)));
+    while (this.ticker.children.length > ROWS) this.ticker.lastChild.remove();
   }
 
   show(state) {
@@ -116,14 +114,15 @@ function alarmCard(alert, family) {
 
 const minutes = ({ window_seconds: seconds }) => (seconds === 600 ? "ten minutes" : seconds % 60 ? `${count(seconds)} s` : `${count(seconds / 60)} min`);
 
-function tickerRow(event) {
+function tickerRow(event, isCalm) {
+  const fresh = isCalm ? "new " : "";
   const time = el("time", {}, clock(event.detected_at));
   if (event.type === "retraction") {
-    return el("li", { class: "new retraction" }, time, chip("retraction"), el("span", { class: "what" }, id(event.document_id), el("span", { class: "quiet" }, "was removed")), el("span"));
+    return el("li", { class: `${fresh}retraction` }, time, chip("retraction"), el("span", { class: "what" }, id(event.document_id), el("span", { class: "quiet" }, "was removed")), el("span"));
   }
   const of = event.of && event.verdict !== "unchanged" ? [el("span", { class: "quiet" }, joins[event.verdict] ?? "and"), el("a", { href: to("pair", event.collection, event.id, event.of.id) }, id(event.of.id))] : [];
   const numbers = [event.resemblance && percent(event.resemblance.value), event.family.ordinal > 1 && `no. ${count(event.family.ordinal)}`];
-  return el("li", { class: `new ${event.verdict}` }, time, chip(event.verdict),
+  return el("li", { class: `${fresh}${event.verdict}` }, time, chip(event.verdict),
     el("span", { class: "what" }, el("a", { href: to("document", event.collection, event.id) }, id(event.id)), ...of),
     el("span", { class: "num" }, numbers.filter(Boolean).join("  ·  ")));
 }

@@ -1,4 +1,4 @@
-"""Dead letters and their replay are for those who may see all collections."""
+"""Dead letters, their replay and the settings are for those who may see all collections."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from tests.support.live import NOW_MS, Server, alert, dead_letter, live_server, 
 
 MAIL, ALL_TOKEN = "a-token-for-mail-only", "a-token-for-all-of-them"
 TOKENS = f"{MAIL} mail\n{ALL_TOKEN} *"
-PATHS = ("/v1/dead-letters", "/v1/dead-letters/00ff")
+PATHS = ("/v1/dead-letters", "/v1/settings", "/v1/dead-letters/00ff")
 
 
 class Replays:

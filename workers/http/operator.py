@@ -1,4 +1,4 @@
-"""Show dead letters with the bytes of their records, and send refused records again."""
+"""Show what needs a token for all collections: dead letters, their replay, and the settings."""
 
 import asyncio
 import logging
@@ -25,6 +25,7 @@ from nearstream.workers.http.requests import (
 )
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.live.feed import Feed
+from nearstream.workers.live.topology import deployment_of
 from nearstream.workers.operations.replay import ReplayOutcome, Selection, plan_replay, replay_dead_letters
 from nearstream.workers.operations.replay_log import TooManySpansError
 from nearstream.workers.operations.terminal import Progress
@@ -35,21 +36,24 @@ Replay = Callable[[str, bool], Awaitable[ReplayOutcome]]  # takes a reason, and 
 log = logging.getLogger(__name__)
 
 _FEED = web.AppKey("feed_with_dead_letters", Feed)
+_DEPLOYMENT = web.AppKey("deployment", Deployment)
 _REPLAY: web.AppKey[Replay] = web.AppKey("replay")
 _REPLAYING = web.AppKey("replaying", asyncio.Lock)
 _REQUEST_BYTES = 1024
 _WAIT_SECONDS = 10.0  # for Kafka, before a replay begins
 
 
-def add_dead_letter_routes(app: web.Application, feed: Feed, replay: Replay | None) -> None:
-    """Add the paths of dead letters to an application.
+def add_operator_routes(app: web.Application, feed: Feed, deployment: Deployment, replay: Replay | None) -> None:
+    """Add the paths of dead letters and settings to an application.
 
     Args:
         app: The application.
         feed: Where the dead letters are.
+        deployment: The deployment of the server.
         replay: Sends the records of a reason again. None: this is not offered.
     """
-    app[_FEED] = feed
+    app[_FEED], app[_DEPLOYMENT] = feed, deployment
+    app.router.add_get(openapi_live.SETTINGS_PATH, _settings)
     app.router.add_get(openapi_live.LETTERS_PATH, _list)
     app.router.add_get(any_name(openapi_live.LETTER_PATH), _show)
     if replay is not None:
@@ -73,6 +77,10 @@ async def replay_reason(deployment: Deployment, reason: str, is_dry_run: bool) -
 
 async def _list(request: web.Request) -> web.Response:
     return _forbidden(request) or json_response(request.app[_FEED].dead_letters())
+
+
+async def _settings(request: web.Request) -> web.Response:
+    return _forbidden(request) or json_response(deployment_of(request.app[_DEPLOYMENT], request.app[_FEED].lags))
 
 
 async def _show(request: web.Request) -> web.Response:

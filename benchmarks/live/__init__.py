@@ -1,0 +1,1 @@
+"""What the live page costs, and how fast it shows what arrives."""
