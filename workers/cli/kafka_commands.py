@@ -104,7 +104,7 @@ async def _read_lag(settings: Settings, wait_seconds: float) -> list[tuple[str, 
     if await kafka_offsets.ever_committed(settings, verdicts, wait_seconds):
         topics.append(VERDICTS)
     groups = [(settings, topics)]
-    if await kafka_offsets.ever_committed(alert, verdicts, wait_seconds):
+    if await kafka_offsets.ever_committed_if_known(alert, verdicts, wait_seconds):
         groups.append((alert, [VERDICTS, DEAD_LETTERS]))
     rows = []
     for own, read in groups:

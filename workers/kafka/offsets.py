@@ -7,11 +7,13 @@ from typing import NamedTuple
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import (
+    GroupAuthorizationFailedError,
     GroupCoordinatorNotAvailableError,
     GroupIdNotFound,
     IllegalGenerationError,
     NoError,
     RebalanceInProgressError,
+    TopicAuthorizationFailedError,
     UnknownMemberIdError,
     for_code,
 )
@@ -20,7 +22,7 @@ from aiokafka.structs import OffsetAndMetadata
 
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.client import admin, consumer, describe, retry_until_answered
-from nearstream.workers.kafka.errors import missing_topic_error
+from nearstream.workers.kafka.errors import KafkaUnreachableError, missing_topic_error
 
 METADATA_MAX_BYTES = 4096  # Kafka's default `offset.metadata.max.bytes`
 _HAS_MEMBERS = (IllegalGenerationError, RebalanceInProgressError, UnknownMemberIdError)
@@ -59,6 +61,20 @@ async def ever_committed(settings: Settings, topic: str, wait_seconds: float) ->
         ask = partial(committed_offsets, client, settings.group, partitions)
         known = await retry_until_answered(ask, wait_seconds, f"cannot read the offsets of group {settings.group}")
     return any(offset >= 0 for offset in known.values())
+
+
+async def ever_committed_if_known(settings: Settings, topic: str, wait_seconds: float) -> bool | None:
+    """Return what `ever_committed` does, None without the permission to read the offsets of the group.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+    """
+    try:
+        return await ever_committed(settings, topic, wait_seconds)
+    except KafkaUnreachableError as error:
+        if isinstance(error.__cause__, GroupAuthorizationFailedError | TopicAuthorizationFailedError):
+            return None
+        raise
 
 
 async def committed_offsets(

@@ -16,7 +16,7 @@ from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.client import TopicPartition, consumer
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.kafka.lag import lag_reader
-from nearstream.workers.kafka.offsets import ever_committed, partitions
+from nearstream.workers.kafka.offsets import ever_committed_if_known, partitions
 from nearstream.workers.kafka.records import follow, follow_from
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.letters import LETTERS
@@ -127,7 +127,7 @@ async def _ask_for_alerting(settings: Settings, feed: Feed) -> None:
         feed: What takes the answer.
     """
     topic = settings.topic_prefix + VERDICTS.name
-    feed.is_alerting = await ever_committed(settings, topic, _CONNECT_SECONDS)
+    feed.is_alerting = await ever_committed_if_known(settings, topic, _CONNECT_SECONDS)
     if feed.is_alerting:
         async with lag_reader(settings, _CONNECT_SECONDS, (VERDICTS, DEAD_LETTERS)) as read_lag:
             feed.lags[settings.group] = await read_lag()

@@ -78,14 +78,18 @@ async def _alerts(settings: Settings, wait_seconds: float) -> Check:
         wait_seconds: Longest wait for a broker.
     """
     try:
-        if not await kafka_offsets.ever_committed(settings, settings.topic_prefix + VERDICTS.name, wait_seconds):
+        is_read = await kafka_offsets.ever_committed_if_known(
+            settings, settings.topic_prefix + VERDICTS.name, wait_seconds
+        )
+        if is_read is None:
+            problem = f"not checked, because the permission DESCRIBE on group {settings.group} is missing"
+            return Check(Grade.OK, "alerts", problem)
+        if not is_read:
             return Check(Grade.OK, "alerts", "no worker `alert` has run, so storms are not told")
         async with lag_reader(settings, wait_seconds, (VERDICTS, DEAD_LETTERS)) as read_lag:
             behind_seconds = max((row.seconds or 0.0 for row in await read_lag()), default=0.0)
-    except KafkaUnreachableError as error:
+    except (KafkaUnreachableError, KafkaError) as error:
         return Check(Grade.WARN, "alerts", f"the lag of group {settings.group} is not known: {error}")
-    except KafkaError:
-        return Check(Grade.OK, "alerts", f"not checked, because we may not read the offsets of group {settings.group}")
     if behind_seconds > ALERTS_BEHIND_SECONDS:
         problem = f"group {settings.group} is {behind_seconds:.0f} s behind, so storms are told late"
         return Check(Grade.WARN, "alerts", f"{problem}: start `nearstream worker alert`")

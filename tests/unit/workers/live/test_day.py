@@ -50,11 +50,11 @@ async def test_a_replay_matches_the_day_and_stays_in_step(examples: list[Documen
     began = replay.now_ms()
     await replay.warm_up()
     assert replay.feed.state("").totals["verdict"] > 800
-    running, told = asyncio.create_task(replay.run()), set(replay.feed.state("").alerts)
-    async with asyncio.timeout(120):
+    running, told = asyncio.create_task(replay.run()), set(replay.feed.alarms.firing("", replay.now_ms()))
+    async with asyncio.timeout(400):
         while replay.now_ms() < BEGIN_MS + HOUR_MS and not running.done():
             await asyncio.sleep(0.05)
-            told |= set(replay.feed.state("").alerts)
+            told |= set(replay.feed.alarms.firing("", replay.now_ms()))
     running.cancel()
     state = replay.feed.state("")
     largest = {family.collection: family for family in reversed(state.largest)}
