@@ -78,7 +78,6 @@ async def test_the_group_of_alerts_is_told_once_it_reads(kafka: str, redis_url: 
         assert _groups(deployment) == {deployment.settings.group, alert.group}
         (behind,) = [row for row in _rows(deployment) if row["records"]]
         assert (behind["group"], behind["topic"], behind["records"]) == (alert.group, topic, 2)
-        assert "group" in _doctor_on_alerts(deployment)
         await _commit(replace(deployment, settings=alert), ends)
         assert "reads the verdicts" in _doctor_on_alerts(deployment)
 
