@@ -28,11 +28,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Page
-
 from benchmarks.workers.deployed import BenchmarkDeployment, deployment, log_progress
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
-from tests.devstack.chromium import chromium
+from tests.devstack.chromium import Page, chromium
 from tests.devstack.kafka import FULL_SPEED
 from tests.devstack.server import free_ports
 from tests.devstack.stack import local_stack

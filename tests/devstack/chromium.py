@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Page as Page  # exported for a benchmark
 
 from tests.devstack.debian import Unpacked, unpacked
 
