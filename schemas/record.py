@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 Headers = list[tuple[str, bytes | None]]
 TRACEPARENT_MAX_BYTES = 128
+PAGE_PARTS_HEADER = "nearstream-page-parts"
+PAGE_PARTS_MAX_BYTES = 4_608
 
 
 class ConsumerRecord(NamedTuple):
@@ -56,3 +58,14 @@ def traceparent(headers: Headers) -> bytes | None:
     """
     value = header(headers, "traceparent")
     return value if value and len(value) <= TRACEPARENT_MAX_BYTES else None
+
+
+def page_parts(headers: Headers) -> bytes:
+    """Return the hashes of the parts of a page. Empty: the record is about no page, or has too many bytes of them."""
+    value = header(headers, PAGE_PARTS_HEADER) or b""
+    return value if len(value) <= PAGE_PARTS_MAX_BYTES else b""
+
+
+def page_parts_headers(parts: bytes) -> Headers:
+    """Return the header with the hashes of the parts of a page, or none."""
+    return [(PAGE_PARTS_HEADER, parts)] if parts else []

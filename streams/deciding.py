@@ -1,12 +1,16 @@
 """From verdicts to decisions: what a crawler should do with the pages of a lineage."""
 
 from datetime import datetime, timedelta
+from typing import NamedTuple
+from zlib import crc32
 
 from msgspec import UnsetType
 
 from nearstream.schemas.decision import Action, Decision
 from nearstream.schemas.evidence import DocumentRef
 from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.fingerprints.page_parts import unpack_parts
+from nearstream.streams.frames import Frame, has_stayed, learn
 
 SHORTEST_SECONDS = 3_600  # after a change
 LONGEST_SECONDS = 30 * 86_400
@@ -15,7 +19,47 @@ SKIP_SECONDS = 7 * 86_400
 _COPIES = ("exact_duplicate", "near_duplicate")
 
 
-def decide(former: Decision | None, verdict: DocumentVerdict) -> Decision | None:
+class PageState(NamedTuple):
+    """What is kept of a lineage between two fetches.
+
+    Attributes:
+        decision: The newest one.
+        parts: The hashes of the parts of the page at that fetch, packed. Empty: the document was no page.
+    """
+
+    decision: Decision
+    parts: bytes = b""
+
+
+def decide_page(
+    former: PageState | None, frame: Frame, verdict: DocumentVerdict, parts: bytes
+) -> tuple[PageState | None, Frame]:
+    """Return the state of a lineage after a verdict, and what is then known of the frame of its host.
+
+    A page whose other parts are as before has not changed, whatever its frame shows now.
+
+    Args:
+        former: The state before, None if there is none.
+        frame: What is known of the frame of its host.
+        verdict: About a document of this lineage.
+        parts: The hashes of the parts of the page, packed. Empty: the document is no page.
+
+    Returns:
+        No state if the document has no lineage. A verdict about a fetch that is no later than the one that decided
+        gives the former state and frame.
+    """
+    if former is not None and verdict.observed_at <= former.decision.observed_at:
+        return former, frame
+    older, newer = unpack_parts(former.parts) if former else [], unpack_parts(parts)
+    is_unchanged = False
+    if older and newer:
+        frame = learn(frame, crc32((verdict.lineage or "").encode("utf-8", "surrogatepass")), older, newer)
+        is_unchanged = has_stayed(frame, older, newer)
+    decision = decide(former.decision if former else None, verdict, is_unchanged=is_unchanged)
+    return (PageState(decision, parts) if decision else None), frame
+
+
+def decide(former: Decision | None, verdict: DocumentVerdict, *, is_unchanged: bool = False) -> Decision | None:
     """Return the decision about the lineage of a document after a verdict.
 
     A verdict about a fetch that is no later than the one that decided changes nothing. So a verdict that is delivered
@@ -24,6 +68,7 @@ def decide(former: Decision | None, verdict: DocumentVerdict) -> Decision | None
     Args:
         former: The decision before, None if there is none.
         verdict: About a document of this lineage.
+        is_unchanged: Whether the page has not changed, though its text may have.
 
     Returns:
         None if the document has no lineage.
@@ -35,7 +80,8 @@ def decide(former: Decision | None, verdict: DocumentVerdict) -> Decision | None
     other = _copied(verdict)
     if other is not None:
         return _decision(verdict, "skip", other, seconds=SKIP_SECONDS)
-    if verdict.verdict == "unchanged" or (verdict.verdict == "exact_duplicate" and _is_own(verdict)):
+    is_equal = verdict.verdict == "unchanged" or (verdict.verdict == "exact_duplicate" and _is_own(verdict))
+    if is_equal or is_unchanged:
         return _unchanged(former, verdict)
     if former is None and not _is_own(verdict):
         return _decision(verdict, "keep", _itself(verdict), seconds=0)

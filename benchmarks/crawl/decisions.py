@@ -1,4 +1,4 @@
-"""Crawl sites three times, and compare what decisions save with what was really unchanged.
+"""Crawl sites four times, and compare what decisions save with what was really unchanged.
 
     python -m benchmarks.crawl.decisions [--pages N] [--seed N]
 
@@ -11,7 +11,7 @@ import asyncio
 import json
 import resource
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -19,12 +19,13 @@ from benchmarks.crawl.site import Page, Web, is_marked
 from benchmarks.speed.measure import positive
 from benchmarks.stream.prose import Prose, sources
 from nearstream.schemas.codec import encode_event
-from nearstream.schemas.decision import Decision
 from nearstream.schemas.document import to_milliseconds
 from nearstream.schemas.events import PairEvent
 from nearstream.schemas.record import ConsumerRecord
-from nearstream.streams.deciding import decide, may_skip
+from nearstream.streams.deciding import PageState, decide_page, may_skip
+from nearstream.streams.frames import Frame
 from nearstream.streams.ingest.defaults import name_of_page
+from nearstream.streams.ingest.lineage import host_of
 from nearstream.workers.config.settings import load
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.file_source import Item
@@ -32,6 +33,7 @@ from nearstream.workers.pipeline.in_process import Embedded, Outcome, embedded
 
 _FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 _SECOND, _THIRD = timedelta(days=1), timedelta(days=1, hours=12)
+_FOURTH, _FIFTH = timedelta(days=4), timedelta(days=5)
 _CONTENTS = ("main", "all")
 
 Figures = dict[str, int | float]
@@ -45,33 +47,50 @@ class Crawl:
     Attributes:
         web: What it fetches.
         embedded: What its pages go through.
-        decisions: The newest one of each page.
+        states: The newest decision of each page.
+        frames: What is known of the frame of each host.
         originals: By lineage the page that had its article first.
         counts: Pages read, events, false events, bytes of events.
     """
 
     web: Web
     embedded: Embedded
-    decisions: dict[str, Decision] = field(default_factory=dict)
+    states: dict[str, PageState] = field(default_factory=dict)
+    frames: dict[str, Frame] = field(default_factory=dict)
     originals: dict[str | None, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("pages", "events", "false", "bytes"), 0))
 
     def saved(self, after: timedelta) -> list[Page]:
         """Return the pages that need not be fetched at a time."""
         at_ms = to_milliseconds(_FIRST + after)
-        known = ((page, self.decisions.get(name_of_page(page.url))) for page in self.web.pages)
-        return [page for page, decision in known if decision is not None and may_skip(decision, at_ms)]
+        known = ((page, self.states.get(name_of_page(page.url))) for page in self.web.pages)
+        return [page for page, state in known if state is not None and may_skip(state.decision, at_ms)]
 
-    async def fetch(self, pages: Sequence[Page], after: timedelta) -> None:
-        """Fetch pages, and decide from their verdicts."""
+    def found_changed(self, pages: Sequence[Page]) -> list[Page]:
+        """Return the pages of which decisions say that they have changed at their last fetch."""
+        return [page for page in pages if self.states[name_of_page(page.url)].decision.action == "refresh"]
+
+    async def fetch(self, after: timedelta) -> set[str]:
+        """Fetch the pages that need it, decide from their verdicts, and return their URLs."""
+        saved = {page.url for page in self.saved(after)}
+        pages = [page for page in self.web.pages if page.url not in saved]
         for number, page in enumerate(pages):
             lineage = name_of_page(page.url)
             self.originals[lineage] = page.original
             async for outcome in self._read(page, _FIRST + after + timedelta(milliseconds=number)):
                 self._count(outcome)
-                decision = decide(self.decisions.get(lineage), outcome.verdict) if outcome.verdict else None
-                if decision is not None:
-                    self.decisions[lineage] = decision
+                self._decide(lineage, outcome)
+        return {page.url for page in pages}
+
+    def _decide(self, lineage: str, outcome: Outcome) -> None:
+        if outcome.verdict is None:
+            return
+        host = host_of(lineage)
+        state, self.frames[host] = decide_page(
+            self.states.get(lineage), self.frames.get(host, {}), outcome.verdict, outcome.page_parts
+        )
+        if state is not None:
+            self.states[lineage] = state
 
     def _read(self, page: Page, at: datetime) -> AsyncIterator[Outcome]:
         headers: list[tuple[str, bytes | None]] = [
@@ -95,17 +114,21 @@ class Crawl:
 
 
 async def measure(content: str, count: int, seed: int) -> dict[str, Figures | Compared]:
-    """Return the figures of three crawls with one way to read pages."""
+    """Return the figures of four crawls with one way to read pages."""
     web = Web(Prose(sources(None), seed), count, seed)
     began, of_children = time.process_time(), _seconds_of_children()
     crawl = Crawl(web, embedded(Deployment.of(load({"NEARSTREAM_HTML_CONTENT": content}))))
-    await crawl.fetch(web.pages, timedelta())
-    saved = crawl.saved(_SECOND)
-    second = _compared(web, saved, {page.url for page in web.pages if page.original != page.url})
+    await crawl.fetch(timedelta())
+    second = _compared(web, crawl.saved(_SECOND), lambda page: page.original != page.url)
     web.change()
-    skipped = {page.url for page in saved}
-    await crawl.fetch([page for page in web.pages if page.url not in skipped], _SECOND)
-    third = _compared(web, crawl.saved(_THIRD), {page.url for page in web.pages if not page.is_lively})
+    await crawl.fetch(_SECOND)
+    third = _compared(web, crawl.saved(_THIRD), lambda page: not page.is_lively)
+    web.change()
+    surprised = web.surprise()
+    fetched = await crawl.fetch(_FOURTH)
+    fifth = _compared(web, crawl.saved(_FIFTH), lambda page: not page.is_lively and page not in surprised)
+    seen = [page for page in surprised if page.url in fetched]
+    surprise: Figures = {"pages": len(surprised), "fetched": len(seen), "found": len(crawl.found_changed(seen))}
     crawl.embedded.pages.close()
     seconds = time.process_time() - began + _seconds_of_children() - of_children
     pages = crawl.counts["pages"]
@@ -115,17 +138,17 @@ async def measure(content: str, count: int, seed: int) -> dict[str, Figures | Co
         "event_bytes": round(crawl.counts["bytes"] / pages),
         "milliseconds": round(1000 * seconds / pages, 2),
     }
-    return {"second": second, "third": third, "a_page": a_page}
+    return {"second": second, "third": third, "fifth": fifth, "surprise": surprise, "a_page": a_page}
 
 
-def _compared(web: Web, saved: Sequence[Page], truth: set[str]) -> Compared:
+def _compared(web: Web, saved: Sequence[Page], needs_none: Callable[[Page], bool]) -> Compared:
     """Compare the saved fetches with the pages that need none, on sites that mark their frames, on others, on all."""
     kinds = {
         "marked": [page for page in web.pages if is_marked(page.site)],
         "unmarked": [page for page in web.pages if not is_marked(page.site)],
         "all": web.pages,
     }
-    urls = {page.url for page in saved}
+    urls, truth = {page.url for page in saved}, {page.url for page in web.pages if needs_none(page)}
     return {kind: _fit({page.url for page in pages}, urls, truth) for kind, pages in kinds.items()}
 
 

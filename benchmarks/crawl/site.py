@@ -10,6 +10,9 @@ _ARTICLE_WORDS = (250, 900)
 _COPIES, _LIVELY = 0.1, 0.2
 _MENU_LINKS, _TEASERS, _SHOWN = 120, 60, 12
 _CREDIT = ["This", "article", "appeared", "elsewhere", "first"]
+_SURPRISED = 0.05
+_STOCK = ("In stock", "Sold out")
+_SHOPS = 3  # of this number of sites one shows prices
 _UNMARKED = 10  # of this number of sites one marks its frame in no way
 
 Paragraphs = list[list[str]]
@@ -22,16 +25,22 @@ class Page:
     Attributes:
         url: Its address.
         site: Number of the site, whose frame it has.
+        title: Its heading.
         article: What is to be read.
         original: The page that had the article first, which is the page itself unless it is a copy.
         is_lively: The article is another one at each visit.
+        price: Shown on pages of shops.
+        is_sold: Whether the page of a shop says that nothing is left.
     """
 
     url: str
     site: int
+    title: str
     article: Paragraphs
     original: str
     is_lively: bool
+    price: int = 0
+    is_sold: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,10 +68,38 @@ class Web:
             self.pages.append(self._page(number, number % sites))
 
     def change(self) -> None:
-        """Replace a paragraph of each lively page."""
+        """Replace a paragraph of each lively page. In shops half of these are sold or come back."""
         for page in self.pages:
             if page.is_lively:
                 page.article[self._draw.randrange(len(page.article))] = self._prose.paragraph()
+                page.is_sold ^= self._draw.random() < 0.5
+
+    def surprise(self) -> list[Page]:
+        """Change a little of some originals that have never changed before, and return these pages."""
+        steady = [page for page in self.pages if not page.is_lively and page.original == page.url]
+        surprised = self._draw.sample(steady, max(round(len(steady) * _SURPRISED), 1))
+        for number, page in enumerate(surprised):
+            self._surprise(page, number)
+        return surprised
+
+    def _surprise(self, page: Page, number: int) -> None:
+        """Change a price, what is sold, a word, the order of two paragraphs, or add a sentence."""
+        place = self._draw.randrange(len(page.article))
+        words = list(page.article[place])
+        kind = number % 5
+        if kind < 2 and page.site % _SHOPS:
+            kind += 2
+        if kind == 0:
+            page.price += 1
+        elif kind == 1:
+            page.is_sold = not page.is_sold
+        elif kind == 2:
+            words[self._draw.randrange(len(words))] = "otherwise"
+            page.article[place] = words
+        elif kind == 3:
+            page.article.append(page.article.pop(0))
+        else:
+            page.article[place] = words + self._prose.words(12)
 
     def html(self, page: Page) -> str:
         """Return a page as it is served now. Its date and teasers are others each time."""
@@ -72,7 +109,9 @@ class Web:
         teasers = "".join(f"<div><a href='/{draw.randrange(9_999)}'>{text}</a></div>" for text in shown)
         date = f"Read {draw.randrange(10**6)} times until {draw.randrange(24):02}:{draw.randrange(60):02} today"
         article = "".join(f"<p>{' '.join(words)}</p>" for words in page.article)
-        title = " ".join(page.article[0][:6])
+        if page.site % _SHOPS == 0:
+            article += f"<p>Price: {page.price} EUR</p><p>{_STOCK[page.is_sold]}</p>"
+        title = page.title
         nav, aside, footer = _tags(page.site)
         return (
             f"<!doctype html><html><head><title>{title}</title></head><body><{nav}><ul>{menu}</ul></{nav.split()[0]}>"
@@ -94,9 +133,10 @@ class Web:
         url = f"https://site-{site}.example/articles/{number}.html"
         copied = draw.choice(self.pages) if self.pages and draw.random() < _COPIES else None
         if copied is not None and not copied.is_lively and copied.site != site:
-            return Page(url, site, [*copied.article, _CREDIT], copied.original, False)
+            return Page(url, site, copied.title, [*copied.article, _CREDIT], copied.original, False)
         article = self._prose.paragraphs(draw.randint(*_ARTICLE_WORDS))
-        return Page(url, site, article, url, draw.random() < _LIVELY)
+        is_lively = draw.random() < _LIVELY
+        return Page(url, site, " ".join(article[0][:6]), article, url, is_lively, draw.randrange(5, 900))
 
 
 def is_marked(site: int) -> bool:

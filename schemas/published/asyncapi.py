@@ -22,6 +22,7 @@ from nearstream.schemas.dead_letter import (
 )
 from nearstream.schemas.events import RELATIONS
 from nearstream.schemas.published.json_schema import MESSAGES, components
+from nearstream.schemas.record import PAGE_PARTS_HEADER
 from nearstream.schemas.topics import Topic
 
 Json = dict[str, Any]  # parts of AsyncAPI, each with a form of its own
@@ -62,6 +63,7 @@ _OPERATIONS = {
 _TEXT: Json = {"type": "string"}
 _TRACE = {"traceparent": "W3C trace of the document, at most 128 bytes."}
 _CONTENT_TYPE = {"content-type": "Media type of the value."}
+_PARTS = {PAGE_PARTS_HEADER: "Hashes of the parts of a web page, 9 bytes each, for `nearstream worker decide`."}
 _EVENT_HEADERS = {
     "ce_specversion": "`1.0`",
     "ce_id": "The event id.",
@@ -196,12 +198,12 @@ def _messages() -> Json:
         "payload": {"type": "null"},
     }
     found["signature"] = {
-        **_message("signature", _CONTENT_TYPE | _TRACE),
+        **_message("signature", _CONTENT_TYPE | _TRACE | _PARTS),
         "contentType": "application/msgpack",
         "summary": "All that is kept of a text: a msgpack array, whose byte fields are binary and not base64.",
     }
     for name in _EVENTS:
-        found[name] = _message(name, _EVENT_HEADERS | _TRACE)
+        found[name] = _message(name, _EVENT_HEADERS | _TRACE | (_PARTS if name == "verdict" else {}))
         terms = {key: value for key, value in VOCABULARY.items() if key.partition(",")[0] == name}
         if terms:
             found[name]["x-vocabulary"] = terms

@@ -75,6 +75,14 @@ def _trusted(target: str, url: str) -> str | None:
     return declared if _host(theirs.hostname) == _host(ours.hostname) and not is_start else None
 
 
+def host_of(url: str) -> str:
+    """Return the host of a URL, without `www.`. Empty: it has none."""
+    try:
+        return _host(urlsplit(url).hostname)
+    except ValueError:
+        return ""
+
+
 def _host(name: str | None) -> str:
     return (name or "").lower().removeprefix("www.")
 

@@ -12,6 +12,7 @@ from nearstream.workers.pipeline.decide import Deciding
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.client import open_client
 from nearstream.workers.redis_index.decisions import DecisionStore
+from tests.support.crawled_site import words
 from tests.support.deployment import TEXTS, LocalDeployment, deployed, until
 
 FIRST = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
@@ -94,6 +95,38 @@ async def test_a_crawler_learns_what_to_skip_keep_and_refresh(kafka: str, redis_
         rows = [row for row in map(json.loads, told.stdout.splitlines()) if row["topic"] == deployment.topic(VERDICTS)]
         assert len(rows) == VERDICTS.partitions
         assert sum(row["records"] for row in rows) == 0
+
+
+def unmarked(deployment: LocalDeployment, number: int, fetch: int) -> ProducerRecord:
+    """Return a page that marks nothing of its frame. One article changes before the third fetch."""
+    teaser = words(f"teaser {(number + fetch) % 3}", 9)
+    article = words(f"article {number} {number == 3 and fetch == 2}", 200)
+    body = f"<div>Read {number}{fetch} times</div><div>{teaser}</div><div>{article}</div>"
+    return page(deployment, f"/{number}", body, fetch)
+
+
+async def test_a_page_of_which_only_the_frame_changes_is_kept(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        with deployment.worker(), deployment.worker("decide"):
+            for fetch in range(3):
+                await deployment.send([unmarked(deployment, number, fetch) for number in range(12)])
+
+                async def all_are_decided(at: datetime = FIRST + timedelta(minutes=fetch)) -> bool:
+                    found = (await decisions(deployment)).values()
+                    return sum(each is not None and each.observed_at == at for each in found) == 12
+
+                await until(all_are_decided, 60)
+            found = await decisions(deployment)
+            actions = {path: None if each is None else each.action for path, each in found.items()}
+            assert actions == {f"/{number}": "refresh" if number == 3 else "keep" for number in range(12)}
+            made = Deployment.of(deployment.settings)
+            async with open_client(made.index_address().connection) as client:
+                store = DecisionStore(client, deployment.settings.namespace)
+                again = Deciding(store, deployment.topic(DECISIONS), made.dead_letter_writer("decide"))
+                known = await store.read_frame("default", "a.example")
+                await again.decide(await deployment.read(VERDICTS.name))
+                assert await store.read_frame("default", "a.example") == known
+                assert known
 
 
 async def until_decided(deployment: LocalDeployment, actions: dict[str, str | None], unchanged: int = 0) -> None:

@@ -36,7 +36,7 @@ def visible_text(html: str) -> str:
 
 
 def page(html: str, *, main_content: bool) -> str:
-    """Return two lines: the title of a web page, and its text.
+    """Return the title of a web page, and below it a line for each part of its text, such as a paragraph.
 
     Args:
         html: The page.
@@ -47,7 +47,8 @@ def page(html: str, *, main_content: bool) -> str:
     text = _plain(tree, main_content=True) if main_content else ""
     if not text.strip():
         text = _plain(tree, main_content=False)
-    return " ".join((tree.title or "").split()) + "\n" + text
+    lines = [tree.title or "", *filter(str.strip, text.split("\n"))]
+    return "\n".join(" ".join(line.split()) for line in lines)
 
 
 def answer(work: bytes, content: bytes) -> bytes:
@@ -61,7 +62,7 @@ def answer(work: bytes, content: bytes) -> bytes:
 
 def _plain(tree: HTMLTree, *, main_content: bool) -> str:
     return extract_plain_text(
-        tree, main_content=main_content, preserve_formatting=False, list_bullets=False, alt_texts=False, links=False
+        tree, main_content=main_content, preserve_formatting=True, list_bullets=False, alt_texts=False, links=False
     )
 
 

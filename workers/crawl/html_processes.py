@@ -31,11 +31,11 @@ class PageText(NamedTuple):
 
     Attributes:
         title: Its title in one line, which may be empty.
-        text: Its text in one line.
+        parts: Its paragraphs, headings and other parts in order, each in one line.
     """
 
     title: str
-    text: str
+    parts: tuple[str, ...]
 
 
 class HtmlProcesses:
@@ -104,8 +104,8 @@ class HtmlProcesses:
         answer = self._answer((b"m" if main_content else b"a") + html.encode("utf-8", "replace"), seconds)
         if answer is None:
             return None
-        title, _, text = answer.decode("utf-8", "replace").partition("\n")
-        return PageText(title, text)
+        title, *parts = answer.decode("utf-8", "replace").split("\n")
+        return PageText(title, tuple(parts))
 
     def charset(self, data: bytes) -> str | None:
         """Return the charset that bytes seem to have, None if there is no answer in time."""

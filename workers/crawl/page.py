@@ -10,6 +10,8 @@ from typing import NamedTuple
 import msgspec
 
 from nearstream.schemas.document import Document
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.fingerprints.page_parts import pack_parts
 from nearstream.streams.signing.signer import MAX_BYTES, Unsigned
 from nearstream.workers.crawl.charset import decode_page
 from nearstream.workers.crawl.html_processes import HtmlProcesses, PageText
@@ -34,11 +36,25 @@ class Page(NamedTuple):
         title: Its title in one line. It is not a part of the text. Empty if only the tags were stripped.
         text: Its main content, or all of its text, cut off at the limit of a text.
         degraded: What was incomplete: `charset_replaced`, `extraction_fallback`, `truncated`.
+        parts: The hashes of the parts of the text, packed. Empty without a key, or if something was incomplete.
     """
 
     title: str
     text: str
     degraded: tuple[str, ...]
+    parts: bytes = b""
+
+
+class WithParts(NamedTuple):
+    """A document with its text.
+
+    Attributes:
+        unsigned: The document.
+        parts: The hashes of the parts of the page that it was, packed. Empty if it was none.
+    """
+
+    unsigned: Unsigned
+    parts: bytes = b""
 
 
 class PageReader:
@@ -48,7 +64,11 @@ class PageReader:
     """
 
     def __init__(
-        self, content: str = MAIN, text_max_bytes: int = MAX_BYTES, processes: HtmlProcesses | None = None
+        self,
+        content: str = MAIN,
+        text_max_bytes: int = MAX_BYTES,
+        processes: HtmlProcesses | None = None,
+        key: HashKey | None = None,
     ) -> None:
         """Prepare reading.
 
@@ -56,9 +76,11 @@ class PageReader:
             content: `main` for the main content of each page, `all` for all of its text.
             text_max_bytes: The most bytes of UTF-8 that a text may have. The rest is cut off.
             processes: Where Resiliparse runs. None: two processes.
+            key: The key of the hashes of parts. None: no hashes.
         """
         self._main_content = content == MAIN
         self._text_max_bytes = text_max_bytes
+        self._key = key
         self._processes = processes or HtmlProcesses(_PROCESSES, start_seconds=60.0)
         self._threads = ThreadPoolExecutor(_PROCESSES, "pages")
         self._has_warned = False
@@ -79,24 +101,30 @@ class PageReader:
         if found is None:
             degraded.append(EXTRACTION_FALLBACK)
             is_cut = len(html) > HTML_MAX_CHARACTERS
-            found = PageText("", strip_tags(html[:HTML_MAX_CHARACTERS]))
+            found = PageText("", (strip_tags(html[:HTML_MAX_CHARACTERS]),))
         else:
             is_cut = False
-        text = found.text.encode("utf-8", "replace")
+        text = " ".join(found.parts).encode("utf-8", "replace")
         degraded += [TRUNCATED] * (is_cut or len(text) > self._text_max_bytes)
-        return Page(found.title, text[: self._text_max_bytes].decode("utf-8", "ignore"), tuple(degraded))
+        parts = pack_parts(found.parts, self._key) if self._key and not degraded else b""
+        return Page(found.title, text[: self._text_max_bytes].decode("utf-8", "ignore"), tuple(degraded), parts)
 
-    def with_text(self, unsigned: Unsigned, deadline_seconds: float | None = None) -> Unsigned:
+    def with_text(self, unsigned: Unsigned) -> Unsigned:
         """Return a document with its text, in place of the HTML that it may hold."""
+        return self.with_parts(unsigned).unsigned
+
+    def with_parts(self, unsigned: Unsigned, deadline_seconds: float | None = None) -> WithParts:
+        """Return a document with its text, and the hashes of its parts if it is a page."""
         document = unsigned.document
         if document.text is not None:
-            return unsigned
+            return WithParts(unsigned)
         page = self.read(_content(document), document.content_type or "", deadline_seconds)
         complete = msgspec.structs.replace(document, text=page.text, html=None, raw=None, content_type=None)
-        return unsigned._replace(document=complete, degraded=tuple(sorted({*unsigned.degraded, *page.degraded})))
+        degraded = tuple(sorted({*unsigned.degraded, *page.degraded}))
+        return WithParts(unsigned._replace(document=complete, degraded=degraded), page.parts)
 
-    async def with_texts(self, batch: Sequence[Unsigned], until: float) -> list[Unsigned]:
-        """Return documents with their texts, in order, while the event loop runs on.
+    async def with_texts(self, batch: Sequence[Unsigned], until: float) -> list[WithParts]:
+        """Return documents with their texts and parts, in order, while the event loop runs on.
 
         Args:
             batch: The documents.
@@ -104,9 +132,9 @@ class PageReader:
                 that hang ends before Kafka gives its partitions to another worker.
         """
         if all(unsigned.document.text is not None for unsigned in batch):
-            return list(batch)
+            return [WithParts(unsigned) for unsigned in batch]
         loop = asyncio.get_running_loop()
-        tasks = [loop.run_in_executor(self._threads, self._with_text_until, unsigned, until) for unsigned in batch]
+        tasks = [loop.run_in_executor(self._threads, self._with_parts_until, unsigned, until) for unsigned in batch]
         return list(await asyncio.gather(*tasks))
 
     def close(self) -> None:
@@ -114,8 +142,8 @@ class PageReader:
         self._threads.shutdown(cancel_futures=True)
         self._processes.close()
 
-    def _with_text_until(self, unsigned: Unsigned, until: float) -> Unsigned:
-        return self.with_text(unsigned, None if time.monotonic() < until else _IMPATIENT_SECONDS)
+    def _with_parts_until(self, unsigned: Unsigned, until: float) -> WithParts:
+        return self.with_parts(unsigned, None if time.monotonic() < until else _IMPATIENT_SECONDS)
 
     def _extracted(self, html: str, deadline_seconds: float | None) -> PageText | None:
         if not self._processes.is_available():

@@ -7,10 +7,11 @@ from nearstream.schemas.codec import InvalidMessageError, decode_event, encode_d
 from nearstream.schemas.dead_letter import DeadLetter, Stage
 from nearstream.schemas.decision import Decision
 from nearstream.schemas.events import Retraction
-from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord
+from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, page_parts
 from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.deciding import decide
+from nearstream.streams.deciding import decide_page
 from nearstream.streams.ingest.defaults import name_of_page
+from nearstream.streams.ingest.lineage import host_of
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
 from nearstream.workers.redis_index.decisions import DecisionStore
 
@@ -19,7 +20,8 @@ from nearstream.workers.redis_index.decisions import DecisionStore
 class Deciding:
     """Turns records of `verdicts` into records of `decisions`.
 
-    A decision is stored before it is sent. A batch that is tried again finds it, and sends it again as it is.
+    A decision is stored before it is sent. A batch that is tried again finds it, and sends it again as it is. What is
+    known of a frame is stored before that, so a fetch whose worker ends between the two is learned from twice.
 
     Attributes:
         store: The newest decision of each lineage.
@@ -48,24 +50,29 @@ class Deciding:
                 outgoing.append(self.dead_letters.write(DeadLetter(record, Stage.DECIDE, error.reason, error.detail)))
                 continue
             if isinstance(event, DocumentVerdict):
-                outgoing += await self._after_verdict(event)
+                outgoing += await self._after_verdict(event, page_parts(record.headers))
             elif isinstance(event, Retraction):
                 outgoing += await self._after_removal(event)
         return outgoing
 
-    async def _after_verdict(self, verdict: DocumentVerdict) -> list[ProducerRecord]:
+    async def _after_verdict(self, verdict: DocumentVerdict, parts: bytes) -> list[ProducerRecord]:
         if verdict.lineage is None:
             return []
-        former = await self.store.read(verdict.collection, verdict.lineage)
-        decision = decide(former, verdict)
-        if decision is None:
+        former = await self.store.read_state(verdict.collection, verdict.lineage)
+        host = host_of(verdict.url or verdict.lineage)
+        frame = await self.store.read_frame(verdict.collection, host) if former and former.parts and parts else {}
+        state, learned = decide_page(former, frame, verdict, parts)
+        if state is None:
             return []
-        if decision != former:
-            await self.store.write(decision)
+        if learned != frame:
+            await self.store.write_frame(verdict.collection, host, learned)
+        if state != former:
+            await self.store.write(state)
+        decision = state.decision
         decided = [self._record(decision.collection, decision.lineage, decision)]
         alias = name_of_page(verdict.url) if verdict.url else verdict.lineage
         if alias != verdict.lineage:
-            await self.store.write(decision, alias)
+            await self.store.write_alias(decision, alias)
             decided.append(self._record(decision.collection, alias, decision))
         return decided
 

@@ -72,7 +72,7 @@ class Deployment:
 
     def page_reader(self) -> PageReader:
         """Make a reader of web pages."""
-        return PageReader(self.settings.html_content, self.settings.max_text_bytes)
+        return PageReader(self.settings.html_content, self.settings.max_text_bytes, key=self.key)
 
     def verdicts(self) -> frozenset[str]:
         """Return the kinds of verdicts that are sent."""

@@ -31,6 +31,7 @@ class Outcome:
         refusal: Why it was refused. Empty: it was not.
         is_empty: Whether it is a document without words, which has no relations.
         degraded: What was incomplete about reading its document.
+        page_parts: The hashes of the parts of the page that it was, packed.
     """
 
     source: str
@@ -39,6 +40,7 @@ class Outcome:
     refusal: str = ""
     is_empty: bool = False
     degraded: tuple[str, ...] = ()
+    page_parts: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -78,15 +80,17 @@ class Embedded:
         return parsed if isinstance(parsed, Removal) else self.signer.sign(*self.pages.with_text(parsed))
 
     async def _outcome(self, item: Item) -> Outcome:
-        signed = self.sign(item.record)
-        if isinstance(signed, Signature):
-            if not signed.n_bytes:
-                return Outcome(item.source, is_empty=True, degraded=signed.degraded)
-            matched = await self.matcher.match(signed)
-            return Outcome(item.source, matched.events, matched.verdict, degraded=signed.degraded)
-        arrival = Arrival(signed.document_key, None, None, signed.removed_at_ms, signed.origin)
-        (matched,) = await self.matcher.match_all([arrival])
-        return Outcome(item.source, matched.events)
+        parsed = parse_document(item.record, self.limits)
+        if isinstance(parsed, Removal):
+            arrival = Arrival(parsed.document_key, None, None, parsed.removed_at_ms, parsed.origin)
+            (matched,) = await self.matcher.match_all([arrival])
+            return Outcome(item.source, matched.events)
+        page = self.pages.with_parts(parsed)
+        signature = self.signer.sign(*page.unsigned)
+        if not signature.n_bytes:
+            return Outcome(item.source, is_empty=True, degraded=signature.degraded)
+        matched = await self.matcher.match(signature)
+        return Outcome(item.source, matched.events, matched.verdict, degraded=signature.degraded, page_parts=page.parts)
 
 
 def embedded(deployment: Deployment) -> Embedded:

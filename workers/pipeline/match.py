@@ -10,8 +10,16 @@ from nearstream.schemas.codec import InvalidMessageError, encode_event, event_he
 from nearstream.schemas.dead_letter import DeadLetter, Stage
 from nearstream.schemas.document import document_key
 from nearstream.schemas.events import Event, kind_of, subject_of
-from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, traceparent
+from nearstream.schemas.record import (
+    ConsumerRecord,
+    Headers,
+    ProducerRecord,
+    page_parts,
+    page_parts_headers,
+    traceparent,
+)
 from nearstream.schemas.topics import topics_of
+from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.index.contract import Admitted, Position, Status
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.matcher import Arrival, Matched, Matcher
@@ -157,7 +165,7 @@ class Matching:
         await self._pass_over_dead_letters(records, admitted)
         for (record, arrival), matched in zip(arrivals, found, strict=True):
             for event in self._sent(matched):
-                outgoing += self._outgoing(event, traceparent(record.headers))
+                outgoing += self._outgoing(event, record.headers)
             outgoing += self._after_removal(record, arrival, matched.admitted)
         return outgoing
 
@@ -210,10 +218,12 @@ class Matching:
             await self.pass_over(positions)
             admitted.update({position.partition: position.offset for position in positions})
 
-    def _outgoing(self, event: Event, trace: bytes | None) -> list[ProducerRecord]:
+    def _outgoing(self, event: Event, passed_on: Headers) -> list[ProducerRecord]:
         """Return the records of an event, one for each of its topics."""
         key = document_key(event.collection, subject_of(event)).encode()
-        headers = event_headers(event, datetime.now(UTC), trace)
+        headers = event_headers(event, datetime.now(UTC), traceparent(passed_on))
+        if isinstance(event, DocumentVerdict):
+            headers += page_parts_headers(page_parts(passed_on))
         value = encode_event(event)
         return [
             ProducerRecord(self.topic_prefix + topic.name, key, value, headers) for topic in topics_of(kind_of(event))

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from nearstream.schemas.codec import InvalidMessageError, encode_signature, origin_header
 from nearstream.schemas.dead_letter import DeadLetter, Reason, Stage
-from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, traceparent
+from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, page_parts_headers, traceparent
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import Removal, parse_record
 from nearstream.streams.signing.signer import Signer, Unsigned
-from nearstream.workers.crawl.page import PageReader, patience
+from nearstream.workers.crawl.page import PageReader, WithParts, patience
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
 from nearstream.workers.pipeline.file_source import INPUT
 from nearstream.workers.pipeline.step import cooperative_yield
@@ -63,9 +63,10 @@ class Signing:
         """Return the results of records that are signed together."""
         outgoing = []
         documents = [item for _, item in group if isinstance(item, Unsigned)]
-        signatures = self.signer.sign_many(await self.pages.with_texts(documents, until))
+        read = await self.pages.with_texts(documents, until)
+        signed = zip(self.signer.sign_many(page.unsigned for page in read), read, strict=True)
         for record, item in group:
-            result = self._signed(record, next(signatures)) if isinstance(item, Unsigned) else item
+            result = self._signed(record, *next(signed)) if isinstance(item, Unsigned) else item
             if result is not None:
                 outgoing.append(result)
             await self._pause()
@@ -80,13 +81,16 @@ class Signing:
             return removal_record(self.topic, parsed, _passed_on(record))
         return parsed
 
-    def _signed(self, record: ConsumerRecord, signature: Signature | InvalidMessageError) -> ProducerRecord | None:
+    def _signed(
+        self, record: ConsumerRecord, signature: Signature | InvalidMessageError, page: WithParts
+    ) -> ProducerRecord | None:
         if isinstance(signature, InvalidMessageError):
             return self._refused(record, Stage.SIGN, signature)
         if not signature.n_bytes:
             log.debug("empty text: %s %d %d", record.topic, record.partition, record.offset)
             return None
-        return signature_record(self.topic, signature, _passed_on(record), record.timestamp_ms)
+        passed_on = [*_passed_on(record), *page_parts_headers(page.parts)]
+        return signature_record(self.topic, signature, passed_on, record.timestamp_ms)
 
     def _refused(self, record: ConsumerRecord, stage: Stage, error: InvalidMessageError) -> ProducerRecord:
         return self.dead_letters.write(DeadLetter(record, stage, error.reason, error.detail))

@@ -13,9 +13,14 @@ from nearstream.streams.deciding import (
     LONGEST_SECONDS,
     SHORTEST_SECONDS,
     SKIP_SECONDS,
+    PageState,
     decide,
+    decide_page,
     may_skip,
 )
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.fingerprints.page_parts import pack_parts
+from nearstream.streams.frames import Frame
 
 TIME = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
 PAGE = "https://a.example/x"
@@ -160,3 +165,42 @@ def test_the_latest_fetch_decides_in_any_order(order: tuple[int, ...]) -> None:
     other = ref("https://b.example/y")
     verdicts = [verdict("unique"), verdict("version", 1, ref()), verdict("exact_duplicate", 2, other)]
     assert decided(*(verdicts[place] for place in order)).action == "skip"
+
+
+def shown(number: int, fetch: int, price: int = 5) -> bytes:
+    """Return the parts of a page with a counter."""
+    texts = [f"Article {'abcdefgh'[number]} with a few words", f"Price {price}", f"Read {10 * number + fetch} times"]
+    return pack_parts(texts, HashKey.public())
+
+
+def fetched(number: int, fetch: int) -> DocumentVerdict:
+    page = f"{PAGE}/{number}"
+    of = ref(page, fetch - 1) if fetch else None
+    return verdict("version" if of else "unique", fetch, of, founder=ref(page), lineage=page)
+
+
+def test_a_page_of_which_only_the_frame_has_changed_has_not_changed() -> None:
+    frame: Frame = {}
+    states: dict[int, PageState] = {}
+    for number in range(8):
+        for fetch in range(2):
+            state, frame = decide_page(states.get(number), frame, fetched(number, fetch), shown(number, fetch))
+            assert state is not None
+            states[number] = state
+    actions = [states[number].decision.action for number in range(8)]
+    assert actions == ["refresh"] * 3 + ["keep"] * 5  # four pages teach what the frame is
+    assert (states[7].decision.unchanged, states[7].decision.unchanged_since) == (1, TIME)
+    dearer, learned = decide_page(states[7], frame, fetched(7, 2), shown(7, 2, price=6))
+    assert dearer is not None
+    assert dearer.decision.action == "refresh"
+    # A verdict that is delivered again, or about an earlier fetch, changes nothing and teaches nothing.
+    for fetch in range(3):
+        assert decide_page(dearer, learned, fetched(7, fetch), shown(7, fetch)) == (dearer, learned)
+
+
+def test_a_page_without_parts_is_judged_by_its_whole_text() -> None:
+    first, frame = decide_page(None, {}, fetched(0, 0), shown(0, 0))
+    second, learned = decide_page(first, frame, fetched(0, 1), b"")
+    third, _ = decide_page(second, learned, fetched(0, 2), shown(0, 1))
+    assert [state.decision.action for state in (first, second, third) if state] == ["keep", "refresh", "refresh"]
+    assert frame == learned == {}

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from nearstream.schemas.document import Document
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.fingerprints.page_parts import pack_parts
 from nearstream.streams.signing.signer import Unsigned
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import ALL, Page, PageReader
@@ -65,6 +67,18 @@ def test_a_page_without_a_main_content_gives_all_of_its_text(pages: PageReader) 
     assert pages.read("").text == ""
 
 
+def test_the_parts_of_a_page_are_its_paragraphs_headings_and_lines() -> None:
+    key = HashKey.public()
+    reader = PageReader(ALL, processes=HtmlProcesses(1, deadline_seconds=60, start_seconds=60), key=key)
+    page = reader.read("<h1>The  flood</h1><p>It <b>rose</b>.</p><ul><li>one<li>two</ul>a<br>b<table><tr><td>c<td>d")
+    bomb = reader.read("<div>" * 5_000 + "<p>deep")
+    reader.close()
+    parts = ("The flood", "It rose.", "one", "two", "a", "b", "c d")
+    assert page.text == " ".join(parts)
+    assert page.parts == pack_parts(parts, key)
+    assert bomb.parts == b""
+
+
 def test_bytes_are_read_in_their_charset(pages: PageReader) -> None:
     page = "<p>Über die alte Brücke geht es nach Süden"
     text = "Über die alte Brücke geht es nach Süden"
@@ -103,7 +117,7 @@ async def test_a_batch_keeps_its_order_and_its_texts(pages: PageReader) -> None:
         unsigned(3, html="<div>" * 5_000 + "<p>deep"),
         unsigned(4, html="<p>two"),
     ]
-    read = await pages.with_texts(batch, until=math.inf)
+    read = [page.unsigned for page in await pages.with_texts(batch, until=math.inf)]
     assert [item.document.id for item in read] == ["0", "1", "2", "3", "4"]
     texts = [(item.document.text or "").strip()[:9] for item in read]
     assert texts == ["The flood", "<p>no pag", "one", "deep", "two"]
@@ -123,7 +137,7 @@ async def test_b47_a_page_that_hangs_a_parser_holds_the_event_loop_only_for_a_mo
         (read,) = await reader.with_texts([unsigned(0, html=bomb + "<p>behind")], until=math.inf)
         await asyncio.sleep(0)
         watching.cancel()
-        assert read.document.text is not None
+        assert read.unsigned.document.text is not None
         if max(gaps) < STALL_SECONDS:
             break
     assert max(gaps) < STALL_SECONDS
@@ -145,6 +159,6 @@ async def test_pages_of_a_batch_that_takes_too_long_get_less_time(monkeypatch: p
     began = time.monotonic()
     bombs = [unsigned(number, html=BOMBS["attributes"]) for number in range(4)]
     read = await reader.with_texts([*bombs, unsigned(9, html=PAGE)], until=time.monotonic())
-    assert [item.degraded for item in read] == [("extraction_fallback",)] * 4 + [()]
+    assert [page.unsigned.degraded for page in read] == [("extraction_fallback",)] * 4 + [()]
     assert time.monotonic() - began < 60
     reader.close()

@@ -7,7 +7,7 @@ import pytest
 
 from nearstream.schemas.codec import decode_event
 from nearstream.schemas.events import Event, ExactDuplicate, Retraction
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord, header
+from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, header
 from nearstream.schemas.topics import EVENT_TOPICS, VERDICTS
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.index.memory import MemoryIndex
@@ -94,6 +94,16 @@ async def test_a_verdict_carries_the_headers_of_cloudevents_and_the_trace() -> N
     assert headers["ce_subject"] == b"a"
     assert headers["traceparent"] == b"00-1"
     assert "x" not in headers
+
+
+async def test_only_a_verdict_carries_the_parts_of_a_page() -> None:
+    parts: Headers = [("nearstream-page-parts", bytes(9))]
+    sent = await telling().decide([each._replace(headers=parts) for each in arrivals()[:2]])
+    assert [each.topic == VERDICT_TOPIC for each in sent] == [parts[0] in each.headers for each in sent]
+    assert len(sent) == 3
+    too_many: Headers = [("nearstream-page-parts", bytes(9 * 513))]
+    (sent_alone,) = await telling().decide([record(signed("a", prose(1)), headers=too_many)])
+    assert "nearstream-page-parts" not in dict(sent_alone.headers)
 
 
 async def test_the_family_of_a_document_is_that_of_its_events() -> None:

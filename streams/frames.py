@@ -1,0 +1,104 @@
+"""Learn which parts of the pages of a host come and go, such as teasers, dates and counters.
+
+A part belongs to the frame of its host if it has come or gone on several pages, and nearly each time that one of them
+was fetched again. That many pages have a part is not enough: so they have `Sold out`, or a line with a price, whose
+change is news.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from nearstream.streams.fingerprints.page_parts import Part
+
+FORMS_MAX = 1_024  # of a host, about 16 bytes each
+_PAGES_MIN = 4  # on which a part of the frame has come or gone
+_CHANGED_TO_STAYED = 2  # so many times as often as it has stayed
+_COUNT_MAX = 200  # both counts are halved above it, so that a frame may change
+_LEARNED_MAX = 128  # parts of a page; a page that has more new ones was rewritten
+
+
+class Seen(msgspec.Struct, frozen=True, array_like=True):
+    """What fetches have shown of the parts of one form.
+
+    Attributes:
+        changed: How often a page had such a part, and not the equal one at the next fetch, or the other way round.
+        stayed: How often a page had it, and again at the next fetch, since it first changed.
+        pages: Numbers of the first pages on which it changed, at most 4.
+    """
+
+    changed: int = 0
+    stayed: int = 0
+    pages: tuple[int, ...] = ()
+
+
+Frame = dict[int, Seen]
+
+
+def learn(frame: Frame, page: int, older: Sequence[Part], newer: Sequence[Part]) -> Frame:
+    """Return what is known of a host after two successive fetches of one of its pages.
+
+    Args:
+        frame: What was known before, by form, the longest unchanged first.
+        page: A number that tells the page from others of its host.
+        older: The parts of the former fetch.
+        newer: The parts of the later one.
+    """
+    changed, stayed = _compare(older, newer)
+    if len(changed) > _LEARNED_MAX:
+        changed = set()
+    learned = dict(frame)
+    for form in sorted(changed):
+        seen = learned.pop(form, Seen())
+        is_new = len(seen.pages) < _PAGES_MIN and page not in seen.pages
+        learned[form] = _bounded(Seen(seen.changed + 1, seen.stayed, (*seen.pages, page) if is_new else seen.pages))
+    for form in sorted(stayed & learned.keys()):
+        seen = learned[form]
+        learned[form] = _bounded(Seen(seen.changed, seen.stayed + 1, seen.pages))
+    return _without_oldest(learned)
+
+
+def is_of_frame(frame: Frame, part: Part) -> bool:
+    """Return whether a part belongs to the frame of its host."""
+    seen = frame.get(part.form)
+    return (
+        seen is not None and len(seen.pages) == _PAGES_MIN and seen.changed >= _CHANGED_TO_STAYED * max(seen.stayed, 1)
+    )
+
+
+def has_stayed(frame: Frame, older: Sequence[Part], newer: Sequence[Part]) -> bool:
+    """Return whether nothing but the frame of a page has changed.
+
+    All other parts must be equal, in equal order, and have at least half of the words of either fetch. So a page of
+    links is never judged by what little of it stays.
+    """
+    lasting_older, lasting_newer = ([part for part in page if not is_of_frame(frame, part)] for page in (older, newer))
+    return lasting_older == lasting_newer and 2 * _words(lasting_newer) >= max(_words(older), _words(newer), 1)
+
+
+def _words(parts: Iterable[Part]) -> int:
+    return sum(part.words for part in parts)
+
+
+def _compare(older: Sequence[Part], newer: Sequence[Part]) -> tuple[set[int], set[int]]:
+    """Return the forms of the parts that only one of two fetches has, and the forms of the others."""
+    before, after = Counter(older), Counter(newer)
+    changed = {part.form for part in (before - after) | (after - before)}
+    return changed, {part.form for part in before & after} - changed
+
+
+def _bounded(seen: Seen) -> Seen:
+    if max(seen.changed, seen.stayed) <= _COUNT_MAX:
+        return seen
+    return Seen(seen.changed // 2, seen.stayed // 2, seen.pages)
+
+
+def _without_oldest(frame: Frame) -> Frame:
+    """Return a frame of at most `FORMS_MAX` forms, without the oldest of those that changed on few pages."""
+    excess = len(frame) - FORMS_MAX
+    if excess <= 0:
+        return frame
+    by_pages = sorted(frame, key=lambda form: len(frame[form].pages) == _PAGES_MIN)
+    left_out = set(by_pages[:excess])
+    return {form: seen for form, seen in frame.items() if form not in left_out}
