@@ -34,8 +34,8 @@ class Crawl:
             )
         )
 
-    def revisit(self, url: str) -> None:
-        http = StatusAndHeaders("200 OK", [], protocol="HTTP/1.1")
+    def revisit(self, url: str, status: str = "200 OK", headers: Sequence[tuple[str, str]] = ()) -> None:
+        http = StatusAndHeaders(status, list(headers), protocol="HTTP/1.1")
         self._write(
             self._writer.create_revisit_record(
                 url, digest="sha1:x", refers_to_uri=url, refers_to_date=DATE, http_headers=http

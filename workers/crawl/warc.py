@@ -6,6 +6,8 @@ from datetime import datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
+from nearstream.workers.crawl.redirects import PERMANENT
+
 if TYPE_CHECKING:
     from fastwarc.warc import WarcRecord
 
@@ -63,12 +65,24 @@ class PassedOver(NamedTuple):
     reason: str
 
 
+class Redirect(NamedTuple):
+    """A response that leads to another URL for good.
+
+    Attributes:
+        url: The target URI.
+        location: Where it leads, which may be relative to `url`.
+    """
+
+    url: str
+    location: str
+
+
 def is_available() -> bool:
     """Return whether the extra `crawl` is installed."""
     return find_spec("fastwarc") is not None
 
 
-def read_warc(pieces: Iterator[bytes]) -> Iterator[WarcPage | Broken | PassedOver]:
+def read_warc(pieces: Iterator[bytes]) -> Iterator[WarcPage | Redirect | Broken | PassedOver]:
     """Yield what each record of a WARC file holds.
 
     Pages are responses with status 200 of type HTML or plain text, and extracted texts. At most one record is held.
@@ -86,20 +100,34 @@ class _Record(NamedTuple):
     data: bytes
 
 
-def _read(offset: int, kind: bytes, data: bytes) -> WarcPage | Broken | PassedOver:
-    if kind == b"revisit":
-        return PassedOver("revisit")
-    if kind not in (b"response", b"conversion"):
+def _read(offset: int, kind: bytes, data: bytes) -> WarcPage | Redirect | Broken | PassedOver:
+    if kind not in (b"response", b"conversion", b"revisit"):
         return PassedOver("no_response")
     from fastwarc.warc import WarcRecord
 
     try:
-        return _page(offset, WarcRecord.from_bytes(data), is_text=kind == b"conversion")
+        record = WarcRecord.from_bytes(data)
+        if kind == b"revisit":
+            return _revisited(record)
+        return _page(offset, record, is_text=kind == b"conversion")
     except OSError as error:
         return Broken(offset, str(error))
 
 
-def _page(offset: int, record: "WarcRecord", *, is_text: bool) -> WarcPage | Broken | PassedOver:
+def _revisited(record: "WarcRecord") -> Redirect | PassedOver:
+    """Return the redirect that was met again, if it was one. A page that was met again is not stored."""
+    record.parse_http(auto_decode="all")
+    return (_redirect(record) if record.is_http_parsed else None) or PassedOver("revisit")
+
+
+def _redirect(record: "WarcRecord") -> Redirect | None:
+    """Return the permanent redirect that a record with an HTTP response holds."""
+    url, location = record.headers.get("WARC-Target-URI"), record.http_headers.get("Location")
+    is_permanent = record.http_headers.status_code in PERMANENT
+    return Redirect(url.strip("<>"), location) if is_permanent and url and location else None
+
+
+def _page(offset: int, record: "WarcRecord", *, is_text: bool) -> WarcPage | Redirect | Broken | PassedOver:
     url = (record.headers.get("WARC-Target-URI") or "").strip("<>")
     if not url or record.record_date is None:
         return Broken(offset, "expected WARC-Target-URI and WARC-Date")
@@ -109,7 +137,7 @@ def _page(offset: int, record: "WarcRecord", *, is_text: bool) -> WarcPage | Bro
         if not record.is_http_parsed:
             return Broken(offset, "expected an HTTP response")
         if record.http_headers.status_code != 200:
-            return PassedOver("http_status")
+            return _redirect(record) or PassedOver("http_status")
         content_type = record.http_headers.get("Content-Type") or ""
     content = _content(record)
     if len(content) > PAGE_MAX_BYTES:

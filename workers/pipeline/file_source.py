@@ -16,7 +16,7 @@ import msgspec
 from nearstream.schemas.document import Id
 from nearstream.schemas.record import ConsumerRecord, Headers
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.workers.crawl.warc import Broken, PassedOver, read_warc
+from nearstream.workers.crawl.warc import Broken
 from nearstream.workers.pipeline.file_content import (
     DOCUMENT_MAX_BYTES,
     START_BYTES,
@@ -34,6 +34,7 @@ from nearstream.workers.pipeline.mail_source import (
     split_mbox,
     whole_message,
 )
+from nearstream.workers.pipeline.warc_source import read_documents
 
 STDIN = "-"
 INPUT = "input"  # the topic of a record that came from no topic
@@ -197,21 +198,12 @@ def _mbox(path: str, content: Iterator[bytes], mail: MailReading) -> Iterator[_F
 
 
 def _warc(name: str, content: Iterator[bytes], passed_over: Counter[str]) -> Iterator[_Found | Refused]:
-    for found in read_warc(content):
-        if isinstance(found, PassedOver):
-            passed_over[found.reason] += 1
-            continue
+    for found in read_documents(content, passed_over):
         source = f"{name} (record at byte {found.offset})"
         if isinstance(found, Broken):
             yield Refused(source, found.reason)
-            continue
-        headers: Headers = [
-            ("content-type", found.content_type.encode("latin-1", "replace")),
-            ("nearstream-url", found.url.encode("utf-8", "replace")),
-            ("nearstream-observed-at", found.observed_at.isoformat().encode()),
-            ("nearstream-source", b"crawler"),
-        ]
-        yield _Found(source, found.content, headers)
+        else:
+            yield _Found(source, found.value, found.headers)
 
 
 def _open(path: str) -> BufferedReader:

@@ -18,13 +18,13 @@ from nearstream.schemas.topics import DOCUMENTS
 from nearstream.streams.ingest.defaults import lineage_of_page, name_of_page
 from nearstream.streams.ingest.parse import ParsedDocument, parse_record
 from nearstream.workers.config.settings import Settings, SettingsError
+from nearstream.workers.crawl.redirects import PERMANENT
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.scrapy.environment import WAIT_SECONDS, settings_of
 
 SOURCE = "crawler"
-_PERMANENT = frozenset({301, 308})
 _FIELDS = frozenset(Document.__struct_fields__)
 
 
@@ -52,7 +52,7 @@ def _redirected(response: Response) -> str | None:
     """Return the URL that was asked for, if it redirects to this page for good."""
     meta = response.request.meta if response.request else {}
     reasons = meta.get("redirect_reasons", [])
-    return meta["redirect_urls"][0] if reasons and _PERMANENT.issuperset(reasons) else None
+    return meta["redirect_urls"][0] if reasons and PERMANENT.issuperset(reasons) else None
 
 
 class NearstreamPipeline:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearstream.workers.crawl.warc import RECORD_MAX_BYTES, Broken, PassedOver, WarcPage, read_warc
+from nearstream.workers.crawl.warc import RECORD_MAX_BYTES, Broken, PassedOver, Redirect, WarcPage, read_warc
 from tests.support.warc import Crawl, chunked, packed
 
 HTML = ("Content-Type", "text/html; charset=utf-8")
@@ -19,13 +19,13 @@ def pieces(content: bytes, size: int = 1000) -> Iterator[bytes]:
     return (content[start : start + size] for start in range(0, len(content), size))
 
 
-def found(content: bytes) -> list[WarcPage | Broken | PassedOver]:
+def found(content: bytes) -> list[WarcPage | Redirect | Broken | PassedOver]:
     records = list(read_warc(pieces(content)))
     assert list(read_warc(pieces(content, 7))) == records
     return records
 
 
-def urls(records: list[WarcPage | Broken | PassedOver]) -> list[str]:
+def urls(records: list[WarcPage | Redirect | Broken | PassedOver]) -> list[str]:
     return [record.url for record in records if isinstance(record, WarcPage)]
 
 
@@ -77,6 +77,15 @@ def test_what_is_no_page_is_passed_over_with_a_reason() -> None:
     records = list(read_warc(pieces(crawl.content(), 65536)))
     assert records[:-1] == [PassedOver(reason) for reason in reasons]
     assert urls(records) == ["http://a.example/g"]
+
+
+def test_a_permanent_redirect_names_where_it_leads() -> None:
+    crawl = Crawl()
+    for status in ("301 Moved", "308 Permanent", "302 Found"):
+        crawl.response("http://a.example/old", b"moved", status=status, headers=[("location", "/new")])
+        crawl.revisit("http://a.example/old", status, [("Location", "/new")])
+    leads = Redirect("http://a.example/old", "/new")
+    assert found(crawl.content())[1:] == [*[leads] * 4, PassedOver("http_status"), PassedOver("revisit")]
 
 
 @pytest.mark.parametrize(

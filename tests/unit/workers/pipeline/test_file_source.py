@@ -541,6 +541,27 @@ def test_the_pages_of_a_warc_file_are_read_and_the_rest_is_counted(tmp_path: Pat
     assert count_lines([str(tmp_path / name)]) == 0
 
 
+def test_a_page_of_a_warc_file_is_read_under_each_url_that_redirects_to_it(tmp_path: Path) -> None:
+    crawl = Crawl()
+    crawl.response("http://a.example/new", b"<p>text")
+    for name in ("http://a.example/old", "http://b.example/"):
+        crawl.response(name, b"", status="301 Moved", headers=[("Location", "http://a.example/new?utm_source=b")])
+    crawl.response(
+        "http://a.example/new", b"<head><link rel=canonical href=/x></head><p>text", date="2026-03-03T00:00:00Z"
+    )
+    passed_over = Counter[str]()
+    items = read([str(file(tmp_path, "a.warc", crawl.content()))], passed_over=passed_over)
+    documents = [received(item).document for item in items]
+    assert [document.url for document in documents] == [
+        "http://a.example/new",
+        "http://a.example/old",
+        "http://b.example/",
+    ]
+    assert {document.id for document in documents} == {"http://a.example/new"}
+    assert [document.lineage for document in documents] == ["http://a.example/new", *["http://a.example/x"] * 2]
+    assert passed_over == {"no_response": 1, "redirect": 2}
+
+
 def test_a_broken_record_of_a_warc_file_is_refused_with_its_place(tmp_path: Path) -> None:
     crawl = Crawl()
     crawl.response("http://a.example/1", b"<p>one")
