@@ -9,8 +9,8 @@ from msgspec import UnsetType
 from nearstream.schemas.decision import Action, Decision
 from nearstream.schemas.evidence import DocumentRef
 from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.estimates.frames import Frame, has_stayed, learn
 from nearstream.streams.fingerprints.page_parts import unpack_parts
-from nearstream.streams.frames import Frame, has_stayed, learn
 
 SHORTEST_SECONDS = 3_600  # after a change
 LONGEST_SECONDS = 30 * 86_400

@@ -23,7 +23,7 @@ from nearstream.schemas.document import to_milliseconds
 from nearstream.schemas.events import PairEvent
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.streams.deciding import PageState, decide_page, may_skip
-from nearstream.streams.frames import Frame
+from nearstream.streams.estimates.frames import Frame
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.ingest.lineage import host_of
 from nearstream.workers.config.settings import load

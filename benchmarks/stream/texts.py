@@ -32,16 +32,18 @@ class Record:
         key: The key of its record on Kafka.
         text: Its text.
         fields: Its other fields.
+        content: The name of the field that holds the text, which is `html` for a page.
     """
 
     key: str
     text: str
     fields: dict[str, str] = field(default_factory=dict)
+    content: str = "text"
 
     @property
     def value(self) -> bytes:
         """The document as a producer sends it."""
-        return json.dumps({**self.fields, "text": self.text}, ensure_ascii=False).encode()
+        return json.dumps({**self.fields, self.content: self.text}, ensure_ascii=False).encode()
 
 
 def unique(prose: Prose, count: int, seed: int) -> list[Record]:

@@ -8,7 +8,7 @@ import msgspec
 from nearstream.schemas.codec import decode_decision, encode_decision
 from nearstream.schemas.decision import Decision
 from nearstream.streams.deciding import PageState
-from nearstream.streams.frames import Frame
+from nearstream.streams.estimates.frames import Frame
 from nearstream.workers.redis_index.client import Caller, ask
 
 KEPT_SECONDS = 90 * 86_400  # after the fetch that decided was read

@@ -18,9 +18,9 @@ from nearstream.streams.deciding import (
     decide_page,
     may_skip,
 )
+from nearstream.streams.estimates.frames import Frame
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.page_parts import pack_parts
-from nearstream.streams.frames import Frame
 
 TIME = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
 PAGE = "https://a.example/x"
