@@ -1,9 +1,10 @@
-"""Crawl sites four times, and compare what decisions save with what was really unchanged.
+"""Crawl sites three times, and compare what decisions save with what was really unchanged.
 
     python -m benchmarks.crawl.decisions [--pages N] [--seed N]
 
 All runs in one process, without servers, first with the main content of each page, then with all of its text. A page
-is fetched at each crawl unless its decision says that it need not be. Prints one JSON object.
+is fetched at 0, 24 and 96 hours unless its decision says that it need not be. What decisions save is also looked at
+after 36 and 120 hours. Prints one JSON object.
 """
 
 import argparse
@@ -32,8 +33,8 @@ from nearstream.workers.pipeline.file_source import Item
 from nearstream.workers.pipeline.in_process import Embedded, Outcome, embedded
 
 _FIRST = datetime(2026, 1, 1, tzinfo=UTC)
-_SECOND, _THIRD = timedelta(days=1), timedelta(days=1, hours=12)
-_FOURTH, _FIFTH = timedelta(days=4), timedelta(days=5)
+_SECOND, _THIRD = timedelta(hours=24), timedelta(hours=96)
+_BETWEEN, _END = timedelta(hours=36), timedelta(hours=120)
 _CONTENTS = ("main", "all")
 
 Figures = dict[str, int | float]
@@ -114,19 +115,19 @@ class Crawl:
 
 
 async def measure(content: str, count: int, seed: int) -> dict[str, Figures | Compared]:
-    """Return the figures of four crawls with one way to read pages."""
+    """Return the figures of three crawls with one way to read pages."""
     web = Web(Prose(sources(None), seed), count, seed)
     began, of_children = time.process_time(), _seconds_of_children()
     crawl = Crawl(web, embedded(Deployment.of(load({"NEARSTREAM_HTML_CONTENT": content}))))
     await crawl.fetch(timedelta())
-    second = _compared(web, crawl.saved(_SECOND), lambda page: page.original != page.url)
+    at_24 = _compared(web, crawl.saved(_SECOND), lambda page: page.original != page.url)
     web.change()
     await crawl.fetch(_SECOND)
-    third = _compared(web, crawl.saved(_THIRD), lambda page: not page.is_lively)
+    at_36 = _compared(web, crawl.saved(_BETWEEN), lambda page: not page.is_lively)
     web.change()
     surprised = web.surprise()
-    fetched = await crawl.fetch(_FOURTH)
-    fifth = _compared(web, crawl.saved(_FIFTH), lambda page: not page.is_lively and page not in surprised)
+    fetched = await crawl.fetch(_THIRD)
+    at_120 = _compared(web, crawl.saved(_END), lambda page: not page.is_lively and page not in surprised)
     seen = [page for page in surprised if page.url in fetched]
     surprise: Figures = {"pages": len(surprised), "fetched": len(seen), "found": len(crawl.found_changed(seen))}
     crawl.embedded.pages.close()
@@ -138,7 +139,7 @@ async def measure(content: str, count: int, seed: int) -> dict[str, Figures | Co
         "event_bytes": round(crawl.counts["bytes"] / pages),
         "milliseconds": round(1000 * seconds / pages, 2),
     }
-    return {"second": second, "third": third, "fifth": fifth, "surprise": surprise, "a_page": a_page}
+    return {"24h": at_24, "36h": at_36, "120h": at_120, "surprise": surprise, "a_page": a_page}
 
 
 def _compared(web: Web, saved: Sequence[Page], needs_none: Callable[[Page], bool]) -> Compared:

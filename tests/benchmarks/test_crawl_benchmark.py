@@ -26,8 +26,11 @@ def test_sites_are_the_same_for_a_seed_and_change_where_they_should() -> None:
 def test_decisions_save_the_fetches_that_are_not_needed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--pages", "80"]) == 0
     found = json.loads(capsys.readouterr().out)
-    third = found["main"]["third"]["marked"]
-    assert third["pages"] == sum(is_marked(number % 2) for number in range(80)) == 40
-    assert third["precision"] >= 0.999
-    assert third["recall"] >= 0.95
+    marked = found["main"]["36h"]["marked"]
+    assert marked["pages"] == sum(is_marked(number % 2) for number in range(80)) == 40
+    for figures in (marked, found["main"]["120h"]["all"]):
+        assert figures["precision"] >= 0.999
+        assert figures["recall"] >= 0.95
+    surprise = found["main"]["surprise"]
+    assert surprise["found"] == surprise["fetched"] == surprise["pages"] > 0
     assert found["main"]["a_page"]["false_events"] < found["all"]["a_page"]["false_events"]
