@@ -61,7 +61,7 @@ def traceparent(headers: Headers) -> bytes | None:
 
 
 def page_parts(headers: Headers) -> bytes:
-    """Return the hashes of the parts of a page. Empty: the record is about no page, or has too many bytes of them."""
+    """Return the hashes of the parts of a web page, or nothing."""
     value = header(headers, PAGE_PARTS_HEADER) or b""
     return value if len(value) <= PAGE_PARTS_MAX_BYTES else b""
 

@@ -34,13 +34,13 @@ class PageState(NamedTuple):
 def decide_page(
     former: PageState | None, frame: Frame, verdict: DocumentVerdict, parts: bytes
 ) -> tuple[PageState | None, Frame]:
-    """Return the state of a lineage after a verdict, and what is then known of the frame of its host.
+    """Update the state of a lineage and the frame of its host after a verdict.
 
     A page whose other parts are as before has not changed, whatever its frame shows now.
 
     Args:
-        former: The state before, None if there is none.
-        frame: What is known of the frame of its host.
+        former: The state before. None for a first fetch.
+        frame: The frame of its host, as learned so far.
         verdict: About a document of this lineage.
         parts: The hashes of the parts of the page, packed. Empty: the document is no page.
 
@@ -66,7 +66,7 @@ def decide(former: Decision | None, verdict: DocumentVerdict, *, is_unchanged: b
     again gives an equal decision, and of fetches in another order the latest decides.
 
     Args:
-        former: The decision before, None if there is none.
+        former: The decision before. None for a first fetch.
         verdict: About a document of this lineage.
         is_unchanged: Whether the page has not changed, though its text may have.
 

@@ -1,4 +1,4 @@
-"""Learn which parts of the pages of a host come and go, such as teasers, dates and counters.
+"""Learn the frame of a host: teasers, dates, counters.
 
 A part belongs to the frame of its host if it has come or gone on several pages, and nearly each time that one of them
 was fetched again. That many pages have a part is not enough: so they have `Sold out`, or a line with a price, whose
@@ -14,9 +14,9 @@ from nearstream.streams.fingerprints.page_parts import Part
 
 FORMS_MAX = 1_024  # of a host, about 16 bytes each
 _PAGES_MIN = 4  # on which a part of the frame has come or gone
-_CHANGED_TO_STAYED = 2  # so many times as often as it has stayed
+_CHANGED_TO_STAYED = 2  # changes for each time that it stayed
 _COUNT_MAX = 200  # both counts are halved above it, so that a frame may change
-_LEARNED_MAX = 128  # parts of a page; a page that has more new ones was rewritten
+_LEARNED_MAX = 128  # changed parts of a page, which was rewritten if it has more
 
 
 class Seen(msgspec.Struct, frozen=True, array_like=True):
@@ -41,7 +41,7 @@ def learn(frame: Frame, page: int, older: Sequence[Part], newer: Sequence[Part])
 
     Args:
         frame: What was known before, by form, the longest unchanged first.
-        page: A number that tells the page from others of its host.
+        page: A number of the page.
         older: The parts of the former fetch.
         newer: The parts of the later one.
     """
@@ -82,7 +82,7 @@ def _words(parts: Iterable[Part]) -> int:
 
 
 def _compare(older: Sequence[Part], newer: Sequence[Part]) -> tuple[set[int], set[int]]:
-    """Return the forms of the parts that only one of two fetches has, and the forms of the others."""
+    """Return the forms of changed parts, and the forms of unchanged parts."""
     before, after = Counter(older), Counter(newer)
     changed = {part.form for part in (before - after) | (after - before)}
     return changed, {part.form for part in before & after} - changed
@@ -95,7 +95,7 @@ def _bounded(seen: Seen) -> Seen:
 
 
 def _without_oldest(frame: Frame) -> Frame:
-    """Return a frame of at most `FORMS_MAX` forms, without the oldest of those that changed on few pages."""
+    """Drop forms above `FORMS_MAX`: first the oldest that changed on few pages."""
     excess = len(frame) - FORMS_MAX
     if excess <= 0:
         return frame
