@@ -10,6 +10,7 @@ import pytest
 
 from nearstream.schemas.decision import Action, Decision
 from nearstream.schemas.evidence import DocumentRef
+from nearstream.streams.deciding import PageState
 from nearstream.workers.http.check import DEADLINE_SECONDS
 from nearstream.workers.redis_index.decisions import DecisionStore
 from tests.devstack.redis import redis_server
@@ -42,7 +43,7 @@ def decision(lineage: str, action: Action, days: int, collection: str = "default
 async def write(api: Api, *decisions: Decision) -> None:
     store = DecisionStore(api.index.client, api.deployment.settings.namespace)
     for each in decisions:
-        await store.write(each)
+        await store.write(PageState(each))
 
 
 async def ask_once(api: Api, url: str, rest: str = "") -> dict[str, object]:
