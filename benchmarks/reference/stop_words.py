@@ -8,6 +8,17 @@ import re
 from collections.abc import Collection
 
 _WORD = re.compile(r"[^\W_]+")
+# The function words of English: articles, pronouns, prepositions, conjunctions, auxiliaries.
+_FUNCTION_WORDS = """
+    a about above after again against all also am an and any are as at be because been before being below
+    between both but by can could did do does doing down during each few for from further had has have having
+    he her here hers herself him himself his how i if in into is it its itself just me more most my myself no
+    nor not now of off on once only or other our ours ourselves out over own same she should so some such than
+    that the their theirs them themselves then there these they this those through to too under until up upon
+    very was we were what when where which while who whom why will with would you your yours yourself
+    yourselves
+"""
+ENGLISH = frozenset(_WORD.findall(_FUNCTION_WORDS))
 
 
 def stop_word_shingles(text: str, stop_words: Collection[str], *, complete: bool = True) -> list[str]:
