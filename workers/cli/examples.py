@@ -1,4 +1,4 @@
-"""One example of each command, by its function, for its help."""
+"""What the help of each command ends with, by its function: exit code 1, and one example."""
 
 EXAMPLES = {
     "local_commands:run_demo": "nearstream demo --events",
@@ -37,4 +37,27 @@ EXAMPLES = {
     "dead_letter_commands:show_dead_letter": "nearstream dlq show nearstream.documents.v1 0 17",
     "dead_letter_commands:replay": "nearstream dlq replay --reason not_json --dry-run",
     "dead_letter_commands:skip": "nearstream dlq skip nearstream.signatures.v1 0 17",
+}
+
+# What exit code 1 means. A command without a row has no such answer.
+ANSWERS_NO = {
+    "local_commands:run_demo": "too few of the known relations were found",
+    "local_commands:show_comparison": "the documents are unrelated",
+    "signature_commands:check_documents": "no document is related to one in the index",
+    "worker_command:start_worker": "a crash, with nothing of the batch acknowledged",
+    "doctor_command:check_deployment": "a check failed",
+    "kafka_commands:manage_topics": "create, check: a topic is missing or differs",
+    "kafka_commands:show_lag": "a partition is more than N records behind (--max)",
+    "index_commands:show_document": "the id is unknown",
+    "index_commands:remove_by_id": "a document was not live",
+    "index_commands:rebuild_index": "the index is not empty, another rebuild runs, or no signature has the scheme",
+    "index_commands:build_index": "the index is not empty, another rebuild runs, or no signature has the scheme",
+    "index_commands:switch_index": "the scheme is unknown, or its index is not ready",
+    "index_commands:drop_index": "the scheme is unknown or active",
+    "explain_commands:explain_pair": "an id is unknown",
+    "explain_commands:explain_loss": "an id is unknown",
+    "audit_command:show_symbols": "the symbols hold too few bits",
+    "dead_letter_commands:show_dead_letter": "there is no such dead letter",
+    "dead_letter_commands:replay": "too many replays with --reason or --since came before: replay without them",
+    "dead_letter_commands:skip": "the record cannot be skipped",
 }

@@ -23,7 +23,7 @@ ROLES = ("sign", "match", "decide", "alert", "all")
 
 _EXIT_CODES = """exit codes:
   0    success
-  1    the answer is no (a check failed, nothing was found), or a crash
+  1    the answer is no, as the help of the command says, or a crash
   2    wrong usage
   65   unreadable input
   69   Kafka or Redis cannot be reached

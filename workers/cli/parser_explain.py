@@ -112,7 +112,7 @@ def _add_audit(commands: "Commands") -> None:
         actions,
         "symbols",
         "audit_command:show_symbols",
-        "measure how many bits the LD symbols of a window hold (exit code 1: too few)",
+        "measure how many bits the LD symbols of a window hold",
     )
     unrelated = add(
         actions,

@@ -52,7 +52,7 @@ def _add_check(commands: "Commands") -> None:
         commands,
         "check",
         "signature_commands:check_documents",
-        "say what documents are to those in the index, without adding them (exit code 1: related to none)",
+        "say what documents are to those in the index, without adding them",
     )
     check.add_argument("paths", nargs="*", metavar="PATH", help="files with documents, as for `nearstream scan`")
     check.add_argument(

@@ -5,16 +5,17 @@ from typing import TYPE_CHECKING
 
 from nearstream.schemas.document import DEFAULT_COLLECTION
 from nearstream.workers.cli.arguments import collection, loopback, positive_seconds, share, since
-from nearstream.workers.cli.examples import EXAMPLES
+from nearstream.workers.cli.examples import ANSWERS_NO, EXAMPLES
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def add(commands: "Commands", name: str, function: str, summary: str) -> argparse.ArgumentParser:
-    """Add a command that runs `function`, named as `module:function`, with its example."""
+    """Add a command that runs `function`, named as `module:function`, with its exit code 1 and its example."""
+    answer = f" Exit code 1: {ANSWERS_NO[function]}." if function in ANSWERS_NO else ""
     parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=summary, description=f"{_sentence(summary)}.", epilog=f"example: {EXAMPLES[function]}"
+        name, help=summary, description=f"{_sentence(summary)}.{answer}", epilog=f"example: {EXAMPLES[function]}"
     )
     parser.set_defaults(command=function)
     return parser

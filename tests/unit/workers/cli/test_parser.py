@@ -5,15 +5,17 @@ import inspect
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from nearstream.workers.cli.arguments import since
-from nearstream.workers.cli.examples import EXAMPLES
+from nearstream.workers.cli.examples import ANSWERS_NO, EXAMPLES
 from nearstream.workers.cli.main import command_function, main
 from nearstream.workers.cli.parser import create_parser
 from tests.support.commands import COMMANDS, PARSERS
 
+PAGE = (Path(__file__).parents[4] / "docs/operations.md").read_text()
 HEAVY = {"numpy", "faust", "mode", "aiokafka", "redis"}
 REPORT = """
 import sys
@@ -46,6 +48,24 @@ def test_every_command_has_an_example_that_it_takes(path: tuple[str, ...], capsy
     command = re.sub(r'^(?:\w+=\S+ )*|eval "\$\(|\)"$', "", shown).split()
     assert command[0] == "nearstream"
     assert create_parser().parse_args(command[1:]).command == COMMANDS[path]
+
+
+@pytest.mark.parametrize("path", [path for path, name in COMMANDS.items() if name in ANSWERS_NO], ids=" ".join)
+def test_the_help_of_a_command_says_what_exit_code_1_means(
+    path: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    with pytest.raises(SystemExit):
+        main([*path, "--help"])
+    assert f" Exit code 1: {ANSWERS_NO[COMMANDS[path]]}.\n" in capsys.readouterr().out
+
+
+def test_the_page_has_exit_code_1_of_each_command() -> None:
+    section = PAGE.partition("### Exit codes")[2].partition("\n### ")[0]
+    shown = dict(re.findall(r"^\| `([\w -]+)` \| (.+)\. \|$", section, re.MULTILINE))
+    meant = {" ".join(path): ANSWERS_NO[name] for path, name in COMMANDS.items() if name in ANSWERS_NO}
+    assert {command: meaning[0].lower() + meaning[1:] for command, meaning in shown.items()} == meant
+    assert ANSWERS_NO.keys() <= set(COMMANDS.values())
 
 
 def test_no_example_is_left_of_a_former_command() -> None:
