@@ -91,7 +91,7 @@ class Compared:
         """Their relation."""
         return self.rule.relation
 
-    @property
+    @cached_property
     def is_common_text(self) -> bool:
         """Whether both share only what many documents have, such as the frame of a site, and neither is inside it."""
         if self.candidate.shares_rare or self.is_copy or self.same_lineage:

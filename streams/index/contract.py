@@ -159,8 +159,8 @@ class Admitted:
         candidates: Digest and lineage matches, which no limit leaves out, and the best of the other neighbours. Twice
             the limit of these are read, in the order of their shared `weight`. They are ranked by that weight divided
             by the number of anchors of the document with fewer of them, ties by number. Those after the first `BEST`
-            need a quotient of at least `ENOUGH`. Of each family, `FAMILY_CANDIDATES` remain, its representative among
-            them. Sorted as by `in_order`.
+            need a quotient of at least `ENOUGH` and keys that tell more than common text. Of these,
+            `FAMILY_CANDIDATES` of each family remain, its representative among them. Sorted as by `in_order`.
         full_buckets: Number of buckets of this document that were full.
         cut: Candidates were left out because of the limit.
         may_change: A later look may give another answer, so it has to be settled even if nothing is related.

@@ -1,6 +1,6 @@
 """Neighbours in dictionaries: which earlier documents are worth a comparison."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
 
 from nearstream.schemas.signature import Signature
@@ -99,37 +99,39 @@ class Neighbours:
         fewer = {number: min(len(keys.anchors), self._states.by_number[number].anchors) for number in found}
         shares = {number: seen.shared[number].share(fewer[number]) for number in found}
         ranked = sorted(found, key=lambda number: (not seen.shared[number].named, -shares[number], number))
-        ranked = self._few_of_each_family(ranked, seen)
-        named = sum(seen.shared[number].named for number in ranked)
-        good = [
-            number
-            for rank, number in enumerate(ranked)
-            if rank < named + BEST
-            or (shares[number] >= ENOUGH and self._is_telling(seen.shared[number], fewer[number]))
-        ]
-        best = good[: named + limit]
+        best: list[int] = []
+        others, room, is_cut = 0, dict[int, int](), False
+        for number in ranked:
+            shared = seen.shared[number]
+            may_be_named = (
+                shared.named
+                or others < BEST
+                or (shares[number] >= ENOUGH and self._is_telling(shared, fewer[number]))
+            )
+            if may_be_named and self._is_of_the_few(number, shared, room, shares):
+                others += not shared.named
+                if others > limit:
+                    is_cut = True
+                    break
+                best.append(number)
         seen.may_change |= len(best) < len(found)
-        return in_order(self.candidate(number, seen.shared[number]) for number in best), len(best) < len(good)
+        return in_order(self.candidate(number, seen.shared[number]) for number in best), is_cut
 
-    def _few_of_each_family(self, ranked: list[int], seen: Seen) -> list[int]:
-        """Return the representative of each family and the best of its other members.
+    def _is_of_the_few(self, number: int, shared: Shared, room: dict[int, int], found: Container[int]) -> bool:
+        """Return whether a neighbour is the representative of its family, or one of the best of the others.
 
-        States of one lineage are not limited.
+        States of one lineage are not limited. `room` counts by family how many may follow.
         """
-        if not self._limits.events_per_family:
-            return ranked
-        room = dict.fromkeys(map(self._families.of, ranked), FAMILY_CANDIDATES)
-        for number in ranked:
-            room[self._families.of(number)] -= self._families.represents(number)
-        kept = []
-        for number in ranked:
-            family = self._families.of(number)
-            if not (seen.shared[number].by_lineage or self._families.represents(number)):
-                if room[family] <= 0:
-                    continue
-                room[family] -= 1
-            kept.append(number)
-        return kept
+        families = self._families
+        if not self._limits.events_per_family or shared.by_lineage or families.represents(number):
+            return True
+        family = families.of(number)
+        if family not in room:
+            representative = families.representative(family)
+            follows = representative in found and families.represents(representative)
+            room[family] = FAMILY_CANDIDATES - follows
+        room[family] -= 1
+        return room[family] >= 0
 
     def candidate(self, number: int, shared: Shared) -> Candidate:
         """Return a state as a candidate that shares these keys."""

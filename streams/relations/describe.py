@@ -1,6 +1,6 @@
 """Events about related documents."""
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -149,7 +149,8 @@ def shared_keys(newer: Keys, older: Keys) -> SharedKeys:
 
 def resemblance(estimate: Estimate) -> Interval:
     """Return the resemblance of two documents as messages contain it."""
-    return Interval(*(round(share, _DECIMALS) for share in astuple(estimate.resemblance)))
+    share = estimate.resemblance
+    return Interval(*(round(bound, _DECIMALS) for bound in (share.value, share.low, share.high)))
 
 
 def distance(estimate: Estimate) -> Distance | UnsetType:

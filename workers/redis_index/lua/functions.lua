@@ -65,40 +65,34 @@ local function ranks_before(a, b)
   return a.number < b.number
 end
 
--- Return the representative of each family and the best of its other members. States of one lineage are not limited.
-local function few_of_each_family(c, ranked)
-  if c.per_family == 0 then return ranked end
-  local room, kept = {}, {}
-  for i = 1, #ranked do
-    local one = ranked[i]
-    one.family, one.represents = families.of(c, one.number), families.represents(c, one.number)
-    room[one.family] = (room[one.family] or FAMILY_CANDIDATES) - (one.represents and 1 or 0)
+-- Whether a neighbour is among the few of its family that an answer names: the representative and the best of the others.
+-- States of one lineage are not limited. `room` counts by family how many may follow.
+local function is_of_the_few(c, one, room, is_found)
+  if c.per_family == 0 or one.by_lineage or families.represents(c, one.number) then return true end
+  local family = families.of(c, one.number)
+  if not room[family] then
+    local representative = families.representative(c, family)
+    local follows = is_found[representative] and families.represents(c, representative)
+    room[family] = FAMILY_CANDIDATES - (follows and 1 or 0)
   end
-  for i = 1, #ranked do
-    local one = ranked[i]
-    local free = one.by_lineage or one.represents
-    if free or room[one.family] > 0 then
-      if not free then room[one.family] = room[one.family] - 1 end
-      kept[#kept + 1] = one
-    end
-  end
-  return kept
+  room[family] = room[family] - 1
+  return room[family] >= 0
 end
 
 -- Return the best of the neighbours found, packed, and whether the limit left some out. They are ranked by their share,
 -- which is the weight divided by the anchors of the document that has fewer. Behind the first BEST ones, the share must
--- be ENOUGH and the shared keys telling.
+-- be ENOUGH and the shared keys telling. Families are asked for last, because that takes most of the time.
 local function pick_candidates(c, d, found, limit)
-  local ranked = {unpack(found)}
+  local ranked, is_found, room, picked, others = {unpack(found)}, {}, {}, {}, 0
   table.sort(ranked, ranks_before)
-  ranked = few_of_each_family(c, ranked)
-  local picked, rank, room, cut = {}, 0, limit, false
+  for i = 1, #found do is_found[found[i].number] = true end
+  local cut = false
   for i = 1, #ranked do
     local one = ranked[i]
-    if not one.direct then rank = rank + 1 end
-    if rank <= BEST or one.share >= ENOUGH and one.telling then
-      if not one.direct then room = room - 1 end
-      if room < 0 then
+    local may_be_named = one.direct or others < BEST or one.share >= ENOUGH and one.telling
+    if may_be_named and is_of_the_few(c, one, room, is_found) then
+      if not one.direct then others = others + 1 end
+      if others > limit then
         cut = true
         break
       end
