@@ -74,6 +74,14 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     count_1h: Annotated[Count, Meta(description="Documents that joined the family within the last hour.")] = 0
     count_24h: Annotated[Count, Meta(description="Documents that joined the family within the last day.")] = 0
     count_7d: Annotated[Count, Meta(description="Documents that joined the family within the last week.")] = 0
+    distinct_senders_1h: Annotated[
+        Count,
+        Meta(description="Distinct senders of the mails that joined the family within the last hour, at most 256."),
+    ] = 0
+    distinct_recipients_1h: Annotated[
+        Count,
+        Meta(description="Distinct recipients of the mails that joined the family within the last hour, at most 256."),
+    ] = 0
     labels: Annotated[
         Labels,
         Meta(

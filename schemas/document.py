@@ -8,6 +8,9 @@ import msgspec
 # The look-ahead refuses a final newline, before which `$` alone matches too.
 NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,62}(?!\n)$"
 LABEL_NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,30}(?!\n)$"
+ADDRESS_HASH_PATTERN = r"^[0-9a-f]{16}(?!\n)$"
+ADDRESS_BYTES = 8  # of the keyed hash of an address
+RECIPIENTS_MAX = 64
 ID_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f]{1,512}(?!\n)$"
 LINEAGE_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f]+(?!\n)$"
 DEFAULT_COLLECTION = "default"
@@ -19,6 +22,7 @@ Name = Annotated[str, msgspec.Meta(pattern=NAME_PATTERN)]
 LabelName = Annotated[str, msgspec.Meta(pattern=LABEL_NAME_PATTERN)]
 LabelValue = Annotated[str, msgspec.Meta(max_length=128)]
 Labels = Annotated[dict[LabelName, LabelValue], msgspec.Meta(max_length=8)]
+AddressHash = Annotated[str, msgspec.Meta(pattern=ADDRESS_HASH_PATTERN)]
 Lineage = Annotated[str, msgspec.Meta(pattern=LINEAGE_PATTERN)]
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 Url = Annotated[str, msgspec.Meta(max_length=4096)]
@@ -44,6 +48,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         observed_at: When the text was observed, with time zone. The default is the record's timestamp.
         source: The kind of producer, such as `crawler` or `mail`.
         labels: At most 8 names with values of at most 128 characters, which events repeat.
+        sender_hash: Keyed hash of the address that a mail was sent from, 16 hex digits.
+        recipient_hashes: Keyed hashes of at most 64 addresses that a mail was sent to.
     """
 
     id: Id | None = None
@@ -57,6 +63,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     observed_at: Time | None = None
     source: Name | None = None
     labels: Labels = {}
+    sender_hash: AddressHash | None = None
+    recipient_hashes: Annotated[tuple[AddressHash, ...], msgspec.Meta(max_length=RECIPIENTS_MAX)] = ()
 
 
 def document_key(collection: str, document_id: str) -> str:

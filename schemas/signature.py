@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from nearstream.schemas.document import Count, Id, Labels, Name, Url, document_key
+from nearstream.schemas.document import ADDRESS_BYTES, RECIPIENTS_MAX, Count, Id, Labels, Name, Url, document_key
 
 YEAR_9999_MS = 253_402_300_799_999
 
@@ -62,6 +62,8 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
         labels: The producer's labels.
         origin: The record that held the document. None if it did not come from a topic.
         degraded: What was incomplete at signing, such as `charset_replaced`.
+        sender: Keyed hash of the address that a mail was sent from, 8 bytes. Empty: it is unknown.
+        recipients: Keyed hashes of the addresses that a mail was sent to, 8 bytes each.
     """
 
     scheme: Annotated[str, msgspec.Meta(max_length=128)]
@@ -86,6 +88,8 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
     labels: Labels = {}
     origin: Origin | None = None
     degraded: tuple[str, ...] = ()
+    sender: Annotated[bytes, msgspec.Meta(max_length=ADDRESS_BYTES)] = b""
+    recipients: Annotated[bytes, msgspec.Meta(max_length=ADDRESS_BYTES * RECIPIENTS_MAX)] = b""
 
     @property
     def version(self) -> str:

@@ -14,6 +14,7 @@ from nearstream.schemas.signature import Signature
 from nearstream.streams.counterpart import Compared, Newcomer, compare_with, joined
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.candidate import Candidate
+from nearstream.streams.index.details import FamilyDetails
 from nearstream.streams.index.family import FamilyFacts
 from nearstream.streams.index.labels import LabelCounts
 from nearstream.streams.relations.describe import distance, resemblance
@@ -21,7 +22,7 @@ from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH, SHINGLES_MIN
 from nearstream.streams.signing.scheme import Scheme
 
-_NO_LABELS = LabelCounts()
+_NO_DETAILS = FamilyDetails()
 _CLEARLY = 3  # times the weight of the other side
 _NEVER_COMPLETE = (False, False)  # whether buckets were full and candidates cut, which a look-up does not say
 
@@ -63,20 +64,22 @@ def find(asked: Newcomer, candidates: Sequence[Candidate]) -> Found:
     return Found(asked, best, joined(related, 0))
 
 
-def answer(found: Found, family: FamilyFacts | None, bulk_count: int, labels: LabelCounts = _NO_LABELS) -> CheckAnswer:
+def answer(
+    found: Found, family: FamilyFacts | None, bulk_count: int, details: FamilyDetails = _NO_DETAILS
+) -> CheckAnswer:
     """Build the answer about a document.
 
     Args:
         found: What it is to the documents of the index.
         family: The family that it would join. None: it is no copy.
         bulk_count: Number of copies within an hour from which it is bulk.
-        labels: The labels of that family.
+        details: What else is known about that family.
     """
     best, count = found.best, family.joined[0] if family else 0
     numbers, symbols = (resemblance(best.estimate), distance(best.estimate)) if best else (None, UNSET)
     hour, day, week = family.joined if family else (0, 0, 0)
     return CheckAnswer(
-        verdict=_verdict(found, count >= bulk_count, labels),
+        verdict=_verdict(found, count >= bulk_count, details.labels),
         relation=cast(Relation, best.relation) if best else None,
         resemblance=numbers.value if numbers else None,
         low=numbers.low if numbers else None,
@@ -88,7 +91,9 @@ def answer(found: Found, family: FamilyFacts | None, bulk_count: int, labels: La
         count_1h=hour,
         count_24h=day,
         count_7d=week,
-        labels=Labels(spam=labels.spam, ham=labels.ham),
+        distinct_senders_1h=details.senders,
+        distinct_recipients_1h=details.recipients,
+        labels=Labels(spam=details.labels.spam, ham=details.labels.ham),
         first_seen=from_milliseconds(family.first_seen_ms) if family else None,
         last_seen=from_milliseconds(family.last_joined_ms) if family else None,
         score=round(math.tanh(math.e * count / bulk_count), 4),

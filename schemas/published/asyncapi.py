@@ -87,6 +87,8 @@ _FIELD_HEADERS = {
     "nearstream-collection": "The field `collection`.",
     "nearstream-observed-at": "The field `observed_at`.",
     "nearstream-source": "The field `source`.",
+    "nearstream-sender-hash": "The field `sender_hash`.",
+    "nearstream-recipient-hashes": "The field `recipient_hashes`, separated by spaces.",
     "nearstream-degraded": "What was not whole about reading the text, separated by spaces.",
 }
 _REMOVAL_HEADERS = {

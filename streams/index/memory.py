@@ -14,8 +14,8 @@ from nearstream.streams.index.contract import (
     Position,
     Status,
 )
+from nearstream.streams.index.details import FamilyDetails
 from nearstream.streams.index.family import FamilyFacts, Pair, Settled, Settlement
-from nearstream.streams.index.labels import LabelCounts
 from nearstream.streams.index.memory_buckets import Buckets, Seen, Shared
 from nearstream.streams.index.memory_families import Families
 from nearstream.streams.index.memory_labels import Labels
@@ -78,10 +78,12 @@ class MemoryIndex:
         """Return the number of the state that founded the family of a state."""
         return self._families.of(number)
 
-    async def labels(self, number: int, delay_ms: int = 0, now_ms: int | None = None) -> LabelCounts:
-        """Return the labels of the family of a state that were given at least `delay_ms` ago."""
+    async def details(self, number: int, delay_ms: int = 0, now_ms: int | None = None) -> FamilyDetails:
+        """Return the labels of the family of a state that were given at least `delay_ms` ago, and its addresses."""
         now_ms = max(self._states.now_ms, self._time(None) if now_ms is None else now_ms)
-        return self._labels.count(self._families.of(number), now_ms - delay_ms, self._states.hidden(now_ms))
+        family = self._families.of(number)
+        labels = self._labels.count(family, now_ms - delay_ms, self._states.hidden(now_ms))
+        return FamilyDetails(labels, *self._families.count_addresses(family, now_ms))
 
     async def look_up(self, keys: Keys, limit: int, now_ms: int | None = None) -> Sequence[Candidate]:
         """Return up to `limit` neighbours of some keys.

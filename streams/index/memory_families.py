@@ -126,6 +126,11 @@ class Families:
             if len(facts.log) > 1
         ]
 
+    def count_addresses(self, family: int, now_ms: int) -> tuple[int, int]:
+        """Return how many addresses sent, and received, the documents that joined a family within the last hour."""
+        facts = self.facts.get(family)
+        return (facts.senders.count(now_ms), facts.recipients.count(now_ms)) if facts else (0, 0)
+
     def leave(self, number: int) -> None:
         """Note that a state has died: it was removed, or another state of its document is current."""
         member = self.members.get(number)

@@ -1,8 +1,10 @@
 """What is stored about families and their members, in dictionaries."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from nearstream.streams.index.details import ADDRESSES_CAP, hour_start
 from nearstream.streams.index.family import SLOTS_MS, WINDOWS_MS, Pair
 
 
@@ -25,6 +27,31 @@ class Member:
 
 
 @dataclass(slots=True)
+class Addresses:
+    """The senders of a family, or its recipients.
+
+    Attributes:
+        seen_ms: Keyed hashes of addresses, and when a document of each joined last.
+    """
+
+    seen_ms: dict[bytes, int] = field(default_factory=dict)
+
+    def note(self, seen_ms: Mapping[bytes, int], now_ms: int) -> None:
+        """Remember addresses, and forget those that no answer counts any more."""
+        if not seen_ms:
+            return
+        merged = dict(self.seen_ms)
+        for address, at_ms in seen_ms.items():
+            merged[address] = max(at_ms, merged.get(address, at_ms))
+        recent = [(at_ms, address) for address, at_ms in merged.items() if at_ms >= hour_start(now_ms)]
+        self.seen_ms = {address: at_ms for at_ms, address in sorted(recent)[-ADDRESSES_CAP:]}
+
+    def count(self, now_ms: int) -> int:
+        """Return how many were seen within the last hour."""
+        return sum(at_ms >= hour_start(now_ms) for at_ms in self.seen_ms.values())
+
+
+@dataclass(slots=True)
 class Facts:
     """A family that somebody joined.
 
@@ -40,6 +67,8 @@ class Facts:
         last_ms: Time of the last join.
         slots: Joins by width of the slot and its start.
         sent: Relations to other families of which events were sent.
+        senders: Who sent the documents that joined.
+        recipients: Who received them.
     """
 
     family_id: str
@@ -52,6 +81,8 @@ class Facts:
     last_ms: int = 0
     slots: Counter[tuple[int, int]] = field(default_factory=Counter)
     sent: list[tuple[str, int]] = field(default_factory=list)
+    senders: Addresses = field(default_factory=Addresses)
+    recipients: Addresses = field(default_factory=Addresses)
 
     @property
     def size(self) -> int:

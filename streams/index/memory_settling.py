@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from nearstream.streams.index.candidate import Candidate
+from nearstream.streams.index.details import unpack_addresses
 from nearstream.streams.index.family import PAIRS_CAP, SENT_CAP, Pair, Sending, Settled, Settlement
 from nearstream.streams.index.memory_families import Families
 from nearstream.streams.index.memory_family_facts import Facts, Member
@@ -114,7 +115,10 @@ class Settling:
         number, families = settlement.number, self._families
         facts.log.append(number)
         ordinal = len(facts.log)
-        facts.count(self._states.now_ms)
+        now_ms, arriving = self._states.now_ms, settlement.arriving
+        facts.count(now_ms)
+        facts.senders.note(dict.fromkeys(unpack_addresses(arriving.sender), now_ms), now_ms)
+        facts.recipients.note(dict.fromkeys(unpack_addresses(arriving.recipients), now_ms), now_ms)
         if not families.lives(number):  # it came late, or is not current any more
             facts.drop(ordinal - 1)
         self._bring(facts, number)
@@ -131,6 +135,8 @@ class Settling:
             return
         facts.log += [member for member in own.log if member not in (0, number)]
         facts.slots.update(own.slots)
+        facts.senders.note(own.senders.seen_ms, self._states.now_ms)
+        facts.recipients.note(own.recipients.seen_ms, self._states.now_ms)
         facts.sent = [*facts.sent, *own.sent][-SENT_CAP:]
         own.log, own.representative = [], 0
 

@@ -33,7 +33,9 @@ _FIELD_HEADERS = {
     "nearstream-collection": "collection",
     "nearstream-observed-at": "observed_at",
     "nearstream-source": "source",
+    "nearstream-sender-hash": "sender_hash",
 }
+_RECIPIENTS_HEADER = "nearstream-recipient-hashes"
 _REMOVAL_HEADERS = ("nearstream-id", "nearstream-collection")
 
 
@@ -160,6 +162,8 @@ def _from_headers(headers: Headers) -> Document:
             fields[field] = _decode_header(field, value)
         elif name.startswith(_LABEL_HEADER):
             labels[name.removeprefix(_LABEL_HEADER)] = _decode_header("labels", value)
+        elif name == _RECIPIENTS_HEADER:
+            fields["recipient_hashes"] = _decode_header("recipient_hashes", value).split()
     return _validated({**fields, "labels": labels} if labels else fields)
 
 

@@ -138,6 +138,7 @@ class Signer:
             self._scheme.name, document.collection, document_id, digest, raw_digest, observed_at_ms,
             n_bytes, characters, words, shingles, spaceless, sketch, rate, ld, gaps, anchors,
             document.lineage, document.url, document.source, document.labels, origin, degraded,
+            bytes.fromhex(document.sender_hash or ""), bytes.fromhex("".join(document.recipient_hashes)),
         )
         # fmt: on
 

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from nearstream.schemas.document import ADDRESS_BYTES
 from nearstream.schemas.signature import Signature
 from nearstream.streams.fingerprints.hashing import DIGEST_BYTES
 from nearstream.streams.fingerprints.ld_encoding import unpack_varints, unpack_words
@@ -25,6 +26,8 @@ def invalid_field(
     """
     if not len(signature.digest) == len(signature.raw_digest) == DIGEST_BYTES:
         return f"digest, raw_digest: {DIGEST_BYTES} bytes expected"
+    if len(signature.sender) not in (0, ADDRESS_BYTES) or len(signature.recipients) % ADDRESS_BYTES:
+        return f"sender, recipients: {ADDRESS_BYTES} bytes expected for each address"
     size = sketch.slots * sketch.bits // 8
     if len(signature.sketch) != size:
         return f"sketch: {size} bytes expected"

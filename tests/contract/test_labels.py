@@ -25,7 +25,7 @@ def labelled(
 
 
 async def counts(index: AnyIndex, number: int, delay_seconds: int = 0, second: float = 100) -> LabelCounts:
-    return await index.labels(number, 1_000 * delay_seconds, START_MS + int(1_000 * second))
+    return (await index.details(number, 1_000 * delay_seconds, START_MS + int(1_000 * second))).labels
 
 
 async def campaign(index: AnyIndex, copies: int = 2) -> list[int]:
@@ -166,12 +166,12 @@ async def test_the_labels_of_a_collection_are_in_its_shard(address: IndexAddress
     near = await index.neighbours(admission("q", anchors=["news 1"]).keys, 9, START_MS)
     await index.close()
     assert found == {"default": LabelCounts(), "news": SPAM, "mail": LabelCounts(), "pages": SPAM}
-    assert near.may_have_labels
+    assert near.may_have_details
 
 
 async def test_a_look_up_says_whether_there_is_any_label(redis_index: RedisIndex) -> None:
     await only(redis_index, admission("a", anchors=WORDS))
     keys = admission("q", anchors=WORDS).keys
-    assert not (await redis_index.neighbours(keys, 9, START_MS)).may_have_labels
+    assert not (await redis_index.neighbours(keys, 9, START_MS)).may_have_details
     await only(redis_index, labelled("x"))
-    assert (await redis_index.neighbours(keys, 9, START_MS)).may_have_labels
+    assert (await redis_index.neighbours(keys, 9, START_MS)).may_have_details

@@ -43,16 +43,21 @@ ENCODE: dict[str, Any] = {
     "alert": encode_alert,
     "label": msgspec.json.encode,
 }  # each takes its own message
+Path_ = tuple[str, ...]
+Json = dict[str, Any]
 JSON_MESSAGES = [name for name in MESSAGES if name != "signature"]
-FURTHER = {
+MAIL = {"text": "one", "sender_hash": "8c3f0d5be27a9146", "recipient_hashes": ["1b7e90a2c4d65f83"]}
+FURTHER: dict[str, list[Json]] = {
     # The content of a document is in one of three fields.
-    "document": [{"html": "<p>one"}, {"raw": "b25l", "content_type": "text/plain"}, {"text": "one", "lineage": "l-1"}],
+    "document": [
+        {"html": "<p>one"},
+        {"raw": "b25l", "content_type": "text/plain"},
+        {"text": "one", "lineage": "l-1"},
+        MAIL,
+    ],
     # The published verdict is about a near duplicate of a document without a URL.
     "verdict": [{"inner": "newer", "low_confidence": ["common_text"]}],
 }
-
-Path_ = tuple[str, ...]
-Json = dict[str, Any]
 
 
 def example(name: str) -> Json:

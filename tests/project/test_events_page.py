@@ -129,7 +129,11 @@ def test_null_counts_as_left_out_except_where_the_page_says() -> None:
 
 def test_every_header_of_a_document_is_documented() -> None:
     (table,) = tables_of("record header")
-    of_fields = [f"nearstream-{name}" for name in ("id", "url", "lineage", "collection", "observed-at", "source")]
+    of_fields = [
+        *(f"nearstream-{name}" for name in ("id", "url", "lineage", "collection", "observed-at", "source")),
+        "nearstream-sender-hash",
+        "nearstream-recipient-hashes",
+    ]
     expected = [
         "content-type",
         "content-encoding",

@@ -15,7 +15,7 @@ from nearstream.schemas.record import ConsumerRecord, header
 from nearstream.streams.checking import answer, find, newcomer
 from nearstream.streams.counterpart import Newcomer
 from nearstream.streams.index.contract import IndexLostError, IndexUnavailableError
-from nearstream.streams.index.labels import LabelCounts
+from nearstream.streams.index.details import FamilyDetails
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.streams.signing.scheme import Keys
 from nearstream.streams.signing.signer import MAX_BYTES, Signer, Unsigned
@@ -168,10 +168,10 @@ class Checker:
         found = await self._computed(work, find, asked, near.candidates)
         if found.joins is None:
             return answer(found, None, settings.bulk_count)
-        joined, labels = found.joins.candidate, LabelCounts()
-        if near.may_have_labels:
-            labels = await self.index.labels(joined.number, 1000 * settings.label_delay_seconds)
-        return answer(found, family_of(near, joined), settings.bulk_count, labels)
+        joined, details = found.joins.candidate, FamilyDetails()
+        if near.may_have_details:
+            details = await self.index.details(joined.number, 1000 * settings.label_delay_seconds)
+        return answer(found, family_of(near, joined), settings.bulk_count, details)
 
     async def _computed(self, n_bytes: int, compute: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """Compute at once what takes less than a millisecond, and anything else in the thread for it.

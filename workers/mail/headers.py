@@ -8,16 +8,16 @@ from email.header import decode_header
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from hashlib import blake2b
+from itertools import islice
 
-from nearstream.schemas.document import EPOCH, ID_PATTERN
+from nearstream.schemas.document import ADDRESS_BYTES, EPOCH, ID_PATTERN, RECIPIENTS_MAX
 from nearstream.streams.fingerprints.hashing import HashKey
 
-ADDRESS_BYTES = 8  # of the keyed hash of an address
 _SUBJECT_MAX_CHARACTERS = 4_096
 _DATE_MAX_CHARACTERS = 128
 _ID_MAX_CHARACTERS = 1_024
 _ADDRESSES_MAX_CHARACTERS = 65_536
-_RECIPIENTS_MAX = 1_000
+_ADDRESSES_MAX = 1_000
 _QUOTED = re.compile(r'"[^"]{0,1000}"')
 _ADDRESS = re.compile(r"[^\s<>@,;:\"()\[\]\\]{1,64}@[^\s<>@,;:\"()\[\]\\]{1,255}")
 _ID = re.compile(r"\A\s{0,64}(<[^<>\s]{1,510}>)")
@@ -69,30 +69,37 @@ def subject(message: Message) -> str:
         return value.strip()
 
 
-def sender(message: Message, key: HashKey) -> bytes | None:
-    """Return the hash of the address in From, or else in Sender."""
-    found = [*_addresses(message, ("from",), key), *_addresses(message, ("sender",), key)]
-    return found[0] if found else None
+def sender_hash(message: Message, key: HashKey) -> str | None:
+    """Return the hash of the address in From, or else in Sender.
+
+    Returns:
+        None if there is no address, or the key is public: a hash would then reveal the address.
+    """
+    return next(iter(_hashes(message, ("from",), key) or _hashes(message, ("sender",), key)), None)
 
 
-def recipients(message: Message, key: HashKey) -> frozenset[bytes]:
-    """Return the hashes of at most 1,000 addresses in To and Cc."""
-    return frozenset(_addresses(message, ("to", "cc"), key)[:_RECIPIENTS_MAX])
+def recipient_hashes(message: Message, key: HashKey) -> tuple[str, ...]:
+    """Return the hashes of the first 64 addresses in To and Cc, in ascending order. Under the public key: none."""
+    return tuple(sorted(_hashes(message, ("to", "cc"), key)))
 
 
-def address_hash(address: str, key: HashKey) -> bytes:
-    """Return 8 bytes that stand for a mail address, in any case of its letters.
+def address_hash(address: str, key: HashKey) -> str:
+    """Return 16 hex digits that stand for a mail address, in any case of its letters.
 
     They are keyed blake2b, so they tell nothing to who does not have the key.
     """
     data = address.strip().lower().encode("utf-8", "surrogatepass")
-    return blake2b(data, digest_size=ADDRESS_BYTES, key=key.digest_key, person=b"nearstream-addr").digest()
+    return blake2b(data, digest_size=ADDRESS_BYTES, key=key.digest_key, person=b"nearstream-addr").hexdigest()
 
 
-def _addresses(message: Message, names: Iterable[str], key: HashKey) -> list[bytes]:
+def _hashes(message: Message, names: Iterable[str], key: HashKey) -> list[str]:
+    if key.fingerprint == HashKey.public().fingerprint:
+        return []
     values = [value for name in names for value in raw_headers(message, name, _ADDRESSES_MAX_CHARACTERS)]
     text = _QUOTED.sub(" ", "\n".join(values)[:_ADDRESSES_MAX_CHARACTERS])
-    return [address_hash(address, key) for address in _ADDRESS.findall(text)[: _RECIPIENTS_MAX + 1]]
+    found = islice(_ADDRESS.finditer(text), _ADDRESSES_MAX)
+    hashes = dict.fromkeys(address_hash(address[0], key) for address in found)
+    return list(hashes)[:RECIPIENTS_MAX]
 
 
 def _text(value: str) -> str:

@@ -26,18 +26,14 @@ class Mail:
     """A message as a document, and what its headers say about it.
 
     Attributes:
-        document: With `id` (the Message-ID, else derived), `text`, `observed_at` and `source`. It has no lineage,
-            because a reply is no state of the mail that it answers.
+        document: With `id` (the Message-ID, else derived), `text`, `observed_at`, `source` and the hashes of addresses.
+            It has no lineage, because a reply is no state of the mail that it answers.
         subject: The decoded Subject, which is not part of the text.
-        sender: 8 bytes of keyed hash of the sender's address (`headers.address_hash`), None if there is none.
-        recipients: The same for the addresses in To and Cc.
         degraded: What was incomplete: `charset_replaced`, `extraction_fallback`, `parse_fallback`, `truncated`.
     """
 
     document: Document
     subject: str
-    sender: bytes | None
-    recipients: frozenset[bytes]
     degraded: tuple[str, ...]
 
 
@@ -73,6 +69,8 @@ def read_message(
         collection=collection,
         observed_at=headers.sent_at(head, received_at + _CLOCK_SKEW),
         source=SOURCE,
+        sender_hash=headers.sender_hash(head, key),
+        recipient_hashes=headers.recipient_hashes(head, key),
     )
     complete = fill_defaults(document, _LIMITS, to_milliseconds(received_at))
-    return Mail(complete, subject, headers.sender(head, key), headers.recipients(head, key), degraded)
+    return Mail(complete, subject, degraded)

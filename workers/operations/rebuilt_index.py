@@ -1,8 +1,11 @@
 """An index while it is rebuilt: at the time of its records, with the families that were known before."""
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+
+from msgspec.structs import replace as with_fields
 
 from nearstream.schemas.codec import InvalidMessageError, decode_event
 from nearstream.schemas.document import document_key, to_milliseconds
@@ -10,7 +13,7 @@ from nearstream.schemas.topics import VERDICTS
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.contract import Admission, Admitted, IndexState
-from nearstream.streams.index.family import Settled, Settlement
+from nearstream.streams.index.family import HOUR_MS, Settled, Settlement
 from nearstream.streams.signing.scheme import Keys
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
@@ -59,11 +62,14 @@ class RebuiltIndex:
         return await self.inner.state()
 
     def _named(self, settlement: Settlement) -> Settlement:
-        """Return a settlement with the former id of the family that is joined."""
+        """Return a settlement with the former id of the family that is joined, and without old addresses."""
         joined = (pair.candidate for pair in settlement.pairs if pair.number == settlement.joins)
         founder = next(joined, None)
         signature = settlement.arriving if founder is None else founder.signature
         known = self.families.get((signature.document_key, signature.version))
+        if self.now_ms < time.time_ns() // 1_000_000 - HOUR_MS:
+            # No answer counts its addresses any more.
+            settlement = replace(settlement, arriving=with_fields(settlement.arriving, sender=b"", recipients=b""))
         return settlement if known is None else replace(settlement, family_id=known[0], first_seen_ms=known[1])
 
 

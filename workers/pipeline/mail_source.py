@@ -77,6 +77,10 @@ def mail_record(document: Document, degraded: tuple[str, ...]) -> MailRecord:
         headers.append(("nearstream-collection", document.collection.encode()))
     if document.observed_at:
         headers.append(("nearstream-observed-at", document.observed_at.isoformat().encode()))
+    if document.sender_hash:
+        headers.append(("nearstream-sender-hash", document.sender_hash.encode()))
+    if document.recipient_hashes:
+        headers.append(("nearstream-recipient-hashes", " ".join(document.recipient_hashes).encode()))
     if degraded:
         headers.append(("nearstream-degraded", " ".join(degraded).encode()))
     return MailRecord((document.text or "").encode("utf-8", "replace") or _NO_TEXT, headers, degraded)

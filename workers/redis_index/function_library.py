@@ -6,6 +6,7 @@ from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
 
+from nearstream.schemas.document import ADDRESS_BYTES
 from nearstream.streams.index.candidate import BAND_ANCHORS, RARE_BELOW, RARE_KEYS, RARE_PART, UNIT, WEIGHT_MAX
 from nearstream.streams.index.contract import (
     ANCHOR_HEADS,
@@ -20,6 +21,7 @@ from nearstream.streams.index.contract import (
     REMOVAL_MS,
     WALK,
 )
+from nearstream.streams.index.details import ADDRESSES_CAP
 from nearstream.streams.index.family import (
     FAMILY_CANDIDATES,
     LOG_READS,
@@ -60,9 +62,11 @@ from nearstream.workers.redis_index.layout import (
     NO_PARTITION,
     NUMBER_BYTES,
     PAIR_SIZE,
+    RECIPIENTS,
     RECORD,
     RECORD_FORMAT,
     REMOVED_FORMAT,
+    SENDERS,
     SENT,
     SETTLEMENT_FORMAT,
     SHARED,
@@ -81,7 +85,7 @@ from nearstream.workers.redis_index.layout import (
     SettlementFlag,
 )
 
-_SOURCES = ("states.lua", "families.lua", "labels.lua", "functions.lua")
+_SOURCES = ("states.lua", "families.lua", "labels.lua", "addresses.lua", "functions.lua")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
 
 _FLAGS: tuple[type[IntEnum], ...] = (AdmissionFlag, AnswerFlag, CandidateFlag, LabelCode, SettlementFlag, Sending)
@@ -113,6 +117,8 @@ LUA_CONSTANTS: dict[str, LuaValue] = {
     "SLOTS_MS": SLOTS_MS,
     "WINDOWS_MS": WINDOWS_MS,
     "LABELS_CAP": LABELS_CAP,
+    "ADDRESSES_CAP": ADDRESSES_CAP,
+    "ADDRESS_BYTES": ADDRESS_BYTES,
     # The layout.
     "FORMAT": FORMAT,
     "EPOCH_BYTES": EPOCH_BYTES,
@@ -124,6 +130,8 @@ LUA_CONSTANTS: dict[str, LuaValue] = {
     "MEMBER_FIELD": MEMBER_FIELD,
     "FOLLOWERS_FIELD": FOLLOWERS_FIELD,
     "SENT": SENT,
+    "SENDERS": SENDERS,
+    "RECIPIENTS": RECIPIENTS,
     "FAMILY_ID_BYTES": FAMILY_ID_BYTES,
     "FEW": FEW,
     "LOG_TRIMMED": LOG_TRIMMED,

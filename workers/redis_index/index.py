@@ -8,8 +8,8 @@ from typing import Self, TypeVar
 
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.contract import Admission, Admitted, IndexLostError, IndexState, Position
+from nearstream.streams.index.details import FamilyDetails
 from nearstream.streams.index.family import Settled, Settlement
-from nearstream.streams.index.labels import LabelCounts
 from nearstream.streams.signing.scheme import Keys
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.client import Caller, Client, connect, connect_to_ask
@@ -223,17 +223,17 @@ class RedisIndex:
             for index, reply in replies
             for number, family in reply.families.items()
         }
-        return Neighbours(found[:limit], families, any(reply.may_have_labels for _, reply in replies))
+        return Neighbours(found[:limit], families, any(reply.may_have_details for _, reply in replies))
 
-    async def labels(self, number: int, delay_ms: int = 0, now_ms: int | None = None) -> LabelCounts:
-        """Return the labels of the family of a state that were given at least `delay_ms` ago.
+    async def details(self, number: int, delay_ms: int = 0, now_ms: int | None = None) -> FamilyDetails:
+        """Return the labels of the family of a state that were given at least `delay_ms` ago, and its addresses.
 
         Raises:
             IndexUnavailableError: No answer within 150 ms.
             IndexLostError: The index was emptied.
         """
         index, own = shard_and_number(number)
-        return await self._reopening(lambda: self.shards[index].labels(own, delay_ms, now_ms), read_layouts)
+        return await self._reopening(lambda: self.shards[index].details(own, delay_ms, now_ms), read_layouts)
 
     async def state(self) -> IndexState:
         """Return whether the index can be trusted now.

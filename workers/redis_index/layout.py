@@ -8,8 +8,8 @@ contents:
                               and lease_until (of a rebuild), rebuilt (last number given by a rebuild), seq (last number
                               reserved), done (last number given), floor, mark (time of the newest mark), aborted (last
                               number reserved by a call that failed halfway), removed (time of the newest entry of
-                              REMOVED), labels (1, once there was a label), `o` + partition: checkpoint, which is the
-                              last offset admitted
+                              REMOVED), labels (1, once there was a label), addresses (1, once there was a sender or
+                              recipient), `o` + partition: checkpoint, which is the last offset admitted
     x  DIGEST         HASH    + chunk (4 bytes). Each field is a bucket: the second half of a key of a signature → the
     l  LINEAGE                numbers of the states that have this key. A field of 7 digits, and a number that is alone
     b  BAND                   in its bucket, are written in digits: the server stores these in fewer bytes and compares
@@ -37,6 +37,8 @@ contents:
                               need not be stored. A label that was taken back stays for a week
     v  LABELLED       HASH    + number of a founder: hashes of the keys of documents that got a label in this family, or
                               joined it with one. Those that have left it since do not count
+    e  ADDRESSES      ZSET    + number of a founder, `s` or `r`: keyed hashes of the senders, or recipients, of mails
+                              that joined this family, by the time of the last one. For an hour
     h  OVERFLOWS      HASH    kind, chunk, field of a bucket → how often it overflowed. `*` counts for all buckets that
                               found no room in this hash
     ~  PROBE          any     written and deleted while an index is opened
@@ -89,6 +91,7 @@ FEW = 16  # ordinals of a family whose members are stored among its facts
 LOG_TRIMMED = 1_024  # members that have left are cut off from the beginning of MEMBERS if there are this many
 ANSWER_OFFSETS = 256  # offsets in one hash of REMOVALS
 NO_PARTITION = 0xFFFF  # of a state that no record of `signatures` made
+SENDERS, RECIPIENTS = "s", "r"  # the ends of keys of ADDRESSES
 SUPERSEDED, SHARED = 0x8000, 0x4000  # flags in the length of an id
 MAX_KEYS = 1_024  # one call stops after the document with which its keys reach this
 
@@ -116,6 +119,7 @@ class KeyKind(bytes, Enum):
     SPARED_RECORD = b"k"
     LABELS = b"t"
     LABELLED = b"v"
+    ADDRESSES = b"e"
     OVERFLOWS = b"h"
     PROBE = b"~"
 
@@ -245,9 +249,9 @@ SLOT_FORMAT = ">BI4I4"  # index of the width in SLOTS_MS, time divided by the wi
 # Number of the family, number of the founder that the decision names, ordinal, degraded, id (zeros: as the founder
 # gives it), observation of the founder + 2^46 ms, whether the founder is stored.
 VIEW_FORMAT = ">I5I5I4Bc16I6B"
-# Number, number of the state that is joined, flags, degraded, id and observation of the founder. Pairs follow: code of
-# the relation, when to send the event, candidate.
-SETTLEMENT_FORMAT = ">I5I5BBc16I6"
+# Number, number of the state that is joined, flags, degraded, id and observation of the founder, count of senders and
+# of recipients. Their hashes follow, then pairs: code of the relation, when to send the event, candidate.
+SETTLEMENT_FORMAT = ">I5I5BBc16I6BB"
 
 
 def _python_struct(lua_format: str) -> Struct:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from nearstream.schemas.document import ADDRESS_BYTES
 from nearstream.schemas.event_id import family_id
 from nearstream.schemas.events import RELATIONS
 from nearstream.schemas.signature import Signature
@@ -57,6 +58,7 @@ def _candidate(
 def pack_settlement(settlement: Settlement) -> bytes:
     """Return one argument for a settlement."""
     flags = SettlementFlag.EXACT * settlement.is_exact + SettlementFlag.KEEPS * settlement.keeps
+    sender, recipients = settlement.arriving.sender, settlement.arriving.recipients
     head = SETTLEMENT.pack(
         number_bytes(settlement.number),
         number_bytes(settlement.joins),
@@ -64,8 +66,10 @@ def pack_settlement(settlement: Settlement) -> bytes:
         _degraded(settlement.degraded),
         bytes.fromhex(settlement.family_id),
         pack_time(settlement.first_seen_ms),
+        len(sender) // ADDRESS_BYTES,
+        len(recipients) // ADDRESS_BYTES,
     )
-    return head + b"".join(map(_pack_pair, settlement.pairs))
+    return b"".join((head, sender, recipients, *map(_pack_pair, settlement.pairs)))
 
 
 def unpack_settled(answer: bytes, settlement: Settlement, stored: Callable[[int], StoredState | None]) -> Settled:

@@ -14,6 +14,7 @@ from nearstream.streams.index.contract import (
     IndexState,
     Position,
 )
+from nearstream.streams.index.details import FamilyDetails
 from nearstream.streams.index.family import Settled, Settlement
 from nearstream.streams.index.labels import LabelCounts
 from nearstream.streams.signing.scheme import Keys
@@ -61,12 +62,12 @@ class Neighbours:
     Attributes:
         candidates: The neighbours.
         families: The family of each of them, by its number.
-        may_have_labels: Some document of the index has had a label.
+        may_have_details: Some document of the index has had a label, a sender or recipients.
     """
 
     candidates: Sequence[Candidate]
     families: Mapping[int, StoredFamily]
-    may_have_labels: bool = False
+    may_have_details: bool = False
 
 
 Item = Admission | Position  # a bare position moves the checkpoint past a record without a document in this shard
@@ -152,25 +153,25 @@ class Shard:
             IndexLostError: The index was emptied.
         """
         head = (*self._limits(limit), "" if now_ms is None else now_ms)
-        _, packed, records, server_ms, found, labelled = await self._ask("look_up", *head, pack_keys(keys, self.layout))
+        _, packed, records, server_ms, found, detailed = await self._ask("look_up", *head, pack_keys(keys, self.layout))
         states = unpack_records(records, self._address.scheme)
         (answer,) = unpack_answers([Admission("", None, keys)], [packed], states)
         families = {
             number: StoredFamily(founder, facts, int(server_ms), None if facts else states.get(founder))
             for number, founder, facts in zip(found[::3], found[1::3], found[2::3], strict=True)
         }
-        return Neighbours(answer.candidates[:limit], families, bool(labelled))
+        return Neighbours(answer.candidates[:limit], families, bool(detailed))
 
-    async def labels(self, number: int, delay_ms: int = 0, now_ms: int | None = None) -> LabelCounts:
-        """Return the labels of the family of a state that were given at least `delay_ms` ago.
+    async def details(self, number: int, delay_ms: int = 0, now_ms: int | None = None) -> FamilyDetails:
+        """Return the labels of the family of a state that were given at least `delay_ms` ago, and its addresses.
 
         Raises:
             IndexUnavailableError: No answer within 150 ms.
             IndexLostError: The index was emptied.
         """
         head = (self._retention_ms, "" if now_ms is None else now_ms)
-        _, spam, ham = await self._ask("labels", *head, number_bytes(number), delay_ms)
-        return LabelCounts(spam, ham)
+        _, spam, ham, senders, recipients = await self._ask("details", *head, number_bytes(number), delay_ms)
+        return FamilyDetails(LabelCounts(spam, ham), senders, recipients)
 
     async def state(self) -> IndexState:
         """Return whether this shard can be trusted now.

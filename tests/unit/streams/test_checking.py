@@ -6,6 +6,7 @@ from nearstream.schemas.document import Document, from_milliseconds
 from nearstream.schemas.signature import Signature
 from nearstream.streams.checking import Found, answer, find, newcomer
 from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.index.details import FamilyDetails
 from nearstream.streams.index.family import FamilyFacts
 from nearstream.streams.index.labels import LabelCounts
 from nearstream.streams.index.memory import MemoryIndex
@@ -46,10 +47,10 @@ async def found(text: str) -> Found:
 )
 async def test_labels_decide_if_one_side_is_clearly_ahead(spam: int, ham: int, verdict: str) -> None:
     family = FamilyFacts("ab" * 16, 1, 1, 30, 0, 0, (BULK_COUNT, 25, 29))
-    said = answer(await found(TEXT), family, BULK_COUNT, LabelCounts(spam, ham))
+    said = answer(await found(TEXT), family, BULK_COUNT, FamilyDetails(LabelCounts(spam, ham)))
     assert (said.verdict, said.labels.spam, said.labels.ham) == (verdict, spam, ham)
 
 
 async def test_what_is_no_copy_is_known_by_no_label() -> None:
-    said = answer(await found(f"{TEXT} {TEXT[::-1]}"), None, BULK_COUNT, LabelCounts(spam=100))
+    said = answer(await found(f"{TEXT} {TEXT[::-1]}"), None, BULK_COUNT, FamilyDetails(LabelCounts(spam=100)))
     assert said.verdict == "none"

@@ -434,6 +434,7 @@ local function bring(c, f, number)
     if same then same.count = same.count + own.slots[i].count else f.slots[#f.slots + 1] = own.slots[i] end
   end
   families.bring_labels(c, f.number, number)
+  families.bring_addresses(c, f.number, number)
   for i = 1, #own.sent do f.sent[#f.sent + 1] = own.sent[i] end
   while #f.sent > SENT_CAP do table.remove(f.sent, 1) end
   redis.call('DEL', log_key(c, number))
@@ -453,6 +454,8 @@ end
 
 -- Count a new member, with those who joined it while it was in flight, and return its ordinal.
 local function join(c, f, s)
+  families.note_addresses(c, f.number, SENDERS, s.sender)
+  families.note_addresses(c, f.number, RECIPIENTS, s.recipients)
   -- A call that failed before it wrote the member has counted it.
   if read_log(c, f, f.count - 1, 1)[1] == s.number then return f.count end
   append(c, f, s.number)
@@ -573,7 +576,10 @@ end
 -- Return the settlement of an argument.
 local function parse_settlement(packed)
   local s, at = {pairs = {}}, nil
-  s.number, s.joins, s.flags, s.degraded, s.id, s.first_seen, at = struct.unpack(SETTLEMENT_FORMAT, packed)
+  local senders, recipients
+  s.number, s.joins, s.flags, s.degraded, s.id, s.first_seen, senders, recipients, at = struct.unpack(SETTLEMENT_FORMAT, packed)
+  local from, behind = at + ADDRESS_BYTES * senders, at + ADDRESS_BYTES * (senders + recipients)
+  s.sender, s.recipients, at = string.sub(packed, at, from - 1), string.sub(packed, from, behind - 1), behind
   for start = at, #packed, PAIR_SIZE + 1 do
     local relation, sending, number = struct.unpack('>BBI5', packed, start)
     s.pairs[#s.pairs + 1] = {

@@ -568,7 +568,7 @@ end
 -- lease to the epoch.
 local function begin(facts, epoch, cap, limit, retention, per_family)
   local got = redis.call('HMGET', facts, 'epoch', 'state', 'seq', 'done', 'floor', 'mark', 'aborted',
-    'chunks_' .. REGISTRY_KEY, 'lease', 'rebuilt', 'removed', 'labels')
+    'chunks_' .. REGISTRY_KEY, 'lease', 'rebuilt', 'removed', 'labels', 'addresses')
   if got[1] ~= string.sub(epoch, 1, EPOCH_BYTES) then return nil, {'LOST'} end
   if got[2] ~= 'ready' and got[9] ~= string.sub(epoch, EPOCH_BYTES + 1) then return nil, {'REBUILDING'} end
   cap = tonumber(cap)
@@ -580,6 +580,7 @@ local function begin(facts, epoch, cap, limit, retention, per_family)
     per_family = tonumber(per_family or 0), families = {},
     states = {}, wanted = {}, checkpoints = {}, overflows = {}, keys = 0, entries = 0, reads = 0,
     spared = {}, spared_since = -1, refreshed = {}, removed = tonumber(got[11] or 0), has_labels = got[12] and true,
+    has_addresses = got[13] and true,
   }
   c.now, c.spared_count = c.mark, redis.call('ZCARD', c.tag .. SPARED_KEY)
   c.kinds = {
@@ -747,7 +748,7 @@ end
 -- Return the neighbours that a document with these keys would have, and their families, without admitting it.
 -- arguments: epoch, bucket cap, limit of candidates, retention in ms, events for each family, now, keys in the form of
 -- an admission
--- reply: OK, answer, records, now, families of the candidates, 1 if any document has a label | LOST | REBUILDING
+-- reply: OK, answer, records, now, families of the candidates, 1 if any family has details | LOST | REBUILDING
 local function look_up(keys, args)
   local c, refusal = begin(keys[1], args[1], args[2], args[3], args[4], args[5])
   if not c then return refusal end
@@ -758,19 +759,21 @@ local function look_up(keys, args)
   local found, cut = shortlist(c, d, c.limit)
   local answer = pack_answer(c, d, 0, found, cut)
   local known = families_of_candidates(c, answer)
-  return {'OK', with_status(NEW, 0, answer), wanted_records(c, d.number), decimal(now), known, c.has_labels and 1 or 0}
+  return {'OK', with_status(NEW, 0, answer), wanted_records(c, d.number), decimal(now), known,
+    (c.has_labels or c.has_addresses) and 1 or 0}
 end
 
--- labels
--- Return the labels in the family of a state: the sums of the weights of spam and of ham.
+-- details
+-- Return what the family of a state is labelled as, and how many addresses sent it to how many within the last hour.
 -- arguments: epoch, retention in ms, now, number of the state, age in ms that a label must have
--- reply: OK, spam, ham | LOST | REBUILDING
-local function labels(keys, args)
+-- reply: OK, sums of the weights of spam and of ham, senders, recipients | LOST | REBUILDING
+local function details(keys, args)
   local c, refusal = begin(keys[1], args[1], ANCHOR_HEADS, 0, args[2])
   if not c then return refusal end
   look_from(c, tonumber(args[3]) or clock())
   local family = families.of(c, unpack_packed(args[4])[1])
-  return {'OK', families.count_labels(c, family, c.now - tonumber(args[5]))}
+  local spam, ham = families.count_labels(c, family, c.now - tonumber(args[5]))
+  return {'OK', spam, ham, families.count_addresses(c, family, SENDERS), families.count_addresses(c, family, RECIPIENTS)}
 end
 
 -- Add a number to a bucket that it left out, and tally the others there. In a bucket that it is in, tally those that came
@@ -937,6 +940,8 @@ local function probe(keys)
   try('ZADD', key, 1, 'v')
   try('ZSCORE', key, 'v')
   try('ZCARD', key)
+  try('ZCOUNT', key, 0, 0)
+  try('ZUNIONSTORE', key, 1, key)
   try('ZREMRANGEBYSCORE', key, 0, 0)
   try('ZREMRANGEBYRANK', key, 0, 0)
   try('SET', key, 'v', 'PX', 60000)
@@ -956,6 +961,6 @@ redis.register_function('nearstream_rebuild_@@', rebuild)
 redis.register_function('nearstream_claim_@@', claim)
 redis.register_function('nearstream_probe_@@', probe)
 redis.register_function{function_name = 'nearstream_look_up_@@', callback = look_up, flags = {'no-writes'}}
-redis.register_function{function_name = 'nearstream_labels_@@', callback = labels, flags = {'no-writes'}}
+redis.register_function{function_name = 'nearstream_details_@@', callback = details, flags = {'no-writes'}}
 redis.register_function{function_name = 'nearstream_state_@@', callback = state, flags = {'no-writes'}}
 redis.register_function{function_name = 'nearstream_lengths_@@', callback = lengths, flags = {'no-writes'}}

@@ -1,6 +1,6 @@
 #!lua name=nearstream_@@
--- The index functions, first part: states, buckets, time. function_library.py appends families.lua, labels.lua and
--- functions.lua, and replaces the names of its constants by their values. layout.py describes all keys and fields.
+-- The index functions, first part: states, buckets, time. function_library.py appends families.lua, labels.lua,
+-- addresses.lua and functions.lua, and replaces the names of its constants by their values. layout.py describes all keys and fields.
 --
 -- Each call is atomic, but Redis does not roll back a function that fails halfway. Hence numbers are reserved first, a
 -- state becomes reachable only when its registry entry is written, and checkpoints are written last. Whatever a failure

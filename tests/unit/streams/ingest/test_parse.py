@@ -444,6 +444,8 @@ def test_b50_a_document_without_an_id_is_named_by_its_lineage_not_by_its_key(nam
         ("nearstream-lineage", Reason.INVALID_MESSAGE),
         ("nearstream-collection", Reason.INVALID_MESSAGE),
         ("nearstream-source", Reason.INVALID_MESSAGE),
+        ("nearstream-sender-hash", Reason.INVALID_MESSAGE),
+        ("nearstream-recipient-hashes", Reason.INVALID_MESSAGE),
         ("nearstream-label-lang", Reason.INVALID_MESSAGE),
     ],
 )
@@ -506,6 +508,8 @@ def test_raw_bytes_and_json_give_the_same_document() -> None:
         "observed_at": "2026-03-02T08:10:00Z",
         "source": "crawler",
         "labels": {"lang": "de", "host": "a.example"},
+        "sender_hash": "8c3f0d5be27a9146",
+        "recipient_hashes": ["1b7e90a2c4d65f83", "57a9e3b1c0d2f486"],
     }
     headers: Headers = [
         ("content-type", b"text/plain; charset=utf-8"),
@@ -515,6 +519,8 @@ def test_raw_bytes_and_json_give_the_same_document() -> None:
         ("nearstream-collection", b"news"),
         ("nearstream-observed-at", b"2026-03-02T08:10:00Z"),
         ("nearstream-source", b"crawler"),
+        ("nearstream-sender-hash", b"8c3f0d5be27a9146"),
+        ("nearstream-recipient-hashes", b"1b7e90a2c4d65f83  57a9e3b1c0d2f486"),
         ("nearstream-label-lang", b"de"),
         ("nearstream-label-host", b"a.example"),
     ]

@@ -16,6 +16,7 @@ from nearstream.workers.mail.headers import address_hash
 from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, Mail, read_message
 
 KEY = HashKey.public()
+NO_HTML = HtmlProcesses(0, deadline_seconds=0)
 RECEIVED = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 BODY = "The bridge over the river is closed from Monday until further notice.\n"
 HEADERS = (
@@ -33,7 +34,7 @@ def html() -> Iterator[HtmlProcesses]:
 def plain(raw: bytes | str) -> Mail:
     """Read a message that has no HTML to parse."""
     data = raw if isinstance(raw, bytes) else raw.encode()
-    return read_message(data, RECEIVED, KEY, HtmlProcesses(0, deadline_seconds=0))
+    return read_message(data, RECEIVED, KEY, NO_HTML)
 
 
 def body(content: bytes, headers: str = "") -> str:
@@ -58,11 +59,25 @@ def test_a_message_becomes_a_document() -> None:
 
 
 def test_addresses_are_known_as_keyed_hashes_only() -> None:
-    mail = plain(HEADERS + "\r\n" + BODY)
-    assert mail.sender == address_hash("anna@a.example", KEY)
-    assert mail.recipients == {address_hash("b@b.example", KEY), address_hash("c@c.example", KEY)}
-    assert address_hash("anna@a.example", HashKey.from_secret(b"another")) != mail.sender
-    assert len(mail.sender or b"") == 8
+    secret = HashKey.from_secret(b"of this deployment")
+    document = read_message((HEADERS + "\r\n" + BODY).encode(), RECEIVED, secret, NO_HTML).document
+    assert document.sender_hash == address_hash("anna@a.example", secret)
+    expected = sorted([address_hash("b@b.example", secret), address_hash("c@c.example", secret)])
+    assert document.recipient_hashes == tuple(expected)
+    assert address_hash("anna@a.example", HashKey.from_secret(b"another")) != document.sender_hash
+
+
+def test_the_public_key_hashes_no_addresses() -> None:
+    document = plain(HEADERS + "\r\n" + BODY).document
+    assert (document.sender_hash, document.recipient_hashes) == (None, ())
+
+
+def test_the_first_64_recipients_are_hashed() -> None:
+    secret = HashKey.from_secret(b"of this deployment")
+    addresses = [f"r{number}@a.example" for number in range(100)]
+    message = f"To: {', '.join(addresses)}\r\n\r\n{BODY}".encode()
+    document = read_message(message, RECEIVED, secret, NO_HTML).document
+    assert document.recipient_hashes == tuple(sorted(address_hash(one, secret) for one in addresses[:64]))
 
 
 def test_the_subject_is_not_part_of_the_text() -> None:

@@ -1,0 +1,41 @@
+"""What an index knows about a family for checks alone: its labels, and who sent it to whom.
+
+Addresses are keyed hashes of 8 bytes. Those of the mails that join a family are remembered for an hour.
+"""
+
+from dataclasses import dataclass, field
+
+from nearstream.schemas.document import ADDRESS_BYTES
+from nearstream.streams.index.family import SLOTS_MS, WINDOWS_MS
+from nearstream.streams.index.labels import LabelCounts
+
+ADDRESSES_CAP = 256  # senders of a family that are remembered, those seen last, and as many recipients
+
+
+@dataclass(frozen=True)
+class FamilyDetails:
+    """What only checks ask about a family.
+
+    Attributes:
+        labels: The labels of its documents.
+        senders: Distinct senders of the documents that joined within the last hour, at most 256.
+        recipients: Distinct recipients of these, at most 256.
+    """
+
+    labels: LabelCounts = field(default_factory=LabelCounts)
+    senders: int = 0
+    recipients: int = 0
+
+
+def hour_start(now_ms: int) -> int:
+    """Return the time from which on joins belong to the last hour.
+
+    It is the beginning of a slot in which joins are counted, so no family has more senders than joins.
+    """
+    width, window = SLOTS_MS[0], WINDOWS_MS[0]
+    return ((now_ms - window) // width + 1) * width
+
+
+def unpack_addresses(packed: bytes) -> list[bytes]:
+    """Return addresses that a signature holds one after the other."""
+    return [packed[at : at + ADDRESS_BYTES] for at in range(0, len(packed), ADDRESS_BYTES)]
