@@ -122,6 +122,17 @@ async def test_a_label_that_came_before_its_family_was_decided_is_found_in_the_f
     assert await counts(index, answer.number) == SPAM
 
 
+async def test_a_state_that_is_decided_after_its_successor_takes_no_label_away(index: AnyIndex) -> None:
+    numbers = await campaign(index)
+    first, second = copy_of(WORDS, "c9"), replace(copy_of(WORDS, "c9 again", at=1), document_key="default/c9")
+    await only(index, labelled("c9"))
+    waiting, later = await only(index, first, 1), await only(index, second, 1)
+    for one, answer in ((second, later), (first, waiting)):
+        head = next(each for each in answer.candidates if each.number == numbers[0])
+        await told(index, one, answer, head, second=1)
+        assert await counts(index, numbers[0]) == SPAM
+
+
 async def test_no_more_than_a_bound_of_documents_count(index: AnyIndex) -> None:
     numbers = await campaign(index, LABELS_CAP + 3)
     for at in range(LABELS_CAP + 3):

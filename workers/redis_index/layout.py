@@ -35,8 +35,9 @@ contents:
     k  SPARED_RECORD  HASH    + number: the fields that such a state has in RECORDS, if it was spared late in its life
     t  LABELS         STRING  + hash of a document key: the label of this document, as `LABEL_FORMAT` describes it. It
                               need not be stored. A label that was taken back stays for a week
-    v  LABELLED       HASH    + number of a founder: hashes of the keys of documents that got a label in this family, or
-                              joined it with one. Those that have left it since do not count
+    y  LABELLED       HASH    + number of a founder: hash of the key of a document that got a label in this family, or
+                              joined it with one → as `LABELLED_FORMAT` describes it. It does not count if the state is
+                              no longer the current one of its document
     e  ADDRESSES      ZSET    + number of a founder, `s` or `r`: keyed hashes of the senders, or recipients, of mails
                               that joined this family, by the time of the last one. For an hour
     h  OVERFLOWS      HASH    kind, chunk, field of a bucket → how often it overflowed. `*` counts for all buckets that
@@ -118,7 +119,7 @@ class KeyKind(bytes, Enum):
     SPARED = b"s"
     SPARED_RECORD = b"k"
     LABELS = b"t"
-    LABELLED = b"v"
+    LABELLED = b"y"
     ADDRESSES = b"e"
     OVERFLOWS = b"h"
     PROBE = b"~"
@@ -232,6 +233,7 @@ RECORD_FORMAT = ">I5I2I6I6c8BI2c9"
 ADMISSION_FORMAT = ">c4c9BI2I6I6I6c8BI2I2I6"
 # Kind, weight, time when it was given, offset of its record. An admission of a label has 0 in place of the offset.
 LABEL_FORMAT = ">BBI6I6"
+LABELLED_FORMAT = ">I5BBI6"  # number of the state, kind, weight, time when it was given
 REMOVED_FORMAT = ">I6I2I6"  # time, partition and offset on `documents`
 ANSWER_FORMAT = ">I2BI5"  # count of full buckets, flags, number of the presumed representative
 CANDIDATE_FORMAT = ">I5BI2B"  # number, shared bands, shared anchors, flags

@@ -251,7 +251,11 @@ end
 
 -- Note that a state has entered the buckets that it left out.
 function families.deny(c, number)
-  if families.presumed(c, number) > 0 then write_member(c, number, packed_member(number, 0, 0, '')) end
+  if families.presumed(c, number) == 0 then return end
+  local former = families.of(c, number)
+  write_member(c, number, packed_member(number, 0, 0, ''))
+  families.forget_label(c, former, number)
+  families.note_label(c, number)
 end
 
 -- Whether copies of this state join its family. Each member does that of a family whose representative is gone.
@@ -526,7 +530,7 @@ end
 
 -- Record the decision about a state.
 local function decide(c, s)
-  local family, ordinal, f = s.number, 1, nil
+  local former, family, ordinal, f = families.of(c, s.number), s.number, 1, nil
   if s.joins > 0 and families.of(c, s.joins) ~= s.number then
     local joined, founder = joined_family(c, s.joins)
     f = facts_for_join(c, s, founder)
@@ -545,6 +549,7 @@ local function decide(c, s)
   local own = families.of(c, s.number)
   f = families.facts(c, own)
   local stored, remembers = choose_pairs(c, f, own, ordinal, s)
+  if own ~= former then families.forget_label(c, former, s.number) end
   families.note_label(c, s.number) -- before the decision is written, so that a call that fails halfway does this again
   write_member(c, s.number, packed_member(family, ordinal, s.degraded, stored))
   if f and remembers then write_facts(c, f) end
