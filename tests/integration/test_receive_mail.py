@@ -1,10 +1,12 @@
 """`nearstream lmtp` sends mail to a real Kafka, and accepts none that Kafka has not confirmed."""
 
 import asyncio
+import http.client
 import json
+import re
 import smtplib
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -44,7 +46,7 @@ async def _served(deployment: LocalDeployment, *options: str, port: int | None =
         for name, value in deployment.environment.items()
         if name.startswith("NEARSTREAM_")
     }
-    with command(log, "lmtp", "--listen", address, *options, **ours):
+    with command(log, "lmtp", "--listen", address, *options, **ours | {"status": "127.0.0.1:0"}):
         await log_says(log, f"LMTP: {address}")
         yield address
 
@@ -65,6 +67,12 @@ def _send(address: str, mail: bytes) -> tuple[int, bytes]:
         return client.data(mail)
 
 
+def _body(address: str, path: str) -> str:
+    with closing(http.client.HTTPConnection(address, timeout=60)) as connection:
+        connection.request("GET", path)
+        return str(connection.getresponse().read(), "utf-8")
+
+
 async def test_a_mail_by_swaks_is_on_the_topic_when_it_is_accepted(kafka: str, redis_url: str, tmp_path: Path) -> None:
     await asyncio.to_thread(unpacked, "swaks")
     async with (
@@ -74,6 +82,11 @@ async def test_a_mail_by_swaks_is_on_the_topic_when_it_is_accepted(kafka: str, r
         sent = await asyncio.to_thread(swaks, address, campaign_mail("anna"), "--protocol", "LMTP")
         assert sent.returncode == 0, sent.stdout + sent.stderr
         assert await asyncio.to_thread(_send, address, campaign_mail("bernd")) == (250, b"2.0.0 OK")
+        log = await log_says(deployment.logs / "lmtp.log", "status: http://")
+        (status,) = re.findall(r"status: http://(\S+)/metrics", log)
+        metrics = await asyncio.to_thread(_body, status, "/metrics")
+        assert 'nearstream_lmtp_messages_total{outcome="accepted"} 2.0' in metrics.splitlines()
+        assert json.loads(await asyncio.to_thread(_body, status, "/readyz"))["ready"] is True
         first, second = sorted(await deployment.read(DOCUMENTS.name), key=lambda record: record.key or b"")
     assert (first.key, second.key) == (b"<anna@a.example>", b"<bernd@a.example>")
     parsed = parse_record(second, Deployment.of(deployment.settings).document_limits)

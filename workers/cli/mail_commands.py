@@ -9,6 +9,8 @@ from nearstream.workers.cli import logs
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 
+MILTER_STATUS, LMTP_STATUS = "127.0.0.1:9468", "127.0.0.1:9469"  # for NEARSTREAM_STATUS=auto
+
 log = logging.getLogger(__name__)
 
 
@@ -21,6 +23,7 @@ def run_milter(settings: Settings, options: argparse.Namespace) -> Exit:
 
     async def run() -> None:
         async with check_client(settings, options.collection) as client, milter(options.listen, client) as address:
+            _serve_status(settings, MILTER_STATUS)
             await _until_stopped("milter", address, asyncio.get_running_loop().create_future())
 
     asyncio.run(run())
@@ -38,10 +41,28 @@ def run_lmtp(settings: Settings, options: argparse.Namespace) -> Exit:
 
     async def run() -> None:
         async with receiving(deployment, options.listen, options.collection, options.timeout) as (address, broken):
+            _serve_status(settings, LMTP_STATUS)
             await _until_stopped("LMTP", address, broken)
 
     asyncio.run(run())
     return Exit.OK
+
+
+def _serve_status(settings: Settings, default: str) -> None:
+    """Serve metrics and health, unless `NEARSTREAM_STATUS` is off.
+
+    Raises:
+        SettingsError: The address cannot be used.
+    """
+    from nearstream.workers.monitoring.health import Health
+    from nearstream.workers.monitoring.status_server import serve_status
+
+    if settings.status != "off":
+        health = Health(assigned=frozenset())  # it reads no partitions, so it is ready when it listens
+        log.info(
+            "status: http://%s/metrics /healthz /readyz",
+            serve_status(settings.status, health, settings.status_token, default),
+        )
 
 
 async def _until_stopped(name: str, address: str, ending: "asyncio.Future[None]") -> None:

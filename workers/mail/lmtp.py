@@ -5,14 +5,14 @@ so, and not before. The memory of a message is bounded by its bytes, whatever it
 """
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
-from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.mail.connections import Connections, serving
 from nearstream.workers.mail.memory import Memory
 from nearstream.workers.mail.message import MESSAGE_MAX_BYTES
+from nearstream.workers.monitoring.metrics import LMTP_MESSAGES
 
 SESSIONS = 64
 RECIPIENTS_MAX = 1_000
@@ -21,15 +21,15 @@ IDLE_SECONDS = 300.0
 MISTAKES_MAX = 20
 _PIECE_BYTES = 65_536
 _END = b"\r\n.\r\n"
-_STOP_SECONDS = 2.0
 
 TOO_LARGE = b"552 5.3.4 message larger than %d bytes" % MESSAGE_MAX_BYTES
 NO_MEMORY = b"452 4.3.1 too many messages at a time, try again"
+_TOO_MANY = b"421 4.3.2 too many connections\r\n"
 _EXTENSIONS = b"250-PIPELINING\r\n250-ENHANCEDSTATUSCODES\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250 SIZE %d"
 
-Deliver = Callable[[bytes], Awaitable[bytes]]
+_OUTCOMES = {b"2": "accepted", b"4": "put_off", b"5": "refused"}
 
-log = logging.getLogger(__name__)
+Deliver = Callable[[bytes], Awaitable[bytes]]
 
 
 class LineTooLongError(Exception):
@@ -201,67 +201,23 @@ class Session:
         self._forget()
         async with self.input.message() as (message, refusal):
             reply = refusal or await self.deliver(message)
+        LMTP_MESSAGES.labels(_OUTCOMES[reply[:1]]).inc()
         return b"\r\n".join([reply] * recipients)
 
     def _forget(self) -> None:
         self.has_sender, self.recipients = False, 0
 
 
-@dataclass
-class Server:
-    """Sessions with all clients.
-
-    Attributes:
-        deliver: Takes each message.
-        memory: What is left for messages.
-        sessions: The tasks of the sessions.
-    """
-
-    deliver: Deliver
-    memory: Memory = field(default_factory=Memory)
-    sessions: set[asyncio.Task[None]] = field(default_factory=set)
-
-    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a client until it leaves."""
-        task = asyncio.current_task()
-        if task is None or len(self.sessions) >= SESSIONS:
-            writer.write(b"421 4.3.2 too many connections\r\n")
-            writer.close()
-            return
-        self.sessions.add(task)
-        try:
-            async for reply in Session(Input(reader, self.memory), self.deliver).replies():
-                writer.write(reply + b"\r\n")
-                async with asyncio.timeout(IDLE_SECONDS):
-                    await writer.drain()
-        except (EOFError, OSError, TimeoutError):
-            pass  # the client is gone, or waits for nothing
-        except asyncio.CancelledError:
-            pass  # the server ends, and nothing awaits this task
-        finally:
-            self.sessions.discard(task)
-            writer.close()
-
-
-@asynccontextmanager
-async def lmtp(address: str, deliver: Deliver) -> AsyncIterator[str]:
-    """Accept mail at `host:port` during the block, and yield the address with the port that was taken.
+def lmtp(address: str, deliver: Deliver) -> AbstractAsyncContextManager[str]:
+    """Accept mail at `host:port` during a block, which gets the address with the port that was taken.
 
     Raises:
         SettingsError: The address cannot be used.
     """
-    serving = Server(deliver)
-    host, port = address.rsplit(":", 1)
-    try:
-        server = await asyncio.start_server(serving.talk, host, int(port))
-    except OSError as error:
-        raise SettingsError(f"--listen: cannot listen on {address}: {error.strerror or error}") from None
-    try:
-        host, port = server.sockets[0].getsockname()[:2]
-        yield f"{host}:{port}"
-    finally:
-        server.close()
-        for task in serving.sessions:  # a message without a reply is sent again
-            task.cancel()
-        if serving.sessions:
-            await asyncio.wait(serving.sessions, timeout=_STOP_SECONDS)
+    memory = Memory()
+
+    async def replies(reader: asyncio.StreamReader) -> AsyncGenerator[bytes]:
+        async for reply in Session(Input(reader, memory), deliver).replies():
+            yield reply + b"\r\n"
+
+    return serving(address, Connections(replies, SESSIONS, _TOO_MANY))

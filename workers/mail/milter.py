@@ -5,16 +5,18 @@ It never stops mail because of a failure: without an answer in time, a message p
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from io import BytesIO
 
-from nearstream.workers.config.settings import SettingsError
+from nearstream.schemas.check import CHECK_VERDICTS
 from nearstream.workers.mail import milter_packets as packets
-from nearstream.workers.mail.check_client import ASK_SECONDS, Answer, CheckClient
+from nearstream.workers.mail.check_client import Answer, CheckClient
+from nearstream.workers.mail.connections import Connections, serving
 from nearstream.workers.mail.memory import Memory
 from nearstream.workers.mail.message import MESSAGE_MAX_BYTES
+from nearstream.workers.monitoring.metrics import MILTER_MESSAGES, MILTER_SECONDS
 
 HEADER = b"X-Nearstream"
 CONNECTIONS = 256
@@ -22,7 +24,6 @@ IDLE_SECONDS = 600.0  # Postfix keeps a connection as long as its client, which 
 FORGED_MAX = 100
 """A message with more headers of our name is refused. Deleting each takes Postfix a search through its queue file."""
 _FORGED = b"550 5.7.1 too many headers X-Nearstream"
-_STOP_SECONDS = 2 * ASK_SECONDS  # for messages in work
 
 log = logging.getLogger(__name__)
 
@@ -75,36 +76,21 @@ class Milter:
     Attributes:
         client: Asks about messages.
         memory: What is left for messages.
-        talks: The connections of mail servers.
     """
 
     client: CheckClient
     memory: Memory = field(default_factory=Memory)
-    talks: set[asyncio.Task[None]] = field(default_factory=set)
 
-    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Talk with a mail server until it ends the connection, or breaks the protocol."""
-        task = asyncio.current_task()
-        if task is None or len(self.talks) >= CONNECTIONS:
-            writer.transport.abort()
-            return
-        self.talks.add(task)
+    async def replies(self, reader: asyncio.StreamReader) -> AsyncGenerator[bytes]:
+        """Yield the reply to each command until the mail server leaves, or breaks the protocol."""
         message = Message(self.memory)
         try:
             async for command, data in _commands(reader):
-                writer.write(await self._reply(message, command, data))
-                async with asyncio.timeout(IDLE_SECONDS):
-                    await writer.drain()
+                yield await self._reply(message, command, data)
         except packets.ProtocolError as error:
             log.warning("a connection was closed: %s", error)
-        except (OSError, TimeoutError):
-            pass  # the mail server is gone, or waits for nothing
-        except asyncio.CancelledError:
-            pass  # the filter ends, and nothing awaits this task
         finally:
-            self.talks.discard(task)
             message.clear()
-            writer.transport.abort()
 
     async def _reply(self, message: Message, command: bytes, data: bytes) -> bytes:
         """Return the reply to a command."""
@@ -125,21 +111,33 @@ class Milter:
                 message.clear()
         return b"" if command in packets.SILENT else packets.packet(packets.CONTINUE)
 
+    async def _asked(self, message: Message) -> Answer | None:
+        with MILTER_SECONDS.time():
+            return await self.client.ask(message.content)
+
     async def _verdict(self, message: Message) -> bytes:
         """Return what is to be done to a whole message: headers of our name that it came with go, and ours comes."""
         try:
             if len(message.forged) > FORGED_MAX:
+                MILTER_MESSAGES.labels("refused").inc()
                 return packets.refused(_FORGED)
             # From the last one on, so that no number changes.
             numbered = reversed(list(enumerate(message.forged, 1)))
             changes = [packets.deleted(name, number) for number, name in numbered]
             message.content.seek(0)
-            answer = await self.client.ask(message.content) if message.is_whole else None
+            answer = await self._asked(message) if message.is_whole else None
+            MILTER_MESSAGES.labels(_outcome(message, answer)).inc()
             if answer is not None:
                 changes.append(packets.added(HEADER, header_value(answer)))
             return b"".join(changes) + packets.packet(packets.CONTINUE)
         finally:
             message.clear()
+
+
+def _outcome(message: Message, answer: Answer | None) -> str:
+    if answer is None:
+        return "unmarked" if message.is_whole else "too_large"
+    return answer.verdict if answer.verdict in CHECK_VERDICTS else "other"  # of another version of the API
 
 
 def header_value(answer: Answer) -> bytes:
@@ -148,28 +146,13 @@ def header_value(answer: Answer) -> bytes:
     return f"verdict={answer.verdict}; n={answer.count_1h}{resemblance}".encode()
 
 
-@asynccontextmanager
-async def milter(address: str, client: CheckClient) -> AsyncIterator[str]:
-    """Accept mail servers at `host:port` during the block, and yield the address with the port that was taken.
+def milter(address: str, client: CheckClient) -> AbstractAsyncContextManager[str]:
+    """Accept mail servers at `host:port` during a block, which gets the address with the port that was taken.
 
     Raises:
         SettingsError: The address cannot be used.
     """
-    filtering = Milter(client)
-    host, port = address.rsplit(":", 1)
-    try:
-        server = await asyncio.start_server(filtering.talk, host, int(port))
-    except OSError as error:
-        raise SettingsError(f"--listen: cannot listen on {address}: {error.strerror or error}") from None
-    try:
-        host, port = server.sockets[0].getsockname()[:2]
-        yield f"{host}:{port}"
-    finally:
-        server.close()
-        if filtering.talks:
-            await asyncio.wait(filtering.talks, timeout=_STOP_SECONDS)
-        for task in filtering.talks:
-            task.cancel()
+    return serving(address, Connections(Milter(client).replies, CONNECTIONS, b""))
 
 
 async def _commands(reader: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, bytes]]:

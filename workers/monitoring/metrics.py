@@ -60,6 +60,12 @@ SKIPS = Counter("nearstream_skip_requests", "Answers of the HTTP API to crawlers
 API_RECORDS = Counter(
     "nearstream_api_records", "Records that the HTTP API sent for documents to learn or remove", ["outcome"]
 )
+MILTER_MESSAGES = Counter("nearstream_milter_messages", "Messages that passed the mail filter", ["outcome"])
+MILTER_SECONDS = Histogram(
+    "nearstream_milter_seconds", "Time that the mail filter waited for the answer about a message", buckets=_SHORT
+)
+LMTP_MESSAGES = Counter("nearstream_lmtp_messages", "Messages that a mail server handed over", ["outcome"])
+MAIL_CONNECTIONS = Gauge("nearstream_mail_connections", "Connections of mail servers")
 ALERTS = Counter("nearstream_alerts", "Alerts sent, including repeats", ["name", "state"])
 ALERTS_FIRING = Gauge("nearstream_alerts_firing", "Alerts that have begun and not ended", ["name"])
 SSE_DROPPED = Counter("nearstream_sse_dropped", "Events that readers of the event stream were too slow for")

@@ -1,4 +1,4 @@
-"""Serve metrics, health, readiness and lag of one worker over HTTP.
+"""Serve metrics, health, readiness and lag of one process over HTTP.
 
 The server is read-only. It runs in threads of its own, so it answers while the event loop is blocked.
 """
@@ -63,7 +63,7 @@ def answers(health: Health) -> dict[str, Callable[[], Answer]]:
     }
 
 
-def serve_status(address: str, health: Health, token: str) -> str:
+def serve_status(address: str, health: Health, token: str, default: str = DEFAULT_ADDRESS) -> str:
     """Start the status server and return its address.
 
     It runs until the process ends.
@@ -73,11 +73,12 @@ def serve_status(address: str, health: Health, token: str) -> str:
             own is taken.
         health: State of the worker.
         token: If not empty, a request needs `Authorization: Bearer <token>`, except for `/healthz` and `/readyz`.
+        default: The default address of this kind of process.
 
     Raises:
         SettingsError: The server cannot listen on the address that was chosen.
     """
-    host, port = (DEFAULT_ADDRESS if address == AUTO else address).rsplit(":", 1)
+    host, port = (default if address == AUTO else address).rsplit(":", 1)
     handler = _handler(answers(health), token)
     try:
         server = _Server((host, int(port)), handler)
@@ -87,7 +88,7 @@ def serve_status(address: str, health: Health, token: str) -> str:
                 f"NEARSTREAM_STATUS: cannot listen on {address}: {error.strerror or error}: choose another address, "
                 "port 0 for any free port, or auto"
             ) from None
-        server = _Server((host, 0), handler)  # of another worker on this host, which has the default port
+        server = _Server((host, 0), handler)  # another process on this host has the default port
     threading.Thread(target=server.serve_forever, name="status", daemon=True).start()
     return f"{host}:{server.server_address[1]}"
 

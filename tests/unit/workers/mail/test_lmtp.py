@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
+from prometheus_client import REGISTRY
 
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.mail import lmtp as lmtp_module
@@ -203,6 +204,23 @@ async def test_a_client_with_too_many_mistakes_recipients_or_bytes_is_stopped() 
             assert await client.line() == b""
         except ConnectionResetError:
             pass
+
+
+async def test_messages_are_counted_by_what_became_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lmtp_module, "MESSAGE_MAX_BYTES", 1_000)
+    names = ("accepted", "put_off", "refused")
+    before = [_counted(name) for name in names]
+    async with _served() as client:
+        client.reply += [ACCEPTED, b"451 later"]
+        for content in (b"one", b"two", b"three" * 1_000):
+            await client.begin(2)
+            await client.say(content + b"\r\n.\r\n")
+            assert (await client.line())[:3] == (await client.line())[:3]
+    assert [_counted(name) for name in names] == [count + 1 for count in before]
+
+
+def _counted(outcome: str) -> float:
+    return REGISTRY.get_sample_value("nearstream_lmtp_messages_total", {"outcome": outcome}) or 0.0
 
 
 async def test_sessions_above_the_limit_are_put_off(monkeypatch: pytest.MonkeyPatch) -> None:

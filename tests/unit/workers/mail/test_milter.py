@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from prometheus_client import REGISTRY
 
 from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.mail import check_client as check_client_module
@@ -278,6 +279,24 @@ async def test_a_mail_server_that_says_nothing_is_left(monkeypatch: pytest.Monke
         reader, writer = await asyncio.open_connection(*address.split(":"))
         assert await _is_closed(reader)
         writer.close()
+
+
+async def test_messages_are_counted_by_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("bulk", "too_large", "refused")
+    before = [_counted(name) for name in names]
+    async with _filtering(_says(_response(BULK))) as server:
+        await server.send(campaign_mail("anna"))
+        for _ in range(FORGED_MAX + 1):
+            await server.tell(packets.HEADER, b"X-Nearstream\0 forged\0")
+        await server.tell(packets.END)
+        assert (await server.reply())[4:5] == packets.REPLY_CODE
+        monkeypatch.setattr(milter_module, "MESSAGE_MAX_BYTES", 10)
+        await server.send(campaign_mail("anna"))
+    assert [_counted(name) for name in names] == [count + 1 for count in before]
+
+
+def _counted(outcome: str) -> float:
+    return REGISTRY.get_sample_value("nearstream_milter_messages_total", {"outcome": outcome}) or 0.0
 
 
 async def test_an_aborted_mail_leaves_nothing_for_the_next() -> None:

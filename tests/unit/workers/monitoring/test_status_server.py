@@ -174,7 +174,6 @@ def test_an_address_that_somebody_chose_is_never_replaced(monkeypatch: pytest.Mo
     assert serve_status(Settings.status, Health(), "") != taken
 
 
-def test_the_default_address_is_taken_where_it_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_address_is_taken_where_it_is_free() -> None:
     free = f"127.0.0.1:{free_ports(1)[0]}"
-    monkeypatch.setattr("nearstream.workers.monitoring.status_server.DEFAULT_ADDRESS", free)
-    assert serve_status(Settings.status, Health(), "") == free
+    assert serve_status(Settings.status, Health(), "", free) == free
