@@ -81,9 +81,8 @@ class MemoryIndex:
     async def details(self, number: int, delay_ms: int = 0, now_ms: int | None = None) -> FamilyDetails:
         """Return the labels of the family of a state that were given at least `delay_ms` ago, and its addresses."""
         now_ms = max(self._states.now_ms, self._time(None) if now_ms is None else now_ms)
-        family = self._families.of(number)
-        labels = self._labels.count(family, now_ms - delay_ms, self._states.hidden(now_ms))
-        return FamilyDetails(labels, *self._families.count_addresses(family, now_ms))
+        labels = self._labels.count(self._families.of(number), now_ms - delay_ms, self._states.hidden(now_ms))
+        return FamilyDetails(labels, *self._families.count_addresses(number, now_ms))
 
     async def look_up(self, keys: Keys, limit: int, now_ms: int | None = None) -> Sequence[Candidate]:
         """Return up to `limit` neighbours of some keys.

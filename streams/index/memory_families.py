@@ -126,9 +126,9 @@ class Families:
             if len(facts.log) > 1
         ]
 
-    def count_addresses(self, family: int, now_ms: int) -> tuple[int, int]:
-        """Return how many addresses sent, and received, the documents that joined a family within the last hour."""
-        facts = self.facts.get(family)
+    def count_addresses(self, number: int, now_ms: int) -> tuple[int, int]:
+        """Return how many addresses sent, and received, what joined the family of a state within the last hour."""
+        facts = self.facts.get(self.of(number))
         return (facts.senders.count(now_ms), facts.recipients.count(now_ms)) if facts else (0, 0)
 
     def leave(self, number: int) -> None:

@@ -23,6 +23,7 @@ from nearstream.streams.ingest.defaults import LINEAGE_MAX_CHARACTERS, DocumentL
 from nearstream.streams.ingest.parse import (
     _FIELD_HEADERS,
     _LABEL_HEADER,
+    _RECIPIENTS_HEADER,
     _REMOVAL_HEADERS,
     ParsedDocument,
     Removal,
@@ -144,7 +145,7 @@ def test_every_header_of_a_document_is_documented() -> None:
         "traceparent",
     ]
     assert first_cells(table) == expected
-    assert set(of_fields) == set(_FIELD_HEADERS)
+    assert set(of_fields) == {*_FIELD_HEADERS, _RECIPIENTS_HEADER}
     assert _LABEL_HEADER == "nearstream-label-"
     with_removal = re.findall(r"^\| `([a-z-]+)` \| [^|]*removal", table, re.MULTILINE)
     assert tuple(with_removal) == _REMOVAL_HEADERS

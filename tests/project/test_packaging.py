@@ -20,6 +20,7 @@ DATA = {
     "nearstream/examples/documents.jsonl",
     "nearstream/examples/relations.jsonl",
     *(f"nearstream/workers/live/page/{path.name}" for path in (ROOT / "workers/live/page").iterdir()),
+    "nearstream/workers/redis_index/lua/addresses.lua",
     "nearstream/workers/redis_index/lua/families.lua",
     "nearstream/workers/redis_index/lua/functions.lua",
     "nearstream/workers/redis_index/lua/labels.lua",
