@@ -1,4 +1,4 @@
-"""What an index knows about a family for checks alone: its labels, and who sent it to whom.
+"""The details of a family that only checks ask for: its labels, and how many senders and recipients it has.
 
 Addresses are keyed hashes of 8 bytes. Those of the mails that join a family are remembered for an hour.
 """
@@ -14,7 +14,7 @@ ADDRESSES_CAP = 256  # senders of a family that are remembered, those seen last,
 
 @dataclass(frozen=True)
 class FamilyDetails:
-    """What only checks ask about a family.
+    """Details of a family.
 
     Attributes:
         labels: The labels of its documents.

@@ -127,7 +127,7 @@ class Families:
         ]
 
     def count_addresses(self, number: int, now_ms: int) -> tuple[int, int]:
-        """Return how many addresses sent, and received, what joined the family of a state within the last hour."""
+        """Return the number of senders, and of recipients, in the family of a state within the last hour."""
         facts = self.facts.get(self.of(number))
         return (facts.senders.count(now_ms), facts.recipients.count(now_ms)) if facts else (0, 0)
 

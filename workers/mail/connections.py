@@ -1,4 +1,4 @@
-"""The connections of mail servers: at most so many at a time, each with its replies until one side ends it."""
+"""Connections of mail servers: a limited number of them, each served by a generator of replies."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -21,7 +21,7 @@ class Connections:
     Attributes:
         replies: Yields the replies to what a client sends, until one of both leaves.
         most: Connections at a time.
-        full: What a client above this limit is told.
+        full: The reply to a client above this limit.
         tasks: A task for each connection.
     """
 
