@@ -79,7 +79,7 @@ class MemoryIndex:
         return self._families.of(number)
 
     async def details(self, number: int, delay_ms: int = 0, now_ms: int | None = None) -> FamilyDetails:
-        """Return the labels of the family of a state that were given at least `delay_ms` ago, and its addresses."""
+        """Return the details of the family of a state. Labels count from the age `delay_ms` on."""
         now_ms = max(self._states.now_ms, self._time(None) if now_ms is None else now_ms)
         labels = self._labels.count(self._families.of(number), now_ms - delay_ms, self._states.hidden(now_ms))
         return FamilyDetails(labels, *self._families.count_addresses(number, now_ms))

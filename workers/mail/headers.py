@@ -84,7 +84,7 @@ def recipient_hashes(message: Message, key: HashKey) -> tuple[str, ...]:
 
 
 def address_hash(address: str, key: HashKey) -> str:
-    """Return 16 hex digits that stand for a mail address, in any case of its letters.
+    """Return the keyed hash of a mail address in lower case, 16 hex digits.
 
     They are keyed blake2b, so they tell nothing to who does not have the key.
     """

@@ -209,7 +209,7 @@ class Session:
 
 
 def lmtp(address: str, deliver: Deliver) -> AbstractAsyncContextManager[str]:
-    """Accept mail at `host:port` during a block, which gets the address with the port that was taken.
+    """Accept mail at `host:port` during a block, and yield the address.
 
     Raises:
         SettingsError: The address cannot be used.

@@ -147,7 +147,7 @@ def header_value(answer: Answer) -> bytes:
 
 
 def milter(address: str, client: CheckClient) -> AbstractAsyncContextManager[str]:
-    """Accept mail servers at `host:port` during a block, which gets the address with the port that was taken.
+    """Accept mail servers at `host:port` during a block, and yield the address.
 
     Raises:
         SettingsError: The address cannot be used.

@@ -163,7 +163,7 @@ class Shard:
         return Neighbours(answer.candidates[:limit], families, bool(detailed))
 
     async def details(self, number: int, delay_ms: int = 0, now_ms: int | None = None) -> FamilyDetails:
-        """Return the labels of the family of a state that were given at least `delay_ms` ago, and its addresses.
+        """Return the details of the family of a state. Labels count from the age `delay_ms` on.
 
         Raises:
             IndexUnavailableError: No answer within 150 ms.
