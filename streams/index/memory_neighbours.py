@@ -104,9 +104,7 @@ class Neighbours:
         for number in ranked:
             shared = seen.shared[number]
             may_be_named = (
-                shared.named
-                or others < BEST
-                or (shares[number] >= ENOUGH and self._is_telling(shared, fewer[number]))
+                shared.named or others < BEST or (shares[number] >= ENOUGH and self._is_telling(shared, fewer[number]))
             )
             if may_be_named and self._is_of_the_few(number, shared, room, shares):
                 others += not shared.named
