@@ -1,4 +1,4 @@
-"""What the HTTP API answers: about a document that it was asked about, and about a request that it refuses."""
+"""Messages of the HTTP API: its answers, its refusals, and the request of a label."""
 
 from datetime import datetime
 from typing import Annotated, Literal, get_args
@@ -7,8 +7,10 @@ import msgspec
 from msgspec import Meta
 
 from nearstream.schemas.decision import Action
-from nearstream.schemas.document import Count, Share
+from nearstream.schemas.document import DEFAULT_COLLECTION, Count, Id, Name, Share
 from nearstream.schemas.evidence import Relation
+from nearstream.schemas.label import Kind, Weight
+from nearstream.schemas.signature import Signature
 
 CheckVerdict = Literal["known_bad", "known_good", "bulk", "near_duplicate", "none", "unknown"]
 CheckReason = Literal["", "deadline", "index_unavailable", "index_lost", "index_refused"]
@@ -148,6 +150,19 @@ class SkipAnswer(msgspec.Struct, frozen=True, kw_only=True):
             "answer. `index_refused`: Redis refuses the user, who needs GET."
         ),
     ] = ""
+
+
+class LabelRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Request of a label for a document, by its id or with its signature."""
+
+    label: Kind
+    id: Annotated[Id | None, Meta(description="The id of the document.")] = None
+    signature: Annotated[
+        Signature | None,
+        Meta(description="The document itself, as `nearstream sign` prints it, in place of an id. It is learned too."),
+    ] = None
+    collection: Annotated[Name, Meta(description="The tenant of the id.")] = DEFAULT_COLLECTION
+    weight: Weight = 1
 
 
 class Labelled(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,11 +7,12 @@ from typing import TypeVar
 import msgspec
 
 from nearstream.schemas.alert import Alert
+from nearstream.schemas.check import LabelRequest
 from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.decision import Decision
 from nearstream.schemas.document import Document
 from nearstream.schemas.events import Event, kind_of, subject_of
-from nearstream.schemas.label import Label, LabelRequest
+from nearstream.schemas.label import Label
 from nearstream.schemas.record import Headers, header
 from nearstream.schemas.signature import Origin, Signature
 
@@ -108,7 +109,10 @@ def decode_label_request(value: bytes) -> LabelRequest:
     Raises:
         InvalidMessageError: `not_json`, `invalid_id`, or `invalid_message` if another field is invalid.
     """
-    return _decode_json(_LABEL_REQUEST, value)
+    request = _decode_json(_LABEL_REQUEST, value)
+    if (request.id is None) is (request.signature is None):
+        raise InvalidMessageError(Reason.INVALID_MESSAGE, "expected either $.id or $.signature")
+    return request
 
 
 def decode_signature(value: bytes) -> Signature:

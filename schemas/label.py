@@ -5,8 +5,6 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from nearstream.schemas.document import DEFAULT_COLLECTION, Id, Name
-
 LabelKind = Literal["spam", "ham"]
 
 WEIGHT_MAX = 100
@@ -24,15 +22,6 @@ class Label(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     label: Kind
-    weight: Weight = 1
-
-
-class LabelRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The label that a client of the HTTP API gives a document."""
-
-    id: Annotated[Id, Meta(description="The id of the document.")]
-    label: Kind
-    collection: Annotated[Name, Meta(description="The tenant.")] = DEFAULT_COLLECTION
     weight: Weight = 1
 
 

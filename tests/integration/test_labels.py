@@ -5,13 +5,18 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
+from msgspec.structs import replace
 from redis.asyncio import Redis
 
+from nearstream.schemas.codec import encode_signature_line
 from nearstream.schemas.dead_letter import REASON_HEADER
+from nearstream.schemas.document import Document
 from nearstream.schemas.record import ProducerRecord, header
+from nearstream.schemas.signature import Origin, Signature
 from nearstream.schemas.topics import SIGNATURES
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
@@ -95,6 +100,31 @@ async def test_what_resembles_a_labelled_document_is_known_also_after_a_rebuild(
             assert await local.letters() == []
 
 
+async def test_a_signature_is_learned_and_labelled_without_its_text(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with _deployed(kafka, redis_url, tmp_path) as (local, api):
+        document = Document(id="shared", text=TEXT, observed_at=datetime.now(UTC))
+        signature = api.deployment.signer().sign(document)
+        with local.worker():
+            for other, error in (
+                (replace(signature, scheme="other-1-u14-k00000000-00000000"), "invalid_signature"),
+                (replace(signature, sketch=b"short"), "invalid_signature"),
+                (replace(signature, origin=Origin("documents", 0, 1)), "invalid_signature"),
+            ):
+                status, answer = await _label(api, signature=_array(other), label="spam")
+                assert (status, answer["error"]) == (400, error)
+            for wrong in ({"id": "a", "signature": _array(signature)}, {}, {"signature": ["x"]}):
+                status, answer = await _label(api, label="spam", **wrong)
+                assert (status, answer["error"]) == (400, "invalid_message")
+            assert await _label(api, signature=_array(signature), label="spam", weight=2) == ACCEPTED
+            await local.drained()
+            assert await _verdict(api, NEAR) == ("known_bad", _counts(spam=2))
+        assert await local.letters() == []
+
+
+def _array(signature: Signature) -> object:
+    return json.loads(encode_signature_line(signature))
+
+
 async def test_a_fresh_label_does_not_count_yet(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with _deployed(kafka, redis_url, tmp_path, label_delay_seconds="300") as (local, api):
         with local.worker():
@@ -118,7 +148,7 @@ async def test_a_label_that_cannot_be_read_is_refused_and_one_on_the_topic_becom
         ):
             status, answer = await api.send("POST", "/v1/label", said, **JSON)
             assert (status, answer["error"]) == (400, error)
-        assert (await api.send("POST", "/v1/label", b" " * 10_000, **JSON))[0] == 413
+        assert (await api.send("POST", "/v1/label", b" " * 300_000, **JSON))[0] == 413
         foreign = await api.send("POST", "/v1/label", b'{"id": "a", "label": "spam"}', Origin="http://other.example")
         assert (foreign[0], foreign[1]["error"]) == (403, "cross_origin")
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from nearstream.schemas.check import LearnReason
 from nearstream.schemas.label import Label
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.signature import Signature
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import Removal, parse_record
 from nearstream.streams.signing.signer import Unsigned
@@ -21,6 +22,7 @@ from nearstream.workers.http.outbox import Outbox, OutboxFullError
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.pipeline.document_records import record_key, removal_of
 from nearstream.workers.pipeline.mail_source import mail_record
+from nearstream.workers.pipeline.sign import signature_record
 from nearstream.workers.pipeline.signature_records import label_record
 
 _LEARN_SECONDS = 10.0
@@ -73,6 +75,10 @@ class Learner:
         """
         record = label_record(self.signatures, document_key, label, time.time_ns() // 1_000_000)
         return await self._sent(record, _CONFIRM_SECONDS)
+
+    async def learn_signature(self, signature: Signature) -> LearnReason:
+        """Send the signature of a document. Return the reason if Kafka has not confirmed it."""
+        return await self._sent(signature_record(self.signatures, signature), _CONFIRM_SECONDS)
 
     def _record(self, source: ConsumerRecord | Unsigned, access: Access) -> ProducerRecord:
         if isinstance(source, Unsigned):

@@ -4,9 +4,17 @@ from importlib.metadata import version
 
 import msgspec
 
-from nearstream.schemas.check import ApiError, CheckAnswer, Health, Labelled, Readiness, Removal, SkipAnswer
+from nearstream.schemas.check import (
+    ApiError,
+    CheckAnswer,
+    Health,
+    Labelled,
+    LabelRequest,
+    Readiness,
+    Removal,
+    SkipAnswer,
+)
 from nearstream.schemas.document import Document
-from nearstream.schemas.label import LabelRequest
 from nearstream.workers.http.openapi_live import LIVE_MESSAGES, PAGE_FILE_PATH, PAGE_PATH, live_paths
 from nearstream.workers.http.openapi_parts import REFUSALS, TOKEN, Json, header, in_path, in_query, reference, response
 

@@ -7,6 +7,7 @@ from aiohttp import web
 
 from nearstream.schemas.check import Health, Labelled, Readiness, Removal
 from nearstream.schemas.codec import InvalidMessageError, decode_document, decode_label_request
+from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.document import document_key
 from nearstream.schemas.label import Label
 from nearstream.workers.http import openapi
@@ -27,12 +28,13 @@ from nearstream.workers.http.requests import (
 )
 from nearstream.workers.http.skipping import SkipChecker
 from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS, EXPOSITION_TYPE, SKIPS, exposition
+from nearstream.workers.operations.signatures import LINE_MAX_BYTES, why_not_sent
 
 _CHECKER = web.AppKey("checker", Checker)
 _LEARNER = web.AppKey("learner", Learner)
 _SKIP_CHECKER = web.AppKey("skip_checker", SkipChecker)
 _READY_SECONDS = 1.0
-_LABEL_BYTES = 8192
+_LABEL_BYTES = 4096 + LINE_MAX_BYTES
 # `_named` says what is wrong with a name, so any name is matched.
 _DOCUMENT_PATH, _LABELLED_PATH = (
     path.replace("{collection}", "{collection:[^/]+}").replace("{id}", r"{id:[\s\S]+}")
@@ -135,13 +137,19 @@ async def _label(request: web.Request) -> web.Response:
         return _from_another_site()
     try:
         said = decode_label_request(await read_body(request, _LABEL_BYTES))
-        request[ACCESS].require(said.collection)
+        request[ACCESS].require(said.signature.collection if said.signature else said.collection)
     except ForbiddenError:
         return _forbidden()
     except InvalidMessageError as error:
         return refusal(status_of(error.reason), error.reason, error.detail)
     label = Label(label=said.label, weight=said.weight)
-    return await _labelled(request, document_key(said.collection, said.id), label)
+    if said.signature is None:
+        return await _labelled(request, document_key(said.collection, said.id or ""), label)
+    wrong = why_not_sent(said.signature, request.app[_CHECKER].deployment.scheme)
+    if wrong:
+        return refusal(400, Reason.INVALID_SIGNATURE, wrong)
+    reason = await request.app[_LEARNER].learn_signature(said.signature)
+    return _unconfirmed(reason) if reason else await _labelled(request, said.signature.document_key, label)
 
 
 async def _unlabel(request: web.Request) -> web.Response:

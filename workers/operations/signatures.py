@@ -107,17 +107,26 @@ def _of_lines(scheme: Scheme, name: str, lines: BinaryIO) -> Iterator[Signed | R
 def _of_line(scheme: Scheme, source: str, line: bytes) -> Signed | Refused:
     try:
         signature = decode_signature_line(line)
-        if signature.scheme != scheme.name:
-            return Refused(source, mismatch(scheme.name, signature.scheme))
-        scheme.check(signature)
     except InvalidMessageError as error:
         return Refused(source, str(error))
+    reason = why_not_sent(signature, scheme)
+    return Refused(source, reason) if reason else Signed(source, signature)
+
+
+def why_not_sent(signature: Signature, scheme: Scheme) -> str:
+    """Return the reason for refusing a signature, empty for one that workers accept."""
+    if signature.scheme != scheme.name:
+        return mismatch(scheme.name, signature.scheme)
+    try:
+        scheme.check(signature)
+    except InvalidMessageError as error:
+        return str(error)
     if not signature.n_bytes:
-        return Refused(source, NO_WORDS)
+        return NO_WORDS
     if signature.origin is not None:
         # Events are about positions on `documents`, and only workers know them.
-        return Refused(source, "expected a signature of `nearstream sign`, this one names a record of Kafka")
-    return Signed(source, signature)
+        return "expected a signature of `nearstream sign`, this one names a record of Kafka"
+    return ""
 
 
 def mismatch(expected: str, found: str) -> str:
