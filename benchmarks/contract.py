@@ -26,11 +26,9 @@ from nearstream.schemas.codec import (
     encode_event,
     encode_signature,
     event_headers,
-    kind_of,
-    subject_of,
 )
 from nearstream.schemas.document import Document
-from nearstream.schemas.events import NearDuplicate
+from nearstream.schemas.events import NearDuplicate, kind_of, subject_of
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.contract import IndexLimits
 from nearstream.streams.index.memory import MemoryIndex

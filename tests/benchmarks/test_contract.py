@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from benchmarks import contract
+from benchmarks.texts import texts
 from nearstream.schemas.codec import decode_event, encode_document
 from nearstream.schemas.events import NearDuplicate
 from nearstream.streams.signing.scheme import preset
@@ -21,7 +22,7 @@ def test_every_figure_is_measured_and_a_signature_is_smaller_than_its_json(capsy
 
 
 def test_both_sides_hold_the_same_values() -> None:
-    document = contract._document("a", "one two three four five six seven eight nine ten " * 20)
+    document = contract._document("a", texts("en-1")[0])
     read = contract.FaustDocument.loads(encode_document(document))
     assert (read.id, read.text, read.observed_at, read.labels) == (
         "a",
