@@ -215,6 +215,13 @@ async def test_letters_are_listed_by_reason_and_shown_one_by_one(kafka: str, red
         assert deployment.run("dlq", "show", *words, "--hex").stdout.endswith(
             b"00000000  61 1b 5b 33 31 6d 0a 62 ff                       a.[31m.b.\n"
         )
+        whole = json.loads(deployment.run("dlq", "show", *words, "--json").stdout)
+        assert (whole["reason"], whole["key"], whole["value"]) == ("invalid_id", None, b"a\x1b[31m\nb\xff".hex())
+        ours = json.loads(deployment.run("dlq", "show", dead_id(*last[:3]), "--json").stdout)
+        assert (ours["id"], ours["key"]) == (dead_id(*last[:3]), b"\x1b[31m".hex())
+        assert ours["headers"] == [
+            {"name": name, "value": value} for name, value in (("x", "31"), ("x", None), ("y", "ff"))
+        ]
         assert deployment.run("dlq", "show", "unknown").returncode == 2
 
 

@@ -63,6 +63,9 @@ def show_dead_letter(settings: Settings, options: argparse.Namespace) -> Exit:
     if dead_letter is None:
         print_message(_missing(settings, options.dead_letter, options.timeout))
         return Exit.NO
+    if options.json:
+        print_json(_whole_object(dead_letter))
+        return Exit.OK
     value = dead_letter.original.value or b""
     for line in (*_dead_letter_lines(dead_letter), *(_hex_lines(value) if options.hex else _text_lines(value))):
         print_line(line)
@@ -141,6 +144,21 @@ def _listed_object(record: ConsumerRecord, dead_letter: StoredDeadLetter | None)
         names = ("stage", "detail", "worker", "replays", "size", "sha256", "payload")
         fields |= {name: getattr(dead_letter, name) for name in names}
     return fields
+
+
+def _whole_object(dead_letter: StoredDeadLetter) -> dict[str, object]:
+    """Return a dead letter with the bytes of the refused record in hex, None for a null."""
+    original = dead_letter.original
+    return {
+        **_listed_object(dead_letter.record, dead_letter),
+        "key": _in_hex(original.key),
+        "headers": [{"name": name, "value": _in_hex(value)} for name, value in original.headers],
+        "value": _in_hex(original.value),
+    }
+
+
+def _in_hex(value: bytes | None) -> str | None:
+    return None if value is None else value.hex()
 
 
 def _id_of(reason: str, refused: ConsumerRecord) -> str | None:

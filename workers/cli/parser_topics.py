@@ -92,8 +92,10 @@ def add_dead_letter_commands(commands: "Commands") -> None:
         metavar="ID | TOPIC PARTITION OFFSET",
         help="id of the dead letter, or the position of the refused record",
     )
-    show.usage = "nearstream dlq show [-h] [--hex] [--timeout S] ID | TOPIC PARTITION OFFSET"
-    show.add_argument("--hex", action="store_true", help="show all bytes in hex instead of the first characters")
+    show.usage = "nearstream dlq show [-h] [--hex | --json] [--timeout S] ID | TOPIC PARTITION OFFSET"
+    form = show.add_mutually_exclusive_group()
+    form.add_argument("--hex", action="store_true", help="show all bytes in hex instead of the first characters")
+    add_json(form, "one JSON object with all bytes in hex")
     replay = add(
         actions, "replay", "dead_letter_commands:replay", "send refused records to their topics again, each once"
     )
