@@ -1,7 +1,7 @@
 """Create the topics of a deployment, and compare them with the table."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ WHY_FIXED = (
     "the states of a document would be in two partitions, without order: create topics with another"
     " NEARSTREAM_TOPIC_PREFIX, and start with another NEARSTREAM_NAMESPACE and NEARSTREAM_GROUP"
 )
+_UNKNOWN_TOPIC = 3
 _NOT_ALLOWED = 29
 _TOPIC_EXISTS = 36
 _SET_ON_TOPIC = 1
@@ -62,7 +63,7 @@ async def topic_states(settings: Settings, wait_seconds: float, partitions: int 
         found = await describe(client, names)
         configs = await _configs(client, list(found)) if found else {}
     states = [
-        _state(settings, topic, name, found.get(name, []), configs.get(name))
+        _state(settings, topic, name, found[name] if name in configs else [], configs.get(name))
         for topic, name in zip(ALL, names, strict=True)
     ]
     return [_compared(state, partitions) for state in states]
@@ -132,18 +133,29 @@ async def apply_configs(settings: Settings, wait_seconds: float) -> list[str]:
     async with admin(settings, wait_seconds) as client:
         # This request resets every setting that it does not name, so name those that were set before too.
         kept = {
-            name: {entry[0]: entry[1] for entry in entries if entry[3] == _SET_ON_TOPIC}
+            name: {entry[0]: entry[1] for entry in entries or () if entry[3] == _SET_ON_TOPIC}
             for name, entries in (await _configs(client, list(wrong))).items()
         }
+        changed = {name: {**settings_before, **wrong[name]} for name, settings_before in kept.items()}
         responses = await client.alter_configs(
-            [ConfigResource(ConfigResourceType.TOPIC, name, {**kept[name], **wrong[name]}) for name in wrong]
+            [ConfigResource(ConfigResourceType.TOPIC, name, config) for name, config in changed.items()]
         )
     for code, message, _, name in (row for response in responses for row in response.resources):
         if code == _NOT_ALLOWED:
             raise settings_error_of(for_code(code)(), name, "ALTER_CONFIGS")
         if code:
             raise SettingsError(f"topic {name} cannot be altered: {message or for_code(code).__name__}")
+    await _wait_until_applied(settings, wrong.keys(), wait_seconds)
     return [f"{name}: {setting}={value}" for name, changes in wrong.items() for setting, value in changes.items()]
+
+
+async def _wait_until_applied(settings: Settings, names: Container[str], wait_seconds: float) -> None:
+    """Wait until the broker tells the new settings of topics, which takes a moment after it has accepted them."""
+    deadline = asyncio.get_running_loop().time() + wait_seconds
+    while any(state.wrong for state in await topic_states(settings, wait_seconds) if state.name in names):
+        if asyncio.get_running_loop().time() > deadline:
+            raise KafkaUnreachableError(f"changed settings of topics do not appear within {wait_seconds:g} s")
+        await asyncio.sleep(RETRY_SECONDS)
 
 
 async def require(settings: Settings, wait_seconds: float) -> list[str]:
@@ -166,21 +178,18 @@ async def require(settings: Settings, wait_seconds: float) -> list[str]:
     return warnings + ([f"topics: {UNCOMPARED}"] if any(UNCOMPARED in state.differences for state in states) else [])
 
 
-async def _configs(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, list[Any]]:
-    """Return the settings of each topic.
+async def _configs(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, list[Any] | None]:
+    """Return the settings of each topic, None where the permission to describe them is missing.
 
-    They are rows of name, value, read-only and source. A topic is left out if the permission to describe its settings
-    is missing.
+    They are rows of name, value, read-only and source. A topic that was deleted meanwhile is left out.
     """
     responses = await client.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names])
-    found: dict[str, list[Any]] = {}
-    for response in responses:
-        for code, message, _, name, entries in response.resources:
-            if code == _NOT_ALLOWED:
-                continue
-            if code:
-                raise KafkaUnreachableError(f"topic {name} cannot be described: {message}")
-            found[name] = entries
+    found: dict[str, list[Any] | None] = {}
+    for code, message, _, name, entries in (row for response in responses for row in response.resources):
+        if code not in (0, _NOT_ALLOWED, _UNKNOWN_TOPIC):
+            raise KafkaUnreachableError(f"topic {name} cannot be described: {message or for_code(code).__name__}")
+        if code != _UNKNOWN_TOPIC:
+            found[name] = None if code == _NOT_ALLOWED else entries
     return found
 
 
