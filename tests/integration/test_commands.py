@@ -162,7 +162,7 @@ async def test_a_recreated_topic_is_refused(kafka: str, redis_url: str, tmp_path
         name = deployment.topic(SIGNATURES)
         async with kafka_client.admin(deployment.settings, 10.0) as client:
             await client.delete_topics([name])
-        await until(lambda: _gone(deployment), 20)
+        await until(lambda: _gone(deployment), 60)
         assert deployment.run("topics", "create").returncode == 0
         refused = deployment.run("worker")
         assert refused.returncode == 78

@@ -98,4 +98,10 @@ async def _grow(deployment: LocalDeployment, name: str, count: int) -> None:
 
 async def _delete_topics(deployment: LocalDeployment) -> None:
     async with kafka_client.admin(deployment.settings, 10.0) as client:
-        await client.delete_topics([deployment.settings.topic_prefix + topic.name for topic in ALL])
+        names = [deployment.settings.topic_prefix + topic.name for topic in ALL]
+        await client.delete_topics(names)
+
+        async def are_gone() -> bool:  # the broker tells this a moment later
+            return not await kafka_client.describe(client, names)
+
+        await until(are_gone, 60)

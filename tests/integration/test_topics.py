@@ -11,7 +11,7 @@ from nearstream.schemas.record import ProducerRecord
 from nearstream.schemas.topics import ALL, DOCUMENTS, NEAR_DUPLICATES, SIGNATURES
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka import client as kafka_client
-from tests.support.deployment import LocalDeployment, deployed
+from tests.support.deployment import LocalDeployment, deployed, until
 
 YEAR_9999_MS = 253_370_764_800_000
 HOUR_MS = 3_600_000
@@ -87,12 +87,23 @@ async def test_wrong_use_of_topics_is_told(kafka: str, redis_url: str, tmp_path:
 
 async def _delete(deployment: LocalDeployment, names: list[str]) -> None:
     async with kafka_client.admin(deployment.settings, 10.0) as client:
-        await client.delete_topics([deployment.settings.topic_prefix + name for name in names])
+        deleted = [deployment.settings.topic_prefix + name for name in names]
+        await client.delete_topics(deleted)
+
+        async def are_gone() -> bool:  # the broker tells this a moment later
+            return not await kafka_client.describe(client, deleted)
+
+        await until(are_gone, 60)
 
 
 async def _set(deployment: LocalDeployment, name: str, configs: dict[str, str]) -> None:
     async with kafka_client.admin(deployment.settings, 10.0) as client:
         await client.alter_configs([_resource(deployment, name, configs)])
+
+    async def are_told() -> bool:
+        return configs.items() <= (await _get(deployment, name)).items()
+
+    await until(are_told, 60)
 
 
 async def _get(deployment: LocalDeployment, name: str) -> dict[str, str]:
