@@ -150,7 +150,7 @@ async def apply_configs(settings: Settings, wait_seconds: float) -> list[str]:
 
 
 async def _wait_until_applied(settings: Settings, names: Container[str], wait_seconds: float) -> None:
-    """Wait until the broker tells the new settings of topics, which takes a moment after it has accepted them."""
+    """Wait until the broker shows the changed settings."""
     deadline = asyncio.get_running_loop().time() + wait_seconds
     while any(state.wrong for state in await topic_states(settings, wait_seconds) if state.name in names):
         if asyncio.get_running_loop().time() > deadline:
@@ -179,9 +179,10 @@ async def require(settings: Settings, wait_seconds: float) -> list[str]:
 
 
 async def _configs(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, list[Any] | None]:
-    """Return the settings of each topic, None where the permission to describe them is missing.
+    """Return the settings of each topic.
 
-    They are rows of name, value, read-only and source. A topic that was deleted meanwhile is left out.
+    They are rows of name, value, read-only and source, or None if the permission to describe them is missing. A deleted
+    topic is left out.
     """
     responses = await client.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names])
     found: dict[str, list[Any] | None] = {}
