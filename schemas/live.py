@@ -7,12 +7,11 @@ import msgspec
 from msgspec import Meta
 
 from nearstream.schemas.alert import Alert
+from nearstream.schemas.document import Count, Share
 from nearstream.schemas.evidence import ContainmentShares, Distance, DocumentRef, Interval, SharedKeys
 from nearstream.schemas.verdict import DocumentVerdict, VerdictKind
 
-Count = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(ge=0)]
-Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 class LiveMark(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,8 +15,6 @@ import pytest
 
 from nearstream.schemas.record import ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS, EVENT_TOPICS, SIGNATURES
-from nearstream.workers.kafka import client as kafka_client
-from nearstream.workers.kafka import topics as kafka_topics
 from nearstream.workers.operations.terminal import columns
 from tests.support.deployment import LINES, LocalDeployment, deployed, until
 
@@ -159,19 +157,11 @@ async def test_a_recreated_topic_is_refused(kafka: str, redis_url: str, tmp_path
         assert deployment.run("produce", str(path)).returncode == 0
         with deployment.worker():
             await deployment.drained()
-        name = deployment.topic(SIGNATURES)
-        async with kafka_client.admin(deployment.settings, 10.0) as client:
-            await client.delete_topics([name])
-        await until(lambda: _gone(deployment), 60)
+        await deployment.delete_topics([SIGNATURES])
         assert deployment.run("topics", "create").returncode == 0
         refused = deployment.run("worker")
         assert refused.returncode == 78
         assert b"the topic was created again" in refused.stderr
-
-
-async def _gone(deployment: LocalDeployment) -> bool:
-    states = await kafka_topics.topic_states(deployment.settings, 10.0)
-    return not next(state.partitions for state in states if state.topic is SIGNATURES)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.support.deployment import LINES, LocalDeployment, deployed, until
 @pytest.mark.parametrize("partitions", [1, 13])
 async def test_a_deployment_works_with_any_number(kafka: str, redis_url: str, tmp_path: Path, partitions: int) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        await _delete_topics(deployment)
+        await deployment.delete_topics(ALL)
         created = deployment.run("topics", "create", "--partitions", str(partitions))
         assert (created.returncode, created.stdout.count(b" OK\n")) == (Exit.OK, len(ALL))
         assert await _partitions(deployment) == {
@@ -94,14 +94,3 @@ async def _partitions(deployment: LocalDeployment) -> dict[str, int]:
 async def _grow(deployment: LocalDeployment, name: str, count: int) -> None:
     async with kafka_client.admin(deployment.settings, 10.0) as client:
         await client.create_partitions({deployment.settings.topic_prefix + name: NewPartitions(total_count=count)})
-
-
-async def _delete_topics(deployment: LocalDeployment) -> None:
-    async with kafka_client.admin(deployment.settings, 10.0) as client:
-        names = [deployment.settings.topic_prefix + topic.name for topic in ALL]
-        await client.delete_topics(names)
-
-        async def are_gone() -> bool:  # the broker tells this a moment later
-            return not await kafka_client.describe(client, names)
-
-        await until(are_gone, 60)

@@ -19,7 +19,7 @@ HOUR_MS = 3_600_000
 
 async def test_topics_create_is_idempotent(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        await _delete(deployment, [topic.name for topic in ALL])
+        await deployment.delete_topics(ALL)
         planned = deployment.run("topics", "create", "--dry-run")
         assert (planned.returncode, planned.stdout.count(b" missing\n")) == (1, len(ALL))
         assert deployment.run("topics", "list").stdout == planned.stdout
@@ -45,7 +45,7 @@ async def test_topics_check_names_the_difference(kafka: str, redis_url: str, tmp
 
 async def test_only_what_differs_is_set_right_and_never_partitions(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        await _delete(deployment, [SIGNATURES.name])
+        await deployment.delete_topics([SIGNATURES])
         async with kafka_client.admin(deployment.settings, 10.0) as client:
             name = deployment.topic(SIGNATURES)
             await client.create_topics([NewTopic(name, 2, 1, topic_configs=SIGNATURES.config(0))])
@@ -79,21 +79,10 @@ async def test_wrong_use_of_topics_is_told(kafka: str, redis_url: str, tmp_path:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         done = deployment.run("topics", "check", "--apply-config")
         assert (done.returncode, done.stdout) == (2, b"")
-        await _delete(deployment, [SIGNATURES.name])
+        await deployment.delete_topics([SIGNATURES])
         refused = deployment.run("topics", "create", "--replication", "3")
         assert refused.returncode == 78
         assert b"cannot be created" in refused.stderr
-
-
-async def _delete(deployment: LocalDeployment, names: list[str]) -> None:
-    async with kafka_client.admin(deployment.settings, 10.0) as client:
-        deleted = [deployment.settings.topic_prefix + name for name in names]
-        await client.delete_topics(deleted)
-
-        async def are_gone() -> bool:  # the broker tells this a moment later
-            return not await kafka_client.describe(client, deleted)
-
-        await until(are_gone, 60)
 
 
 async def _set(deployment: LocalDeployment, name: str, configs: dict[str, str]) -> None:

@@ -172,6 +172,17 @@ class LocalDeployment:
                 logs = "\n".join(log[-3000:] for log in self.log_texts())
                 raise TimeoutError(f"not drained within {within_seconds:g} s\n{logs}") from None
 
+    async def delete_topics(self, topics: Sequence[Topic]) -> None:
+        """Delete topics, and wait until the broker shows that they are gone."""
+        names = [self.topic(topic) for topic in topics]
+        async with kafka_client.admin(self.settings, 10.0) as client:
+            await client.delete_topics(names)
+
+            async def are_gone() -> bool:
+                return not await kafka_client.describe(client, names)
+
+            await until(are_gone, 60)
+
     async def rewind(self) -> None:
         """Let the group, which has no worker now, begin again with the oldest document."""
         places = await kafka_offsets.partitions(self.settings, [self.topic(DOCUMENTS)], 10.0)

@@ -1,7 +1,7 @@
 """Create the topics of a deployment, and compare them with the table."""
 
 import asyncio
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -105,16 +105,25 @@ async def create_missing(
         for name, code, message in response.topic_errors:
             if code not in (0, _TOPIC_EXISTS):
                 raise SettingsError(f"topic {name} cannot be created: {message or for_code(code).__name__}")
-        await _wait_until_visible(client, [state.name for state in missing], wait_seconds)
-    return [state.name for state in missing]
+        names = [state.name for state in missing]
+
+        async def are_visible() -> bool:
+            return len(await describe(client, names)) == len(names)
+
+        await _wait_until(are_visible, wait_seconds, "created topics")
+    return names
 
 
-async def _wait_until_visible(client: AIOKafkaAdminClient, names: Sequence[str], wait_seconds: float) -> None:
-    """Wait until new topics appear in the metadata, which takes a moment."""
+async def _wait_until(is_shown: Callable[[], Awaitable[bool]], wait_seconds: float, what: str) -> None:
+    """Wait until the broker shows what it has accepted. That takes a moment.
+
+    Raises:
+        KafkaUnreachableError: It does not show it in time.
+    """
     deadline = asyncio.get_running_loop().time() + wait_seconds
-    while len(await describe(client, names)) < len(names):
+    while not await is_shown():
         if asyncio.get_running_loop().time() > deadline:
-            raise KafkaUnreachableError(f"created topics do not appear in the metadata within {wait_seconds:g} s")
+            raise KafkaUnreachableError(f"{what} do not appear in the metadata within {wait_seconds:g} s")
         await asyncio.sleep(RETRY_SECONDS)
 
 
@@ -145,17 +154,12 @@ async def apply_configs(settings: Settings, wait_seconds: float) -> list[str]:
             raise settings_error_of(for_code(code)(), name, "ALTER_CONFIGS")
         if code:
             raise SettingsError(f"topic {name} cannot be altered: {message or for_code(code).__name__}")
-    await _wait_until_applied(settings, wrong.keys(), wait_seconds)
+
+    async def are_applied() -> bool:
+        return not any(state.wrong for state in await topic_states(settings, wait_seconds) if state.name in wrong)
+
+    await _wait_until(are_applied, wait_seconds, "changed settings of topics")
     return [f"{name}: {setting}={value}" for name, changes in wrong.items() for setting, value in changes.items()]
-
-
-async def _wait_until_applied(settings: Settings, names: Container[str], wait_seconds: float) -> None:
-    """Wait until the broker shows the changed settings."""
-    deadline = asyncio.get_running_loop().time() + wait_seconds
-    while any(state.wrong for state in await topic_states(settings, wait_seconds) if state.name in names):
-        if asyncio.get_running_loop().time() > deadline:
-            raise KafkaUnreachableError(f"changed settings of topics do not appear within {wait_seconds:g} s")
-        await asyncio.sleep(RETRY_SECONDS)
 
 
 async def require(settings: Settings, wait_seconds: float) -> list[str]:
