@@ -93,4 +93,10 @@ async def _partitions(deployment: LocalDeployment) -> dict[str, int]:
 
 async def _grow(deployment: LocalDeployment, name: str, count: int) -> None:
     async with kafka_client.admin(deployment.settings, 10.0) as client:
-        await client.create_partitions({deployment.settings.topic_prefix + name: NewPartitions(total_count=count)})
+        topic = deployment.settings.topic_prefix + name
+        await client.create_partitions({topic: NewPartitions(total_count=count)})
+
+        async def has_grown() -> bool:  # the broker shows this a moment later
+            return len((await kafka_client.describe(client, [topic]))[topic]) == count
+
+        await until(has_grown, 60)
