@@ -1,4 +1,4 @@
-"""A label: what somebody says about a document, such as that it is spam."""
+"""A label of a document, such as that it is spam."""
 
 from typing import Annotated, Literal
 
@@ -36,5 +36,5 @@ def is_label_key(record_key: bytes | None) -> bool:
 
 
 def labelled_document(record_key: str) -> str | None:
-    """Return the key of the document that a record labels, None if its key is no key of a label."""
+    """Return the key of the labelled document, or None if the record key is not that of a label."""
     return record_key.removeprefix(_KEY_PREFIX) if record_key.startswith(_KEY_PREFIX) else None

@@ -111,7 +111,7 @@ def _verdict(found: Found, is_bulk: bool, labels: LabelCounts) -> CheckVerdict:
 
 
 def _known(labels: LabelCounts) -> CheckVerdict | None:
-    """Return what labels say about a copy, None if there are none or they contradict each other."""
+    """Return the label of a copy, or None if it has no label or labels that contradict each other."""
     if labels.spam and labels.spam >= _CLEARLY * labels.ham:
         return "known_bad"
     return "known_good" if labels.ham and labels.ham >= _CLEARLY * labels.spam else None

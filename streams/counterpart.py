@@ -27,7 +27,7 @@ from nearstream.streams.signing.scheme import Keys, Scheme
 _BEST_FIRST = ("exact_duplicate", "near_duplicate", "", "containment", "rearranged", "version", "overlap")
 _RANKS = {relation: place for place, relation in enumerate(_BEST_FIRST)}
 _BY_LINEAGE = _RANKS[""]
-_COVERED_FROM = 0.80  # a text that is so far inside another one is told, also if many documents have it
+_COVERED_FROM = 0.80  # a text of which this share is in another one has its event, even if many documents have it
 _OVERLAP_FROM = 0.20  # below this share of common symbols, two of three overlaps are boilerplate
 
 
@@ -180,7 +180,7 @@ def document_verdict(
     Args:
         arriving: The document.
         kind: The best relation.
-        best: The pair of that relation. None: there is none, or the other document is gone.
+        best: The pair of that relation, or None if there is no pair or the other document is gone.
         family: Its family.
         degraded: What was incomplete.
     """

@@ -114,7 +114,7 @@ def _copied(verdict: DocumentVerdict) -> DocumentRef | None:
     """Return the document of another lineage whose content a document repeats.
 
     Of the founder of the family and the nearest copy it is the one that was observed first, then the one with the
-    shortest URL, then the smallest id. A founder is nobody's copy, also after a change.
+    shortest URL, then the smallest id. A founder is never a copy, even after a change.
     """
     founder = verdict.family.founder
     if verdict.verdict not in _COPIES or (founder is not None and founder.id == verdict.id):

@@ -215,7 +215,7 @@ class Matcher:
         return await self._said(pause, case, case.settled.family, sent)
 
     async def _restated(self, case: Case, decision: Decision, pause: Pause) -> Matched:
-        """Return what was decided before, with the numbers of the same comparisons."""
+        """Return the former decision again, with the figures of the same comparisons."""
         case.answer = replace(case.answer, full_buckets=int(decision.degraded[0]), cut=decision.degraded[1])
         sent = []
         for place, pair in enumerate(decision.pairs):

@@ -152,7 +152,7 @@ def span_in_characters(span: tuple[float, float], text: Signature) -> tuple[int,
 
 
 class Stated(Protocol):
-    """What tells which document a state belongs to, as `Signature` describes it."""
+    """The fields that identify the document of a state, as `Signature` describes them."""
 
     @property
     def collection(self) -> str:

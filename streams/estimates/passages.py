@@ -39,7 +39,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class CommonText:
-    """Where the common text of two documents lies, computed on first use because only events contain it.
+    """The positions of the common text of two documents, computed on first use because only events contain them.
 
     Attributes:
         both: The two texts.

@@ -43,7 +43,7 @@ def true_share(mean: float, certain: float, random: float) -> float:
         random: Its mean over random pairs of the same window.
 
     Raises:
-        ValueError: Certain and random pairs have one mean, so the field tells nothing.
+        ValueError: Certain and random pairs have the same mean, so the field does not separate them.
     """
     if certain == random:
         raise ValueError("two means expected: certain pairs have the same as random ones")

@@ -1,4 +1,4 @@
-"""Hashes of the parts of a web page, by which two fetches of it are compared part by part."""
+"""Hashes of the parts of a web page, so that two fetches of it can be compared part by part."""
 
 import re
 from collections.abc import Sequence

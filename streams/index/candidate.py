@@ -26,10 +26,10 @@ class Candidate:
         bands: Number of shared band keys.
         anchors: Number of shared anchor keys.
         anchor_count: Number of anchor keys that the earlier document has.
-        by_digest: It has an equal digest.
+        by_digest: It has the digest of the arriving document.
         by_lineage: It has an equal lineage, or is a former state of this document.
         in_full_bucket: A shared bucket was full, so other candidates may be missing.
-        represents: It stands for its family: a copy of it joins this family.
+        represents: It represents its family: a copy of it joins this family.
         shares_rare: At least `RARE_KEYS`, and one in `RARE_PART`, of the shared bands and anchors are rare: when the
             other document arrived, fewer than `RARE_BELOW` earlier documents had them. Always true where every pair
             has its event.

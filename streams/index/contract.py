@@ -78,8 +78,8 @@ class IndexLimits:
         candidates: Most candidates for one document. Digest and lineage matches do not count.
         retention_seconds: How long a document can be found. 0: for ever.
         documents: Live documents expected. This shapes the layout of the store and limits nothing.
-        events_per_family: Most events of a document with each other family. 0: documents of a family are told apart in
-            nothing, so each enters all its buckets and every pair gets its event.
+        events_per_family: Most events of a document with each other family. 0: families change
+            nothing, so each document enters all its buckets and every pair gets its event.
     """
 
     bucket_cap: int = 100

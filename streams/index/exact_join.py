@@ -28,7 +28,7 @@ def longest(size: int, resemblance: Fraction) -> int:
 
 
 def last_position(size: int, place: int, resemblance: Fraction) -> int:
-    """Return the last position in the other set of the symbol at `place` here, counted from 1."""
+    """Return the last position of the symbol at `place` in the other set, counted from 1."""
     return floor((size * (1 - resemblance) - place + 1 + resemblance) / resemblance)
 
 

@@ -1,7 +1,7 @@
-"""What an index knows about families, and what it is told about them.
+"""The messages between an index and its client about families.
 
 A family is a document and its copies. The founder is its first document. The representative, at first the founder,
-stands for the family in the buckets: copies of it join the family. In order of this page:
+represents the family in the buckets: copies of it join the family. In order of this page:
 
     Decision, Pair          what was decided about one state: its family, its ordinal, its related documents
     Settlement              a decision on its way to the index

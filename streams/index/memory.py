@@ -194,7 +194,7 @@ class MemoryIndex:
             return answer
         presumed = twin or self._neighbours.presumed(seen, found[0], keys) if thins else 0
         if former is not None and not twin and not self._families.has_joined(presumed):
-            presumed = 0  # whose representative may be in flight and updated before anybody joins it
+            presumed = 0  # whose representative may be in flight and updated before a copy joins it
         entered = replace(keys, bands=(), anchors=()) if twin else keys
         self._enter(number, entered, self._neighbours.left_out(presumed, found[0]))
         self._buckets.take_out(keys, seen.gone)
@@ -203,7 +203,7 @@ class MemoryIndex:
         return replace(answer, presumed=presumed)
 
     def _seen(self, keys: Keys, before: int, twin: int) -> Seen:
-        """Return what the buckets held. Of a twin only the lineage is looked up, because its family has the rest."""
+        """Return the entries of the buckets, or of the lineage alone if there is a twin, whose family has the rest."""
         if not twin:
             return self._buckets.gather(keys, before)
         seen = self._buckets.gather(Keys(b"", keys.lineage, (), ()), before)
@@ -232,7 +232,7 @@ class MemoryIndex:
             self._families.leave(state.prev)
 
     def _enter_late(self, number: int, keys: Keys) -> tuple[Candidate, ...]:
-        """Enter the buckets that were left out, and return who is in them and has not seen the document."""
+        """Enter the buckets that were left out, and return their documents that have not seen this one."""
         if number not in self._states.by_number:
             return ()
         seen = self._buckets.enter_late(keys, number)

@@ -133,7 +133,7 @@ class Buckets:
         """Add a number to the buckets that it left out.
 
         The answer names the others in these, and in its other buckets those that came later: when this is repeated,
-        nobody can tell which buckets it had left out.
+        it is not known any more which buckets it had left out.
         """
         seen = Seen()
         self._keys[number] = keys

@@ -15,7 +15,7 @@ class Families:
 
     Attributes:
         members: Decision or presumption by number of the state.
-        facts: Families by number of the founder, once somebody joined them.
+        facts: Families of two members or more, by the number of the founder.
     """
 
     def __init__(self, states: States) -> None:
@@ -92,7 +92,7 @@ class Families:
         return self.representative(family) if family in self.facts else 0
 
     def decision(self, number: int, found: Callable[[Pair], Pair]) -> Decision | None:
-        """Return what was decided about a state, if it was. `found` looks up the candidate of a pair again."""
+        """Return the decision on a state, if there is one. `found` looks up the candidate of a pair again."""
         member = self.members.get(number)
         if member is None or not member.ordinal:
             return None
@@ -158,7 +158,7 @@ class Families:
             facts.representative, facts.is_bare = renewed, False
 
     def forget(self, number: int) -> None:
-        """Forget a state that has expired, and its family if nobody is left in it."""
+        """Forget a state that has expired, and its family if that is empty then."""
         family = self.of(number)
         self.members.pop(number, None)
         if family != number:

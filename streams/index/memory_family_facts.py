@@ -53,7 +53,7 @@ class Addresses:
 
 @dataclass(slots=True)
 class Facts:
-    """A family that somebody joined.
+    """A family of two members or more.
 
     Attributes:
         family_id: 32 hex characters.
@@ -90,7 +90,7 @@ class Facts:
         return len(self.log) - self.left
 
     def place(self, number: int, ordinal: int) -> int | None:
-        """Return the index in the log at which a member stands, if it does."""
+        """Return the index of a member in the log, or None."""
         if 0 < ordinal <= len(self.log) and self.log[ordinal - 1] == number:
             return ordinal - 1
         return self.log.index(number) if number in self.log else None

@@ -25,7 +25,7 @@ class Neighbours:
         self._families = families
 
     def twin(self, signature: Signature, keys: Keys) -> int:
-        """Return the oldest living document with an equal text that is young enough to stand for it, or 0."""
+        """Return the oldest living document with an equal text that is young enough to represent it, or 0."""
         states, families = self._states, self._families
         for number in self._buckets.entries("digest", keys.digest):
             state = states.by_number.get(number)
@@ -78,7 +78,7 @@ class Neighbours:
         return found, False
 
     def _living(self, seen: Seen, neighbour: int, own: int) -> int:
-        """Return a neighbour, or who stands for it now, or 0. A neighbour that nobody stands for is gone."""
+        """Return a neighbour, or the document that represents it now, or 0. A dead neighbour without one is gone."""
         state = self._states.by_number.get(neighbour)
         if state is not None and not 0 < state.dead <= own:
             return neighbour

@@ -83,7 +83,7 @@ class Settling:
         return member
 
     def _facts(self, settlement: Settlement, founder: int) -> Facts:
-        """Return the facts of a family, which are made when somebody joins it."""
+        """Return the facts of a family, which are made when its first copy joins it."""
         families = self._families
         facts = families.facts.get(founder)
         if facts is None:
@@ -111,7 +111,7 @@ class Settling:
             facts.representative, facts.is_bare = number, is_thin
 
     def _join(self, facts: Facts, settlement: Settlement) -> int:
-        """Count a new member, with those who joined it while it was in flight, and return its ordinal."""
+        """Count a new member, with those that joined it while it was in flight, and return its ordinal."""
         number, families = settlement.number, self._families
         facts.log.append(number)
         ordinal = len(facts.log)

@@ -99,7 +99,7 @@ def _only(value: Json) -> Json:
 
 
 def _time(value: Json, milliseconds: int) -> Json:
-    """Return a time for a number, or the value itself, which is then refused as no time."""
+    """Return a time for a number, and any other value as it is, which is then refused."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return value
     try:

@@ -52,7 +52,7 @@ def declared_url(html: str | bytes, url: str) -> str | None:
         url: Where it was observed.
 
     Returns:
-        None if the page declares none, or one on another host, which could be anybody's, or the start of its own host,
+        None if the page declares none, or one on another host, which others may own, or the start of its own host,
         which sites declare by mistake.
     """
     head = html[:_HEAD_CHARACTERS]

@@ -44,7 +44,7 @@ def collection(text: str) -> str:
 
 
 def loopback(text: str) -> str:
-    """Return the `host:port` of a server that asks for no password, so that only this machine may reach it.
+    """Return the `host:port` of a server without a password, which only this machine may reach.
 
     Raises:
         argparse.ArgumentTypeError: The text is no such address, or not on loopback.

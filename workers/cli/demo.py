@@ -79,7 +79,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class _Found:
-    """What verdicts and events say about all documents. A relation is its name with the id of the inner document.
+    """The verdicts and events of all documents. A relation is its name with the id of the inner document.
 
     Attributes:
         related: For each document, the others that events relate to it.

@@ -100,7 +100,7 @@ async def _read_lag(settings: Settings, wait_seconds: float) -> list[tuple[str, 
     # This raises SettingsError for a missing topic, for which the lag reader has no rows.
     await kafka_offsets.partitions(settings, [settings.topic_prefix + topic.name for topic in topics], wait_seconds)
     alert, verdicts = own_group(settings, "alert"), settings.topic_prefix + VERDICTS.name
-    # Where no worker decides or alerts, nobody of its group reads the verdicts or has the right to.
+    # Where no worker decides or alerts, its group does not read the verdicts and may lack the right to.
     if await kafka_offsets.ever_committed(settings, verdicts, wait_seconds):
         topics.append(VERDICTS)
     groups = [(settings, topics)]

@@ -127,7 +127,7 @@ def _add_server_commands(commands: "Commands") -> None:
 
 
 def _add_mail_commands(commands: "Commands") -> None:
-    """Add the commands that a mail server talks to."""
+    """Add the commands that a mail server connects to."""
     milter = add(
         commands,
         "milter",

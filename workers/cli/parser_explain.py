@@ -121,7 +121,7 @@ def _add_audit(commands: "Commands") -> None:
         "measure what unrelated documents of a window have in common, by length",
     )
     for command in (recall, precision, symbols, unrelated):
-        add_since(command, "the records (default 24h)", None)
+        add_since(command, "measure the records", None, ending=", by default 24h")
         add_json(command, "one JSON object")
         add_quiet(command)
         add_timeout(command, 10.0)

@@ -31,9 +31,9 @@ def _sentence(summary: str) -> str:
     return summary[0].upper() + summary[1:]
 
 
-def add_since(options: argparse._ActionsContainer, what: str, default: int | None) -> None:
+def add_since(options: argparse._ActionsContainer, what: str, default: int | None, ending: str = "") -> None:
     """Add an option for a time or an age."""
-    meaning = f"{what} since a time with zone (2026-03-02T08:15Z) or an age (15m, 24h, 7d)"
+    meaning = f"{what} since a time with zone (2026-03-02T08:15Z) or an age (15m, 24h, 7d){ending}"
     options.add_argument("--since", type=since, default=default, metavar="T", help=meaning)
 
 

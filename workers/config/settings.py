@@ -34,7 +34,7 @@ def _setting(default: object, help_text: str, *, secret: bool = False) -> Any:  
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings of a deployment. What none needs to change is a constant in the module that uses it."""
+    """All settings of a deployment. Values that nobody needs to change are constants in the modules that use them."""
 
     profile: str = _setting("development", "development, production or mail (sets defaults and refusals)")
     kafka: str = _setting("127.0.0.1:9092", "bootstrap brokers, host:port[,host:port]")
@@ -174,7 +174,7 @@ def _meant(name: str) -> str:
 
 
 def _from_file(variable: str, path: str) -> str:
-    # Do not print the path: it is the secret itself if somebody has mistaken one variable for the other.
+    # Do not print the path: it is the secret itself if the two variables were confused.
     try:
         return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
     except OSError as error:

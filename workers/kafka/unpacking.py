@@ -84,7 +84,7 @@ class PieceReader:
         return b"".join(kept)
 
     def varint(self) -> int:
-        """Read a number in Kafka's format: groups of 7 bits, the lowest first, with the sign in the lowest bit.
+        """Read a zigzag varint in Kafka's format: groups of 7 bits, the lowest first, with the sign in the lowest bit.
 
         Raises:
             CorruptRecordException: It is too long, or the data end inside.

@@ -42,7 +42,7 @@ class Happening:
         at_ms: When, in milliseconds since 1970.
         document: The document, with all fields that a signer needs. None for a removal.
         removed: Document key of what is removed. Empty: nothing.
-        unreadable: A record in which no worker finds a document. Empty: there is none.
+        unreadable: A record in which no worker finds a document, or empty.
     """
 
     at_ms: int

@@ -126,7 +126,7 @@ def explain_absence(
     """Explain why the index does not hold a document.
 
     Args:
-        record: Its newest record on `signatures`. None: there is none.
+        record: Its newest record on `signatures`, or None if it has no record there.
         checkpoints: The last offset of each partition that the index has admitted.
         scheme: The scheme of the index.
         retention_seconds: How long a document can be found. 0: without limit.

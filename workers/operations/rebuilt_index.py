@@ -76,7 +76,7 @@ class RebuiltIndex:
 async def former_families(deployment: Deployment, wait_seconds: float) -> FormerFamilies:
     """Return the families of all documents that joined one, as the verdicts on their topic name them.
 
-    Without verdicts (`NEARSTREAM_VERDICTS=none`) there are none.
+    Without verdicts (`NEARSTREAM_VERDICTS=none`) it is empty.
 
     Raises:
         KafkaUnreachableError: No broker answered within `wait_seconds`.

@@ -48,7 +48,7 @@ class Arrival:
 
     @property
     def detected_at(self) -> datetime | None:
-        """When the event was sent, by the header `ce_time`. None: the header is missing or not a time."""
+        """When the event was sent, by the header `ce_time`, or None if the header is missing or not a time."""
         try:
             time = datetime.fromisoformat((header(self.record.headers, "ce_time") or b"").decode("ascii"))
         except ValueError:

@@ -1,4 +1,4 @@
-"""Write to a terminal: lines, JSON, messages, a progress line. Nothing that is written can be a command of it."""
+"""Write to a terminal: lines, JSON, messages, a progress line. Nothing that is written can control the terminal."""
 
 import json
 import os

@@ -121,7 +121,7 @@ class Claims:
     taking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def wait(self, seconds: float) -> None:
-        """Wait until `released` is set, or for so many seconds."""
+        """Wait until `released` is set, at most for this many seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.released.wait()

@@ -31,7 +31,7 @@ def arrival_of(record: ConsumerRecord, previous: int, scheme: Scheme, limits: Do
         limits: Limits of a document.
 
     Raises:
-        InvalidMessageError: Nobody in this deployment can have written the record.
+        InvalidMessageError: The record cannot come from this deployment.
     """
     position = Position(record.partition, record.offset, previous)
     labelled = labelled_document(_key(record))

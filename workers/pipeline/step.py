@@ -58,7 +58,7 @@ class Recovery(Protocol):
 class Lanes:
     """Batches of a step that are in work side by side, or one recovery by itself.
 
-    Batches in work at the same time have no partition in common, which the consumer sees to.
+    The consumer makes sure that batches in work at the same time have no partition in common.
 
     Attributes:
         count: Most batches in work, at least 1.

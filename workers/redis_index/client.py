@@ -230,7 +230,7 @@ async def memories_of(client: Client, keys: Sequence[bytes]) -> list[int] | None
 
 
 async def _pipelined(client: Client, command: str, keys: Sequence[bytes], *arguments: str | int) -> list[Any]:
-    """Return the replies to one plain command about each key of a shard, in few round trips."""
+    """Return the replies to the same command for each key of a shard, in few round trips."""
     replies: list[Any] = []
     for start in range(0, len(keys), _PIPELINE_COMMANDS):
         with errors_mapped():

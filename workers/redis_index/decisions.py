@@ -29,7 +29,7 @@ class DecisionStore:
     namespace: str
 
     async def read(self, collection: str, lineage: str) -> Decision | None:
-        """Return the decision of a lineage, None if there is none.
+        """Return the decision of a lineage, or None if it has no decision.
 
         Raises:
             IndexUnavailableError: The server does not answer.
@@ -38,7 +38,7 @@ class DecisionStore:
         return None if state is None else state.decision
 
     async def read_state(self, collection: str, lineage: str) -> PageState | None:
-        """Return the decision of a lineage with the parts of its page, None if there is none.
+        """Return the decision of a lineage with the parts of its page, or None if it has no decision.
 
         Raises:
             IndexUnavailableError: The server does not answer.

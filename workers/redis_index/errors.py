@@ -119,7 +119,7 @@ def _mapped(error: Exception) -> Exception | None:
 
 
 def _reason(error: Exception) -> str:
-    """Return what an error says, without the name of a host that is not known: it may be a password in its place."""
+    """Return the text of an error without the name of an unknown host, which may be a password in the wrong place."""
     unknown = "NEARSTREAM_REDIS names a host that is not known: "
     return _UNKNOWN_HOST.sub(unknown, str(error)).rstrip(".") or "deadline passed"
 

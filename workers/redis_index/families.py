@@ -43,7 +43,7 @@ async def families(index: RedisIndex, now_ms: int | None = None) -> AsyncIterato
 def family_of(found: Neighbours, candidate: Candidate) -> FamilyFacts:
     """Return the facts of the family that one of some neighbours belongs to, without its name.
 
-    A document without copies is a family of one, which nobody has joined.
+    A document without copies is a family of one.
     """
     stored = found.families[candidate.number]
     facts = unpack_facts(stored.number, stored.facts, stored.now_ms) if stored.facts else None
@@ -57,7 +57,7 @@ def family_of(found: Neighbours, candidate: Candidate) -> FamilyFacts:
 def unpack_facts(number: int, packed: bytes, now_ms: int) -> FamilyFacts | None:
     """Return the facts of the family with this founder, without its name.
 
-    None if nobody has joined it, or if it has joined another family as a whole.
+    Returns None if it has one member only, or if it has joined another family as a whole.
     """
     own_id, first_seen, representative, _, last, relations, count = FAMILY.unpack_from(packed)
     at = FAMILY.size

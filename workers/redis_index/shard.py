@@ -79,7 +79,7 @@ class Shard:
     def __init__(
         self, client: Client, address: IndexAddress, key: bytes, layout: IndexLayout, asking: Caller | None = None
     ) -> None:
-        """Take an open client, the key of the shard's facts, the shard's layout, and what asks if not the client."""
+        """Take an open client, the key of the shard's facts, the shard's layout, and another way to send calls."""
         self.client = client
         self._asking = asking or client
         self.key = key

@@ -1,6 +1,6 @@
-"""Measure the precision of a running deployment: the share of the pairs that it has found which belong together.
+"""Measure the precision of a running deployment: the share of its pairs that really belong together.
 
-No judge reads the pairs. A field that no rule uses tells them from random ones: how far apart two documents were
+Nobody judges the pairs. A field that no rule uses separates them from random pairs: how far apart two documents were
 observed, and whether they are from two hosts. Exact duplicates are certain pairs, and documents of the window that are
 drawn by chance are random ones (`nearstream.streams.estimates.side_field`).
 """
@@ -108,9 +108,9 @@ class FieldPrecision:
 
     Attributes:
         field: Its name in `FIELDS`.
-        certain: Its mean over exact duplicates. None: fewer than two have it.
-        random: Its mean over random pairs. None: fewer than two have it.
-        shares: The precision by relation and by resemblance. Empty: the field tells nothing in this window.
+        certain: Its mean over exact duplicates, or None if fewer than two have it.
+        random: Its mean over random pairs, or None if fewer than two have it.
+        shares: The precision by relation and by resemblance. Empty if the field does not separate these pairs.
     """
 
     field: str
@@ -243,7 +243,7 @@ def _observed(signature: Signature) -> Observed:
 
 
 def _pair(event: Event, states: Mapping[str, Mapping[str, Observed]]) -> Found | None:
-    """Return the pair of an event. None: it names none of the window, or states of one lineage."""
+    """Return the pair of an event, or None if it is not of this window or both are states of one lineage."""
     if isinstance(event, DocumentVerdict | Retraction) or event.same_lineage:
         return None
     newer, older = (_state(event, side, states) for side in (event.newer, event.older))

@@ -71,7 +71,7 @@ class Recall:
         pairs: Pairs with at least the resemblance.
         found: Those that the deployment has found.
         interval: 95 % interval of the recall.
-        ranges: The same by resemblance.
+        ranges: The recall for each range of resemblances.
         missed: The first missed pairs: both document keys and the resemblance.
     """
 
@@ -85,7 +85,7 @@ class Recall:
 
     @property
     def ratio(self) -> float | None:
-        """The share of the pairs that were found. None: there are none."""
+        """The share of the pairs that were found, or None if the window has no pairs."""
         return self.found / self.pairs if self.pairs else None
 
 

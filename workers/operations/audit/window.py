@@ -32,7 +32,7 @@ class WindowTooLargeError(Exception):
 
 @dataclass(frozen=True)
 class Window:
-    """The records of a deployment that an audit reads. It reads with no group, and writes nothing.
+    """The records of a deployment that an audit reads. It reads without a group, and writes nothing.
 
     Attributes:
         deployment: The deployment.

@@ -170,7 +170,7 @@ local function read_log(c, f, first, count)
   return packed == '' and {} or unpack_packed(packed)
 end
 
--- Return the index in the log at which a member stands, from 0, or nil. The members of a family that joined this one as a
+-- Return the index of a member in the log, from 0, or nil. The members of a family that joined this one as a
 -- whole stand behind those that joined it before.
 local function place_of(c, f, number, member)
   local ordinal = math.max(member and member.ordinal or 1, 1)
@@ -380,7 +380,7 @@ local function count_join(c, f)
   f.slots, f.last = kept, c.now
 end
 
--- Return the facts of a family, which are made when somebody joins it.
+-- Return the facts of a family, which are made when its first copy joins it.
 local function facts_for_join(c, s, founder)
   local f = families.facts(c, founder)
   if f then return f end

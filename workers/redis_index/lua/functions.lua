@@ -16,8 +16,8 @@ local function ranked_neighbours(seen, own)
   return order
 end
 
--- Return a neighbour, or the representative of its family if it is dead, or 0. A neighbour that nobody stands for is
--- noted in seen.gone.
+-- Return a neighbour, or the representative of its family if it is dead, or 0. A dead neighbour without one is noted in
+-- seen.gone.
 local function living(c, d, neighbour)
   local seen, state = d.seen, read_state(c, neighbour)
   if state.record and not (state.superseded_by > 0 and state.superseded_by <= d.number) then return neighbour end
@@ -387,7 +387,7 @@ local function store(c, d, current)
   local found, cut = shortlist(c, d, c.limit)
   d.presumed = twin
   if may_thin and twin == 0 then d.presumed = find_presumed(c, d, found) end
-  -- A representative in flight may be updated before anybody joins it.
+  -- A representative in flight may be updated before a copy joins it.
   if former and twin == 0 and not families.facts(c, families.of(c, d.presumed)) then d.presumed = 0 end
   local body = pack_answer(c, d, current, found, cut)
   local record = behind and superseded_record(state, d.number) or state.record
@@ -777,7 +777,7 @@ local function details(keys, args)
 end
 
 -- Add a number to a bucket that it left out, and tally the others there. In a bucket that it is in, tally those that came
--- later: when this is repeated, nobody can tell which buckets it had left out.
+-- later: when this is repeated, it is not known any more which buckets it had left out.
 local function enter_late(c, d, kind, chunk, field)
   local entries = load_bucket(c, kind, chunk, field) or {}
   local later, at, is_in = {}, 1, false
