@@ -20,6 +20,7 @@ from nearstream.streams.signing.native_unicode import unicode_tables
 from nearstream.streams.signing.scheme import LABELS, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.workers.redis_index.text_part import pack_text, unpack_text_slowly
+from nearstream.workers.redis_index.text_patch import patch_slowly, patched
 from tests.support.compared import made_up
 from tests.support.implementations import PUBLIC, signer_of
 from tests.support.texts import MARKS, RANGES
@@ -98,6 +99,23 @@ def estimate(random: Random) -> None:
         native.compare(fields_of(arriving), (text,), b"\0", reach_table, PACKED_COSTS)
 
 
+def differ(random: Random) -> None:
+    """Turn made-up text parts into others.
+
+    Raises:
+        AssertionError: The twins return different patches, or one does not turn the one text part into the other.
+    """
+    kinds = random.choice((2, 5, 256))
+    other = bytes(random.choices(range(kinds), k=random.randint(0, 600)))
+    text = bytearray(other)
+    for _ in range(random.randint(0, 8)):
+        start, end = sorted(random.choices(range(len(text) + 1), k=2))
+        text[start : random.choice((start, end))] = random.choices(range(kinds), k=random.randint(0, 30))
+    patch = native.patch(other, bytes(text))
+    assert patch == patch_slowly(other, bytes(text)), f"the twins differ on {other!r} and {text!r}"
+    assert patched(other, patch) == text or not text, f"{patch!r} is no patch from {other!r} to {text!r}"
+
+
 def abuse(random: Random) -> None:
     """Call the C functions with bytes that are not valid."""
     data = random.randbytes(int(10 ** random.uniform(0, 4)))
@@ -131,6 +149,7 @@ def main() -> None:
         compare(random)
         meet(random)
         estimate(random)
+        differ(random)
         abuse(random)
         seed += 1
     sys.stdout.write(f"{seed - chosen.seed} texts: the twins agree\n")

@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import NewType, Protocol, cast
 
-INTERFACE = 2  # raised together with INTERFACE of module.c whenever a function changes
+INTERFACE = 3  # raised together with INTERFACE of module.c whenever a function changes
 _LIBRARY = "nearstream.streams.native._native"
 
 Context = NewType("Context", object)
@@ -54,6 +54,9 @@ class Native(Protocol):
 
     def unpack_text(self, packed: bytes, start: int, /) -> TextFields:
         """Return the text part of a record of the index, which begins at `start` (see `redis_index/text_part.py`)."""
+
+    def patch(self, other: bytes, text: bytes, /) -> bytes:
+        """Return what turns one text part into another (see `redis_index/text_patch.py`)."""
 
     def align_symbols(
         self, one: bytes, other: bytes, reach: bytes, grain: int, least: int, /

@@ -3,9 +3,9 @@
  * This file is the only translation unit. It includes every header of this folder once and in order, so no header
  * needs a guard. The first line of a header names its Python twin, which explains formulas and gives their sources.
  *
- * Only this file, prepared.h, text_part.h and the functions for Python in estimates/ use the Python API. Other threads can run while
- * a long text is signed. The only state is memory that a context keeps for its next text. Any bytes may be passed in:
- * invalid ones raise ValueError. All arithmetic is modulo 2**64.
+ * Only this file, prepared.h, text_part.h, text_patch.h and the functions for Python in estimates/ use the Python API.
+ * Other threads can run while a long text is signed. The only state is memory that a context keeps for its next text.
+ * Any bytes may be passed in: invalid ones raise ValueError. All arithmetic is modulo 2**64.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -30,7 +30,7 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
-enum { INTERFACE = 2 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
+enum { INTERFACE = 3 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
 enum {
     SPACE = 0x20,
     PADDING = 8,         /* bytes before a normal form, so that a chunk may begin before it */
@@ -198,6 +198,7 @@ static PyObject *sign_with_form(PyObject *module, PyObject *const *arguments, Py
 #include "estimates/alignment.h"
 #include "estimates/content.h"
 #include "text_part.h"
+#include "text_patch.h"
 #include "estimates/common_text.h"
 #include "estimates/distance.h"
 #include "estimates/estimate.h"
@@ -246,6 +247,7 @@ static PyMethodDef functions[] = {
     {"unicode", unicode, METH_O, "Prepare the tables of Unicode."},
     {"pack_pairs", pack_pairs, METH_VARARGS, "Pack LD symbols and gaps into few bits, or return None if impossible."},
     {"unpack_text", (PyCFunction)(void (*)(void))unpack_text, METH_FASTCALL, "Return the text part of a record."},
+    {"patch", patch, METH_VARARGS, "Return what turns one text part into another."},
     {"align_symbols", align_symbols, METH_VARARGS, "Align two LD signatures."},
     {"compare", compare, METH_VARARGS, "Compare a text with others and return packed estimates."},
     {"cheapest_path", cheapest_path, METH_VARARGS, "Return the cost of the cheapest path through two texts."},

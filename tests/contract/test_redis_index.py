@@ -87,7 +87,7 @@ async def test_an_index_of_another_format_is_refused(address: IndexAddress, clie
     index = await RedisIndex.open(address, may_create=True)
     await index.close()
     await client.hset(address.key, "format", "5")
-    with pytest.raises(SettingsError, match="holds an index of format 5, this release keeps 6"):
+    with pytest.raises(SettingsError, match="holds an index of format 5, this release keeps 7"):
         await RedisIndex.open(address, may_create=True)
 
 

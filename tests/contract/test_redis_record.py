@@ -23,6 +23,7 @@ from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.workers.redis_index.record import pack_signature, unpack_record, unpack_signature
 from nearstream.workers.redis_index.text_part import pack_text, unpack_text_slowly
+from nearstream.workers.redis_index.text_patch import patch_slowly, patched
 from tests.support.index_documents import START_MS, admission
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -218,3 +219,19 @@ def _plain() -> Signature:
     signature = admission("a", at=-START_MS).signature
     assert signature is not None
     return signature
+
+
+@pytest.mark.skipif(native is None, reason="there was no compiler")
+@settings(max_examples=300)
+@given(st.lists(st.integers(0, 3), max_size=200), st.lists(st.integers(0, 3), max_size=200), st.integers(0, 200))
+def test_a_patch_turns_one_text_part_into_another(one: list[int], other: list[int], shared: int) -> None:
+    """C and Python write the same patch. Without a single byte there is nothing to write."""
+    before, after = bytes(one), bytes((*other[:shared], *one[shared:], *other[shared:]))
+    differences = native.patch(before, after)
+    assert differences == patch_slowly(before, after)
+    assert not after or patched(before, differences) == after
+
+
+@pytest.mark.parametrize("texts", [(b"", b""), (b"", b"abc"), (b"abcdefgh", b"abcdefgh"), (bytes(9_000), bytes(8_000))])
+def test_patches_of_edge_cases(texts: tuple[bytes, bytes]) -> None:
+    assert patched(texts[0], patch_slowly(*texts)) == texts[1]

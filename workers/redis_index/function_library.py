@@ -86,7 +86,7 @@ from nearstream.workers.redis_index.layout import (
     SettlementFlag,
 )
 
-_SOURCES = ("states.lua", "families.lua", "labels.lua", "addresses.lua", "functions.lua")
+_SOURCES = ("states.lua", "texts.lua", "families.lua", "labels.lua", "addresses.lua", "functions.lua")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
 
 _FLAGS: tuple[type[IntEnum], ...] = (AdmissionFlag, AnswerFlag, CandidateFlag, LabelCode, SettlementFlag, Sending)

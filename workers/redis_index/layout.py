@@ -19,7 +19,7 @@ contents:
     r  RECORDS        HASH    + number div 16. With n = number mod 16: field n is the record of a state, field 32 + n
                               its member: `MEMBER_FORMAT`, then pairs of `PAIR_SIZE` bytes (the code of a relation, plus
                               `SENT` if its event was sent, and a candidate). An ordinal of 0 is a presumption. Field
-                              48 + n is the count of records that share its text, field 16 + n this text, once its
+                              48 + n is the count of records that need its text, field 16 + n this text, once its
                               record is gone
     f  FAMILIES       HASH    + number of the founder div 16. Field number mod 16: the facts of a family with a second
                               member: `FAMILY_FORMAT`, then `SMALL_FORMAT` or `LARGE_FORMAT`, then the relations to
@@ -47,8 +47,8 @@ contents:
 A record has the fields of `RECORD_FORMAT`, then the lengths of the id and of the rest of the identity (2 bytes each),
 then the number that superseded the state (5 bytes, only if the flag `SUPERSEDED` is added to the first length), then
 the id and the rest of the identity as `record.py` packs them, then the part that depends on the text alone, which
-`text_part.py` packs. An exact copy has instead of this part the number of the state whose record has it, and the flag
-`SHARED` is added to the first length.
+`text_part.py` packs. A copy has instead of this part a patch, as `text_patch.py` describes it, and the number of the
+state to whose part it belongs, and the flag `SHARED` is added to the first length. The patch of an exact copy is empty.
 A number without a live record refers to nothing.
 
 The words that the code uses for this:
@@ -78,7 +78,7 @@ from nearstream.streams.index.contract import (
     Status,
 )
 
-FORMAT = "6"  # changes with the layout, because a release reads no other format
+FORMAT = "7"  # changes with the layout, because a release reads no other format
 EPOCH_BYTES = 8
 CHECKPOINT_FIELD = "o"  # of FACTS, followed by the partition
 NUMBER_BYTES = 5
@@ -252,8 +252,9 @@ SLOT_FORMAT = ">BI4I4"  # index of the width in SLOTS_MS, time divided by the wi
 # gives it), observation of the founder + 2^46 ms, whether the founder is stored.
 VIEW_FORMAT = ">I5I5I4Bc16I6B"
 # Number, number of the state that is joined, flags, degraded, id and observation of the founder, count of senders and
-# of recipients. Their hashes follow, then pairs: code of the relation, when to send the event, candidate.
-SETTLEMENT_FORMAT = ">I5I5BBc16I6BB"
+# of recipients, length of a patch. The hashes of both follow, then the patch, which turns the text of the joined state
+# into that of this one, then pairs: code of the relation, when to send the event, candidate.
+SETTLEMENT_FORMAT = ">I5I5BBc16I6BBI2"
 
 
 def _python_struct(lua_format: str) -> Struct:

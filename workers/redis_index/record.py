@@ -14,6 +14,7 @@ from nearstream.schemas.topics import DOCUMENTS
 from nearstream.streams.native import PackedText
 from nearstream.workers.redis_index.layout import NUMBER_BYTES, SHARED, SUPERSEDED
 from nearstream.workers.redis_index.text_part import pack_text, unpack_text
+from nearstream.workers.redis_index.text_patch import patched
 
 _SIZES = struct.Struct(">HH")  # of the id, of the rest of the identity
 _URL_IS_LINEAGE, _LINEAGE_IS_ID = 1, 2
@@ -185,7 +186,7 @@ def superseded_by(packed: bytes) -> int:
 
 
 def owner_of(packed: bytes) -> int:
-    """Return the number of the state that has the text of this record, or 0 if it has that itself."""
+    """Return the number of the state whose text this record needs, or 0 if it has a text of its own."""
     return int.from_bytes(packed[-NUMBER_BYTES:], "big") if _SIZES.unpack_from(packed)[0] & SHARED else 0
 
 
@@ -195,8 +196,9 @@ def text_of(packed: bytes) -> bytes:
 
 
 def with_text(packed: bytes, text: bytes) -> bytes:
-    """Return a record with the text part that another one has for it."""
-    return packed[:-NUMBER_BYTES] + text
+    """Return a record that needs the text part of another one with a text part of its own."""
+    text_at = _unpack_identity(packed)[2]
+    return packed[:text_at] + patched(text, packed[text_at:-NUMBER_BYTES])
 
 
 def _unpack_identity(packed: bytes) -> tuple[str, _Identity, int]:

@@ -22,7 +22,12 @@ from nearstream.workers.redis_index.layout import (
     SettledLetter,
     SettlementFlag,
 )
+from nearstream.workers.redis_index.record import Recorded, text_of
+from nearstream.workers.redis_index.text_part import pack_text
+from nearstream.workers.redis_index.text_patch import patch
 from nearstream.workers.redis_index.values import integer_of, number_bytes, pack_time, time_of
+
+_PATCH_MAX = 0xFFFF
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ def _candidate(
 
 def pack_settlement(settlement: Settlement) -> bytes:
     """Return one argument for a settlement."""
+    patch = _patch(settlement)
     flags = SettlementFlag.EXACT * settlement.is_exact + SettlementFlag.KEEPS * settlement.keeps
     sender, recipients = settlement.arriving.sender, settlement.arriving.recipients
     head = SETTLEMENT.pack(
@@ -68,8 +74,20 @@ def pack_settlement(settlement: Settlement) -> bytes:
         pack_time(settlement.first_seen_ms),
         len(sender) // ADDRESS_BYTES,
         len(recipients) // ADDRESS_BYTES,
+        len(patch),
     )
-    return b"".join((head, sender, recipients, *map(_pack_pair, settlement.pairs)))
+    return b"".join((head, sender, recipients, patch, *map(_pack_pair, settlement.pairs)))
+
+
+def _patch(settlement: Settlement) -> bytes:
+    """Return what turns the text of the joined state into that of this one, if that is at most half as long."""
+    joined = next((pair.candidate for pair in settlement.pairs if pair.number == settlement.joins), None)
+    if joined is None or settlement.is_exact:
+        return b""
+    earlier, text = joined.earlier, pack_text(settlement.arriving)
+    other = text_of(earlier.packed) if isinstance(earlier, Recorded) else pack_text(earlier.signature)
+    differences = patch(other, text)
+    return differences if 2 * len(differences) <= len(text) and len(differences) <= _PATCH_MAX else b""
 
 
 def unpack_settled(answer: bytes, settlement: Settlement, stored: Callable[[int], StoredState | None]) -> Settled:

@@ -17,6 +17,7 @@ from nearstream.streams.fingerprints import ld_compact
 from nearstream.streams.fingerprints.ld import SPLIT_SYMBOL_BITS, WORD_SYMBOL_BITS, symbol_bits
 from nearstream.streams.fingerprints.parameters import KEPT_SYMBOL_BITS
 from nearstream.streams.native import TextFields, native
+from nearstream.workers.redis_index.numbers import append_number, signed, take_number, zigzag
 
 pack_pairs = native.pack_pairs if native else ld_compact.pack_pairs
 
@@ -38,12 +39,12 @@ def pack_text(signature: Signature) -> bytes:
         signature.rate,
         len(signature.sketch),
         len(gaps),
-        _zigzag(signature.words - signature.shingles),
-        _zigzag(signature.n_bytes - signature.characters),
+        zigzag(signature.words - signature.shingles),
+        zigzag(signature.n_bytes - signature.characters),
     )
     head = bytearray((*signature.digest[VERSION_BYTES:], flags))
     for number in numbers:
-        _append_number(head, number)
+        append_number(head, number)
     return b"".join((head, signature.sketch, gaps, ld))
 
 
@@ -72,9 +73,9 @@ def unpack_text_slowly(packed: bytes, start: int) -> TextFields:
     return (
         packed[start:flags_at],
         n_bytes,
-        n_bytes - _signed(wide),
+        n_bytes - signed(wide),
         words,
-        words - _signed(repeated),
+        words - signed(repeated),
         bool(flags & SPACELESS),
         packed[at:gaps_at],
         rate,
@@ -86,33 +87,13 @@ def unpack_text_slowly(packed: bytes, start: int) -> TextFields:
 unpack_text = native.unpack_text if native else unpack_text_slowly
 
 
-def _append_number(head: bytearray, number: int) -> None:
-    while number > 0x7F:
-        head.append(number & 0x7F | 0x80)
-        number >>= 7
-    head.append(number)
-
-
 def _numbers(packed: bytes, at: int) -> tuple[list[int], int]:
     """Return the numbers of a text part and where they end."""
     numbers = []
     for _ in range(_NUMBERS):
-        number, shift = packed[at] & 0x7F, 7
-        while packed[at] > 0x7F:
-            at += 1
-            number |= (packed[at] & 0x7F) << shift
-            shift += 7
+        number, at = take_number(packed, at)
         numbers.append(number)
-        at += 1
     return numbers, at
-
-
-def _zigzag(number: int) -> int:
-    return 2 * number if number >= 0 else -2 * number - 1
-
-
-def _signed(zigzag: int) -> int:
-    return -(zigzag + 1) // 2 if zigzag & 1 else zigzag // 2
 
 
 def _pair_bits(stored: int, rate: int) -> tuple[int, int, int]:

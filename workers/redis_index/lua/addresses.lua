@@ -1,5 +1,5 @@
 
--- The index functions, fourth part: senders and recipients of mails. It follows labels.lua.
+-- The index functions, fifth part: senders and recipients of mails. It follows labels.lua.
 --
 -- A family has a sorted set of the senders of the mails that joined it, and one of their recipients: keyed hashes of
 -- addresses by the time when they were seen last. Both expire an hour after that.

@@ -1,4 +1,4 @@
--- The index functions, second part: families. It follows states.lua and precedes functions.lua.
+-- The index functions, third part: families. It follows texts.lua and precedes functions.lua.
 --
 -- A member is what is stored about a state beside its record: a presumption (ordinal 0, with the representative as its
 -- family, or with its own number once it was denied) until the state is settled, then the decision. The facts of a family
@@ -581,10 +581,12 @@ end
 -- Return the settlement of an argument.
 local function parse_settlement(packed)
   local s, at = {pairs = {}}, nil
-  local senders, recipients
-  s.number, s.joins, s.flags, s.degraded, s.id, s.first_seen, senders, recipients, at = struct.unpack(SETTLEMENT_FORMAT, packed)
+  local senders, recipients, size
+  s.number, s.joins, s.flags, s.degraded, s.id, s.first_seen, senders, recipients, size, at =
+    struct.unpack(SETTLEMENT_FORMAT, packed)
   local from, behind = at + ADDRESS_BYTES * senders, at + ADDRESS_BYTES * (senders + recipients)
-  s.sender, s.recipients, at = string.sub(packed, at, from - 1), string.sub(packed, from, behind - 1), behind
+  s.sender, s.recipients, at = string.sub(packed, at, from - 1), string.sub(packed, from, behind - 1), behind + size
+  s.patch = string.sub(packed, behind, at - 1)
   for start = at, #packed, PAIR_SIZE + 1 do
     local relation, sending, number = struct.unpack('>BBI5', packed, start)
     s.pairs[#s.pairs + 1] = {
@@ -628,6 +630,7 @@ function families.settle(c, packed)
     if again then return again end
     decide(c, s)
   end
+  if s.patch ~= '' then texts.store_patch(c, s.number, s.joins, s.patch) end
   local sent, known, list = {}, {}, pairs_of(c, s.number)
   for i = 1, #list do
     if list[i].is_sent then known[list[i].relation * SPAN + list[i].number] = true end

@@ -1,4 +1,4 @@
--- The index functions, fourth part: answers, admissions, and the functions that clients call. It follows labels.lua.
+-- The index functions, sixth part: answers, admissions, and the functions that clients call. It follows addresses.lua.
 
 -- Answers -------------------------------------------------------------------------------------------------
 -- A neighbour is an earlier state that shares a bucket. It is a direct match if it shares the digest or the lineage.
@@ -280,8 +280,8 @@ local function find_twin(c, d)
   return 0
 end
 
--- Return the number that owns an equal text and this text, if there is one that d.number may share, or 0. An aging owner
--- gets no more followers, because they prolong the life of its whole group.
+-- Return the owner of an equal text that d.number may share, the text and its patch, or 0. An aging owner gets no more
+-- followers, because they prolong the life of its whole group.
 local function find_owner(c, d, state)
   local bucket = d.existing and d.existing[1]
   if not bucket or bucket.kind ~= c.kinds.digest then return 0 end
@@ -290,29 +290,10 @@ local function find_owner(c, d, state)
     local other = read_state(c, number)
     if other.version == state.version and text_of(other) == text_of(state) then
       local owner = other.owner > 0 and other.owner or number
-      if not is_aging(c, owner) then return owner, text_of(other) end
+      if not is_aging(c, owner) then return owner, text_of(other), other.owner > 0 and patch_of(other) or '' end
     end
   end
   return 0
-end
-
--- Note that another state shares the text of this one, which has to live as long.
-local function follow(c, owner)
-  local key = group_key(c, owner)
-  local count = tonumber(redis.call('HGET', key, followers_field(owner)) or 0)
-  redis.call('HSET', key, followers_field(owner), decimal(count + 1))
-  if c.retention > 0 then redis.call('PEXPIRE', key, lifetime(c)) end
-end
-
--- Note that a state that shared the text of this one is gone. With the last one goes a text without a state.
-local function unfollow(c, owner)
-  local key = group_key(c, owner)
-  local count = tonumber(redis.call('HGET', key, followers_field(owner)) or 0)
-  if count > 1 then
-    redis.call('HSET', key, followers_field(owner), decimal(count - 1))
-  else
-    redis.call('HDEL', key, followers_field(owner), text_field(owner))
-  end
 end
 
 -- Return the young representative with which a document shares most of the anchors of both, or 0.
@@ -391,10 +372,10 @@ local function store(c, d, current)
   if former and twin == 0 and not families.facts(c, families.of(c, d.presumed)) then d.presumed = 0 end
   local body = pack_answer(c, d, current, found, cut)
   local record = behind and superseded_record(state, d.number) or state.record
-  local owner, text = find_owner(c, d, state)
+  local owner, text, patch = find_owner(c, d, state)
   if owner > 0 then
-    follow(c, owner)
-    record = shared_record(state, owner)
+    texts.follow(c, owner)
+    record = shared_record(state, patch, owner)
   end
   if d.presumed > 0 then
     local member = struct.pack(MEMBER_FORMAT, d.presumed, 0, 0)
@@ -512,7 +493,7 @@ local function delete_record(c, number)
   local state = parse_record(got[1])
   if got[2] then redis.call('HSET', key, text_field(number), text_of(state)) end
   redis.call('HDEL', key, record_field(number))
-  if state.owner > 0 then unfollow(c, state.owner) end
+  if state.owner > 0 then texts.unfollow(c, state.owner) end
 end
 
 -- Delete the records of states. Their members stay, so that their buckets still lead to the family.

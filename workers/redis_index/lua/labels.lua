@@ -1,5 +1,5 @@
 
--- The index functions, third part: labels. It follows families.lua.
+-- The index functions, fourth part: labels. It follows families.lua.
 --
 -- A label is stored under its document, whether or not that is in the index, so the records of both may come in any
 -- order. A family has a hash of its labelled documents, with the label and the number of the state that is in the family.

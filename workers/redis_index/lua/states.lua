@@ -1,6 +1,7 @@
 #!lua name=nearstream_@@
--- The index functions, first part: states, buckets, time. function_library.py appends families.lua, labels.lua,
--- addresses.lua and functions.lua, and replaces the names of its constants by their values. layout.py describes all keys and fields.
+-- The index functions, first part: states, buckets, time. function_library.py appends texts.lua, families.lua,
+-- labels.lua, addresses.lua and functions.lua, and replaces the names of its constants by their values. layout.py
+-- describes all keys and fields.
 --
 -- Each call is atomic, but Redis does not roll back a function that fails halfway. Hence numbers are reserved first, a
 -- state becomes reachable only when its registry entry is written, and checkpoints are written last. Whatever a failure
@@ -126,8 +127,41 @@ local function state_keys(c, number)
   return number >= c.floor and {group_key(c, number), own} or {own}
 end
 
+local patched
+do
+  -- Return a number in unsigned LEB128, and where the next value begins.
+  local function unpack_varint(packed, at)
+    local number, unit, byte = 0, 1, string.byte(packed, at)
+    while byte > 127 do
+      number, unit, at = number + byte % 128 * unit, unit * 128, at + 1
+      byte = string.byte(packed, at)
+    end
+    return number + byte * unit, at + 1
+  end
+
+  -- Return the text into which a patch turns another one: see text_patch.py.
+  function patched(other, patch)
+    if patch == '' then return other end
+    local parts, at, from = {}, 1, 1
+    local size, jump
+    while at <= #patch do
+      size, at = unpack_varint(patch, at)
+      parts[#parts + 1] = string.sub(patch, at, at + size - 1)
+      at, from = at + size, from + size
+      if at <= #patch then
+        size, at = unpack_varint(patch, at)
+        jump, at = unpack_varint(patch, at)
+        from = from + (jump % 2 == 0 and jump / 2 or -(jump + 1) / 2)
+        parts[#parts + 1] = string.sub(other, from, from + size - 1)
+        from = from + size
+      end
+    end
+    return table.concat(parts)
+  end
+end
+
 -- Return the fields of a record. `superseded_by` is 0 for the current state of a document, `owner` for a record that has
--- its text itself. The text of another one is an argument.
+-- its text itself. The text of a record that has a patch may be an argument.
 local function parse_record(record, text)
   local prev, partition, offset, observed, version, bands, anchors, doc, id_size, rest_size = struct.unpack(RECORD, record)
   local superseded_by, id_at, owner = 0, ID_AT, 0
@@ -144,11 +178,24 @@ local function parse_record(record, text)
   }
 end
 
-local function text_of(state)
-  return state.text or string.sub(state.record, state.id_at + state.id_size + state.rest_size)
+-- Return what a record has at its end: its text, or a patch and the number of the state whose text that turns into its own.
+local function ending_of(state)
+  return string.sub(state.record, state.id_at + state.id_size + state.rest_size)
 end
 
--- Return a record with other sizes, and with another end in place of its text or its owner.
+-- Return the patch of a record without a text of its own.
+local function patch_of(state)
+  return string.sub(ending_of(state), 1, -NUMBER_BYTES - 1)
+end
+
+local function text_of(state)
+  if not state.text then
+    state.text = state.owner == 0 and ending_of(state) or patched(state.owned_text, patch_of(state))
+  end
+  return state.text
+end
+
+-- Return a record with other sizes, and with another ending.
 local function with_ending(state, flags, by, ending)
   return string.sub(state.record, 1, SIZES_AT - 1) .. struct.pack('>I2I2', flags + state.id_size, state.rest_size)
     .. (by > 0 and pack_number(by) or '')
@@ -158,18 +205,18 @@ end
 -- Return the record of a state with its text.
 local function whole_record(state)
   if state.owner == 0 then return state.record end
-  return with_ending(state, state.superseded_by > 0 and SUPERSEDED or 0, state.superseded_by, state.text)
+  return with_ending(state, state.superseded_by > 0 and SUPERSEDED or 0, state.superseded_by, text_of(state))
 end
 
--- Return the record of a state with the number of the state that owns its text.
-local function shared_record(state, owner)
-  return with_ending(state, SHARED + (state.superseded_by > 0 and SUPERSEDED or 0), state.superseded_by, pack_number(owner))
+-- Return the record of a state with a patch and the number of the state whose text that turns into its own.
+local function shared_record(state, patch, owner)
+  local flags = SHARED + (state.superseded_by > 0 and SUPERSEDED or 0)
+  return with_ending(state, flags, state.superseded_by, patch .. pack_number(owner))
 end
 
 -- Return the record of a state with the number that superseded it.
 local function superseded_record(state, by)
-  local flags = SUPERSEDED + (state.owner > 0 and SHARED or 0)
-  return with_ending(state, flags, by, state.owner > 0 and pack_number(state.owner) or text_of(state))
+  return with_ending(state, SUPERSEDED + (state.owner > 0 and SHARED or 0), by, ending_of(state))
 end
 
 -- Return the text that this number owns, also if its state is gone, or nil.
@@ -194,8 +241,8 @@ local function read_state(c, number)
     end
     if got[1] then state = parse_record(got[1]) end
     if got[1] and state.owner > 0 then
-      state.text = owned_text(c, state.owner)
-      if not state.text then state = {superseded_by = 0} end
+      state.owned_text = owned_text(c, state.owner)
+      if not state.owned_text then state = {superseded_by = 0} end
     end
     state.packed_member = got[2] or nil
   end
@@ -203,7 +250,7 @@ local function read_state(c, number)
   return state
 end
 
--- Write a new state with the text of its record or of its owner. `...` are further fields and values for its group.
+-- Write a new state with its text, which its record need not have. `...` are further fields and values for its group.
 local function write_state(c, number, record, text, ...)
   local key = group_key(c, number)
   redis.call('HSET', key, record_field(number), record, ...)
@@ -217,7 +264,7 @@ end
 local function rewrite_state(c, number, record)
   local keys, own = state_keys(c, number), group_key(c, number)
   local former = c.states[number] or {}
-  local state = parse_record(record, former.text)
+  local state = parse_record(record, former.record and text_of(former))
   for i = 1, #keys do
     redis.call('HSET', keys[i], record_field(number), keys[i] == own and record or whole_record(state))
   end
@@ -227,7 +274,7 @@ end
 
 -- Return a state with another number before it.
 local function with_previous(state, prev)
-  return parse_record(pack_number(prev) .. string.sub(state.record, NUMBER_BYTES + 1), state.text)
+  return parse_record(pack_number(prev) .. string.sub(state.record, NUMBER_BYTES + 1), text_of(state))
 end
 
 local function set_previous(c, number, prev)
@@ -608,4 +655,3 @@ local function spare_now(c, number)
   end
   c.spared[number] = true
 end
-
