@@ -25,6 +25,7 @@ DATA = {
     "nearstream/workers/redis_index/lua/functions.lua",
     "nearstream/workers/redis_index/lua/labels.lua",
     "nearstream/workers/redis_index/lua/states.lua",
+    "nearstream/workers/redis_index/lua/texts.lua",
 }
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CLIENT = """
