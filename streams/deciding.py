@@ -1,5 +1,6 @@
 """From verdicts to decisions: what a crawler should do with the pages of a lineage."""
 
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from zlib import crc32
@@ -11,6 +12,7 @@ from nearstream.schemas.evidence import DocumentRef
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.estimates.frames import Frame, has_stayed, learn
 from nearstream.streams.fingerprints.page_parts import unpack_parts
+from nearstream.streams.ingest.lineage import site_of
 
 SHORTEST_SECONDS = 3_600  # after a change
 LONGEST_SECONDS = 30 * 86_400
@@ -32,17 +34,19 @@ class PageState(NamedTuple):
 
 
 def decide_page(
-    former: PageState | None, frame: Frame, verdict: DocumentVerdict, parts: bytes
+    former: PageState | None, frame: Frame, verdict: DocumentVerdict, parts: bytes, alike: Mapping[str, bytes]
 ) -> tuple[PageState | None, Frame]:
     """Update the state of a lineage and the frame of its host after a verdict.
 
-    A page whose other parts are as before has not changed, whatever its frame shows now.
+    A page whose other parts are as before has not changed, whatever its frame shows now. A page is no copy of one of
+    its site if they differ in more than the frame, because the frame may be most of what both have.
 
     Args:
         former: The state before. None for a first fetch.
         frame: The frame of its host, as learned so far.
         verdict: About a document of this lineage.
         parts: The hashes of the parts of the page, packed. Empty: the document is no page.
+        alike: By lineage the hashes of the parts of the pages `to_compare`, as far as they are known.
 
     Returns:
         No state if the document has no lineage. A verdict about a fetch that is no later than the one that decided
@@ -55,11 +59,27 @@ def decide_page(
     if older and newer:
         frame = learn(frame, crc32((verdict.lineage or "").encode("utf-8", "surrogatepass")), older, newer)
         is_unchanged = has_stayed(frame, older, newer)
-    decision = decide(former.decision if former else None, verdict, is_unchanged=is_unchanged)
+    others = {lineage: unpack_parts(alike.get(lineage, b"")) for lineage in to_compare(verdict)}
+    differing = {lineage for lineage, other in others.items() if not (other and has_stayed(frame, other, newer))}
+    decision = decide(former.decision if former else None, verdict, is_unchanged=is_unchanged, differing=differing)
     return (PageState(decision, parts) if decision else None), frame
 
 
-def decide(former: Decision | None, verdict: DocumentVerdict, *, is_unchanged: bool = False) -> Decision | None:
+def to_compare(verdict: DocumentVerdict) -> set[str]:
+    """Return the lineages of the site of a document of which it may be a copy, but may have only the frame."""
+    own = site_of(verdict.url or verdict.lineage or "")
+    equal = verdict.of if verdict.verdict == "exact_duplicate" else None
+    others = (other for other in _candidates(verdict) if other != equal)
+    return {other.lineage for other in others if own and other.lineage and site_of(other.url or other.lineage) == own}
+
+
+def decide(
+    former: Decision | None,
+    verdict: DocumentVerdict,
+    *,
+    is_unchanged: bool = False,
+    differing: Collection[str | None] = (),
+) -> Decision | None:
     """Return the decision about the lineage of a document after a verdict.
 
     A verdict about a fetch that is no later than the one that decided changes nothing. So a verdict that is delivered
@@ -69,6 +89,7 @@ def decide(former: Decision | None, verdict: DocumentVerdict, *, is_unchanged: b
         former: The decision before. None for a first fetch.
         verdict: About a document of this lineage.
         is_unchanged: Whether the page has not changed, though its text may have.
+        differing: Lineages of which the document is no copy, though it looks like one.
 
     Returns:
         None if the document has no lineage.
@@ -77,7 +98,7 @@ def decide(former: Decision | None, verdict: DocumentVerdict, *, is_unchanged: b
         return None
     if former is not None and verdict.observed_at <= former.observed_at:
         return former
-    other = _copied(verdict)
+    other = _copied(verdict, differing)
     if other is not None:
         return _decision(verdict, "skip", other, seconds=SKIP_SECONDS)
     is_equal = verdict.verdict == "unchanged" or (verdict.verdict == "exact_duplicate" and _is_own(verdict))
@@ -110,17 +131,24 @@ def _unchanged(former: Decision | None, verdict: DocumentVerdict) -> Decision:
     return _decision(verdict, "keep", _itself(verdict), seconds=seconds, unchanged=count, unchanged_since=since)
 
 
-def _copied(verdict: DocumentVerdict) -> DocumentRef | None:
+def _copied(verdict: DocumentVerdict, differing: Collection[str | None]) -> DocumentRef | None:
     """Return the document of another lineage whose content a document repeats.
 
-    Of the founder of the family and the nearest copy it is the one that was observed first, then the one with the
-    shortest URL, then the smallest id. A founder is never a copy, even after a change.
+    It is the one that was observed first, then the one with the shortest URL, then the smallest id.
+    """
+    known = [other for other in _candidates(verdict) if other.lineage not in differing]
+    return min(known, key=lambda one: (one.observed_at, len(one.url or ""), one.id), default=None)
+
+
+def _candidates(verdict: DocumentVerdict) -> list[DocumentRef]:
+    """Return the founder of the family and the nearest copy, if a document of another lineage repeats them.
+
+    A founder is never a copy, even after a change.
     """
     founder = verdict.family.founder
     if verdict.verdict not in _COPIES or (founder is not None and founder.id == verdict.id):
-        return None
-    known = [one for one in (founder, verdict.of) if one is not None and one.lineage != verdict.lineage]
-    return min(known, key=lambda one: (one.observed_at, len(one.url or ""), one.id), default=None)
+        return []
+    return [one for one in (founder, verdict.of) if one is not None and one.lineage != verdict.lineage]
 
 
 def _is_own(verdict: DocumentVerdict) -> bool:

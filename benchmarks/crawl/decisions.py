@@ -1,6 +1,6 @@
 """Crawl sites three times, and compare what decisions save with what was really unchanged.
 
-    python -m benchmarks.crawl.decisions [--pages N] [--seed N]
+    python -m benchmarks.crawl.decisions [--pages N] [--seed N] [--footer-words N]
 
 All runs in one process, without servers, first with the main content of each page, then with all of its text. A page
 is fetched at 0, 24 and 96 hours unless its decision says that it need not be. What decisions save is also looked at
@@ -16,14 +16,14 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from benchmarks.crawl.site import Page, Web, is_marked
+from benchmarks.crawl.site import FOOTER_WORDS, Page, Web, is_marked
 from benchmarks.speed.measure import positive
 from benchmarks.stream.prose import Prose, sources
 from nearstream.schemas.codec import encode_event
 from nearstream.schemas.document import to_milliseconds
 from nearstream.schemas.events import PairEvent
 from nearstream.schemas.record import ConsumerRecord
-from nearstream.streams.deciding import PageState, decide_page, may_skip
+from nearstream.streams.deciding import PageState, decide_page, may_skip, to_compare
 from nearstream.streams.estimates.frames import Frame
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.ingest.lineage import host_of
@@ -86,10 +86,9 @@ class Crawl:
     def _decide(self, lineage: str, outcome: Outcome) -> None:
         if outcome.verdict is None:
             return
-        host = host_of(lineage)
-        state, self.frames[host] = decide_page(
-            self.states.get(lineage), self.frames.get(host, {}), outcome.verdict, outcome.page_parts
-        )
+        host, former, parts = host_of(lineage), self.states.get(lineage), outcome.page_parts
+        alike = {other: self.states[other].parts for other in to_compare(outcome.verdict) if other in self.states}
+        state, self.frames[host] = decide_page(former, self.frames.get(host, {}), outcome.verdict, parts, alike)
         if state is not None:
             self.states[lineage] = state
 
@@ -114,9 +113,9 @@ class Crawl:
         self.counts["bytes"] += sum(len(encode_event(event)) for event in pairs)
 
 
-async def measure(content: str, count: int, seed: int) -> dict[str, Figures | Compared]:
+async def measure(content: str, count: int, seed: int, footer_words: int) -> dict[str, Figures | Compared]:
     """Return the figures of three crawls with one way to read pages."""
-    web = Web(Prose(sources(None), seed), count, seed)
+    web = Web(Prose(sources(None), seed), count, seed, footer_words)
     began, of_children = time.process_time(), _seconds_of_children()
     crawl = Crawl(web, embedded(Deployment.of(load({"NEARSTREAM_HTML_CONTENT": content}))))
     await crawl.fetch(timedelta())
@@ -176,9 +175,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pages", type=positive, default=1_000, metavar="N")
     parser.add_argument("--seed", type=int, default=7, metavar="N")
+    parser.add_argument("--footer-words", type=positive, default=FOOTER_WORDS, metavar="N")
     options = parser.parse_args(arguments)
-    figures = {content: asyncio.run(measure(content, options.pages, options.seed)) for content in _CONTENTS}
-    print(json.dumps({"pages": options.pages, "seed": options.seed, **figures}))
+    figures = {
+        content: asyncio.run(measure(content, options.pages, options.seed, options.footer_words))
+        for content in _CONTENTS
+    }
+    print(json.dumps({**vars(options), **figures}))
     return 0
 
 

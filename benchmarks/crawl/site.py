@@ -9,6 +9,7 @@ _PAGES_OF_A_SITE = 50
 _ARTICLE_WORDS = (250, 900)
 _COPIES, _LIVELY = 0.1, 0.2
 _MENU_LINKS, _TEASERS, _SHOWN = 120, 60, 12
+FOOTER_WORDS = 120
 _CREDIT = ["This", "article", "appeared", "elsewhere", "first"]
 _SURPRISED = 0.05
 _STOCK = ("In stock", "Sold out")
@@ -57,9 +58,10 @@ class Web:
         pages: All pages, an original before its copies.
     """
 
-    def __init__(self, prose: Prose, count: int, seed: int) -> None:
+    def __init__(self, prose: Prose, count: int, seed: int, footer_words: int = FOOTER_WORDS) -> None:
         """Make this number of pages. One seed gives the same pages each time."""
         self._prose = prose
+        self._footer_words = footer_words
         self._draw = random.Random(f"web {seed}")
         sites = max(count // _PAGES_OF_A_SITE, 2)
         self._frames = [self._frame() for _ in range(sites)]
@@ -125,7 +127,7 @@ class Web:
         return _Frame(
             [" ".join(prose.words(3)) for _ in range(_MENU_LINKS)],
             [" ".join(prose.words(18)) for _ in range(_TEASERS)],
-            joined([prose.words(120)]),
+            joined([prose.words(self._footer_words)]),
         )
 
     def _page(self, number: int, site: int) -> Page:

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-ARTICLES, MIRRORS, SYNDICATED, DAYS = 200, 60, 20, 18
+ARTICLES, MIRRORS, SYNDICATED, DAYS, NOTES = 200, 60, 20, 18, 12
 SESSIONS = 30
 CHANGED = frozenset(range(SESSIONS + 5, ARTICLES, 20))
-PAGES = 2 + ARTICLES + MIRRORS + SYNDICATED + DAYS
+PAGES = 2 + ARTICLES + MIRRORS + SYNDICATED + DAYS + 2 * NOTES
 _FRAME = "".join(
     f"<li><a href='/a/{number}'>Topic {number} of our site, with much more to read</a></li>" for number in range(90)
 )
@@ -35,11 +35,17 @@ def html(title: str, text: str) -> bytes:
     ).encode()
 
 
-def page(path: str, visit: int) -> bytes:
-    """Return the page at a path, at the first (0) or second (1) visit."""
+def note(number: int) -> bytes:
+    """Return a page with an article of 60 words and a frame of 600, which nothing marks as such."""
+    frame = "".join(f"<div>{words(f'frame {line}', 25)}</div>" for line in range(24))
+    return f"<html><body><div>{words(f'note {number}', 60)}</div>{frame}</body></html>".encode()
+
+
+def page(path: str, visit: int, elsewhere: str) -> bytes:
+    """Return the page at a path, at the first (0) or second (1) visit. Syndicated pages are elsewhere."""
     kind, _, rest = path.partition("?")[0].strip("/").partition("/")
     if kind == "":
-        links = "".join(f"<a href='{link}'>{link}</a> " for link in _links())
+        links = "".join(f"<a href='{link}'>{link}</a> " for link in _links(elsewhere))
         return f"<html><head><title>Start</title></head><body><nav>{links}</nav></body></html>".encode()
     number = int(rest or 0)
     if kind == "a":
@@ -48,17 +54,21 @@ def page(path: str, visit: int) -> bytes:
         return html(f"Article {number}", article(number, 0))
     if kind == "syndicated":
         return f"<html><body><div class='post'><p>{article(100 + number, 0)} {words('agency', 9)}</div>".encode()
+    if kind == "note":
+        return note(number)
     if kind == "calendar":
         day = words(f"day {number}", 30)
         return f"<html><body><a href='/calendar/{number + 1}'>next</a><p>{day}</body></html>".encode()
     return b"<html><body>" + b"<div>" * 5_000 + words("bomb", 100).encode()
 
 
-def _links() -> Iterator[str]:
+def _links(elsewhere: str) -> Iterator[str]:
     yield from (f"/a/{number}" for number in range(ARTICLES))
     yield from (f"/a/{number}?PHPSESSID={number}f&utm_source=start" for number in range(SESSIONS))
     yield from (f"/mirror/{number}" for number in range(MIRRORS))
-    yield from (f"/syndicated/{number}" for number in range(SYNDICATED))
+    yield from (f"{elsewhere}/syndicated/{number}" for number in range(SYNDICATED))
+    yield from (f"/note/{number}" for number in range(NOTES))
+    yield from (f"/note/{number}?visitor=7" for number in range(NOTES))
     yield from ("/calendar/0", "/bomb")
 
 
@@ -66,26 +76,31 @@ class Site:
     """The site, with the number of requests for each path.
 
     Attributes:
+        address: Of all pages but the syndicated ones.
+        elsewhere: Of these, on another host.
         visit: 0 before the changes, 1 after them.
         requests: By path with query.
     """
 
-    def __init__(self, address: str) -> None:
-        self.address = address
+    def __init__(self, port: int) -> None:
+        self.address = f"http://127.0.0.1:{port}"
+        self.elsewhere = f"http://localhost:{port}"
         self.visit = 0
         self.requests = Counter[str]()
+
+    def url(self, path: str) -> str:
+        return (self.elsewhere if path.startswith("/syndicated") else self.address) + path
 
 
 @contextmanager
 def served() -> Iterator[Site]:
     """Serve the site on loopback."""
-    site = Site("")
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             site.requests[self.path] += 1
             try:
-                body, status = page(self.path, site.visit), 200
+                body, status = page(self.path, site.visit, site.elsewhere), 200
             except ValueError:
                 body, status = b"", 404
             self.send_response(status)
@@ -98,7 +113,7 @@ def served() -> Iterator[Site]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    site.address = f"http://127.0.0.1:{server.server_port}"
+    site = Site(server.server_port)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -17,6 +17,7 @@ from nearstream.streams.deciding import (
     decide,
     decide_page,
     may_skip,
+    to_compare,
 )
 from nearstream.streams.estimates.frames import Frame
 from nearstream.streams.fingerprints.hashing import HashKey
@@ -184,23 +185,77 @@ def test_a_page_of_which_only_the_frame_has_changed_has_not_changed() -> None:
     states: dict[int, PageState] = {}
     for number in range(8):
         for fetch in range(2):
-            state, frame = decide_page(states.get(number), frame, fetched(number, fetch), shown(number, fetch))
+            state, frame = decide_page(states.get(number), frame, fetched(number, fetch), shown(number, fetch), {})
             assert state is not None
             states[number] = state
     actions = [states[number].decision.action for number in range(8)]
     assert actions == ["refresh"] * 3 + ["keep"] * 5  # four pages teach what the frame is
     assert (states[7].decision.unchanged, states[7].decision.unchanged_since) == (1, TIME)
-    dearer, learned = decide_page(states[7], frame, fetched(7, 2), shown(7, 2, price=6))
+    dearer, learned = decide_page(states[7], frame, fetched(7, 2), shown(7, 2, price=6), {})
     assert dearer is not None
     assert dearer.decision.action == "refresh"
     # A verdict that is delivered again, or about an earlier fetch, changes nothing and teaches nothing.
     for fetch in range(3):
-        assert decide_page(dearer, learned, fetched(7, fetch), shown(7, fetch)) == (dearer, learned)
+        assert decide_page(dearer, learned, fetched(7, fetch), shown(7, fetch), {}) == (dearer, learned)
 
 
 def test_a_page_without_parts_is_judged_by_its_whole_text() -> None:
-    first, frame = decide_page(None, {}, fetched(0, 0), shown(0, 0))
-    second, learned = decide_page(first, frame, fetched(0, 1), b"")
-    third, _ = decide_page(second, learned, fetched(0, 2), shown(0, 1))
+    first, frame = decide_page(None, {}, fetched(0, 0), shown(0, 0), {})
+    second, learned = decide_page(first, frame, fetched(0, 1), b"", {})
+    third, _ = decide_page(second, learned, fetched(0, 2), shown(0, 1), {})
     assert [state.decision.action for state in (first, second, third) if state] == ["keep", "refresh", "refresh"]
     assert frame == learned == {}
+
+
+def copied(kind: str, of: DocumentRef, parts: bytes, alike: dict[str, bytes], **fields: Any) -> Decision:  # noqa: ANN401
+    """Return the decision about the first fetch of a page."""
+    state, _ = decide_page(None, fields.pop("frame", {}), verdict(kind, 9, of, **fields), parts, alike)
+    assert state is not None
+    return state.decision
+
+
+def test_pages_of_a_site_that_share_only_their_frame_are_no_copies() -> None:
+    """A frame may be ten times the article, so its pages look like near-duplicates of each other."""
+    key = HashKey.public()
+    frame = [f"Line {letter} of a frame that is on each page" for letter in "abcdefghij"]
+    own, others = (pack_parts([f"Article {name}", *frame], key) for name in ("one", "two"))
+    other = ref(f"{PAGE}/other")
+    for kind, alike, action in (
+        ("near_duplicate", {f"{PAGE}/other": others}, "keep"),
+        ("near_duplicate", {}, "keep"),  # not known yet, so it may be another article
+        ("near_duplicate", {f"{PAGE}/other": own}, "skip"),
+        ("exact_duplicate", {f"{PAGE}/other": others}, "skip"),
+    ):
+        assert copied(kind, other, own, alike).action == action
+    assert copied("near_duplicate", other, b"", {f"{PAGE}/other": others}).action == "keep"
+    assert not may_skip(copied("near_duplicate", other, own, {}), int(TIME.timestamp() * 1000) + 540_001)
+
+
+def test_an_exact_copy_is_not_taken_for_a_copy_of_the_founder_that_has_only_its_frame() -> None:
+    founder, equal = ref(f"{PAGE}/founder"), ref(f"{PAGE}/equal", 3)
+    assert to_compare(verdict("exact_duplicate", 9, equal, founder=founder)) == {founder.lineage}
+    assert copied("exact_duplicate", equal, shown(0, 0), {}, founder=founder).canonical == equal
+
+
+def test_copies_that_differ_in_the_learned_frame_of_the_site_are_skipped() -> None:
+    frame: Frame = {}
+    for number in range(4):
+        first, _ = decide_page(None, frame, fetched(number, 0), shown(number, 0), {})
+        _, frame = decide_page(first, frame, fetched(number, 1), shown(number, 1), {})
+    other = ref(f"{PAGE}/7")
+    for number, known, action in ((7, frame, "skip"), (7, {}, "keep"), (6, frame, "keep")):
+        decision = copied("near_duplicate", other, shown(7, 3), {other.id: shown(number, 0)}, frame=known)
+        assert decision.action == action
+
+
+@pytest.mark.parametrize(
+    ("url", "is_compared"),
+    [("https://www.a.example/y", True), ("https://m.a.example/y", True), ("https://b.example/y", False)],
+)
+def test_pages_are_compared_within_a_site(url: str, is_compared: bool) -> None:
+    assert to_compare(verdict("near_duplicate", 9, ref(url))) == ({url} if is_compared else set())
+    assert to_compare(verdict("version", 9, ref(url))) == set()
+
+
+def test_documents_without_a_site_are_not_compared() -> None:
+    assert to_compare(verdict("near_duplicate", 9, ref("b", url="b"), url=None, lineage="a")) == set()
