@@ -2,14 +2,13 @@
 
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 from scrapy.crawler import CrawlerProcess
 from scrapy.http import Response
 from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule
 
-from nearstream.workers.scrapy.pipeline import page_item
+from nearstream.workers.scrapy.pipeline import PageItem, page_item
 
 SETTINGS = {
     "ITEM_PIPELINES": {"nearstream.workers.scrapy.pipeline.NearstreamPipeline": 300},
@@ -24,10 +23,10 @@ class Spider(CrawlSpider):
     name = "site"
     rules = (Rule(LinkExtractor(), callback="parse_page", follow=True),)
 
-    def parse_start_url(self, response: Response, **_: object) -> Iterator[dict[str, Any]]:
+    def parse_start_url(self, response: Response, **_: object) -> Iterator[PageItem]:
         yield page_item(response)
 
-    def parse_page(self, response: Response) -> Iterator[dict[str, Any]]:
+    def parse_page(self, response: Response) -> Iterator[PageItem]:
         yield page_item(response)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -28,24 +29,41 @@ SOURCE = "crawler"
 _FIELDS = frozenset(Document.__struct_fields__)
 
 
-def page_item(response: Response) -> dict[str, Any]:
+@dataclass(frozen=True)
+class PageItem:
+    """A page that a spider yields. Its bytes are left out where Scrapy logs it.
+
+    Attributes:
+        url: What it is found under.
+        raw: Its bytes.
+        content_type: As the server sent it.
+        observed_at: When it was fetched.
+        id: Its own URL, if another one redirects to it.
+        lineage: The lineage of the page, if another URL redirects to it.
+        collection: The tenant. None: the default one.
+    """
+
+    url: str
+    raw: bytes = field(repr=False)
+    content_type: str
+    observed_at: str
+    id: str | None = None
+    lineage: str | None = None
+    collection: str | None = None
+
+
+def page_item(response: Response) -> PageItem:
     """Return the item of a response, for a spider to yield.
 
     It has the URL, the bytes with their content type, and the time. A page that was reached by permanent redirects has
     the URL that redirects, and the lineage of the page, so that decisions are found under both.
     """
     content_type = (response.headers.get("Content-Type") or b"text/html").decode("latin-1")
-    item = {
-        "url": response.url,
-        "raw": response.body,
-        "content_type": content_type,
-        "observed_at": datetime.now(UTC).isoformat(),
-    }
+    item = PageItem(response.url, response.body, content_type, datetime.now(UTC).isoformat())
     asked = _redirected(response)
-    if asked:
-        own = {"id": name_of_page(response.url), "lineage": lineage_of_page(response.body, response.url)}
-        item |= {"url": asked, **own}
-    return item
+    if not asked:
+        return item
+    return replace(item, url=asked, id=name_of_page(response.url), lineage=lineage_of_page(response.body, response.url))
 
 
 def _redirected(response: Response) -> str | None:
@@ -105,7 +123,7 @@ class NearstreamPipeline:
         """
         if self._send is None:
             raise RuntimeError("the spider is not open")
-        fields = {name: value for name, value in ItemAdapter(item).items() if name in _FIELDS}
+        fields = {name: value for name, value in ItemAdapter(item).items() if name in _FIELDS and value is not None}
         try:
             record = self._record(fields)
         except InvalidMessageError as error:
