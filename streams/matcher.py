@@ -21,8 +21,6 @@ from nearstream.streams.relations.verdict import relate
 from nearstream.streams.settling import Pause, Settling
 from nearstream.streams.signing.scheme import Keys, Scheme
 
-SENT_BY_DEFAULT = frozenset(RELATIONS) - {"overlap"}
-
 _NO_KEYS = Keys(b"", None, (), ())
 _WITHOUT_VERDICT = (Status.STALE, Status.OVERTAKEN, Status.REMOVED)
 
@@ -91,7 +89,7 @@ class Matcher:
         scheme: Scheme,
         key: HashKey,
         thresholds: Thresholds = DEFAULT_THRESHOLDS,
-        relations: frozenset[str] = SENT_BY_DEFAULT,
+        relations: frozenset[str] = frozenset(RELATIONS),
     ) -> None:
         """Create a matcher.
 

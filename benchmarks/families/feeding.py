@@ -17,14 +17,13 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.contract import Admission, Admitted, Index, IndexState
 from nearstream.streams.index.family import Settled, Settlement
-from nearstream.streams.matcher import SENT_BY_DEFAULT, Arrival, Matcher
+from nearstream.streams.matcher import Arrival, Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, Keys, preset
 from nearstream.streams.signing.signer import Signer
 
 BATCH = 32
 KEY = HashKey.public()
 SCHEME = preset(DEFAULT_LABEL, KEY)
-WITH_OVERLAPS = SENT_BY_DEFAULT | {"overlap"}
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -153,12 +152,10 @@ def signed(texts: Iterable[str], prefix: str = "d") -> list[Signature]:
     ]
 
 
-async def feed(
-    signatures: Sequence[Signature], index: Index, batch: int = 1, relations: frozenset[str] = SENT_BY_DEFAULT
-) -> Fed:
+async def feed(signatures: Sequence[Signature], index: Index, batch: int = 1) -> Fed:
     """Match documents in this order, in batches of this size."""
     fed = Fed(Watched(index))
-    matcher = Matcher(fed.index, SCHEME, KEY, relations=relations)
+    matcher = Matcher(fed.index, SCHEME, KEY)
     waiting = iter(signatures)
     while some := list(islice(waiting, batch)):
         began = time.perf_counter()

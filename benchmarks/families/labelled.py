@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import msgspec
 
-from benchmarks.families.feeding import KEY, SCHEME, WITH_OVERLAPS, Fed, feed
+from benchmarks.families.feeding import KEY, SCHEME, Fed, feed
 from benchmarks.families.storms import varied_storm
 from benchmarks.quality.corpus import RELATED, RELATIONS, Pair, Text, document, share
 from benchmarks.quality.labels import Measured, label
@@ -61,7 +61,7 @@ class Labelled:
     def fed(self, seed: int, events_per_family: int = 1) -> Fed:
         """Match the documents in a random order, one by one."""
         index = MemoryIndex(IndexLimits(retention_seconds=0, events_per_family=events_per_family))
-        return asyncio.run(feed(self.arrivals(seed), index, relations=WITH_OVERLAPS))
+        return asyncio.run(feed(self.arrivals(seed), index))
 
 
 def figures(labelled: Labelled, seeds: Sequence[int]) -> Figures:

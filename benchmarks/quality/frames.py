@@ -28,7 +28,7 @@ from nearstream.schemas.events import Retraction
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.contract import IndexLimits
 from nearstream.streams.index.memory import MemoryIndex
-from nearstream.streams.matcher import SENT_BY_DEFAULT, Matcher
+from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
 
@@ -108,7 +108,7 @@ async def measure(stream: Stream, events_per_family: int) -> Figures:
     scheme = preset(DEFAULT_LABEL, key)
     limits = IndexLimits(retention_seconds=0, events_per_family=events_per_family)
     signer, told, families = Signer(scheme, key), set[Both](), dict[str, str]()
-    matcher = Matcher(MemoryIndex(limits), scheme, key, relations=SENT_BY_DEFAULT | {"overlap"})
+    matcher = Matcher(MemoryIndex(limits), scheme, key)
     began = time.process_time()
     for number, text in enumerate(stream.texts):
         matched = await matcher.match(signer.sign(document(text, BEGIN + timedelta(seconds=number))))

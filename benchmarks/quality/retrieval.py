@@ -35,7 +35,7 @@ from nearstream.schemas.events import PairEvent, Retraction, kind_of
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.contract import IndexLimits
 from nearstream.streams.index.memory import MemoryIndex
-from nearstream.streams.matcher import SENT_BY_DEFAULT, Matcher
+from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, LABELS, preset
 from nearstream.streams.signing.signer import Signer
 
@@ -83,7 +83,7 @@ async def run(
     """Sign and match the documents in this order. `bands` and `rows` replace those of the scheme."""
     key = HashKey.public()
     scheme = preset(label, key, bands, rows)
-    signer, matcher = Signer(scheme, key), Matcher(index, scheme, key, relations=SENT_BY_DEFAULT | {"overlap"})
+    signer, matcher = Signer(scheme, key), Matcher(index, scheme, key)
     events: dict[Both, PairEvent] = {}
     families: dict[str, str] = {}
     signed = kept = 0

@@ -24,6 +24,7 @@ from typing import Any
 
 from benchmarks.quality.corpus import CorpusError, Text, document, read_texts
 from benchmarks.speed.measure import cpu, pin, positive
+from nearstream.schemas.events import RELATIONS
 from nearstream.schemas.signature import Signature
 from nearstream.streams.case import Case
 from nearstream.streams.estimates.comparing import compare_native, compare_numpy
@@ -32,7 +33,6 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.contract import Admission, Admitted, IndexLimits
 from nearstream.streams.index.memory import MemoryIndex
-from nearstream.streams.matcher import SENT_BY_DEFAULT
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.relations.verdict import first_rule, rule_of_texts
 from nearstream.streams.settling import Settling
@@ -104,7 +104,7 @@ async def arrivals(texts: Iterable[Text], count: int, least: int) -> list[Arrive
 def measure(arrived: Sequence[Arrived], repeats: int) -> dict[str, Any]:
     """Return the microseconds of a comparison in each way, unpacking included."""
     settling = Settling(
-        MemoryIndex(IndexLimits()), preset(DEFAULT_LABEL, HashKey.public()), DEFAULT_THRESHOLDS, SENT_BY_DEFAULT
+        MemoryIndex(IndexLimits()), preset(DEFAULT_LABEL, HashKey.public()), DEFAULT_THRESHOLDS, frozenset(RELATIONS)
     )
 
     def relations(each: Arrived, compared: Callable[[Signature, list[Recorded]], list[Estimate]]) -> list[str]:

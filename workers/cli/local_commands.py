@@ -5,7 +5,6 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from nearstream.schemas.codec import InvalidMessageError
@@ -79,7 +78,6 @@ def run_demo(settings: Settings, options: argparse.Namespace) -> Exit:
     folder = options.folder or demo.EXAMPLES
     if options.live:
         return show_day(settings, folder, options)
-    settings = replace(settings, relations=" ".join(RELATIONS))
     known = demo.read_known_relations(folder)
     job = embedded(Deployment.of(settings))
     print_summary = print_message if options.json else print_line

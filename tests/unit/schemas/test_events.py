@@ -7,7 +7,6 @@ import pytest
 from nearstream.schemas.events import RELATIONS, Event, PairEvent
 from nearstream.schemas.topics import EVENT_TOPICS, RELATION_TOPICS, VERDICTS, topics_of
 from nearstream.schemas.verdict import VERDICT_KINDS
-from nearstream.streams.matcher import SENT_BY_DEFAULT
 from nearstream.streams.relations.describe import CONFIDENCE
 from nearstream.workers.config.settings import Settings
 
@@ -42,8 +41,8 @@ def test_what_is_no_event_has_no_topic() -> None:
         topics_of("unique")
 
 
-def test_the_settings_send_what_a_matcher_sends_by_default() -> None:
-    assert frozenset(Settings().relations.split()) == SENT_BY_DEFAULT == frozenset(RELATIONS) - {"overlap"}
+def test_the_settings_send_all_relations_by_default() -> None:
+    assert Settings().relations.split() == list(RELATIONS)
 
 
 def test_the_codes_of_relations_in_the_index_stay_as_they_are() -> None:

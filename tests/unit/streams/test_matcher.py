@@ -13,6 +13,7 @@ from nearstream.schemas.codec import decode_event, encode_event
 from nearstream.schemas.document import Document
 from nearstream.schemas.event_id import DocumentState, event_id
 from nearstream.schemas.events import (
+    RELATIONS,
     Containment,
     Event,
     ExactDuplicate,
@@ -35,7 +36,7 @@ from nearstream.streams.index.contract import (
 )
 from nearstream.streams.index.family import Family, Settled, Settlement
 from nearstream.streams.index.memory import MemoryIndex
-from nearstream.streams.matcher import SENT_BY_DEFAULT, Arrival, Matcher
+from nearstream.streams.matcher import Arrival, Matcher
 from nearstream.streams.signing.scheme import Keys, preset
 from nearstream.streams.signing.signer import Signer
 from tests.support import made_up
@@ -53,7 +54,6 @@ def sign(name: str, text: list[str] | str, minute: int = 0, **fields: str) -> Si
 
 ALL_PAIRS = IndexLimits(events_per_family=0)
 FAMILIES = IndexLimits(retention_seconds=0)
-WITH_OVERLAPS = SENT_BY_DEFAULT | {"overlap"}
 
 
 def matcher(limits: IndexLimits = ALL_PAIRS, **options: object) -> Matcher:
@@ -305,24 +305,24 @@ async def test_an_unchanged_document_makes_no_event_but_its_lineage_does() -> No
     assert event.same_lineage
 
 
-async def test_an_overlap_is_counted_but_not_sent_by_default() -> None:
+async def test_a_relation_that_is_not_wanted_is_counted_but_not_sent() -> None:
     pair = [sign("a", [*TEXT[:500], *OTHER[:700]]), sign("b", [*words(4, 700), *TEXT[:500]], 1)]
-    one = matcher()
+    one = matcher(relations=frozenset(RELATIONS) - {"overlap"})
     assert [(await one.match(signature)).events for signature in pair] == [(), ()]
     assert one.counts.suppressed == {"overlap": 1}
     assert one.counts.candidates == {"looked_up": 1, "verified": 1}
-    (event,) = await told(pair, relations=SENT_BY_DEFAULT | {"overlap"})
+    (event,) = await told(pair)
     assert isinstance(event, Overlap)
 
 
 async def test_a_small_overlap_of_rare_text_is_sent() -> None:
     pair = [sign("a", [*TEXT[:150], *OTHER[:850]]), sign("b", [*words(4, 850), *TEXT[:150]], 1)]
-    (event,) = await told(pair, FAMILIES, relations=WITH_OVERLAPS)
+    (event,) = await told(pair, FAMILIES)
     assert isinstance(event, Overlap)
 
 
 async def test_text_that_many_documents_have_is_not_told() -> None:
-    frame, one = TEXT[:200], matcher(FAMILIES, relations=WITH_OVERLAPS)
+    frame, one = TEXT[:200], matcher(FAMILIES)
     pages = [sign(f"p{n}", [*frame[:120], *words(10 + n, 150), *frame[120:]], n) for n in range(40)]
     said = [await one.match(page) for page in pages]
     verdicts = [each.verdict for each in said if each.verdict]
@@ -335,7 +335,7 @@ async def test_text_that_many_documents_have_is_not_told() -> None:
 async def test_text_that_many_documents_have_hides_no_rare_text() -> None:
     """An article from the frame of one site appears in that of another."""
     frame, article = TEXT[:200], words(99, 150)
-    one = matcher(FAMILIES, relations=WITH_OVERLAPS)
+    one = matcher(FAMILIES)
     for n in range(9):
         await one.match(sign(f"p{n}", [*frame, *words(10 + n, 150)], n))
     await one.match(sign("q", [*frame, *article], 9))

@@ -154,7 +154,7 @@ async def watch(gaps: list[float]) -> None:
 
 
 async def test_pages_of_a_batch_that_takes_too_long_get_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nearstream.workers.crawl.page._IMPATIENT_SECONDS", 1.0)  # enough on a slow machine
+    monkeypatch.setattr("nearstream.workers.crawl.page._IMPATIENT_SECONDS", 4.0)  # enough on a slow machine
     reader = PageReader(processes=HtmlProcesses(1, deadline_seconds=30, start_seconds=60))
     began = time.monotonic()
     bombs = [unsigned(number, html=BOMBS["attributes"]) for number in range(4)]
