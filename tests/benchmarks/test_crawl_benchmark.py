@@ -33,4 +33,3 @@ def test_decisions_save_the_fetches_that_are_not_needed(capsys: pytest.CaptureFi
         assert figures["recall"] >= 0.95
     surprise = found["main"]["surprise"]
     assert surprise["found"] == surprise["fetched"] == surprise["pages"] > 0
-    assert found["main"]["a_page"]["false_events"] < found["all"]["a_page"]["false_events"]

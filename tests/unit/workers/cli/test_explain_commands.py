@@ -89,9 +89,11 @@ REASONS = {
 
 @pytest.mark.parametrize("tier", REASONS)
 def test_why_not_names_the_tier_that_lost_the_pair(
-    tier: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tier: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair = files(tmp_path, tier)
+    if tier == "relation_not_sent":
+        monkeypatch.setenv("NEARSTREAM_RELATIONS", "version")
     for asked in (pair, pair[::-1]):
         assert main(["why-not", *asked, "--json"]) == 0
         told = json.loads(capsys.readouterr().out)
