@@ -20,6 +20,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 Id = Annotated[str, msgspec.Meta(pattern=ID_PATTERN)]
 Name = Annotated[str, msgspec.Meta(pattern=NAME_PATTERN)]
 LabelName = Annotated[str, msgspec.Meta(pattern=LABEL_NAME_PATTERN)]
+CONTENT_TYPE_MAX_CHARACTERS = 128
 LabelValue = Annotated[str, msgspec.Meta(max_length=128)]
 Labels = Annotated[dict[LabelName, LabelValue], msgspec.Meta(max_length=8)]
 AddressHash = Annotated[str, msgspec.Meta(pattern=ADDRESS_HASH_PATTERN)]
@@ -56,7 +57,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str | None = None
     html: str | None = None
     raw: bytes | None = None
-    content_type: Annotated[str, msgspec.Meta(max_length=128)] | None = None
+    content_type: Annotated[str, msgspec.Meta(max_length=CONTENT_TYPE_MAX_CHARACTERS)] | None = None
     url: Url | None = None
     lineage: Lineage | None = None
     collection: Name = DEFAULT_COLLECTION

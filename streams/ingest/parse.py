@@ -14,11 +14,11 @@ from nearstream.schemas.record import ConsumerRecord, Headers, header
 from nearstream.schemas.signature import Origin
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults, shortened
 from nearstream.streams.ingest.fields import FieldMap, with_our_names
+from nearstream.streams.ingest.media_type import HTML_TYPES, media_type_of
 
 INFLATED_MAX_BYTES = 16 * 1024 * 1024
 INFLATED_MAX_RATIO = 100
 _MAIL_TYPE = "message/rfc822"
-HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 # Python has these codecs, but they are not charsets, and some take quadratic time.
 NOT_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
 _CHARSET = re.compile(r';\s{0,8}charset\s{0,8}=\s{0,8}"?([a-z0-9._:-]{1,40})')
@@ -106,7 +106,7 @@ def parse_record(record: ConsumerRecord, limits: DocumentLimits) -> ParsedDocume
 def _parse_document(value: bytes, headers: Headers, fields: FieldMap) -> tuple[Document, tuple[str, ...]]:
     """Return the document as it was sent, with its content as text unless it is HTML."""
     content_type = header(headers, "content-type") or b"application/json"
-    media_type, charset = _split_content_type(content_type)
+    media_type, charset = _split_content_type(content_type, value)
     if media_type in HTML_TYPES:
         page = {"raw": value, "content_type": content_type.decode("latin-1")}
         return msgspec.structs.replace(_from_headers(headers), **page), tuple(_said_degraded(headers))
@@ -128,8 +128,10 @@ def _with_text(document: Document) -> tuple[Document, tuple[str, ...]]:
         raise InvalidMessageError(Reason.NO_CONTENT, "$.text: expected a text")
     if len(contents) > 1:
         raise InvalidMessageError(Reason.SEVERAL_CONTENTS, f"expected only one of {', '.join(contents)}")
-    media_type, charset = _split_content_type((document.content_type or "").encode())
-    if document.raw is None or media_type in HTML_TYPES:
+    if document.raw is None:
+        return document, ()
+    media_type, charset = _split_content_type((document.content_type or "").encode(), document.raw)
+    if media_type in HTML_TYPES:
         return document, ()
     if media_type != "text/plain":
         raise InvalidMessageError(
@@ -187,11 +189,11 @@ def _decode_header(field: str, value: bytes | None) -> str:
     raise InvalidMessageError(reason_of(field), f"$.{field}: expected UTF-8")
 
 
-def _split_content_type(value: bytes) -> tuple[str, str]:
-    """Return the media type and the charset (default `utf-8`) in lower case."""
+def _split_content_type(value: bytes, content: bytes) -> tuple[str, str]:
+    """Return the media type of a content and its charset (default `utf-8`) in lower case."""
     text = value.decode("latin-1").lower()
     charset = _CHARSET.search(text)
-    return text.partition(";")[0].strip(), charset[1] if charset else "utf-8"
+    return media_type_of(text, content), charset[1] if charset else "utf-8"
 
 
 def _decode(value: bytes, charset: str) -> tuple[str, tuple[str, ...]]:

@@ -6,6 +6,7 @@ from datetime import datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
+from nearstream.streams.ingest.media_type import PAGE_TYPES, media_type_of
 from nearstream.workers.crawl.redirects import PERMANENT
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
 RECORD_MAX_BYTES = 8 * 1024 * 1024
 PAGE_MAX_BYTES = 4 * 1024 * 1024  # after its transfer and content encodings are undone
-PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml", "text/plain"})
 
 _HEADER_MAX_BYTES = 64 * 1024
 _START = re.compile(rb"WARC/[01]\.\d")
@@ -21,7 +21,6 @@ _HEADER_END = re.compile(rb"\r?\n\r?\n")
 _NEXT = re.compile(rb"\n(?=WARC/[01]\.\d\r?\n)")
 _LENGTH = re.compile(rb"^content-length[ \t]{0,8}:[ \t]{0,8}(\d{1,15})[ \t]{0,8}\r?$", re.IGNORECASE | re.MULTILINE)
 _TYPE = re.compile(rb"^warc-type[ \t]{0,8}:[ \t]{0,8}([a-z]{1,20})", re.IGNORECASE | re.MULTILINE)
-_HTML_START = re.compile(rb"\s{0,256}(?:<!doctype html|<html)[\s>]", re.IGNORECASE)
 _END = b"\r\n\r\n"
 
 
@@ -32,7 +31,7 @@ class WarcPage(NamedTuple):
         offset: Byte of the unpacked file at which its record begins.
         url: The target URI.
         observed_at: The WARC-Date, with time zone.
-        content_type: As the server sent it. For an extracted text (WET) `text/plain`.
+        content_type: As the server sent it, or `text/html` if it sent none. For an extracted text (WET) `text/plain`.
         content: The page, without transfer and content encodings.
     """
 
@@ -59,7 +58,7 @@ class PassedOver(NamedTuple):
     """A record that holds no page to send.
 
     Attributes:
-        reason: `revisit`, `no_response` (requests, metadata), `http_status`, `media_type` or `too_large`.
+        reason: `revisit`, `no_response` (requests, metadata), `http_status`, `media_type`, `empty` or `too_large`.
     """
 
     reason: str
@@ -142,11 +141,12 @@ def _page(offset: int, record: "WarcRecord", *, is_text: bool) -> WarcPage | Red
     content = _content(record)
     if len(content) > PAGE_MAX_BYTES:
         return PassedOver("too_large")
-    if not content_type and _HTML_START.match(content):
-        content_type = "text/html"
-    if content_type.partition(";")[0].strip().lower() not in PAGE_TYPES:
+    media_type = media_type_of(content_type, content)
+    if media_type not in PAGE_TYPES:
         return PassedOver("media_type")
-    return WarcPage(offset, url, record.record_date, content_type, content)
+    if not content:
+        return PassedOver("empty")
+    return WarcPage(offset, url, record.record_date, content_type or media_type, content)
 
 
 def _content(record: "WarcRecord") -> bytes:

@@ -10,7 +10,8 @@ from nearstream.schemas.document import DEFAULT_COLLECTION
 from nearstream.schemas.record import ConsumerRecord, header
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits
-from nearstream.streams.ingest.parse import HTML_TYPES, Removal
+from nearstream.streams.ingest.media_type import HTML_TYPES
+from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.signing.signer import Unsigned
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader

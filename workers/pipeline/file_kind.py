@@ -6,6 +6,7 @@ from pathlib import PurePath
 
 import msgspec
 
+from nearstream.streams.ingest.media_type import HTML_START
 from nearstream.workers.crawl import warc
 from nearstream.workers.pipeline.file_content import PACKED_SUFFIXES, UnreadableFileError
 from nearstream.workers.pipeline.mail_source import MBOX_START, is_in_maildir
@@ -28,10 +29,6 @@ _UNREAD_STARTS = (
     (b"7z\xbc\xaf", "binary (7z archive): unpack it first"),
 )
 _BZIP2_START = re.compile(rb"BZh[1-9]1AY&SY")
-_HTML_START = re.compile(
-    rb"\A\s*+(?:<\?xml\b[^>]{0,200}>\s*+)?(?:<!--(?>.{0,4096}?-->)\s*+)*+(?:<!doctype html|<html)[\s>]",
-    re.IGNORECASE | re.DOTALL,
-)
 _MAIL_HEADER = re.compile(rb"\A(?:([!-9;-~]+):(.*)|[ \t])")
 _MAIL_DATE = re.compile(rb"\A\s*+(?:[A-Za-z]{3},)?\s*+\d\d?\s++[A-Za-z]{3,9}\s++\d{2,4}\s++\d\d?:\d\d")
 _MAIL_MARKS = {b"date", b"delivered-to", b"message-id", b"mime-version", b"received", b"return-path"}
@@ -69,7 +66,7 @@ def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
     _refuse_unread(head)
     if suffix == ".warc" or _WARC_START.match(head):
         return _crawl()
-    if suffix in _HTML_SUFFIXES or _HTML_START.match(head):
+    if suffix in _HTML_SUFFIXES or HTML_START.match(head):
         return _page(suffix)
     if mail := _kind_of_mail(name, suffix, head):
         return mail

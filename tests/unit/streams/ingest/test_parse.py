@@ -343,6 +343,14 @@ def test_a_page_keeps_its_bytes_and_its_type_until_it_is_read(content_type: str)
     assert document(json.dumps(sent).encode()) == result
 
 
+@pytest.mark.parametrize("content_type", ["html", "text/html, text/html", "unknown/unknown"])
+def test_a_page_with_an_invalid_type_is_read(content_type: str) -> None:
+    page = b"<!doctype html><p>text"
+    assert document(page, [("content-type", content_type.encode())]).raw == page
+    sent = {"raw": base64.b64encode(page).decode(), "content_type": content_type}
+    assert document(json.dumps(sent).encode()).raw == page
+
+
 def test_a_page_in_json_is_kept_until_it_is_read() -> None:
     assert document(b'{"html":"<p>some text"}').html == "<p>some text"
     assert document(b'{"html":"<p>a"}').id != document(b'{"html":"<p>b"}').id

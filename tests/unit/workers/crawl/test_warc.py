@@ -73,10 +73,14 @@ def test_what_is_no_page_is_passed_over_with_a_reason() -> None:
     crawl.response("http://a.example/e", b"<p>" + bytes(RECORD_MAX_BYTES))
     crawl.response("http://a.example/f", gzip.compress(bytes(RECORD_MAX_BYTES)), headers=[HTML, packed(b"")[1]])
     crawl.response("http://a.example/g", b"<!DOCTYPE html><p>without a type", headers=[])
+    crawl.response("http://a.example/h", b"<html><p>of a wrong type", headers=[("Content-Type", "html")])
+    crawl.response("http://a.example/i", b"")
     reasons = ["no_response", "revisit", "http_status", "media_type", "media_type", "too_large", "too_large"]
     records = list(read_warc(pieces(crawl.content(), 65536)))
-    assert records[:-1] == [PassedOver(reason) for reason in reasons]
-    assert urls(records) == ["http://a.example/g"]
+    others = [each for each in records if not isinstance(each, WarcPage)]
+    assert others == [PassedOver(reason) for reason in [*reasons, "empty"]]
+    pages = {each.url: each.content_type for each in records if isinstance(each, WarcPage)}
+    assert pages == {"http://a.example/g": "text/html", "http://a.example/h": "html"}
 
 
 def test_a_permanent_redirect_names_where_it_leads() -> None:
