@@ -22,6 +22,8 @@ def crawl(deployment: LocalDeployment, site: Site) -> str:
     log = done.stderr.decode()
     assert done.returncode == 0, log
     assert "Traceback" not in log, log
+    assert " DEBUG: Scraped from" in log
+    assert not any(page in log for page in ("<html>", "<!doctype", "PCFkb2N0eXBl", "PGh0bWw"))  # also in base64
     return log
 
 

@@ -8,13 +8,12 @@ from scrapy.http import Response
 from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule
 
-from nearstream.workers.scrapy.pipeline import PageItem, page_item
+from nearstream.workers.scrapy.pipeline import PageItem, is_page, page_item
 
 SETTINGS = {
     "ITEM_PIPELINES": {"nearstream.workers.scrapy.pipeline.NearstreamPipeline": 300},
     "DOWNLOADER_MIDDLEWARES": {"nearstream.workers.scrapy.skipping.NearstreamDownloaderMiddleware": 543},
     "DEPTH_LIMIT": 18,
-    "LOG_LEVEL": "INFO",
     "TELNETCONSOLE_ENABLED": False,
 }
 
@@ -27,7 +26,8 @@ class Spider(CrawlSpider):
         yield page_item(response)
 
     def parse_page(self, response: Response) -> Iterator[PageItem]:
-        yield page_item(response)
+        if is_page(response):
+            yield page_item(response)
 
 
 if __name__ == "__main__":

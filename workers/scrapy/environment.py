@@ -1,5 +1,6 @@
-"""Settings of nearstream inside Scrapy."""
+"""Settings and log of nearstream inside Scrapy."""
 
+import logging
 import os
 
 from scrapy.crawler import Crawler
@@ -17,3 +18,13 @@ def settings_of(crawler: Crawler) -> Settings:
     """
     given = {name: str(crawler.settings.get(name)) for name in crawler.settings if name.startswith(PREFIX)}
     return load(os.environ | given)
+
+
+def keep_pages_out_of_log() -> None:
+    """Let aiokafka log from INFO on, unless its level is set.
+
+    Scrapy logs from DEBUG on, where aiokafka prints each record that it sends, with the page in it.
+    """
+    log = logging.getLogger("aiokafka")
+    if log.level == logging.NOTSET:
+        log.setLevel(logging.INFO)

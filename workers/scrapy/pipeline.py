@@ -1,5 +1,6 @@
 """The item pipeline, which sends pages to the topic `documents`."""
 
+from asyncio import Semaphore
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -10,20 +11,21 @@ import msgspec
 from itemadapter import ItemAdapter
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
-from scrapy.http import Response
+from scrapy.http import HtmlResponse, Response
 
 from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.document import Document
+from nearstream.schemas.document import CONTENT_TYPE_MAX_CHARACTERS, Document
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS
 from nearstream.streams.ingest.defaults import lineage_of_page, name_of_page
+from nearstream.streams.ingest.media_type import PAGE_TYPES, media_type_of
 from nearstream.streams.ingest.parse import ParsedDocument, parse_record
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.crawl.redirects import PERMANENT
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.scrapy.environment import WAIT_SECONDS, settings_of
+from nearstream.workers.scrapy.environment import WAIT_SECONDS, keep_pages_out_of_log, settings_of
 
 SOURCE = "crawler"
 _FIELDS = frozenset(Document.__struct_fields__)
@@ -52,18 +54,31 @@ class PageItem:
     collection: str | None = None
 
 
+def is_page(response: Response) -> bool:
+    """Return whether a response is HTML or plain text, also if its Content-Type is missing or invalid."""
+    return _content_type(response) is not None
+
+
 def page_item(response: Response) -> PageItem:
     """Return the item of a response, for a spider to yield.
 
     It has the URL, the bytes with their content type, and the time. A page that was reached by permanent redirects has
     the URL that redirects, and the lineage of the page, so that decisions are found under both.
     """
-    content_type = (response.headers.get("Content-Type") or b"text/html").decode("latin-1")
+    content_type = _content_type(response) or "text/html"
     item = PageItem(response.url, response.body, content_type, datetime.now(UTC).isoformat())
     asked = _redirected(response)
     if not asked:
         return item
     return replace(item, url=asked, id=name_of_page(response.url), lineage=lineage_of_page(response.body, response.url))
+
+
+def _content_type(response: Response) -> str | None:
+    """Return the content type to send, which is `text/html` if Scrapy alone sees that a response is HTML."""
+    declared = (response.headers.get("Content-Type") or b"").decode("latin-1")
+    if media_type_of(declared, response.body) in PAGE_TYPES:
+        return declared[:CONTENT_TYPE_MAX_CHARACTERS] or "text/html"
+    return "text/html" if isinstance(response, HtmlResponse) else None
 
 
 def _redirected(response: Response) -> str | None:
@@ -78,7 +93,7 @@ class NearstreamPipeline:
 
     An item has its content in `raw` (bytes, with `content_type`), `html` or `text`. Other fields than those of a
     document are left out. An item that is no document is dropped, and the log says why. Each item waits until the
-    broker has confirmed it, so as many are in flight as `CONCURRENT_ITEMS` allows.
+    broker has confirmed it. At most 1,000 are sent at a time, and the others wait for them.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -93,6 +108,7 @@ class NearstreamPipeline:
         self._topic = self._deployment.topic(DOCUMENTS)
         self._stack = AsyncExitStack()
         self._send: Callable[[Sequence[ProducerRecord]], Awaitable[None]] | None = None
+        self._in_flight = Semaphore(kafka_records.IN_FLIGHT)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -110,6 +126,7 @@ class NearstreamPipeline:
             KafkaUnreachableError: No broker answered.
             SettingsError: The topic does not exist.
         """
+        keep_pages_out_of_log()
         settings = self._deployment.settings
         await kafka_offsets.partitions(settings, [self._topic], WAIT_SECONDS)
         self._send = await self._stack.enter_async_context(kafka_records.sender(settings, WAIT_SECONDS))
@@ -128,7 +145,8 @@ class NearstreamPipeline:
             record = self._record(fields)
         except InvalidMessageError as error:
             raise DropItem(f"no document: {error}") from None
-        await self._send([record])
+        async with self._in_flight:
+            await self._send([record])
         return item
 
     async def close_spider(self) -> None:

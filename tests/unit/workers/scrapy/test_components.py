@@ -1,6 +1,8 @@
 """Components for Scrapy: what is sent of an item, and which requests are ignored."""
 
-from collections.abc import Sequence
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -8,7 +10,8 @@ import pytest
 import scrapy
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem, IgnoreRequest
-from scrapy.http import HtmlResponse, Request
+from scrapy.http import Headers, HtmlResponse, Request
+from scrapy.responsetypes import responsetypes
 from scrapy.utils.test import get_crawler
 
 from nearstream.schemas.codec import decode_document, encode_decision
@@ -17,8 +20,8 @@ from nearstream.schemas.evidence import DocumentRef
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
 from nearstream.workers.config.settings import Settings, SettingsError
-from nearstream.workers.scrapy.environment import settings_of
-from nearstream.workers.scrapy.pipeline import NearstreamPipeline, page_item
+from nearstream.workers.scrapy.environment import keep_pages_out_of_log, settings_of
+from nearstream.workers.scrapy.pipeline import NearstreamPipeline, is_page, page_item
 from nearstream.workers.scrapy.skipping import LINEAGES_MAX, SKIPPED, NearstreamDownloaderMiddleware
 
 NOW = datetime.now(UTC)
@@ -39,6 +42,12 @@ async def sent(item: object) -> ProducerRecord:
     return record
 
 
+async def until_true(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not is_so():
+            await asyncio.sleep(0.001)
+
+
 async def test_a_response_is_sent_as_it_is() -> None:
     body = "<p>größe".encode("latin-1")
     response = HtmlResponse(URL + "?utm_source=a#b", headers={"Content-Type": "text/html; charset=latin-1"}, body=body)
@@ -51,6 +60,53 @@ async def test_a_response_is_sent_as_it_is() -> None:
     assert document.observed_at is not None
     assert document.observed_at >= NOW
     assert (record.topic, record.key) == ("nearstream.documents.v1", URL.encode())
+
+
+@pytest.mark.parametrize(
+    ("declared", "body", "sent_type"),
+    [
+        ("TEXT/HTML; charset=latin-1", b"<p>a", "TEXT/HTML; charset=latin-1"),
+        ("text/html; x=" + "y" * 200, b"<p>a", ("text/html; x=" + "y" * 200)[:128]),
+        ("", b"<!doctype html><p>a", "text/html"),
+        ("html", b"<!doctype html><p>a", "html"),
+        ("text/html, text/html", b"<p>a", "text/html, text/html"),
+        ("application/octet-stream", b"<html><body><p>a", "text/html"),  # as Scrapy reads it
+        ("text/plain; charset=latin-1", b"a", "text/plain; charset=latin-1"),
+        ("image/png", b"\x89PNG\r\n", None),
+        ("application/pdf", b"%PDF-1.4", None),
+        ("application/json", b"{}", None),
+        ("", b"a", None),
+    ],
+)
+async def test_pages_are_told_from_other_files_whatever_type_they_have(
+    declared: str, body: bytes, sent_type: str | None
+) -> None:
+    headers = {"Content-Type": declared} if declared else {}
+    kind = responsetypes.from_args(headers=Headers(headers), url=URL, body=body)
+    response = kind(URL, headers=headers, body=body)
+    assert is_page(response) is (sent_type is not None)
+    if sent_type is not None:
+        document = decode_document((await sent(page_item(response))).value or b"")
+        assert (document.raw, document.content_type) == (body, sent_type)
+
+
+async def test_at_most_a_thousand_items_are_sent_at_a_time() -> None:
+    sending, most, may_end = 0, 0, asyncio.Event()
+
+    async def send(_: Sequence[ProducerRecord]) -> None:
+        nonlocal sending, most
+        sending += 1
+        most = max(most, sending)
+        await may_end.wait()
+        sending -= 1
+
+    pipeline = NearstreamPipeline(Settings())
+    pipeline._send = send
+    items = [asyncio.create_task(pipeline.process_item({"text": "one"})) for _ in range(1_500)]
+    await until_true(lambda: sending == 1_000)
+    may_end.set()
+    await asyncio.gather(*items)
+    assert most == 1_000
 
 
 @pytest.mark.parametrize(
@@ -93,6 +149,18 @@ async def test_an_item_that_is_no_document_is_dropped(item: dict[str, str]) -> N
 def test_a_deployment_whose_json_is_of_another_program_is_refused() -> None:
     with pytest.raises(SettingsError, match="NEARSTREAM_FIELDS"):
         NearstreamPipeline(Settings(fields="text=content"))
+
+
+def test_the_log_of_the_client_begins_at_info_unless_its_level_is_set() -> None:
+    client = logging.getLogger("aiokafka")
+    before = client.level
+    try:
+        for level, expected in ((logging.NOTSET, logging.INFO), (logging.DEBUG, logging.DEBUG)):
+            client.setLevel(level)
+            keep_pages_out_of_log()
+            assert client.level == expected
+    finally:
+        client.setLevel(before)
 
 
 def crawler(**settings: str) -> Crawler:
