@@ -3,12 +3,16 @@
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
+
+from aiohttp import ClientSession
 
 from nearstream.schemas.codec import decode_decision
 from nearstream.schemas.decision import Decision
 from nearstream.schemas.topics import DECISIONS
 from nearstream.streams.ingest.lineage import canonical_url
+from tests.devstack.server import free_ports
 from tests.support.crawled_site import ARTICLES, CHANGED, MIRRORS, NOTES, PAGES, SESSIONS, SYNDICATED, Site, served
 from tests.support.deployment import LocalDeployment, deployed, until
 
@@ -27,6 +31,15 @@ def crawl(deployment: LocalDeployment, site: Site) -> str:
     return log
 
 
+async def answers(address: str) -> bool:
+    """Return whether an API answers."""
+    try:
+        async with ClientSession() as session, session.get(f"http://{address}/readyz") as response:
+            return response.status == 200
+    except OSError:
+        return False
+
+
 async def decided(deployment: LocalDeployment) -> dict[str, Decision]:
     """Return the newest decision of each lineage."""
     records = await deployment.read(DECISIONS.name)
@@ -43,9 +56,11 @@ def note_of(lineage: str) -> int:
 
 
 async def test_a_second_crawl_skips_copies_and_finds_changes(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
+    address = f"127.0.0.1:{free_ports(1)[0]}"
+    async with deployed(kafka, redis_url, tmp_path) as deployed_without_api:
+        deployment = deployed_without_api.changed(api=address)
         with served() as site, deployment.worker(), deployment.worker("decide"):
-            crawl(deployment, site)
+            assert "every page is fetched" in crawl(deployment, site)
             assert PAGES <= len(site.requests) <= PAGES + SESSIONS + 2
             lineages = {canonical_url(site.url(path)) for path in site.requests}
 
@@ -65,7 +80,9 @@ async def test_a_second_crawl_skips_copies_and_finds_changes(kafka: str, redis_u
 
             site.visit = 1
             before = site.requests.copy()
-            log = crawl(deployment, site)
+            with deployment.worker("serve", ("nearstream",)):
+                await until(partial(answers, address), 60)
+                log = crawl(deployment, site)
             assert "'nearstream/skipped': " in log
             assert not skipped & (site.requests - before).keys()
             changed = {f"/a/{number}" for number in CHANGED}

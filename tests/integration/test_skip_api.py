@@ -2,48 +2,22 @@
 
 import asyncio
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
-from nearstream.schemas.decision import Action, Decision
-from nearstream.schemas.evidence import DocumentRef
-from nearstream.streams.deciding import PageState
 from nearstream.workers.http.check import DEADLINE_SECONDS
-from nearstream.workers.redis_index.decisions import DecisionStore
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
 from tests.support.api import Api, served
+from tests.support.decisions import NOW, decision, write
 from tests.support.deployment import until
 
-NOW = datetime.now(UTC)
 URL = "https://a.example/flood"
 # The machine that runs the tests may be busy, so that an answer is sent later than the deadline.
 SLACK_SECONDS = 10.0
-
-
-def decision(lineage: str, action: Action, days: int, collection: str = "default") -> Decision:
-    return Decision(
-        collection=collection,
-        lineage=lineage,
-        action=action,
-        until=NOW + timedelta(days=days),
-        canonical=DocumentRef(id="first", version="0" * 16, observed_at=NOW, characters=9, url="https://b.example/"),
-        event_id="e" * 32,
-        observed_at=NOW,
-        unchanged_since=NOW,
-        interval_seconds=0,
-        unchanged=0,
-        change_share=0.0,
-    )
-
-
-async def write(api: Api, *decisions: Decision) -> None:
-    store = DecisionStore(api.index.client, api.deployment.settings.namespace)
-    for each in decisions:
-        await store.write(PageState(each))
 
 
 async def ask_once(api: Api, url: str, rest: str = "") -> dict[str, object]:

@@ -1,93 +1,89 @@
 """The downloader middleware, which does not fetch what decisions say to skip."""
 
-import logging
 import time
+from contextlib import AsyncExitStack
 from typing import Self
 
+import msgspec
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 
-from nearstream.schemas.codec import InvalidMessageError, decode_decision
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.topics import DECISIONS
-from nearstream.streams.deciding import may_skip
-from nearstream.streams.ingest.defaults import name_of_page
-from nearstream.workers.kafka.client import consumer
-from nearstream.workers.kafka.errors import KafkaUnreachableError
-from nearstream.workers.kafka.offsets import partitions
-from nearstream.workers.kafka.records import follow
-from nearstream.workers.scrapy.environment import WAIT_SECONDS, settings_of
+from nearstream.workers.api_client import ApiClient, api_client
+from nearstream.workers.scrapy.environment import settings_of
 
 COLLECTION_SETTING = "CRAWL_COLLECTION"
-LINEAGES_MAX = 1_000_000  # about 200 bytes each
 SKIPPED = "nearstream/skipped"
 ALWAYS = "nearstream_fetch"  # a request with this key in its meta is always fetched
+PAUSE_SECONDS = 10.0  # without questions, after one that had no answer
 
-log = logging.getLogger(__name__)
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a crawler needs of an answer (`schemas.check.SkipAnswer`), also of one by another version of the API.
+
+    Attributes:
+        skip: Whether the page need not be fetched now.
+    """
+
+    skip: bool
 
 
 class NearstreamDownloaderMiddleware:
     """Ignores requests for pages that need not be fetched yet.
 
-    It reads the topic `decisions` when the spider is opened. If Kafka does not answer, every page is fetched.
+    It asks the HTTP API before each page. A page is fetched if there is no answer within half a second.
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        """Prepare reading.
+        """Prepare asking.
 
         Raises:
             SettingsError: A setting of nearstream is invalid.
         """
         self._settings = settings_of(crawler)
         self._crawler = crawler
-        self._until_ms: dict[bytes, float] = {}
+        self._stack = AsyncExitStack()
+        self._client: ApiClient | None = None
+        self._asks_at = 0.0
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the middleware of a crawler, which reads decisions when the spider is opened."""
+        """Make the middleware of a crawler, which connects to the API while a spider is open."""
         middleware = cls(crawler)
         crawler.signals.connect(middleware.spider_opened, signal=signals.spider_opened)
+        crawler.signals.connect(middleware.spider_closed, signal=signals.spider_closed)
         return middleware
 
     async def spider_opened(self) -> None:
-        """Read the newest decision of each lineage."""
-        topic = self._settings.topic_prefix + DECISIONS.name
-        try:
-            async with consumer(self._settings, WAIT_SECONDS) as client:
-                found = await partitions(self._settings, [topic], WAIT_SECONDS)
-                async for record in follow(client, found, since_ms=0, until_end=True):
-                    self._learn(record)
-        except KafkaUnreachableError as error:
-            log.warning("decisions cannot be read, so every page is fetched: %s", error)
-        log.info("%d pages need not be fetched yet", len(self._until_ms))
+        """Prepare a connection to the API, which need not run yet.
 
-    def process_request(self, request: Request) -> None:
+        Raises:
+            SettingsError: There are several tokens, of which a crawler cannot know its own.
+        """
+        asking = api_client(self._settings, "/v1/skip", "every page is fetched")
+        self._client = await self._stack.enter_async_context(asking)
+
+    async def spider_closed(self) -> None:
+        """Disconnect from the API."""
+        await self._stack.aclose()
+
+    async def process_request(self, request: Request) -> None:
         """Ignore a request for a page that need not be fetched yet.
 
         Raises:
             IgnoreRequest: The page need not be fetched.
         """
-        until_ms = self._until_ms.get(self._key(request.url))
-        if until_ms is None or time.time() * 1000 >= until_ms or request.meta.get(ALWAYS):
+        if request.method != "GET" or request.meta.get(ALWAYS) or not await self._may_skip(request.url):
             return
         if self._crawler.stats is not None:
             self._crawler.stats.inc_value(SKIPPED)
         raise IgnoreRequest(f"nearstream: need not be fetched yet: {request.url}")
 
-    def _learn(self, record: ConsumerRecord) -> None:
-        key = record.key or b""
-        self._until_ms.pop(key, None)
-        if record.value is None or len(self._until_ms) >= LINEAGES_MAX:
-            return
-        try:
-            decision = decode_decision(record.value)
-        except InvalidMessageError as error:
-            log.warning("a decision cannot be read: %s %d offset %d: %s", *record[:3], error)
-            return
-        if may_skip(decision, time.time_ns() // 1_000_000):
-            self._until_ms[key] = decision.until.timestamp() * 1000
-
-    def _key(self, url: str) -> bytes:
+    async def _may_skip(self, url: str) -> bool:
+        if self._client is None or time.monotonic() < self._asks_at:
+            return False
         collection = self._crawler.settings.get(COLLECTION_SETTING, "default")
-        return f"{collection}/{name_of_page(url)}".encode("utf-8", "surrogatepass")
+        answer = await self._client.ask(Answer, query={"url": url, "collection": collection})
+        if self._client.failing:
+            self._asks_at = time.monotonic() + PAUSE_SECONDS
+        return answer is not None and answer.skip

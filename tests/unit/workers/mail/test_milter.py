@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager
 import pytest
 from prometheus_client import REGISTRY
 
+from nearstream.workers import api_client as api_client_module
+from nearstream.workers.api_client import ASK_SECONDS
 from nearstream.workers.config.settings import SettingsError, load
-from nearstream.workers.mail import check_client as check_client_module
 from nearstream.workers.mail import milter as milter_module
 from nearstream.workers.mail import milter_packets as packets
-from nearstream.workers.mail.check_client import ASK_SECONDS, Answer, check_client
+from nearstream.workers.mail.check_client import Answer, check_client
 from nearstream.workers.mail.memory import Memory
 from nearstream.workers.mail.milter import FORGED_MAX, Message, header_value, milter
 from tests.support.mail import campaign_mail
@@ -27,7 +28,7 @@ Respond = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for answers for longer than a busy machine may stop this process."""
-    monkeypatch.setattr(check_client_module, "ASK_SECONDS", 30.0)
+    monkeypatch.setattr(api_client_module, "ASK_SECONDS", 30.0)
 
 
 def _response(body: bytes, status: bytes = b"200 OK", more: bytes = b"") -> bytes:
@@ -180,7 +181,7 @@ async def test_a_header_of_our_name_goes_and_the_others_stay() -> None:
 async def test_without_an_answer_mail_passes_unmarked_and_forged_headers_go(
     respond: Respond, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check_client_module, "ASK_SECONDS", ASK_SECONDS)
+    monkeypatch.setattr(api_client_module, "ASK_SECONDS", ASK_SECONDS)
     async with _filtering(respond) as server:
         began = asyncio.get_running_loop().time()
         for _ in range(2):
@@ -195,7 +196,7 @@ async def test_the_log_tells_the_begin_and_the_end_of_a_failure(caplog: pytest.L
     async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await _says(responses.pop(0))(reader, writer)
 
-    with caplog.at_level("INFO", "nearstream.workers.mail.check_client"):
+    with caplog.at_level("INFO", "nearstream.workers.api_client"):
         async with _filtering(respond) as server:
             for _ in range(4):
                 await server.send(campaign_mail("anna"))
@@ -318,7 +319,7 @@ async def test_the_client_sends_the_one_token_that_it_is_given() -> None:
     token = "t" * 20
     for setting in (token, f"# for mail\n{token} mail 200\n"):
         async with check_client(load({"NEARSTREAM_API_TOKEN": setting}), "default") as client:
-            assert client.session.headers["Authorization"] == f"Bearer {token}"
+            assert client.client.session.headers["Authorization"] == f"Bearer {token}"
     with pytest.raises(SettingsError, match=r"NEARSTREAM_API_TOKEN: expected the one token .*, got 2"):
         await check_client(load({"NEARSTREAM_API_TOKEN": f"{token} *\n{token}2 mail\n"}), "default").__aenter__()
 

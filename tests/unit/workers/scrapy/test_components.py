@@ -1,28 +1,25 @@
-"""Components for Scrapy: what is sent of an item, and which requests are ignored."""
+"""Components for Scrapy: their settings, and what is sent of an item."""
 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 import scrapy
 from scrapy.crawler import Crawler
-from scrapy.exceptions import DropItem, IgnoreRequest
+from scrapy.exceptions import DropItem
 from scrapy.http import Headers, HtmlResponse, Request
 from scrapy.responsetypes import responsetypes
 from scrapy.utils.test import get_crawler
 
-from nearstream.schemas.codec import decode_document, encode_decision
-from nearstream.schemas.decision import Action, Decision
-from nearstream.schemas.evidence import DocumentRef
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.codec import decode_document
+from nearstream.schemas.record import ProducerRecord
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.scrapy.environment import keep_pages_out_of_log, settings_of
 from nearstream.workers.scrapy.pipeline import NearstreamPipeline, is_page, page_item
-from nearstream.workers.scrapy.skipping import LINEAGES_MAX, SKIPPED, NearstreamDownloaderMiddleware
 
 NOW = datetime.now(UTC)
 URL = "https://a.example/x"
@@ -174,67 +171,3 @@ def test_settings_come_from_the_project_before_the_environment(monkeypatch: pyte
     assert (found.kafka, found.topic_prefix) == ("b.example:2", "p.")
     with pytest.raises(SettingsError, match="NEARSTREAM_KAFKAA: no such setting"):
         settings_of(crawler(NEARSTREAM_KAFKAA="b.example:2"))
-
-
-def decision(action: Action, days: int = 1, lineage: str = URL, collection: str = "default") -> ConsumerRecord:
-    own = DocumentRef(id=URL, version="0" * 16, observed_at=NOW, characters=9)
-    made = Decision(
-        collection=collection,
-        lineage=lineage,
-        action=action,
-        until=NOW + timedelta(days=days),
-        canonical=own,
-        event_id="e" * 32,
-        observed_at=NOW,
-        unchanged_since=NOW,
-        interval_seconds=0,
-        unchanged=0,
-        change_share=0.0,
-    )
-    return ConsumerRecord("decisions", 0, 0, 0, f"{collection}/{lineage}".encode(), encode_decision(made), [])
-
-
-def ignored(learned: Sequence[ConsumerRecord], request: Request, **settings: str) -> bool:
-    made = crawler(**settings)
-    middleware = NearstreamDownloaderMiddleware(made)
-    for record in learned:
-        middleware._learn(record)
-    try:
-        middleware.process_request(request)
-    except IgnoreRequest:
-        assert made.stats is not None
-        assert made.stats.get_value(SKIPPED) == 1
-        return True
-    return False
-
-
-def test_a_page_that_need_not_be_fetched_is_ignored_under_all_of_its_urls() -> None:
-    for action in ("skip", "keep"):
-        for url in (URL, URL + "?utm_source=a", "https://A.example:443/x#part"):
-            assert ignored([decision(action)], Request(url))
-    assert not ignored([decision("skip")], Request(URL + "?id=7"))
-
-
-def test_a_page_is_fetched_if_it_changes_or_its_time_has_come() -> None:
-    assert not ignored([decision("refresh")], Request(URL))
-    assert not ignored([decision("keep", days=-1)], Request(URL))
-    assert not ignored([decision("skip")], Request(URL, meta={"nearstream_fetch": True}))
-
-
-def test_the_newest_decision_of_a_lineage_counts() -> None:
-    removed = decision("skip")._replace(value=None)
-    assert not ignored([decision("skip"), decision("refresh")], Request(URL))
-    assert not ignored([decision("skip"), removed], Request(URL))
-    assert ignored([removed, decision("skip")], Request(URL))
-
-
-def test_decisions_of_another_collection_and_broken_ones_are_left_out() -> None:
-    news = decision("skip", collection="news")
-    assert not ignored([news, decision("skip")._replace(value=b"{")], Request(URL))
-    assert ignored([news], Request(URL), CRAWL_COLLECTION="news")
-
-
-def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert LINEAGES_MAX == 1_000_000
-    monkeypatch.setattr("nearstream.workers.scrapy.skipping.LINEAGES_MAX", 1)
-    assert not ignored([decision("skip", lineage="https://b.example/"), decision("skip")], Request(URL))

@@ -1,0 +1,141 @@
+"""The downloader middleware asks the API before each page, and lets every page be fetched without an answer."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Request
+from scrapy.utils.test import get_crawler
+
+from nearstream.workers import api_client
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.scrapy import skipping
+from nearstream.workers.scrapy.skipping import SKIPPED, NearstreamDownloaderMiddleware
+from tests.devstack.redis import redis_server
+from tests.devstack.server import free_ports, running
+from tests.support.api import served
+from tests.support.decisions import decision, write
+from tests.support.deployment import until
+
+URL = "https://a.example/flood"
+TOKEN = "a-token-of-twenty-characters"  # noqa: S105 - of the test
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for answers for longer than a busy machine may stop this process."""
+    monkeypatch.setattr(api_client, "ASK_SECONDS", 30.0)
+
+
+@asynccontextmanager
+async def crawling(**settings: str) -> AsyncIterator[tuple[NearstreamDownloaderMiddleware, Crawler]]:
+    crawler = get_crawler(settings_dict={"TELNETCONSOLE_ENABLED": False, **settings})
+    middleware = NearstreamDownloaderMiddleware.from_crawler(crawler)
+    await middleware.spider_opened()
+    try:
+        yield middleware, crawler
+    finally:
+        await middleware.spider_closed()
+
+
+async def is_ignored(middleware: NearstreamDownloaderMiddleware, request: Request) -> bool:
+    try:
+        await middleware.process_request(request)
+    except IgnoreRequest:
+        return True
+    return False
+
+
+async def until_ignored(middleware: NearstreamDownloaderMiddleware, url: str) -> None:
+    """Wait for an answer of Redis that is in time, which a busy machine misses now and then."""
+
+    async def is_so() -> bool:
+        return await is_ignored(middleware, Request(url))
+
+    await until(is_so, 30)
+
+
+async def test_a_page_that_need_not_be_fetched_is_ignored_under_all_of_its_urls(redis_url: str) -> None:
+    async with served(redis_url) as api, crawling(NEARSTREAM_API=api.address) as (middleware, crawler):
+        assert not await is_ignored(middleware, Request(URL))
+        changed, passed = f"{URL}/changed", f"{URL}/passed"
+        await write(api, decision(URL, "skip", 1), decision(changed, "refresh", 1), decision(passed, "keep", -1))
+        for url in (URL, URL + "?utm_source=a", "https://A.example:443/flood#part"):
+            await until_ignored(middleware, url)
+        assert crawler.stats is not None
+        assert crawler.stats.get_value(SKIPPED) == 3
+        for url in (changed, passed, f"{URL}?id=7", "https://a.example/" + "x" * 5_000):
+            assert not await is_ignored(middleware, Request(url))
+        await write(api, decision(URL, "refresh", 1))  # a decision that was made since the spider was opened
+        assert not await is_ignored(middleware, Request(URL))
+
+
+async def test_what_the_spider_wants_and_what_is_sent_is_always_fetched(redis_url: str) -> None:
+    async with served(redis_url) as api, crawling(NEARSTREAM_API=api.address) as (middleware, _):
+        await write(api, decision(URL, "skip", 1))
+        await until_ignored(middleware, URL)
+        assert not await is_ignored(middleware, Request(URL, meta={"nearstream_fetch": True}))
+        assert not await is_ignored(middleware, Request(URL, method="POST"))
+
+
+async def test_a_crawler_asks_about_its_collection_with_its_token(redis_url: str) -> None:
+    async with served(redis_url, api_token=f"{TOKEN} news") as api:
+        await write(api, decision(URL, "skip", 1, "news"))
+        asked = {"NEARSTREAM_API": api.address, "NEARSTREAM_API_TOKEN": TOKEN}
+        async with crawling(**asked, CRAWL_COLLECTION="news") as (middleware, _):
+            await until_ignored(middleware, URL)
+        async with crawling(**asked) as (middleware, _):
+            assert not await is_ignored(middleware, Request(URL))
+    with pytest.raises(SettingsError, match="NEARSTREAM_API_TOKEN: expected the one token"):
+        async with crawling(NEARSTREAM_API_TOKEN=f"{TOKEN}\n{TOKEN}2"):
+            pass
+
+
+async def test_every_page_is_fetched_while_redis_does_not_answer(tmp_path: Path) -> None:
+    with running(redis_server(tmp_path)) as redis:
+        async with (
+            served(f"redis://{redis.address}/0") as api,
+            crawling(NEARSTREAM_API=api.address) as (middleware, _),
+        ):
+            await write(api, decision(URL, "skip", 1))
+            await until_ignored(middleware, URL)
+            redis.pause()
+            assert not await is_ignored(middleware, Request(URL))
+            redis.resume()
+            await until_ignored(middleware, URL)
+
+
+async def test_without_an_api_every_page_is_fetched_and_the_log_says_so_once(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    address = f"127.0.0.1:{free_ports(1)[0]}"
+    async with crawling(NEARSTREAM_API=address) as (middleware, _):
+        assert not any([await is_ignored(middleware, Request(URL)) for _ in range(3)])
+        assert caplog.text.count("every page is fetched") == 1
+        async with served(redis_url, api=address) as api:
+            await write(api, decision(URL, "skip", 1))
+            assert not await is_ignored(middleware, Request(URL))  # the API is not asked again at once
+            monkeypatch.setattr(skipping, "PAUSE_SECONDS", 0.0)
+            middleware._asks_at = 0.0
+            await until_ignored(middleware, URL)
+
+
+async def test_an_api_that_hangs_delays_few_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_client, "ASK_SECONDS", 0.2)
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    async with crawling(NEARSTREAM_API=f"{host}:{port}") as (middleware, _):
+        began = time.monotonic()
+        assert not any([await is_ignored(middleware, Request(URL)) for _ in range(500)])
+        assert time.monotonic() - began < 60  # with a delay of each page it would be 100 s
+    server.close()

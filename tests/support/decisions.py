@@ -1,0 +1,35 @@
+"""Decisions about pages, as the worker that decides leaves them in Redis."""
+
+from datetime import UTC, datetime, timedelta
+
+from nearstream.schemas.decision import Action, Decision
+from nearstream.schemas.evidence import DocumentRef
+from nearstream.streams.deciding import PageState
+from nearstream.workers.redis_index.decisions import DecisionStore
+from tests.support.api import Api
+
+NOW = datetime.now(UTC)
+
+
+def decision(lineage: str, action: Action, days: int, collection: str = "default") -> Decision:
+    """Return a decision that ends in so many days."""
+    return Decision(
+        collection=collection,
+        lineage=lineage,
+        action=action,
+        until=NOW + timedelta(days=days),
+        canonical=DocumentRef(id="first", version="0" * 16, observed_at=NOW, characters=9, url="https://b.example/"),
+        event_id="e" * 32,
+        observed_at=NOW,
+        unchanged_since=NOW,
+        interval_seconds=0,
+        unchanged=0,
+        change_share=0.0,
+    )
+
+
+async def write(api: Api, *decisions: Decision) -> None:
+    """Store decisions where the API reads them."""
+    store = DecisionStore(api.index.client, api.deployment.settings.namespace)
+    for each in decisions:
+        await store.write(PageState(each))

@@ -1,0 +1,131 @@
+"""Ask the HTTP API of nearstream, and never wait long for an answer."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import TypeVar
+
+import aiohttp
+import msgspec
+
+from nearstream.workers.config.settings import Settings, SettingsError
+
+ASK_SECONDS = 0.5
+_ANSWER_MAX_BYTES = 65_536
+
+log = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
+
+
+class _NoAnswerError(Exception):
+    """The API gave no answer. The message is one line that says why."""
+
+
+@dataclass
+class ApiClient:
+    """Asks the API, and logs when it begins to fail and when it answers again.
+
+    Attributes:
+        session: A client with the token.
+        url: The address of the question.
+        without: What happens without an answer, for the log.
+        failing: Whether the last question got no answer.
+    """
+
+    session: aiohttp.ClientSession
+    url: str
+    without: str
+    failing: bool = field(default=False, init=False)
+
+    async def ask(
+        self,
+        kind: type[Answer],
+        method: str = "GET",
+        data: BytesIO | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> Answer | None:
+        """Return the answer to a question, or None if there is none within `ASK_SECONDS`, for whatever reason.
+
+        Args:
+            kind: The type of the answer. Fields that it does not have are left out.
+            method: Of the request.
+            data: The body of the request.
+            query: The query of the request.
+        """
+        try:
+            answer = await self._ask(kind, method, data, query)
+        except _NoAnswerError as error:
+            if not self.failing:
+                log.warning("no answer from %s, %s: %s", self.url, self.without, error)
+            self.failing = True
+            return None
+        if self.failing:
+            log.info("%s answers again", self.url)
+        self.failing = False
+        return answer
+
+    async def _ask(
+        self, kind: type[Answer], method: str, data: BytesIO | None, query: Mapping[str, str] | None
+    ) -> Answer | None:
+        try:
+            async with (
+                asyncio.timeout(ASK_SECONDS),
+                self.session.request(method, self.url, data=data, params=query, allow_redirects=False) as response,
+            ):
+                body = await _read(response)
+        except TimeoutError:
+            raise _NoAnswerError(f"none within {ASK_SECONDS:g} s") from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: what is no HTTP
+            raise _NoAnswerError(str(error) or type(error).__name__) from None
+        if response.status == 400 or response.status == 413:
+            return None  # The API works, but cannot answer this question.
+        if response.status != 200:
+            raise _NoAnswerError(f"status {response.status}")
+        try:
+            return msgspec.json.decode(body, type=kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise _NoAnswerError("what came is no answer") from None
+
+
+@asynccontextmanager
+async def api_client(
+    settings: Settings, path: str, without: str, headers: Mapping[str, str] | None = None
+) -> AsyncIterator[ApiClient]:
+    """Yield a client for the API at `NEARSTREAM_API`, which need not run yet.
+
+    Args:
+        settings: Of the deployment, with the one token that the client sends.
+        path: Of the question.
+        without: What happens without an answer, for the log.
+        headers: Of every question.
+
+    Raises:
+        SettingsError: There are several tokens, of which a client cannot know its own.
+    """
+    token = {"Authorization": f"Bearer {_token(settings.api_token)}"} if settings.api_token else {}
+    connector = aiohttp.TCPConnector(limit=0)  # The caller bounds the number of its questions.
+    async with aiohttp.ClientSession(
+        headers={**(headers or {}), **token}, connector=connector, auto_decompress=False
+    ) as session:
+        yield ApiClient(session, f"http://{settings.api}{path}", without)
+
+
+def _token(setting: str) -> str:
+    """Return the only token of a setting, which may say for which collections and rate it is."""
+    lines = [line.split() for line in setting.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    if len(lines) != 1:
+        raise SettingsError(f"NEARSTREAM_API_TOKEN: expected the one token that a client sends, got {len(lines)}")
+    return lines[0][0]
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > _ANSWER_MAX_BYTES:
+            raise _NoAnswerError(f"expected at most {_ANSWER_MAX_BYTES} bytes")
+    return bytes(body)
