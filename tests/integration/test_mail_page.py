@@ -47,7 +47,7 @@ async def test_the_page_leads_to_the_headers_that_it_shows(kafka: str, redis_url
         await until(lambda: _has_index(deployment), 60)
         for name in COMMANDS:
             options = ["--listen", listening[name]] if name in listening else []
-            resources.enter_context(command(tmp_path / f"{name}.log", name, *options, **_settings(deployment)))
+            resources.enter_context(command(tmp_path / f"{name}.log", name, *options, **deployment.given()))
         for name in COMMANDS:
             await log_says(tmp_path / f"{name}.log", "127.0.0.1:")
         context = running(postfix)
@@ -91,8 +91,3 @@ async def _header_of_next(deployment: LocalDeployment, address: str, kept: Sink)
     await until(is_sent, 60)
     await deployment.drained()
     return str([*kept.mails.values()][-1]["X-Nearstream"] or "")
-
-
-def _settings(deployment: LocalDeployment) -> dict[str, str]:
-    ours = {name: value for name, value in deployment.environment.items() if name.startswith("NEARSTREAM_")}
-    return {name.removeprefix("NEARSTREAM_").lower(): value for name, value in ours.items()}

@@ -5,19 +5,16 @@ The documented permissions suffice, and errors name what is wrong.
 
 import asyncio
 import json
-import os
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import ALL, DEAD_LETTERS, DOCUMENTS
+from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS
 from nearstream.workers.cli.demo import EXAMPLES
 from nearstream.workers.config.exit_codes import Exit
-from nearstream.workers.config.settings import SettingsError, load
+from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import errors as kafka_errors
 from nearstream.workers.kafka import offsets as kafka_offsets
@@ -25,50 +22,18 @@ from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.index import RedisIndex
 from tests.fault.agreement import disagreement
 from tests.support.deployment import LINES, LocalDeployment, ids, until
-from tests.support.secured import SecuredKafka, SecuredRedis, documented, password, secured_kafka, secured_redis
+from tests.support.secured import KAFKA_ACLS, Secured, password, secured_servers
 
-USERS = ("nearstream", "crawler", "dashboard", "operator", "onlooker")
-ACLS = "kafka-acls.sh --bootstrap-server $BROKER"
-
-
-@dataclass(frozen=True)
-class Secured:
-    """Both servers and the topics of a deployment.
-
-    Attributes:
-        kafka: The broker, with the documented ACLs.
-        redis: The server, with the documented user.
-        logs: The folder for the logs of workers.
-    """
-
-    kafka: SecuredKafka
-    redis: SecuredRedis
-    logs: Path
-
-    def deployment(self, user: str, **changed: str) -> LocalDeployment:
-        """Return the deployment for this user. An empty value unsets a variable."""
-        changed = {f"NEARSTREAM_{name.upper()}": value for name, value in changed.items()}
-        given = {**self.kafka.settings(user), **self.redis.settings(), "NEARSTREAM_STATUS": "off", **changed}
-        given = {name: value for name, value in given.items() if value}
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("NEARSTREAM_")}
-        return LocalDeployment(load(given), {**inherited, **given}, self.logs)
+USERS = ("nearstream", "crawler", "dashboard", "onlooker")
+ACLS = f"{KAFKA_ACLS} --bootstrap-server $BROKER"
 
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    folder = tmp_path_factory.mktemp("secured")
-    with secured_redis(folder / "redis") as redis, secured_kafka(folder / "kafka", USERS) as kafka:
-        made = Secured(kafka, redis, folder)
+    with secured_servers(tmp_path_factory.mktemp("secured"), USERS) as servers:
         onlooker = f"{ACLS} --add --allow-principal User:onlooker --operation Describe"
-        kafka.acls(
-            [
-                *documented("operations.md", "kafka-acls.sh"),
-                f"{onlooker} --topic nearstream. --resource-pattern-type prefixed",
-            ]
-        )
-        created = made.deployment("operator").run("topics", "create")
-        assert (created.returncode, created.stderr.count(b"created")) == (0, len(ALL))
-        yield made
+        servers.kafka.acls([f"{onlooker} --topic nearstream. --resource-pattern-type prefixed"])
+        yield servers
 
 
 async def test_s20_sasl_ssl_works_end_to_end_with_the_documented_rights_alone(secured: Secured) -> None:

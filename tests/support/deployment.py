@@ -128,6 +128,12 @@ class LocalDeployment:
         finally:
             await index.close()
 
+    def given(self) -> dict[str, str]:
+        """Return the settings by their names in lower case."""
+        prefix = "NEARSTREAM_"
+        ours = {name: text for name, text in self.environment.items() if name.startswith(prefix)}
+        return {name.removeprefix(prefix).lower(): text for name, text in ours.items()}
+
     async def named(self) -> set[str]:
         """Return the document ids that relation events name."""
         told = [event for event in await self.events() if not isinstance(event, Retraction)]

@@ -1,6 +1,7 @@
 """Servers that require TLS and passwords, with certificates of a CA made for the test."""
 
 import asyncio
+import os
 import re
 import shlex
 import ssl
@@ -11,11 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from nearstream.schemas.topics import ALL
+from nearstream.workers.config.settings import load
 from tests.devstack.kafka import choose_ports, find_java, kafka_jars, kafka_server
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, run_to_end, running
+from tests.support.deployment import LocalDeployment
 
 ROOT = Path(__file__).parent.parent.parent
+KAFKA_ACLS = "kafka-acls.sh"
 _KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
 
 
@@ -86,7 +91,7 @@ class SecuredKafka:
 
     def _acl(self, command: str) -> None:
         program, *arguments = shlex.split(command.replace("$BROKER", self.server.address))
-        assert program == "kafka-acls.sh"
+        assert program == KAFKA_ACLS
         tool = [find_java(), "-Xmx128M", "-XX:TieredStopAtLevel=1", "-cp", f"{kafka_jars()}/*"]
         run_to_end([*tool, "org.apache.kafka.tools.AclCommand", *arguments], purpose=command)
 
@@ -153,16 +158,50 @@ class SecuredRedis:
 
 @contextmanager
 def secured_redis(folder: Path) -> Iterator[SecuredRedis]:
-    """Run a server with the users of the operations page."""
+    """Run a server with the users of the pages about operations and the API."""
     made = authority(folder / "ca")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*made.issue("redis", "IP:127.0.0.1"))
     options: list[str] = []
-    for user in ("nearstream", "signer"):
-        (line,) = documented("operations.md", f"user {user}")
+    for user, page in (("nearstream", "operations.md"), ("signer", "operations.md"), ("api", "api.md")):
+        (line,) = documented(page, f"user {user}")
         options += ["--user", *line.replace("PASSWORD", password(user)).split()[1:]]
     with running(redis_server(folder / "redis", options)) as server, _tls_before(server, context) as address:
         yield SecuredRedis(address, made.certificate, server)
+
+
+@dataclass(frozen=True)
+class Secured:
+    """Both servers and the topics of a deployment.
+
+    Attributes:
+        kafka: The broker, with the documented ACLs.
+        redis: The server, with the documented users.
+        logs: The folder for the logs of workers.
+    """
+
+    kafka: SecuredKafka
+    redis: SecuredRedis
+    logs: Path
+
+    def deployment(self, user: str, **changed: str) -> LocalDeployment:
+        """Return the deployment for this user. An empty value unsets a variable."""
+        changed = {f"NEARSTREAM_{name.upper()}": value for name, value in changed.items()}
+        given = {**self.kafka.settings(user), **self.redis.settings(), "NEARSTREAM_STATUS": "off", **changed}
+        given = {name: value for name, value in given.items() if value}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("NEARSTREAM_")}
+        return LocalDeployment(load(given), {**inherited, **given}, self.logs)
+
+
+@contextmanager
+def secured_servers(folder: Path, users: Sequence[str]) -> Iterator[Secured]:
+    """Run both servers for these users of Kafka, and create the topics with the documented rights."""
+    with secured_redis(folder / "redis") as redis, secured_kafka(folder / "kafka", [*users, "operator"]) as kafka:
+        made = Secured(kafka, redis, folder)
+        kafka.acls([command for page in ("operations.md", "api.md") for command in documented(page, KAFKA_ACLS)])
+        created = made.deployment("operator").run("topics", "create")
+        assert (created.returncode, created.stderr.count(b"created")) == (0, len(ALL))
+        yield made
 
 
 @contextmanager
