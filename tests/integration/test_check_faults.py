@@ -167,6 +167,22 @@ async def test_a_rebuilt_index_is_found_without_a_restart(api: Api) -> None:
     assert (answer["verdict"], answer["degraded"]) == ("none", False)
 
 
+async def test_a_user_without_rights_gets_degraded_answers_and_one_line_in_the_log(
+    redis: LocalServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Redis.from_url(f"redis://{redis.address}/0") as client:
+        client.execute_command("ACL", "SETUSER", "reader", "on", ">secret", "~*", "+@all")
+        async with served(f"redis://reader:secret@{redis.address}/0") as api:
+            await until(lambda: _answers(api), 20)
+            client.execute_command("ACL", "SETUSER", "reader", "-fcall_ro")
+            answers = [await _ask_in_time(api) for _ in range(20)]
+    assert {answer["verdict"] for _, answer in answers} == {"unknown"}
+    assert {answer["reason"] for _, answer in answers} <= {"index_refused", "deadline"}
+    lines = [record.message for record in caplog.records if "refuses" in record.message]
+    assert len(lines) == 1
+    assert "fcall_ro" in lines[0]
+
+
 async def _count(answers: list[tuple[int, dict[str, object]]], *, degraded: bool, at_least: int) -> bool:
     return sum(answer["degraded"] is degraded for _, answer in answers) >= at_least
 

@@ -33,6 +33,7 @@ from nearstream.workers.redis_index.index import RedisIndex
 DEADLINE_SECONDS = 0.15
 AT_ONCE = 64  # requests in work
 _PAUSE_SECONDS = 0.05
+_TELL_SECONDS = 60.0  # between two lines of the log about refusals
 _SHORT_BYTES, _FEW_CANDIDATES = 32_768, 16
 
 _NOTHING = Keys(bytes(8), None, (), ())
@@ -62,6 +63,7 @@ class Checker:
         cpu: One thread for signing and comparing large texts, so that they delay no deadline of another request.
         running: Tasks of requests in work. One that missed its deadline remains until it has ended.
         learning: Tasks of documents that are being learned.
+        told: For each reason why the index refused a check, the time of its last line in the log.
     """
 
     deployment: Deployment
@@ -73,6 +75,7 @@ class Checker:
     cpu: Executor
     running: set[asyncio.Future[Any]] = field(default_factory=set)
     learning: set[asyncio.Future[Any]] = field(default_factory=set)
+    told: dict[str, float] = field(default_factory=dict)
 
     async def check(self, record: ConsumerRecord, access: Access, learner: Learner | None = None) -> CheckAnswer:
         """Return the answer about the document of a record, degraded if the index does not answer in time.
@@ -151,7 +154,7 @@ class Checker:
         except IndexLostError:
             return self._degraded("index_lost")
         except SettingsError as error:
-            log.warning("a check was refused by the index: %s", error)
+            self._tell_refusal(str(error))
             return self._degraded("index_refused")
 
     async def _answer(self, asked: Newcomer) -> CheckAnswer:
@@ -191,6 +194,13 @@ class Checker:
         if not signature.n_bytes:
             return None
         return newcomer(signature, self.deployment.scheme, self.deployment.key, self.deployment.thresholds)
+
+    def _tell_refusal(self, why: str) -> None:
+        """Log why the index refuses checks, at most once a minute, because each check is refused."""
+        now = asyncio.get_running_loop().time()
+        if now >= self.told.get(why, -_TELL_SECONDS) + _TELL_SECONDS:
+            self.told[why] = now
+            log.warning("the index refuses checks: %s", why)
 
     def _degraded(self, reason: CheckReason) -> CheckAnswer:
         return CheckAnswer(verdict="unknown", scheme=self.deployment.scheme.name, degraded=True, reason=reason)
