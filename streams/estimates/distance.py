@@ -11,6 +11,7 @@ import numpy as np
 from nearstream.streams.estimates import alignment_numpy
 from nearstream.streams.estimates.alignment import Alignment, MatchingBlock, total
 from nearstream.streams.estimates.alignment_numpy import RATIO_STEPS
+from nearstream.streams.estimates.scattered import scattered_edits
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
 from nearstream.streams.native import native
 
@@ -35,14 +36,6 @@ _HIDDEN_WEIGHT = 0.65
 _HIDDEN_BLOCKS = 8
 _MAX_EXPONENT = 20.0
 
-# What a pair of texts must show before its edits are read as edits of single characters all over the text.
-_SCATTERED_MATCHES = 8
-_SCATTERED_RATIO = 0.9
-_SCATTERED_DRIFT = 0.10
-_SCATTERED_LARGEST = 0.40
-_SCATTERED_VARIANCE = 2.0
-_SCATTERED_RUN = 8.0
-
 
 @dataclass(frozen=True)
 class ByteDistance:
@@ -52,23 +45,24 @@ class ByteDistance:
         value: The distance, between `least` and `expected`.
         least: Difference of the lengths.
         expected: Distance of unrelated texts of these lengths.
-        scattered: Whether the value was estimated from the survival of windows, since edits of single characters lie
-            all over the text.
+        low: The value, or less if another reading of edits all over the texts is likely.
+        high: The value, or more if another reading of these edits is likely.
+        scattered: Whether single characters were edited all over the texts.
     """
 
     value: float
     least: int
     expected: float
+    low: float
+    high: float
     scattered: bool
 
 
 def edit_distance(alignment: Alignment, blocks: Sequence[MatchingBlock], rate: int, *, equal: bool) -> ByteDistance:
     """Estimate the edit distance of the whole texts.
 
-    Block edits are the cheapest path from block to block of common text. Scattered edits are read from the share of
-    surviving windows: among characters of w bytes, edited with density p, a window of N bytes touches
-    (N - 1 + w) / w characters and survives with (1 - p) to this power. This is solved for p. Both methods refine the
-    distance of two LD signatures (Coates: "A Fast Metric of Document Similarity").
+    Edits all over the texts are counted. Others are the cheapest path from block to block of common text. Both methods
+    refine the distance of two LD signatures (Coates: "A Fast Metric of Document Similarity").
 
     Args:
         alignment: Matches of both texts.
@@ -79,47 +73,15 @@ def edit_distance(alignment: Alignment, blocks: Sequence[MatchingBlock], rate: i
     shorter, longer = alignment.shorter.n_bytes, alignment.longer.n_bytes
     least = longer - shorter
     expected = least + float(_COSTS[round(shorter / longer * RATIO_STEPS)]) * shorter
-    if equal:
-        return ByteDistance(0.0, least, expected, scattered=False)
-    if not alignment.matches:
-        return ByteDistance(expected, least, expected, scattered=False)
-    scattered = _scattered_edits(alignment)
-    value = _block_edits(blocks, shorter, longer, rate) if scattered is None else least + scattered
-    return ByteDistance(min(max(value, least), expected), least, expected, scattered=scattered is not None)
-
-
-def _scattered_edits(alignment: Alignment) -> float | None:
-    """Return the bytes of edited characters, or None unless edits are scattered.
-
-    The bytes by which the lengths differ are not included.
-
-    A window survives if none of the characters that it touches was edited. Edits are spread over the steps that lost
-    symbols, in proportion to their gaps. Where a step moves the texts against each other, characters were inserted or
-    deleted in it, and the lengths account for these already. Edits of single characters change the length by one at
-    most, so their variance is known. Replaced words have a larger one.
-    """
-    shorter = alignment.shorter
-    if alignment.matches < _SCATTERED_MATCHES or shorter.n_bytes < _SCATTERED_RATIO * alignment.longer.n_bytes:
-        return None
-    lost, survived = alignment.lost, alignment.matches / shorter.symbols
-    all_lost = lost.sum()
-    # At this rate of survival, few windows in a row are lost to single characters. Passages of other text lose more.
-    most = _SCATTERED_RUN * np.count_nonzero(lost) / survived
-    if all_lost > most or lost.max() >= _SCATTERED_LARGEST * all_lost:
-        return None
-    gaps = alignment.gaps[:, lost > 0]
-    grown, gaps = gaps[1] - gaps[0], gaps.max(axis=0)
-    length = gaps.sum()
-    if np.abs(grown).sum() > _SCATTERED_DRIFT * length:
-        return None
-    width = shorter.n_bytes / shorter.characters
-    edits = (1 - survived ** (width / (LD_WINDOW_BYTES - 1 + width))) * shorter.characters
-    own = edits / length * gaps
-    beyond = (grown - grown.sum() / length * gaps) / width
-    if np.count_nonzero(beyond * beyond > _SCATTERED_VARIANCE * np.maximum(own, 1.0)) > len(own) / 2:
-        return None
-    in_lengths = abs(np.cumsum(np.clip(grown, -own, own))[-1])  # from the first to the last, as C adds
-    return float((edits - in_lengths) * width)
+    if equal or not alignment.matches:
+        value = 0.0 if equal else expected
+        return ByteDistance(value, least, expected, value, value, scattered=False)
+    edits = scattered_edits(alignment)
+    value = _block_edits(blocks, shorter, longer, rate) if edits is None else edits.value
+    value = min(max(value, least), expected)
+    if edits is None:
+        return ByteDistance(value, least, expected, value, value, scattered=False)
+    return ByteDistance(value, least, expected, min(value, edits.low), max(value, edits.high), scattered=edits.single)
 
 
 def _block_edits(blocks: Sequence[MatchingBlock], shorter: int, longer: int, rate: int) -> float:

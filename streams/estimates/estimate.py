@@ -51,7 +51,7 @@ class Estimate(NamedTuple):
             resemblance of the sketches if there are no LD symbols.
         spread: The smaller of both spreads.
         distance_ratio: The distance over the longer length.
-        scattered: Whether the distance was read from the survival of windows among scattered edits.
+        scattered: Whether single characters were edited all over the texts, as the distance was read.
         is_equal: Whether both texts have one normal form.
         is_short: Whether either text is too short for its numbers to say anything.
         same_lineage: Whether both are states of one document or of one lineage.

@@ -92,4 +92,4 @@ def distance_band(distance: ByteDistance, longer: int) -> tuple[float, float]:
     """
     row = bisect_right(_BAND_FROM, (distance.value - distance.least) / longer) - 1
     low, high = distance.value - _BAND_MINUS[row] * longer, distance.value + _BAND_PLUS[row] * longer
-    return max(low, distance.least), min(high, distance.expected)
+    return max(min(low, distance.low), distance.least), min(max(high, distance.high), distance.expected)

@@ -200,6 +200,7 @@ static PyObject *sign_with_form(PyObject *module, PyObject *const *arguments, Py
 #include "text_part.h"
 #include "text_patch.h"
 #include "estimates/common_text.h"
+#include "estimates/scattered.h"
 #include "estimates/distance.h"
 #include "estimates/estimate.h"
 #include "estimates/compare.h"

@@ -119,13 +119,13 @@ static int take_matches(Text text[2], Buffer *left)
 typedef struct {
     size_t common, matches;
     Blocks in_order, moved;
-    double symbols_per_match, scattered_edits;
-    int is_scattered;
+    double symbols_per_match;
+    Scattered scattered;
 } Found;
 
 /* Finds the common blocks, and then those in another order if there is enough of them. Returns 0 if there is no memory.
  */
-static int find_blocks(Side both[2], i64 least, Comparing *with, Found *found)
+static int find_blocks(Side both[2], i64 rate, i64 least, Comparing *with, Found *found)
 {
     Text text[2] = {text_of(&both[0]), text_of(&both[1])};
     i64 grain = most_of(both[0].view->grain, both[1].view->grain);
@@ -137,7 +137,7 @@ static int find_blocks(Side both[2], i64 least, Comparing *with, Found *found)
         return 0;
     size_t numbers = write_blocks(text, &with->reach, grain, with->room.in_order);
     found->in_order = (Blocks){with->room.in_order, numbers / NUMBERS_PER_BLOCK};
-    found->is_scattered = scattered_edits(text, both[0].content, both[1].content, &found->scattered_edits);
+    found->scattered = scattered_edits(text, both[0].content, both[1].content, rate);
     double left = (double)(found->common - found->matches), enough = MOVED_SHARE * (double)text[0].size;
     if (!found->matches || left < MOVED_SYMBOLS || left < enough)
         return 1;
@@ -173,14 +173,14 @@ static void write_distance(const Side both[2], const Found *found, Comparing *wi
     if (out->is_equal)
         value = 0;
     else if (found->matches) {
-        value = found->is_scattered ? least + found->scattered_edits
-                                    : block_edits(&with->room, found->in_order.count, found->moved.count, with->costs,
-                                                  sizes, (double)out->rate);
+        value = found->scattered.found ? found->scattered.value
+                                       : block_edits(&with->room, found->in_order.count, found->moved.count,
+                                                     with->costs, sizes, (double)out->rate);
         value = value < least ? least : value;
         value = value > expected ? expected : value;
     }
     if (!out->is_equal)
-        write_band(value, least, expected, sizes[1], band);
+        write_band(value, least, expected, sizes[1], &found->scattered, band);
     double width = (double)(shorter->characters + longer->characters) / (sizes[0] + sizes[1]);
     i64 grown = longer->characters - shorter->characters;
     double known = (double)(grown < 0 ? -grown : grown), bytes[] = {value, band[0], band[1], expected};
@@ -189,7 +189,7 @@ static void write_distance(const Side both[2], const Found *found, Comparing *wi
         double distance = known + (bytes[i] - least) * width;
         *characters[i] = distance > 0 ? distance : 0;
     }
-    out->scattered = !out->is_equal && found->matches && found->is_scattered;
+    out->scattered = !out->is_equal && found->scattered.single;
 }
 
 static double ratio(double part, double whole)
@@ -217,7 +217,7 @@ static int write_estimate(Side both[2], i64 least, Comparing *with, Estimate *ou
     const Content *shorter = both[0].content, *longer = both[1].content;
     double bytes = (double)shorter->n_bytes, lead = lead_of(shorter, longer);
     Found found;
-    if (!find_blocks(both, least, with, &found))
+    if (!find_blocks(both, most_of(shorter->rate, longer->rate), least, with, &found))
         return 0;
     Layout lie = layout(found.in_order, lead, &with->room);
     *out = (Estimate){

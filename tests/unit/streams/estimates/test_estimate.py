@@ -234,6 +234,36 @@ def test_words_replaced_all_over_a_text_are_not_taken_for_single_characters(ever
     assert sum(errors) / len(errors) < most
 
 
+@pytest.mark.parametrize("every", [10, 20, 40])
+def test_the_distance_of_form_letters_lies_in_its_band(every: int) -> None:
+    inside, errors = [], []
+    for seed in range(12):
+        random, text = Random(seed), plain(SPEECHES[seed]).split()[:600]
+        places = {place for place in range(600) if random.random() < 1 / every}
+        one, other = (
+            " ".join(f"{random.randrange(10**6)}" if place in places else word for place, word in enumerate(text))
+            for _ in range(2)
+        )
+        numbers, truth = of_texts(one, other), Levenshtein.distance(one, other)
+        inside.append(numbers.low <= truth <= numbers.high)
+        errors.append((numbers.distance - truth) / truth)
+    assert sum(inside) >= 10
+    assert abs(sum(errors) / len(errors)) < 0.25
+
+
+def test_a_band_holds_the_other_reading_only_if_that_is_likely() -> None:
+    wide = 0
+    for seed in range(12):
+        text = plain(SPEECHES[seed])[:6_000]
+        few, many = with_noise(text, 0.006, seed), with_noise(text, 0.06, seed)
+        of_few, of_many = of_texts(text, few), of_texts(text, many)
+        assert of_few.low <= Levenshtein.distance(text, few) <= of_few.high
+        wide += of_few.high > 2 * of_few.distance
+        assert of_many.scattered
+        assert of_many.high < 1.5 * of_many.distance
+    assert wide > 3
+
+
 def test_passages_replaced_by_others_of_their_length_are_not_taken_for_single_characters() -> None:
     text, others = plain(SPEECHES[1])[:20_000], plain(SPEECHES[8])
     blocks = [text[start : start + 1_000] for start in range(0, 20_000, 1_000)]
