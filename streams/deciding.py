@@ -65,7 +65,9 @@ def decide_page(
 
 
 def to_compare(verdict: DocumentVerdict, site_of: Callable[[str], str]) -> set[str]:
-    """Return the lineages of the site of a document of which it may be a copy, but may have only the frame.
+    """Return the lineages whose frame may be all that a document repeats.
+
+    They are those of its own site of which it looks like a copy.
 
     Args:
         verdict: About the document.
@@ -116,7 +118,12 @@ def decide(
 
 
 def may_skip(decision: Decision, at_ms: int) -> bool:
-    """Return whether a crawler need not fetch a page of this lineage at a time in milliseconds since 1970."""
+    """Return whether a page need not be fetched at a time.
+
+    Args:
+        decision: About the lineage of the page.
+        at_ms: The time, in milliseconds since 1970.
+    """
     return decision.action != "refresh" and at_ms < decision.until.timestamp() * 1000
 
 
@@ -145,9 +152,9 @@ def _copied(verdict: DocumentVerdict, differing: Collection[str | None]) -> Docu
 
 
 def _candidates(verdict: DocumentVerdict) -> list[DocumentRef]:
-    """Return the founder of the family and the nearest copy, if a document of another lineage repeats them.
+    """Return the documents of other lineages that a document may repeat.
 
-    A founder is never a copy, even after a change.
+    They are the founder of its family and its nearest copy. A founder is never a copy, even after a change.
     """
     founder = verdict.family.founder
     if verdict.verdict not in _COPIES or (founder is not None and founder.id == verdict.id):

@@ -14,8 +14,9 @@ _ADDRESS = re.compile(r"[0-9.]{1,256}|[^/]{0,256}:[^/]{0,256}")
 
 
 def site_of(url: str) -> str:
-    """Return the part of the host of a URL that its owner has registered, such as `b.co.uk` of `www.b.co.uk`.
+    """Return the part of a host that its owner has registered.
 
+    Of a URL at `www.b.co.uk` it is `b.co.uk`.
     The names under which others register are those of the public suffix list in tldextract, which needs no network.
     Hosts of a platform, such as `a.blogspot.com`, are one site, because their pages have one frame. Where no such name
     is known, or without the extra `crawl`, the last two labels of the host are returned.

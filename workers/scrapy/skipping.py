@@ -19,7 +19,9 @@ PAUSE_SECONDS = 10.0  # without questions, after one that had no answer
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a crawler needs of an answer (`schemas.check.SkipAnswer`), also of one by another version of the API.
+    """What a crawler needs of an answer (`schemas.check.SkipAnswer`).
+
+    Other fields are left out, so that another version of the API may answer.
 
     Attributes:
         skip: Whether the page need not be fetched now.
