@@ -158,6 +158,18 @@ async def test_requests_above_the_limit_are_429_at_once(api: Api, redis: LocalSe
     await until(lambda: _is_whole(api), 10)
 
 
+async def test_many_large_mails_delay_no_other_answer_for_long(api: Api) -> None:
+    mail = b"Content-Transfer-Encoding: base64\r\n\r\n" + b"QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZn\r\n" * 200_000
+    async with _asked_throughout(api, 4) as others:
+        await until(lambda: _count(others, degraded=False, at_least=10), 20)
+        sent = (api.send("POST", "/v1/check", mail, **{"Content-Type": "message/rfc822"}) for _ in range(24))
+        answers = await asyncio.gather(*sent)
+        whole = sum(not answer["degraded"] for _, answer in others)
+        await until(lambda: _count(others, degraded=False, at_least=whole + 10), 20)
+    assert {status for status, _ in answers} <= {200, 429}
+    assert {status for status, _ in others} == {200}
+
+
 async def test_a_rebuilt_index_is_found_without_a_restart(api: Api) -> None:
     """A rebuild gives the index another epoch, under which the former one is lost."""
     shard = api.index.shards[0]

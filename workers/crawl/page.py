@@ -114,10 +114,7 @@ class PageReader:
         return self.with_parts(unsigned).unsigned
 
     def with_parts(self, unsigned: Unsigned, deadline_seconds: float | None = None) -> WithParts:
-        """Return a document with its text and the hashes of its parts.
-
-        Only a page has parts.
-        """
+        """Return a document with its text, and the hashes of its parts if it is a page."""
         document = unsigned.document
         if document.text is not None:
             return WithParts(unsigned)
@@ -163,10 +160,7 @@ class PageReader:
 
 
 def patience() -> float:
-    """Return the time of `time.monotonic()` until which each page gets 2 s.
-
-    It is for a batch that begins now.
-    """
+    """Return until when each page of a batch that begins now gets 2 s, as a time of `time.monotonic()`."""
     return time.monotonic() + _PATIENCE_SECONDS
 
 

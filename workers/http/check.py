@@ -34,6 +34,7 @@ DEADLINE_SECONDS = 0.15
 AT_ONCE = 64  # requests in work
 _PAUSE_SECONDS = 0.05
 _TELL_SECONDS = 60.0  # between two lines of the log about refusals
+_LARGE_BYTES = 1024 * 1024
 _SHORT_BYTES, _FEW_CANDIDATES = 32_768, 16
 
 _NOTHING = Keys(bytes(8), None, (), ())
@@ -60,6 +61,7 @@ class Checker:
         html: Processes that turn the HTML of mails into text.
         pages: Reads web pages, with the same processes.
         readers: Threads for reading mails and pages, which wait for those processes.
+        large: One thread for reading large mails, so that many of them delay no other answer.
         cpu: One thread for signing and comparing large texts, so that they delay no deadline of another request.
         running: Tasks of requests in work. One that missed its deadline remains until it has ended.
         learning: Tasks of documents that are being learned.
@@ -72,6 +74,7 @@ class Checker:
     html: HtmlProcesses
     pages: PageReader
     readers: Executor
+    large: Executor
     cpu: Executor
     running: set[asyncio.Future[Any]] = field(default_factory=set)
     learning: set[asyncio.Future[Any]] = field(default_factory=set)
@@ -132,7 +135,8 @@ class Checker:
         """Return the record, or the document of a whole mail, which is read in a thread."""
         loop = asyncio.get_running_loop()
         if is_mail(record):
-            return loop.run_in_executor(self.readers, read_mail, record, self.deployment.key, self.html)
+            readers = self.large if len(record.value or b"") > _LARGE_BYTES else self.readers
+            return loop.run_in_executor(readers, read_mail, record, self.deployment.key, self.html)
         future: asyncio.Future[Source] = loop.create_future()
         future.set_result(record)
         return future

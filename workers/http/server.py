@@ -4,12 +4,14 @@ import asyncio
 import gc
 import logging
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 
+from nearstream.schemas.document import EPOCH, Document
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
 from nearstream.workers.crawl.html_processes import HtmlProcesses
@@ -33,6 +35,11 @@ from nearstream.workers.redis_index.inspect import inspect_document
 
 _HTML_SECONDS = 0.1  # for a process, and then for the text: an answer that waits for longer would come too late
 _READERS = 8
+# How long a thread that reads a mail keeps the interpreter from the event loop, which needs it some ten times for an
+# answer. With the 5 ms of Python, three large mails at a time delayed all other answers by half a second.
+_SWITCH_SECONDS = 0.0005
+# A text that is not ASCII. The tables that the first one needs take half a second to build.
+_FIRST = Document(id="first", text="Grüße", observed_at=EPOCH)
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +65,7 @@ async def serve(deployment: Deployment, wait_seconds: float, since_ms: int | Non
     # What was loaded until here stays. To look through it again takes a full garbage collection 50 ms.
     gc.collect()
     gc.freeze()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     settings = deployment.settings
     feed = Feed(lambda: time.time_ns() // 1_000_000)
     try:
@@ -84,13 +92,16 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, fee
     with (
         HtmlProcesses(deadline_seconds=_HTML_SECONDS) as html,
         ThreadPoolExecutor(_READERS, "read") as readers,
+        ThreadPoolExecutor(1, "read-large") as large,
         ThreadPoolExecutor(1, "sign") as cpu,
     ):
         if html.is_available():
             html.start()
         app = application(settings.api_token)
         pages = PageReader(settings.html_content, settings.max_text_bytes, html)
-        checker = Checker(deployment, deployment.signer(), index, html, pages, readers, cpu)
+        signer = deployment.signer()
+        signer.sign(_FIRST)
+        checker = Checker(deployment, signer, index, html, pages, readers, large, cpu)
         learner = Learner(
             outbox, deployment.topic(DOCUMENTS), deployment.topic(SIGNATURES), deployment.document_limits, cpu
         )
