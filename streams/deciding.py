@@ -1,6 +1,6 @@
 """From verdicts to decisions: what a crawler should do with the pages of a lineage."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from zlib import crc32
@@ -12,7 +12,6 @@ from nearstream.schemas.evidence import DocumentRef
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.estimates.frames import Frame, has_stayed, learn
 from nearstream.streams.fingerprints.page_parts import unpack_parts
-from nearstream.streams.ingest.lineage import site_of
 
 SHORTEST_SECONDS = 3_600  # after a change
 LONGEST_SECONDS = 30 * 86_400
@@ -46,7 +45,7 @@ def decide_page(
         frame: The frame of its host, as learned so far.
         verdict: About a document of this lineage.
         parts: The hashes of the parts of the page, packed. Empty: the document is no page.
-        alike: By lineage the hashes of the parts of the pages `to_compare`, as far as they are known.
+        alike: By lineage the hashes of the parts of the pages `to_compare`, packed. Empty: they are not known.
 
     Returns:
         No state if the document has no lineage. A verdict about a fetch that is no later than the one that decided
@@ -59,14 +58,21 @@ def decide_page(
     if older and newer:
         frame = learn(frame, crc32((verdict.lineage or "").encode("utf-8", "surrogatepass")), older, newer)
         is_unchanged = has_stayed(frame, older, newer)
-    others = {lineage: unpack_parts(alike.get(lineage, b"")) for lineage in to_compare(verdict)}
+    others = {lineage: unpack_parts(packed) for lineage, packed in alike.items()}
     differing = {lineage for lineage, other in others.items() if not (other and has_stayed(frame, other, newer))}
     decision = decide(former.decision if former else None, verdict, is_unchanged=is_unchanged, differing=differing)
     return (PageState(decision, parts) if decision else None), frame
 
 
-def to_compare(verdict: DocumentVerdict) -> set[str]:
-    """Return the lineages of the site of a document of which it may be a copy, but may have only the frame."""
+def to_compare(verdict: DocumentVerdict, site_of: Callable[[str], str]) -> set[str]:
+    """Return the lineages whose frame may be all that a document repeats.
+
+    They are those of its own site of which it looks like a copy.
+
+    Args:
+        verdict: About the document.
+        site_of: Returns the site of a URL, empty if it has none.
+    """
     own = site_of(verdict.url or verdict.lineage or "")
     equal = verdict.of if verdict.verdict == "exact_duplicate" else None
     others = (other for other in _candidates(verdict) if other != equal)
@@ -112,7 +118,12 @@ def decide(
 
 
 def may_skip(decision: Decision, at_ms: int) -> bool:
-    """Return whether a crawler need not fetch a page of this lineage at a time in milliseconds since 1970."""
+    """Return whether a page need not be fetched at a time.
+
+    Args:
+        decision: About the lineage of the page.
+        at_ms: The time, in milliseconds since 1970.
+    """
     return decision.action != "refresh" and at_ms < decision.until.timestamp() * 1000
 
 
@@ -141,9 +152,9 @@ def _copied(verdict: DocumentVerdict, differing: Collection[str | None]) -> Docu
 
 
 def _candidates(verdict: DocumentVerdict) -> list[DocumentRef]:
-    """Return the founder of the family and the nearest copy, if a document of another lineage repeats them.
+    """Return the documents of other lineages that a document may repeat.
 
-    A founder is never a copy, even after a change.
+    They are the founder of its family and its nearest copy. A founder is never a copy, even after a change.
     """
     founder = verdict.family.founder
     if verdict.verdict not in _COPIES or (founder is not None and founder.id == verdict.id):

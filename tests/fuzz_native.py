@@ -14,6 +14,7 @@ from nearstream.streams.estimates.alignment import reach_table
 from nearstream.streams.estimates.comparing import Unpacked, compare_native, compare_numpy, fields_of
 from nearstream.streams.estimates.distance import PACKED_COSTS
 from nearstream.streams.estimates.pair import pair
+from nearstream.streams.estimates.passages import common_text_native, common_text_numpy
 from nearstream.streams.native import native
 from nearstream.streams.signing.native_backend import packed_context
 from nearstream.streams.signing.native_unicode import unicode_tables
@@ -89,6 +90,8 @@ def estimate(random: Random) -> None:
     arriving, *others = (made_up(random, parts, is_split=is_split) for _ in range(6))
     documents = list(map(Unpacked, others))
     assert compare_native(arriving, documents) == compare_numpy(arriving, documents), f"the twins differ on {others!r}"
+    places = common_text_native(arriving, others[0])
+    assert places == common_text_numpy(arriving, others[0]), f"the twins differ on {others[0]!r}"
     packed = bytearray(pack_text(others[0]))
     record = unpack_text_slowly(bytes(packed), 0)
     assert native.unpack_text(bytes(packed), 0) == record, f"the twins differ on {packed!r}"

@@ -48,7 +48,9 @@ class ApiClient:
         data: BytesIO | None = None,
         query: Mapping[str, str] | None = None,
     ) -> Answer | None:
-        """Return the answer to a question, or None if there is none within `ASK_SECONDS`, for whatever reason.
+        """Return the answer to a question, or None without one in time.
+
+        It has to come within `ASK_SECONDS`. All other failures count as no answer too.
 
         Args:
             kind: The type of the answer. Fields that it does not have are left out.
@@ -115,7 +117,7 @@ async def api_client(
 
 
 def _token(setting: str) -> str:
-    """Return the only token of a setting, which may say for which collections and rate it is."""
+    """Return the only token of a setting, without its collections and rate."""
     lines = [line.split() for line in setting.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if len(lines) != 1:
         raise SettingsError(f"NEARSTREAM_API_TOKEN: expected the one token that a client sends, got {len(lines)}")

@@ -28,6 +28,7 @@ from nearstream.streams.estimates.frames import Frame
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.ingest.lineage import host_of
 from nearstream.workers.config.settings import load
+from nearstream.workers.crawl.sites import site_of
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.file_source import Item
 from nearstream.workers.pipeline.in_process import Embedded, Outcome, embedded
@@ -87,7 +88,8 @@ class Crawl:
         if outcome.verdict is None:
             return
         host, former, parts = host_of(lineage), self.states.get(lineage), outcome.page_parts
-        alike = {other: self.states[other].parts for other in to_compare(outcome.verdict) if other in self.states}
+        states = {other: self.states.get(other) for other in to_compare(outcome.verdict, site_of)}
+        alike = {other: state.parts if state else b"" for other, state in states.items()}
         state, self.frames[host] = decide_page(former, self.frames.get(host, {}), outcome.verdict, parts, alike)
         if state is not None:
             self.states[lineage] = state

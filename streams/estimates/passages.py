@@ -3,26 +3,30 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from struct import Struct
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearstream.schemas.signature import Signature
-from nearstream.streams.estimates.alignment import Alignment, Side, align
+from nearstream.streams.estimates.alignment import Alignment, Side, align, reach_table
 from nearstream.streams.estimates.common_text import layout
-from nearstream.streams.estimates.pair import SignaturePair, pair, span_in_characters
+from nearstream.streams.estimates.comparing import fields_of
+from nearstream.streams.estimates.pair import SignaturePair, pair, refuse_incomparable, same_lineage, span_in_characters
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
+from nearstream.streams.native import native, required
 
 PASSAGES_MAX = 16
 _LOST_MAX = 2
 _DRIFT_MAX = 32
 _MATCHES_MIN = 2
 _MOVES = 4
+_PLACES = Struct("=4q")
 _NEW_RATES = 4  # even where text was only cut out, one junction in ten leaves a gap of more rates than this
 
 
-@dataclass(frozen=True)
-class Passage:
+class Passage(NamedTuple):
     """Common text as `[start, end)` in characters of both normal forms.
 
     The common text may extend beyond both ends.
@@ -39,50 +43,28 @@ class Passage:
 
 @dataclass(frozen=True)
 class CommonText:
-    """The positions of the common text of two documents, computed on first use because only events contain them.
+    """Where the common text of two documents lies.
 
     Attributes:
-        both: The two texts.
+        in_order: All passages that both texts have in one order, in the order of the text.
+        moved: The passages in another order. What the alignment leaves over is aligned again, up to four times. Each
+            time another set of passages is found in order.
+        segment: Where the best segment is expected to lie, None without a match.
     """
 
-    both: SignaturePair
-
-    @cached_property
-    def alignment(self) -> Alignment:
-        """Return what both texts have in one order."""
-        return align(self.both.shorter_side, self.both.longer_side, self.both.least_common)
-
-    @cached_property
-    def segment(self) -> Passage | None:
-        """Return where the best segment is expected to lie, None without a match."""
-        spans = layout(self.alignment.blocks, self.both.lead).segment_spans
-        if spans is None:
-            return None
-        return Passage(span_in_characters(spans[0], self.both.shorter), span_in_characters(spans[1], self.both.longer))
+    in_order: tuple[Passage, ...]
+    moved: tuple[Passage, ...]
+    segment: Passage | None
 
     @cached_property
     def passages(self) -> tuple[Passage, ...]:
-        """Return the longest common passages, in the order of the text."""
+        """Return the 16 longest passages in order, in the order of the text."""
         return longest(self.in_order)
 
     @property
     def passages_omitted(self) -> int:
         """Return the number of passages that `passages` leaves out."""
         return len(self.in_order) - len(self.passages)
-
-    @cached_property
-    def in_order(self) -> tuple[Passage, ...]:
-        """Return all passages of the alignment, in the order of the text."""
-        return passages(self.alignment)
-
-    @cached_property
-    def moved(self) -> tuple[Passage, ...]:
-        """Return the passages in another order.
-
-        What the alignment leaves over is aligned again, up to four times. Each time another set of passages is found
-        in order.
-        """
-        return tuple(_moved(self.alignment))
 
 
 def common_text(a: Signature, b: Signature) -> CommonText:
@@ -91,7 +73,28 @@ def common_text(a: Signature, b: Signature) -> CommonText:
     Raises:
         ValueError: The signatures are of two schemes or two collections, or a normal form is empty.
     """
-    return CommonText(pair(a, b))
+    refuse_incomparable(a, b)
+    return _common_text(a, b)
+
+
+def common_text_numpy(a: Signature, b: Signature) -> CommonText:
+    """Return where the common text of two documents lies, without C."""
+    both = pair(a, b)
+    alignment = align(both.shorter_side, both.longer_side, both.least_common)
+    return CommonText(passages(alignment), tuple(_moved(alignment)), _segment(both, alignment))
+
+
+def common_text_native(a: Signature, b: Signature) -> CommonText:
+    """Return where the common text of two documents lies in one call of C."""
+    found = required().common_text(fields_of(a), fields_of(b), same_lineage(a, b), reach_table)
+    in_order, moved, segment = (
+        tuple([Passage((start, end), (start_longer, end_longer)) for start, end, start_longer, end_longer in numbers])
+        for numbers in map(_PLACES.iter_unpack, found)
+    )
+    return CommonText(in_order, moved, segment[0] if segment else None)
+
+
+_common_text = common_text_native if native else common_text_numpy
 
 
 def passages(alignment: Alignment) -> tuple[Passage, ...]:
@@ -140,6 +143,13 @@ def uncovered(
         position = max(position, end)
     kept = sorted(sorted(found, key=lambda span: span[0] - span[1])[:PASSAGES_MAX])
     return tuple(kept), len(found) - len(kept)
+
+
+def _segment(both: SignaturePair, alignment: Alignment) -> Passage | None:
+    spans = layout(alignment.blocks, both.lead).segment_spans
+    if spans is None:
+        return None
+    return Passage(span_in_characters(spans[0], both.shorter), span_in_characters(spans[1], both.longer))
 
 
 def _moved(alignment: Alignment) -> Iterator[Passage]:

@@ -83,11 +83,6 @@ def host_of(url: str) -> str:
         return ""
 
 
-def site_of(url: str) -> str:
-    """Return the last two labels of the host of a URL. Hosts of other owners may share them, as in `co.uk`."""
-    return ".".join(host_of(url).split(".")[-2:])
-
-
 def _host(name: str | None) -> str:
     return (name or "").lower().removeprefix("www.")
 

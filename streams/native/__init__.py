@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import NewType, Protocol, cast
 
-INTERFACE = 3  # raised together with INTERFACE of module.c whenever a function changes
+INTERFACE = 4  # raised together with INTERFACE of module.c whenever a function changes
 _LIBRARY = "nearstream.streams.native._native"
 
 Context = NewType("Context", object)
@@ -80,6 +80,22 @@ class Native(Protocol):
             same_lineage: For each of these 1 if it is of the same lineage, else 0.
             reach: Returns the bytes that `align_symbols` takes as `reach`, for a rate.
             costs: What `cheapest_path` takes as `shares`.
+        """
+
+    def common_text(
+        self, one: TextFields, other: TextFields, same_lineage: bool, reach: Callable[[int], bytes], /
+    ) -> tuple[bytes, bytes, bytes]:
+        """Return where the common text of two texts lies (see `estimates/passages.py`).
+
+        Args:
+            one: A text.
+            other: Another text.
+            same_lineage: Whether both are of one lineage.
+            reach: Returns the bytes that `align_symbols` takes as `reach`, for a rate.
+
+        Returns:
+            The passages in order, those in another order, and the best segment if there is one. Each takes four int64:
+            its start and its end in the shorter text, then those in the longer one.
         """
 
     def cheapest_path(

@@ -30,7 +30,7 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
-enum { INTERFACE = 3 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
+enum { INTERFACE = 4 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
 enum {
     SPACE = 0x20,
     PADDING = 8,         /* bytes before a normal form, so that a chunk may begin before it */
@@ -204,6 +204,7 @@ static PyObject *sign_with_form(PyObject *module, PyObject *const *arguments, Py
 #include "estimates/distance.h"
 #include "estimates/estimate.h"
 #include "estimates/compare.h"
+#include "estimates/passages.h"
 
 /* ---- pairs of LD symbols and gaps ---- */
 
@@ -251,6 +252,7 @@ static PyMethodDef functions[] = {
     {"patch", patch, METH_VARARGS, "Return what turns one text part into another."},
     {"align_symbols", align_symbols, METH_VARARGS, "Align two LD signatures."},
     {"compare", compare, METH_VARARGS, "Compare a text with others and return packed estimates."},
+    {"common_text", common_text, METH_VARARGS, "Return where the common text of two texts lies."},
     {"cheapest_path", cheapest_path, METH_VARARGS, "Return the cost of the cheapest path through two texts."},
     {"sign", (PyCFunction)(void (*)(void))sign, METH_FASTCALL,
      "Sign a text, or return None if its normal form has too many bytes."},

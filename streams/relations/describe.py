@@ -257,5 +257,6 @@ def _changes(pair: Related) -> dict[str, Any]:  # Any: fields of a struct, by na
 
 
 def _new_spans(pair: Related) -> tuple[tuple[tuple[int, int], ...], int]:
-    covered = (span.newer for span in common_spans(pair))
+    passages = (*pair.common_text.in_order, *pair.common_text.moved)
+    covered = [pair.newer_first(passage.shorter, passage.longer)[0] for passage in passages]
     return uncovered(covered, pair.newer.characters, pair.estimate.rate)

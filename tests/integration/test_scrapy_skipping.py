@@ -79,7 +79,8 @@ async def test_what_the_spider_wants_and_what_is_sent_is_always_fetched(redis_ur
     async with served(redis_url) as api, crawling(NEARSTREAM_API=api.address) as (middleware, _):
         await write(api, decision(URL, "skip", 1))
         await until_ignored(middleware, URL)
-        assert not await is_ignored(middleware, Request(URL, meta={"nearstream_fetch": True}))
+        for name in ("nearstream_fetch", "is_start_request"):
+            assert not await is_ignored(middleware, Request(URL, meta={name: True}))
         assert not await is_ignored(middleware, Request(URL, method="POST"))
 
 

@@ -1,1 +1,4 @@
-"""Read web pages. Their HTML becomes text in processes that can be killed, because some pages make parsers hang."""
+"""Read the text of web pages, and the pages of WARC files.
+
+HTML is parsed in child processes that can be killed, because some pages make every parser hang.
+"""

@@ -36,7 +36,9 @@ def visible_text(html: str) -> str:
 
 
 def page(html: str, *, main_content: bool) -> str:
-    """Return the title of a web page, and below it a line for each part of its text, such as a paragraph.
+    """Return the title of a web page, and its text.
+
+    Each is on lines of its own: the title first, then each part of the text, such as a paragraph.
 
     Args:
         html: The page.

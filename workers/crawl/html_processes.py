@@ -1,4 +1,4 @@
-"""A pool of child processes that turn HTML into text, and are killed when they do not answer."""
+"""Turn HTML into text in child processes that can be killed."""
 
 import os
 import socket
@@ -145,7 +145,7 @@ class _Child:
     def __init__(self, deadline_seconds: float) -> None:
         self._socket, theirs = socket.socketpair()
         with theirs:
-            # -P: a file beside the script would otherwise be imported in place of a module of the same name.
+            # Without -P a file beside the script would be imported in place of a module with its name.
             command = [sys.executable, "-P", str(_SCRIPT), str(ceil(deadline_seconds) + 1)]
             self._process = subprocess.Popen(  # noqa: S603 - our own script
                 command,

@@ -141,10 +141,10 @@ def _is_too_deep(html: str) -> bool:
 
 
 def _depth_at_most(html: str) -> int:
-    """Return a number of elements of which no more are open at one place, if each end tag closes one.
+    """Return an upper bound of how many elements are open at once.
 
-    To count the tags of short pieces takes a tenth of the time that looking at each tag takes. A page may hide its
-    depth by end tags that close nothing. Its parser then takes too long, and is killed.
+    It holds if each end tag closes an element. A page may hide its depth by end tags that close nothing. Its parser
+    then takes too long, and is killed. To count the tags of pieces takes a tenth of the time of looking at each tag.
     """
     depth = most = 0
     for start in range(0, len(html), _COUNTED_CHARACTERS):

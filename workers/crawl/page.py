@@ -114,7 +114,10 @@ class PageReader:
         return self.with_parts(unsigned).unsigned
 
     def with_parts(self, unsigned: Unsigned, deadline_seconds: float | None = None) -> WithParts:
-        """Return a document with its text, and the hashes of its parts if it is a page."""
+        """Return a document with its text and the hashes of its parts.
+
+        Only a page has parts.
+        """
         document = unsigned.document
         if document.text is not None:
             return WithParts(unsigned)
@@ -160,7 +163,10 @@ class PageReader:
 
 
 def patience() -> float:
-    """Return until when each page of a batch that begins now gets 2 s, as a time of `time.monotonic()`."""
+    """Return the time of `time.monotonic()` until which each page gets 2 s.
+
+    It is for a batch that begins now.
+    """
     return time.monotonic() + _PATIENCE_SECONDS
 
 

@@ -1,4 +1,7 @@
-"""Read the pages of a WARC file, one record at a time. A broken record does not end the file."""
+"""Read the pages of a WARC file, one record at a time.
+
+What follows a broken record is read.
+"""
 
 import re
 from collections.abc import Iterator
@@ -114,7 +117,10 @@ def _read(offset: int, kind: bytes, data: bytes) -> WarcPage | Redirect | Broken
 
 
 def _revisited(record: "WarcRecord") -> Redirect | PassedOver:
-    """Return the redirect that was met again, if it was one. A page that was met again is not stored."""
+    """Return the redirect that a revisit found again, if it was one.
+
+    The file does not store a page that was found again.
+    """
     record.parse_http(auto_decode="all")
     return (_redirect(record) if record.is_http_parsed else None) or PassedOver("revisit")
 
@@ -150,7 +156,7 @@ def _page(offset: int, record: "WarcRecord", *, is_text: bool) -> WarcPage | Red
 
 
 def _content(record: "WarcRecord") -> bytes:
-    """Return the content of a record. Of one that is too large it is one byte more than allowed."""
+    """Return the content of a record, cut off at one byte more than allowed."""
     content = bytearray()
     while piece := record.reader.read(PAGE_MAX_BYTES + 1 - len(content)):
         content += piece
@@ -173,7 +179,11 @@ class _Buffer:
         self._pieces = pieces
 
     def fill(self, size: int) -> bool:
-        """Read until the part has at least this many bytes, and return whether the file had so many."""
+        """Read until the part has at least this many bytes.
+
+        Returns:
+            Whether the file has that many.
+        """
         while len(self.data) < size:
             piece = next(self._pieces, None)
             if piece is None:
@@ -188,7 +198,10 @@ class _Buffer:
 
 
 def _split(pieces: Iterator[bytes]) -> Iterator[_Record | Broken | PassedOver]:
-    """Yield the records of a file. After a broken one the next line that begins a record is searched for."""
+    """Yield the records of a file.
+
+    After a broken one the next line that begins a record is searched for.
+    """
     buffer = _Buffer(pieces)
     while buffer.fill(1):
         while blank := len(buffer.data) - len(buffer.data.lstrip(b"\r\n")):
@@ -206,7 +219,13 @@ def _split(pieces: Iterator[bytes]) -> Iterator[_Record | Broken | PassedOver]:
 
 
 def _next_record(buffer: _Buffer) -> _Record | PassedOver | str:
-    """Take the record from the start of the buffer, or return what is wrong with it and leave it there."""
+    """Take the record from the start of the buffer.
+
+    A broken record is left there.
+
+    Returns:
+        What is wrong with it, for a broken record.
+    """
     end = None
     for size in (4_096, _HEADER_MAX_BYTES):
         buffer.fill(size)

@@ -1,6 +1,6 @@
 """Decide from the records of `verdicts` what a crawler should do with the pages of each lineage."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nearstream.schemas.codec import InvalidMessageError, decode_event, encode_decision
@@ -12,6 +12,7 @@ from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.deciding import decide_page, to_compare
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.ingest.lineage import host_of
+from nearstream.workers.crawl.sites import site_of
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
 from nearstream.workers.redis_index.decisions import DecisionStore
 
@@ -60,8 +61,10 @@ class Deciding:
             return []
         former = await self.store.read_state(verdict.collection, verdict.lineage)
         host = host_of(verdict.url or verdict.lineage)
-        alike = await self._parts(verdict.collection, to_compare(verdict)) if parts else {}
-        has_frame = parts and (alike or (former and former.parts))
+        alike = dict.fromkeys(to_compare(verdict, site_of), b"")
+        if parts:
+            alike = {lineage: await self._parts(verdict.collection, lineage) for lineage in alike}
+        has_frame = parts and (any(alike.values()) or (former and former.parts))
         frame = await self.store.read_frame(verdict.collection, host) if has_frame else {}
         state, learned = decide_page(former, frame, verdict, parts, alike)
         if state is None:
@@ -78,10 +81,10 @@ class Deciding:
             decided.append(self._record(decision.collection, alias, decision))
         return decided
 
-    async def _parts(self, collection: str, lineages: Iterable[str]) -> dict[str, bytes]:
-        """Return the hashes of the parts of the pages that have some, by lineage."""
-        states = {lineage: await self.store.read_state(collection, lineage) for lineage in lineages}
-        return {lineage: state.parts for lineage, state in states.items() if state is not None and state.parts}
+    async def _parts(self, collection: str, lineage: str) -> bytes:
+        """Return the hashes of the parts of a page, packed. They are empty if they are not known."""
+        state = await self.store.read_state(collection, lineage)
+        return b"" if state is None else state.parts
 
     async def _after_removal(self, retraction: Retraction) -> list[ProducerRecord]:
         """Forget the decision of a lineage whose name is the id of the removed document."""

@@ -25,6 +25,7 @@ _UNREAD_STARTS = (
     (b"GIF89a", "binary (GIF image)"),
     (b"\x1f\x8b", "binary (compressed twice): unpack it first"),
     (b"\x28\xb5\x2f\xfd", "binary (compressed twice): unpack it first"),
+    (b"\x04\x22\x4d\x18", "binary (lz4): unpack it first"),
     (b"\xfd7zXZ", "binary (xz): unpack it first"),
     (b"7z\xbc\xaf", "binary (7z archive): unpack it first"),
 )

@@ -1,1 +1,1 @@
-"""Components for Scrapy, which send the pages of a spider and ignore requests that decisions make needless."""
+"""Send pages from Scrapy, and skip pages that need not be fetched."""

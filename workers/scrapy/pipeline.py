@@ -55,15 +55,18 @@ class PageItem:
 
 
 def is_page(response: Response) -> bool:
-    """Return whether a response is HTML or plain text, also if its Content-Type is missing or invalid."""
+    """Return whether a response is HTML or plain text.
+
+    Its content decides if its Content-Type is missing or invalid.
+    """
     return _content_type(response) is not None
 
 
 def page_item(response: Response) -> PageItem:
     """Return the item of a response, for a spider to yield.
 
-    It has the URL, the bytes with their content type, and the time. A page that was reached by permanent redirects has
-    the URL that redirects, and the lineage of the page, so that decisions are found under both.
+    It has the URL, the bytes with their content type, and the time. If permanent redirects lead to the page, its item
+    has the URL that was asked for, and the id and lineage of the page, so that decisions are found under both URLs.
     """
     content_type = _content_type(response) or "text/html"
     item = PageItem(response.url, response.body, content_type, datetime.now(UTC).isoformat())
@@ -74,7 +77,7 @@ def page_item(response: Response) -> PageItem:
 
 
 def _content_type(response: Response) -> str | None:
-    """Return the content type to send, which is `text/html` if Scrapy alone sees that a response is HTML."""
+    """Return the content type to send, None if a response is no page."""
     declared = (response.headers.get("Content-Type") or b"").decode("latin-1")
     if media_type_of(declared, response.body) in PAGE_TYPES:
         return declared[:CONTENT_TYPE_MAX_CHARACTERS] or "text/html"

@@ -14,12 +14,14 @@ from nearstream.workers.scrapy.environment import settings_of
 
 COLLECTION_SETTING = "CRAWL_COLLECTION"
 SKIPPED = "nearstream/skipped"
-ALWAYS = "nearstream_fetch"  # a request with this key in its meta is always fetched
+ALWAYS = ("nearstream_fetch", "is_start_request")  # requests with one of these keys in their meta are always fetched
 PAUSE_SECONDS = 10.0  # without questions, after one that had no answer
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a crawler needs of an answer (`schemas.check.SkipAnswer`), also of one by another version of the API.
+    """What a crawler needs of an answer (`schemas.check.SkipAnswer`).
+
+    Other fields are left out, so that another version of the API may answer.
 
     Attributes:
         skip: Whether the page need not be fetched now.
@@ -31,7 +33,8 @@ class Answer(msgspec.Struct, frozen=True):
 class NearstreamDownloaderMiddleware:
     """Ignores requests for pages that need not be fetched yet.
 
-    It asks the HTTP API before each page. A page is fetched if there is no answer within half a second.
+    It asks the HTTP API before each page. A page is fetched if there is no answer within half a second. The pages that
+    a spider starts from are always fetched, because without their links it would find no other page.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -73,7 +76,7 @@ class NearstreamDownloaderMiddleware:
         Raises:
             IgnoreRequest: The page need not be fetched.
         """
-        if request.method != "GET" or request.meta.get(ALWAYS) or not await self._may_skip(request.url):
+        if request.method != "GET" or any(map(request.meta.get, ALWAYS)) or not await self._may_skip(request.url):
             return
         if self._crawler.stats is not None:
             self._crawler.stats.inc_value(SKIPPED)

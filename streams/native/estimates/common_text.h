@@ -13,8 +13,15 @@ typedef struct {
     size_t count;
 } Blocks;
 
+/* The best segment: its first and its last block, and its common bytes. Both blocks are NULL without common text. */
 typedef struct {
-    double common, spreads[2], segment;
+    const double *first, *last;
+    double common;
+} Segment;
+
+typedef struct {
+    double common, spreads[2];
+    Segment segment;
 } Layout;
 
 /* Memory for the blocks of two texts with at most `most` matches. */
@@ -62,20 +69,24 @@ static Blocks keep_blocks(Blocks blocks, double from, double above, double *out)
     return kept;
 }
 
-/* Returns the common bytes of the best segment. */
-static double best_segment(Blocks blocks)
+/* Returns the best segment of at least one block. */
+static Segment best_segment(Blocks blocks)
 {
-    double common = 0, end = 0, score = -1, best_score = 0, best = 0;
+    const double *start = blocks.start;
+    double common = 0, end = 0, score = -1, best_score = 0;
+    Segment best = {start, start, 0};
     for (size_t i = 0; i < blocks.count; i++) {
         const double *block = block_at(blocks, i);
         score -= block[1] - end;
-        if (score < 0)
+        if (score < 0) {
+            start = block;
             common = score = 0;
+        }
         score += length_of(block);
         common += length_of(block);
         if (score > best_score) {
             best_score = score;
-            best = common;
+            best = (Segment){start, block, common};
         }
         end = block[1] + length_of(block);
     }
@@ -100,7 +111,7 @@ static Layout layout(Blocks blocks, double min_bytes, Room *room)
     for (size_t i = 0; i < used.count; i++)
         room->totals[i] = all += length_of(block_at(used, i));
     if (!all)
-        return (Layout){0, {0, 0}, 0};
+        return (Layout){0, {0, 0}, {NULL, NULL, 0}};
     const double *first = block_of_share(used, room->totals, TRIM * all);
     const double *last = block_of_share(used, room->totals, (1 - TRIM) * all);
     return (Layout){all, {last[2] - first[0], last[3] - first[1]}, best_segment(used)};

@@ -98,8 +98,9 @@ static int take_reach(Comparison *c, i64 rate)
     return c->with.reach.farthest >= 0;
 }
 
-/* Compares the arriving text with the other one. Returns 0 with an exception if that is impossible. */
-static int compare_both(Comparison *c, int same_lineage, Estimate *out)
+/* Puts the shorter text first, and returns the least number of common symbols that is worth an alignment. Returns 0 with
+ * an exception if both texts cannot be compared. */
+static int order_both(Comparison *c, int same_lineage, Side both[2], i64 *least)
 {
     i64 finer = least_of(c->arriving.rate, c->other.rate), coarser = most_of(c->arriving.rate, c->other.rate);
     unsigned doublings = bit_length(coarser) - bit_length(finer);
@@ -109,13 +110,26 @@ static int compare_both(Comparison *c, int same_lineage, Estimate *out)
         reading = read_view(&c->other, coarser, doublings, &c->views[1]);
     if (reading == INVALID)
         PyErr_SetString(PyExc_ValueError, "ld, gaps: symbols with their gaps expected");
-    if (reading == INVALID || (reading == READ && !take_reach(c, coarser)))
+    if (reading == NO_ROOM)
+        PyErr_NoMemory();
+    if (reading != READ || !take_reach(c, coarser))
         return 0;
     Side one = {&c->arriving, &c->views[0]}, other = {&c->other, &c->views[1]};
     int is_shorter = is_in_order(&one, &other);
-    Side both[2] = {is_shorter ? one : other, is_shorter ? other : one};
-    i64 least = same_lineage || is_equal(&c->arriving, &c->other) ? 0 : least_common(&both[0], &both[1]);
-    if (reading == NO_ROOM || !write_estimate(both, least, &c->with, out))
+    both[0] = is_shorter ? one : other;
+    both[1] = is_shorter ? other : one;
+    *least = same_lineage || is_equal(&c->arriving, &c->other) ? 0 : least_common(&both[0], &both[1]);
+    return 1;
+}
+
+/* Compares the arriving text with the other one. Returns 0 with an exception if that is impossible. */
+static int compare_both(Comparison *c, int same_lineage, Estimate *out)
+{
+    Side both[2];
+    i64 least;
+    if (!order_both(c, same_lineage, both, &least))
+        return 0;
+    if (!write_estimate(both, least, &c->with, out))
         return PyErr_NoMemory() != NULL;
     out->same_lineage = (u8)same_lineage;
     return 1;

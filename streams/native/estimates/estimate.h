@@ -107,7 +107,8 @@ static int take_matches(Text text[2], Buffer *left)
         return 0;
     i64 *copy = (i64 *)(void *)left->start;
     for (int side = 0; side < 2; copy += text[side++].size) {
-        memcpy(copy, text[side].symbols, text[side].size * sizeof(i64));
+        if (text[side].symbols != copy) /* they are copies already when they are aligned for the third time */
+            memcpy(copy, text[side].symbols, text[side].size * sizeof(i64));
         for (const u32 *match = text[side].match; match < text[side].end; match++)
             copy[*match] += TAKEN;
         text[side].symbols = copy;
@@ -236,8 +237,8 @@ static int write_estimate(Side both[2], i64 least, Comparing *with, Estimate *ou
         .text_in_order = at_most_one(lie.common / bytes),
         .spread_shorter = at_most_one(lie.spreads[0] / bytes),
         .spread_longer = at_most_one(lie.spreads[1] / (double)longer->n_bytes),
-        .segment_cover = at_most_one(lie.segment / bytes),
-        .segment_share = ratio(lie.segment, lie.common),
+        .segment_cover = at_most_one(lie.segment.common / bytes),
+        .segment_share = ratio(lie.segment.common, lie.common),
         .is_equal = (u8)is_equal(shorter, longer),
         .is_short = is_short(shorter) || is_short(longer),
     };

@@ -22,6 +22,7 @@ from nearstream.streams.deciding import (
 from nearstream.streams.estimates.frames import Frame
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.page_parts import pack_parts
+from nearstream.streams.ingest.lineage import host_of
 
 TIME = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
 PAGE = "https://a.example/x"
@@ -208,8 +209,10 @@ def test_a_page_without_parts_is_judged_by_its_whole_text() -> None:
 
 
 def copied(kind: str, of: DocumentRef, parts: bytes, alike: dict[str, bytes], **fields: Any) -> Decision:  # noqa: ANN401
-    """Return the decision about the first fetch of a page."""
-    state, _ = decide_page(None, fields.pop("frame", {}), verdict(kind, 9, of, **fields), parts, alike)
+    """Return the decision about the first fetch of a page, where the parts of these other pages are known."""
+    frame, made = fields.pop("frame", {}), verdict(kind, 9, of, **fields)
+    compared = {lineage: alike.get(lineage, b"") for lineage in to_compare(made, host_of)}
+    state, _ = decide_page(None, frame, made, parts, compared)
     assert state is not None
     return state.decision
 
@@ -233,7 +236,7 @@ def test_pages_of_a_site_that_share_only_their_frame_are_no_copies() -> None:
 
 def test_an_exact_copy_is_not_taken_for_a_copy_of_the_founder_that_has_only_its_frame() -> None:
     founder, equal = ref(f"{PAGE}/founder"), ref(f"{PAGE}/equal", 3)
-    assert to_compare(verdict("exact_duplicate", 9, equal, founder=founder)) == {founder.lineage}
+    assert to_compare(verdict("exact_duplicate", 9, equal, founder=founder), host_of) == {founder.lineage}
     assert copied("exact_duplicate", equal, shown(0, 0), {}, founder=founder).canonical == equal
 
 
@@ -250,12 +253,12 @@ def test_copies_that_differ_in_the_learned_frame_of_the_site_are_skipped() -> No
 
 @pytest.mark.parametrize(
     ("url", "is_compared"),
-    [("https://www.a.example/y", True), ("https://m.a.example/y", True), ("https://b.example/y", False)],
+    [("https://www.a.example/y", True), ("https://a.example:443/y", True), ("https://b.example/y", False)],
 )
 def test_pages_are_compared_within_a_site(url: str, is_compared: bool) -> None:
-    assert to_compare(verdict("near_duplicate", 9, ref(url))) == ({url} if is_compared else set())
-    assert to_compare(verdict("version", 9, ref(url))) == set()
+    assert to_compare(verdict("near_duplicate", 9, ref(url)), host_of) == ({url} if is_compared else set())
+    assert to_compare(verdict("version", 9, ref(url)), host_of) == set()
 
 
 def test_documents_without_a_site_are_not_compared() -> None:
-    assert to_compare(verdict("near_duplicate", 9, ref("b", url="b"), url=None, lineage="a")) == set()
+    assert to_compare(verdict("near_duplicate", 9, ref("b", url="b"), url=None, lineage="a"), host_of) == set()

@@ -69,8 +69,9 @@ def test_a_passage_put_into_a_longer_text_is_located_within_five_rates(seed: int
     host, passage = words(10 + seed, 3000), words(20 + seed, 300)
     text = " ".join(passage)
     start = len(" ".join(host[:1200])) + 1
-    places = places_of(text, " ".join([*host[:1200], *passage, *host[1200:]]))
-    segment, rate = places.segment, places.both.rate
+    longer = " ".join([*host[:1200], *passage, *host[1200:]])
+    places, rate = places_of(text, longer), of_texts(text, longer).rate
+    segment = places.segment
     assert segment is not None
     assert segment.longer[0] == pytest.approx(start, abs=5 * rate)
     assert segment.longer[1] == pytest.approx(start + len(text), abs=5 * rate)

@@ -476,6 +476,7 @@ NUL = "binary, or UTF-16 without a byte order mark: it has a NUL byte"
         (b"GIF89a", "binary (GIF image)"),
         (b"BZh91AY&SY", "binary (bzip2): unpack it first"),
         (b"\xfd7zXZ\0", "binary (xz): unpack it first"),
+        (b"\x04\x22\x4d\x18d@", "binary (lz4): unpack it first"),
         (gz(gz(b"text")), "binary (compressed twice): unpack it first"),
         (b"\x1f\x8b\x08\x08text", "the gzip stream is cut off"),
     ],

@@ -1,0 +1,73 @@
+"""The places of common text in C equal those in Python, and C refuses invalid input."""
+
+import os
+from contextlib import suppress
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nearstream.streams.estimates.alignment import reach_table
+from nearstream.streams.estimates.comparing import fields_of
+from nearstream.streams.estimates.passages import common_text_native, common_text_numpy
+from nearstream.streams.native import FAULT, native
+from tests.support.compared import BASE, made_up
+from tests.support.made_up import sign, words
+
+if native is None:
+    if os.environ.get("CI"):
+        raise ImportError(FAULT)
+    pytest.skip("there was no compiler", allow_module_level=True)
+
+FIELDS = fields_of(BASE)
+
+
+@given(st.integers(0, 2**32), st.booleans())
+@settings(max_examples=300)
+def test_both_find_the_same_places_in_any_signatures(seed: int, is_split: bool) -> None:
+    random = Random(seed)
+    kinds = random.choice((2, 40, 1 << 19))
+    parts = [[random.randrange(kinds) for _ in range(random.randint(0, 300))] for _ in range(3)]
+    one, other = (made_up(random, parts, is_split=is_split) for _ in range(2))
+    assert common_text_native(one, other) == common_text_numpy(one, other)
+
+
+def test_both_find_the_same_places_of_moved_and_edited_text() -> None:
+    text = words(1, 2000)
+    parts = [text[start : start + 250] for start in range(0, 2000, 250)]
+    moved = [word for number in (3, 0, 5, 1, 7, 2, 6, 4) for word in parts[number]]
+    edited = [word if number % 90 else "changed" for number, word in enumerate(text)]
+    whole = sign(" ".join(text))
+    for each in (moved, edited, text[700:1100], words(2, 500), text):
+        other = sign(" ".join(each), "b")
+        found = common_text_native(whole, other)
+        assert found == common_text_numpy(whole, other) == common_text_native(other, whole)
+        assert bool(found.moved) == (each is moved)
+        assert bool(found.in_order) == (found.segment is not None) == (len(set(each) & set(text)) > 400 / 2)
+
+
+@pytest.mark.parametrize("wrong", [(), FIELDS[:9], (*FIELDS[:8], b"123", b""), (*FIELDS[:7], 3, *FIELDS[8:]), None])
+def test_what_is_no_text_is_refused(wrong: object) -> None:
+    for both in ((wrong, FIELDS), (FIELDS, wrong)):
+        with pytest.raises((TypeError, ValueError)):
+            native.common_text(*both, False, reach_table)
+
+
+def test_other_arguments_are_refused() -> None:
+    for reach in (None, lambda rate: None, lambda rate: b""):
+        with pytest.raises((TypeError, ValueError)):
+            native.common_text(FIELDS, FIELDS, False, reach)
+    with pytest.raises(TypeError):
+        native.common_text(FIELDS, FIELDS)
+
+
+@given(st.binary(max_size=300), st.binary(max_size=90), st.sampled_from((0, 1, 8, 64, 1 << 30)), st.booleans())
+@settings(max_examples=300)
+def test_any_bytes_are_compared_or_refused(ld: bytes, gaps: bytes, rate: int, is_split: bool) -> None:
+    packed = (ld[: len(ld) // 2 * 2], gaps) if is_split else (ld[: len(ld) // 4 * 4], b"")
+    text = (*FIELDS[:7], rate, *packed)
+    for both in ((text, text), (text, FIELDS)):
+        with suppress(ValueError):
+            in_order, moved, segment = native.common_text(*both, False, reach_table)
+            assert len(in_order) % 32 == len(moved) % 32 == len(segment) % 32 == 0
