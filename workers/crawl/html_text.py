@@ -7,6 +7,8 @@ from itertools import accumulate
 from operator import sub
 from typing import NamedTuple
 
+import numpy as np
+
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 
 HTML_MAX_CHARACTERS = 2 * 1024 * 1024
@@ -14,7 +16,7 @@ EXTRACTION_FALLBACK = "extraction_fallback"
 
 _MAX_DEPTH = 3_000
 _PIECE_CHARACTERS = 128 * 1024
-_COUNTED_CHARACTERS = 16 * 1024
+_COUNTED_BYTES = 16 * 1024
 _PATTERN_CHARACTERS = 16  # more than any match of a pattern that is searched for, with the character after it
 _CHANGES_MAX = 10_000
 _TAG_NAME = re.compile(r"<(/?[a-zA-Z][a-zA-Z0-9]{0,20})")
@@ -144,13 +146,15 @@ def _depth_at_most(html: str) -> int:
     """Return an upper bound of how many elements are open at once.
 
     It holds if each end tag closes an element. A page may hide its depth by end tags that close nothing. Its parser
-    then takes too long, and is killed. To count the tags of pieces takes a tenth of the time of looking at each tag.
+    then takes too long, and is killed. To count the tags of pieces takes a small part of the time of finding each tag.
     """
+    characters = np.frombuffer(html.encode("utf-8", "replace"), np.uint8)
     depth = most = 0
-    for start in range(0, len(html), _COUNTED_CHARACTERS):
-        end = start + _COUNTED_CHARACTERS
-        ends = html.count("</", start, end)
-        starts = html.count("<", start, end) - ends
+    for start in range(0, len(characters), _COUNTED_BYTES):
+        piece = characters[start : start + _COUNTED_BYTES + 1]  # with the character after a last `<`
+        tags = piece == ord("<")
+        ends = int(np.count_nonzero(tags[:-1] & (piece[1:] == ord("/"))))
+        starts = int(np.count_nonzero(tags[:_COUNTED_BYTES])) - ends
         most = max(most, depth + starts)
         depth = max(depth - ends, 0) + starts
     return most

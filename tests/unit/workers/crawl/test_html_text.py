@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nearstream.workers.crawl.html_processes import HtmlProcesses
-from nearstream.workers.crawl.html_text import HTML_MAX_CHARACTERS, read_html, strip_tags
+from nearstream.workers.crawl.html_text import HTML_MAX_CHARACTERS, _depth_at_most, read_html, strip_tags
 
 MANY_ATTRIBUTES = "<a " + " ".join(f"a{number}=1" for number in range(180_000)) + ">link</a> behind"
 
@@ -115,6 +117,21 @@ def test_a_closed_pool_starts_its_processes_again() -> None:
 def test_b47_html_beyond_the_bounds_never_reaches_a_parser(bomb: str) -> None:
     with HtmlProcesses(0, deadline_seconds=0) as html:
         assert read_html(bomb, html).is_fallback
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9_000)), max_size=20), st.sampled_from("aé中😀"))
+def test_the_bound_of_the_depth_is_never_too_low(steps: list[tuple[int, int]], letter: str) -> None:
+    pieces, depth, deepest = [], 0, 0
+    for target, padding in steps:
+        pieces += ["<b>" * max(target - depth, 0), "</b>" * max(depth - target, 0), letter * padding]
+        deepest, depth = max(deepest, target), target
+    assert _depth_at_most("".join(pieces)) >= deepest
+
+
+@pytest.mark.parametrize("padding", range(16_380, 16_388))
+def test_an_end_tag_between_two_pieces_is_counted(padding: int) -> None:
+    assert _depth_at_most("x" * padding + "</p>") == 0
+    assert _depth_at_most("x" * padding + "<p>") == _depth_at_most("x" * padding + "<") == 1
 
 
 @pytest.mark.parametrize("count", [1_000, 2_990])
