@@ -124,7 +124,7 @@ class PageReader:
         page = self.read(_content(document), document.content_type or "", deadline_seconds)
         complete = msgspec.structs.replace(document, text=page.text, html=None, raw=None, content_type=None)
         degraded = tuple(sorted({*unsigned.degraded, *page.degraded}))
-        return WithParts(unsigned._replace(document=complete, degraded=degraded), page.parts)
+        return WithParts(unsigned._replace(document=complete, degraded=degraded), b"" if degraded else page.parts)
 
     async def with_texts(self, batch: Sequence[Unsigned], until: float) -> list[WithParts]:
         """Return documents with their texts and parts, in order, while the event loop runs on.

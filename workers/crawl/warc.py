@@ -7,13 +7,15 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from nearstream.streams.ingest.media_type import PAGE_TYPES, media_type_of
+from nearstream.streams.ingest.media_type import HTML_START, PAGE_TYPES, media_type_of
 from nearstream.workers.crawl.redirects import PERMANENT
 
 if TYPE_CHECKING:
     from fastwarc.warc import WarcRecord
+
+Decoding = Literal["all", "content", "transfer", "none"]
 
 RECORD_MAX_BYTES = 8 * 1024 * 1024
 PAGE_MAX_BYTES = 4 * 1024 * 1024  # after its transfer and content encodings are undone
@@ -25,6 +27,9 @@ _NEXT = re.compile(rb"\n(?=WARC/[01]\.\d\r?\n)")
 _LENGTH = re.compile(rb"^content-length[ \t]{0,8}:[ \t]{0,8}(\d{1,15})[ \t]{0,8}\r?$", re.IGNORECASE | re.MULTILINE)
 _TYPE = re.compile(rb"^warc-type[ \t]{0,8}:[ \t]{0,8}([a-z]{1,20})", re.IGNORECASE | re.MULTILINE)
 _END = b"\r\n\r\n"
+# Many crawlers store a response without encodings that its headers still name. The second and later ones are tried for
+# a response that is not encoded as its headers say.
+_DECODINGS: tuple[Decoding, ...] = ("all", "content", "transfer", "none")
 
 
 class WarcPage(NamedTuple):
@@ -36,6 +41,7 @@ class WarcPage(NamedTuple):
         observed_at: The WARC-Date, with time zone.
         content_type: As the server sent it, or `text/html` if it sent none. For an extracted text (WET) `text/plain`.
         content: The page, without transfer and content encodings.
+        is_cut_off: Whether the crawler says that it did not store the whole page.
     """
 
     offset: int
@@ -43,6 +49,7 @@ class WarcPage(NamedTuple):
     observed_at: datetime
     content_type: str
     content: bytes
+    is_cut_off: bool = False
 
 
 class Broken(NamedTuple):
@@ -107,13 +114,17 @@ def _read(offset: int, kind: bytes, data: bytes) -> WarcPage | Redirect | Broken
         return PassedOver("no_response")
     from fastwarc.warc import WarcRecord
 
-    try:
-        record = WarcRecord.from_bytes(data)
-        if kind == b"revisit":
-            return _revisited(record)
-        return _page(offset, record, is_text=kind == b"conversion")
-    except OSError as error:
-        return Broken(offset, str(error))
+    for decoding in _DECODINGS:
+        try:
+            record = WarcRecord.from_bytes(data)
+            if kind == b"revisit":
+                return _revisited(record)
+            found = _page(offset, record, None if kind == b"conversion" else decoding)
+        except OSError:  # its message may quote the page
+            continue
+        if decoding == "all" or not isinstance(found, WarcPage) or HTML_START.match(found.content):
+            return found
+    return Broken(offset, "its HTTP header or its encodings cannot be read")
 
 
 def _revisited(record: "WarcRecord") -> Redirect | PassedOver:
@@ -132,13 +143,23 @@ def _redirect(record: "WarcRecord") -> Redirect | None:
     return Redirect(url.strip("<>"), location) if is_permanent and url and location else None
 
 
-def _page(offset: int, record: "WarcRecord", *, is_text: bool) -> WarcPage | Redirect | Broken | PassedOver:
+def _page(offset: int, record: "WarcRecord", decoding: Decoding | None) -> WarcPage | Redirect | Broken | PassedOver:
+    """Return what a record holds.
+
+    Args:
+        offset: Where the record begins.
+        record: The record.
+        decoding: Which encodings of its HTTP response are undone. None: it is an extracted text.
+
+    Raises:
+        OSError: An encoding cannot be undone.
+    """
     url = (record.headers.get("WARC-Target-URI") or "").strip("<>")
     if not url or record.record_date is None:
         return Broken(offset, "expected WARC-Target-URI and WARC-Date")
     content_type = "text/plain; charset=utf-8"
-    if not is_text:
-        record.parse_http(auto_decode="all")
+    if decoding is not None:
+        record.parse_http(auto_decode=decoding)
         if not record.is_http_parsed:
             return Broken(offset, "expected an HTTP response")
         if record.http_headers.status_code != 200:
@@ -152,7 +173,8 @@ def _page(offset: int, record: "WarcRecord", *, is_text: bool) -> WarcPage | Red
         return PassedOver("media_type")
     if not content:
         return PassedOver("empty")
-    return WarcPage(offset, url, record.record_date, content_type or media_type, content)
+    is_cut_off = record.headers.get("WARC-Truncated") is not None
+    return WarcPage(offset, url, record.record_date, content_type or media_type, content, is_cut_off)
 
 
 def _content(record: "WarcRecord") -> bytes:

@@ -58,5 +58,6 @@ def _document(page: WarcPage, asked: str) -> WarcDocument:
     if asked != page.url:
         fields |= {"id": name_of_page(page.url), "lineage": lineage_of_page(page.content, page.url)}
     headers: Headers = [("content-type", page.content_type.encode("latin-1", "replace"))]
+    headers += [("nearstream-degraded", b"truncated")] * page.is_cut_off
     headers += [(f"nearstream-{name}", value.encode("utf-8", "replace")) for name, value in fields.items()]
     return WarcDocument(page.offset, page.content, headers)

@@ -109,6 +109,15 @@ def unsigned(number: int, **content: object) -> Unsigned:
     return Unsigned(Document(id=str(number), **content))  # type: ignore[arg-type] # any content
 
 
+def test_a_page_that_was_cut_off_has_no_parts() -> None:
+    """Parts that are missing would look like a change."""
+    reader = PageReader(processes=HtmlProcesses(1, deadline_seconds=60, start_seconds=60), key=HashKey.public())
+    whole = Unsigned(Document(id="a", html="<p>The river rose."))
+    assert reader.with_parts(whole).parts
+    assert reader.with_parts(whole._replace(degraded=("truncated",))).parts == b""
+    reader.close()
+
+
 async def test_a_batch_keeps_its_order_and_its_texts(pages: PageReader) -> None:
     batch = [
         unsigned(0, html=PAGE),

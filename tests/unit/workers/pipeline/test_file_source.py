@@ -542,6 +542,14 @@ def test_the_pages_of_a_warc_file_are_read_and_the_rest_is_counted(tmp_path: Pat
     assert count_lines([str(tmp_path / name)]) == 0
 
 
+def test_the_document_of_a_page_that_a_crawler_has_cut_off_says_so(tmp_path: Path) -> None:
+    crawl = Crawl()
+    crawl.response("http://a.example/x", b"<p>some")
+    content = crawl.content().replace(b"WARC-Type: response", b"WARC-Truncated: length\r\nWARC-Type: response")
+    (item,) = read([str(file(tmp_path, "a.warc", content))])
+    assert received(item).degraded == ("truncated",)
+
+
 def test_a_page_of_a_warc_file_is_read_under_each_url_that_redirects_to_it(tmp_path: Path) -> None:
     crawl = Crawl()
     crawl.response("http://a.example/new", b"<p>text")
