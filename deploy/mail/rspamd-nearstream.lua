@@ -2,6 +2,7 @@
 -- NEARSTREAM_KNOWN_BAD, NEARSTREAM_KNOWN_GOOD: it is a copy of mail that was labelled as spam, or as ham. The option says
 -- with which weight.
 local rspamd_http = require 'rspamd_http'
+local rspamd_logger = require 'rspamd_logger'
 local ucl = require 'ucl'
 
 local url = 'http://127.0.0.1:9465/v1/check'
@@ -22,7 +23,10 @@ local id = rspamd_config:register_symbol({
   name = 'NEARSTREAM_BULK', group = 'nearstream', score = 3.0, description = 'Many copies within the last hour',
   callback = function(task)
     local function answered(failure, code, body)
-      if failure or code ~= 200 then return end
+      if failure or code ~= 200 then
+        rspamd_logger.infox(task, 'no answer from nearstream: %s', failure or code)
+        return
+      end
       local parser = ucl.parser()
       local answer = parser:parse_text(body) and parser:get_object()
       if type(answer) == 'table' then insert(task, answer) end

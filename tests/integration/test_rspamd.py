@@ -12,7 +12,7 @@ import pytest
 
 from tests.devstack.rspamd import rspamd_server
 from tests.devstack.server import running
-from tests.support.mail import COPIES, OTHER, campaign_api, campaign_mail
+from tests.support.mail import COPIES, OTHER, campaign_api, campaign_mail, log_says
 
 RULES = Path(__file__).parent.parent.parent / "deploy/mail/rspamd-nearstream.lua"
 BULK = b'{"verdict":"bulk","count_1h":37,"score":0.5}'
@@ -24,11 +24,13 @@ class Rspamd:
 
     Attributes:
         address: Its `host:port`.
+        log: The file of its log.
         api: Where the API is.
         response: What rspamd gets in place of an answer of the API, None for that answer.
     """
 
     address: str = ""
+    log: Path = Path()
     api: str = ""
     response: bytes | None = None
 
@@ -94,6 +96,7 @@ async def rspamd(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> As
         await asyncio.to_thread(context.__enter__)
         resources.push_async_callback(asyncio.to_thread, context.__exit__, None, None, None)
         running_rspamd.address, running_rspamd.api = server.address, api.address
+        running_rspamd.log = folder / "rspamd/server.log"
         yield running_rspamd
 
 
@@ -141,3 +144,9 @@ async def test_without_an_answer_there_is_no_symbol_and_a_scan_goes_on(rspamd: R
     assert asyncio.get_running_loop().time() - began < 10  # of which half a second is waited for an answer
     rspamd.response = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(BULK), BULK)
     assert (await rspamd.scan_until_marked())["options"] == ["37"]
+
+
+async def test_the_log_says_that_the_token_is_wrong(rspamd: Rspamd) -> None:
+    rspamd.response = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\n{}"
+    assert not await rspamd.scan(campaign_mail("anna"))
+    await log_says(rspamd.log, "no answer from nearstream: 401")

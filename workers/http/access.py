@@ -1,4 +1,4 @@
-"""Who may ask what of the HTTP API, and how often."""
+"""Check which requests a token may send to the HTTP API, and how often."""
 
 import hmac
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ class Gate:
         if not self._meters:
             return Access(), False
         given = authorization.encode("utf-8", "surrogateescape")
-        # All are compared, so that the time does not tell which one fits.
+        # All tokens are compared, so that the time of the answer does not tell which one fits.
         fitting = [each for each in self._meters if hmac.compare_digest(given, b"Bearer " + each.token.token.encode())]
         if not fitting:
             return None, False

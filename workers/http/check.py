@@ -65,7 +65,7 @@ class Checker:
         cpu: One thread for signing and comparing large texts, so that they delay no deadline of another request.
         running: Tasks of requests in work. One that missed its deadline remains until it has ended.
         learning: Tasks of documents that are being learned.
-        told: For each reason why the index refused a check, the time of its last line in the log.
+        told: The reasons why the index refused a check, each with the time when it was last logged.
     """
 
     deployment: Deployment
@@ -81,7 +81,7 @@ class Checker:
     told: dict[str, float] = field(default_factory=dict)
 
     async def check(self, record: ConsumerRecord, access: Access, learner: Learner | None = None) -> CheckAnswer:
-        """Return the answer about the document of a record, degraded if the index does not answer in time.
+        """Return the answer about a document, degraded if the index does not answer in time.
 
         Args:
             record: The question.
@@ -181,16 +181,16 @@ class Checker:
         return answer(found, family_of(near, joined), settings.bulk_count, details)
 
     async def _computed(self, n_bytes: int, compute: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
-        """Compute at once what takes less than a millisecond, and anything else in the thread for it.
+        """Compute for a short text at once, and for any other in the thread for such work.
 
-        The way to the thread and back costs as much as the work on a short text.
+        For a short text the way to the thread and back takes as long as the work, less than a millisecond.
         """
         if n_bytes <= _SHORT_BYTES:
             return compute(*arguments)
         return await asyncio.get_running_loop().run_in_executor(self.cpu, compute, *arguments)
 
     def _newcomer(self, source: Source, access: Access) -> Newcomer | None:
-        """Sign a document, which is read first if it is no mail, unless it has no words."""
+        """Read a document if it is no mail yet, and sign it. Return None if it has no words."""
         limits = self.deployment.document_limits
         document = source if isinstance(source, Unsigned) else read_document(source, limits)
         access.require(document.document.collection)
@@ -212,7 +212,7 @@ class Checker:
     def _learning(
         self, learner: Learner | None, reading: asyncio.Future[Source], access: Access
     ) -> asyncio.Task[LearnReason] | None:
-        """Begin to learn a document, unless that was not asked for or too many are being learned."""
+        """Begin to learn a document if that was asked for and not too many are being learned."""
         if learner is None or len(self.learning) >= UNCONFIRMED:
             return None
         task = asyncio.create_task(learner.learn(reading, access))
@@ -241,7 +241,7 @@ def _reason(learning: asyncio.Task[LearnReason] | None) -> LearnReason:
 
 
 def _bytes_of(source: Source) -> int:
-    """Return the size of what is signed, or the largest if it has to be unpacked first."""
+    """Return the size of the text to sign, or the largest possible size if it is compressed."""
     if isinstance(source, Unsigned):
         return len(source.document.text or "")
     if header(source.headers, "content-encoding") is not None:

@@ -65,13 +65,14 @@ class Learner:
         return await self._sent(record, _LEARN_SECONDS)
 
     async def remove(self, name: str, collection: str) -> LearnReason:
-        """Send the removal of a document and return why Kafka has not confirmed it, or an empty text."""
+        """Send the removal of a document. Return the reason if Kafka has not confirmed it, else an empty text."""
         return await self._sent(removal_of(self.topic, name, collection), _CONFIRM_SECONDS)
 
     async def label(self, document_key: str, label: Label | None) -> LearnReason:
-        """Send the label of a document, None to take it back, and return why Kafka has not confirmed it.
+        """Send the label of a document. Return the reason if Kafka has not confirmed it, else an empty text.
 
-        Records of `signatures` with keys of their own hold the labels, so that compaction and a rebuild keep them.
+        Without a label (None) the former one is taken back. Labels are records of `signatures` with keys of their own,
+        so compaction and a rebuild keep them.
         """
         record = label_record(self.signatures, document_key, label, time.time_ns() // 1_000_000)
         return await self._sent(record, _CONFIRM_SECONDS)

@@ -119,7 +119,7 @@ async def _state(request: web.Request) -> web.Response:
 
 
 def _visible(state: LiveState, access: Access) -> LiveState:
-    """Return a state without what is of other collections than a token is for, or of none."""
+    """Return a state without what belongs to no collection of the token."""
     if not access.collections:
         return state
     own = tuple(sorted(access.collections))

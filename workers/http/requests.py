@@ -53,7 +53,7 @@ def is_from_another_site(request: web.Request) -> bool:
 
 
 def is_under_a_foreign_name(request: web.Request) -> bool:
-    """Return whether a server without tokens is asked under a name that may belong to another site.
+    """Return whether the header Host of a request may name another site, if the server has no tokens.
 
     Such a site can let its own name lead to a loopback address, and its pages would then read the answers.
     """

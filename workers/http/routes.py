@@ -82,7 +82,7 @@ async def _check(request: web.Request) -> web.Response:
 
 
 async def _before_body(request: web.Request) -> web.Response | None:
-    """Answer a client that sends its body only when it is told to."""
+    """Answer a client that waits for `100 Continue` before it sends its body."""
     refused = _refused_unread(request)
     if refused is None and request.transport is not None and request.headers["Expect"].lower() == "100-continue":
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")

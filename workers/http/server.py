@@ -83,7 +83,9 @@ async def serve(deployment: Deployment, wait_seconds: float, since_ms: int | Non
 
 @asynccontextmanager
 async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, feed: Feed) -> AsyncIterator[str]:
-    """Serve the HTTP API in the block, and yield its address. Requests in work are answered at the end.
+    """Serve the HTTP API in the block, and yield its address.
+
+    At the end the requests in work are answered.
 
     Raises:
         SettingsError: The address cannot be used.

@@ -79,14 +79,17 @@ def sender_hash(message: Message, key: HashKey) -> str | None:
 
 
 def recipient_hashes(message: Message, key: HashKey) -> tuple[str, ...]:
-    """Return the hashes of the first 64 addresses in To and Cc, in ascending order. Under the public key: none."""
+    """Return the hashes of the first 64 addresses in To and Cc, in ascending order.
+
+    With the public key the result is empty, because such hashes would reveal the addresses.
+    """
     return tuple(sorted(_hashes(message, ("to", "cc"), key)))
 
 
 def address_hash(address: str, key: HashKey) -> str:
     """Return the keyed hash of a mail address in lower case, 16 hex digits.
 
-    They are keyed blake2b, so they tell nothing to who does not have the key.
+    The hash is keyed blake2b, so nobody without the key can find the address.
     """
     data = address.strip().lower().encode("utf-8", "surrogatepass")
     return blake2b(data, digest_size=ADDRESS_BYTES, key=key.digest_key, person=b"nearstream-addr").hexdigest()

@@ -70,7 +70,7 @@ class Input:
 
     @asynccontextmanager
     async def message(self) -> AsyncIterator[tuple[bytes, bytes]]:
-        """Read a message up to the line with a dot alone, and hold its memory during the block.
+        """Read a message up to its last line, a single dot, and reserve memory for it during the block.
 
         Yields:
             The message, and an empty reply, or nothing and the reply why it was not kept.

@@ -1,6 +1,6 @@
-"""A mail filter (milter) for Postfix, which marks each message with what the HTTP API says about it.
+"""A mail filter (milter) for Postfix, which adds a header with the verdict of the HTTP API to each message.
 
-It never stops mail because of a failure: without an answer in time, a message passes unmarked.
+A failure never stops mail: without an answer in time, a message passes unmarked.
 """
 
 import asyncio
@@ -116,7 +116,7 @@ class Milter:
             return await self.client.ask(message.content)
 
     async def _verdict(self, message: Message) -> bytes:
-        """Return what is to be done to a whole message: headers of our name that it came with go, and ours comes."""
+        """Return the changes of a whole message: delete headers of our name that it came with, and add ours."""
         try:
             if len(message.forged) > FORGED_MAX:
                 MILTER_MESSAGES.labels("refused").inc()
@@ -141,7 +141,7 @@ def _outcome(message: Message, answer: Answer | None) -> str:
 
 
 def header_value(answer: Answer) -> bytes:
-    """Return the value of our header: the verdict, the copies of the last hour, and the resemblance."""
+    """Return the value of our header: the verdict, the number of copies within the last hour, and the resemblance."""
     resemblance = "" if answer.resemblance is None else f"; r={answer.resemblance:.2f}"
     return f"verdict={answer.verdict}; n={answer.count_1h}{resemblance}".encode()
 

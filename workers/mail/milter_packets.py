@@ -1,4 +1,4 @@
-"""Packets of the milter protocol, version 6: the parts that a filter needs which reads a message and sets headers.
+"""Packets of the milter protocol, version 6, for a filter that reads messages and sets headers.
 
 A packet is 4 bytes with the length of the rest, one byte that names a command or a reply, and its data. All numbers
 are big-endian, and texts end with a zero byte.
@@ -90,7 +90,7 @@ def header(data: bytes) -> Header:
     """Return the header in the data of a packet.
 
     Raises:
-        ProtocolError: There is none.
+        ProtocolError: The data hold no header.
     """
     name, value, *rest = [*data.split(b"\0"), b"", b""]
     if not name or not data.endswith(b"\0") or any(rest):
@@ -104,7 +104,7 @@ def added(name: bytes, value: bytes) -> bytes:
 
 
 def deleted(name: bytes, number: int) -> bytes:
-    """Return the reply that deletes a header, by its number among those of its name, from 1."""
+    """Return the reply that deletes the n-th header of a name, counted from 1."""
     return packet(CHANGE_HEADER, struct.pack(">I", number) + b"%b\0\0" % name)
 
 

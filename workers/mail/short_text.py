@@ -1,4 +1,4 @@
-"""What stands for the text of a message that is too short for shingles."""
+"""Replace the text of a message that is too short for shingles by a digest."""
 
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import NormalForm, normalize
@@ -7,7 +7,7 @@ from nearstream.streams.fingerprints.rewriting import rewritten
 
 _RULES = TextRules(spelling="plain/1", masks="mail/1")
 _HEAD_CHARACTERS = 4_096
-# Digits would be masked by the normal form of mail, so the digest is spelled in letters.
+# The normal form of mail masks digits, so the digest is written in letters.
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
 
