@@ -4,6 +4,7 @@ import codecs
 import re
 import zlib
 from dataclasses import dataclass
+from datetime import datetime
 
 import msgspec
 
@@ -167,6 +168,17 @@ def _from_headers(headers: Headers) -> Document:
         elif name == _RECIPIENTS_HEADER:
             fields["recipient_hashes"] = _decode_header("recipient_hashes", value).split()
     return _validated({**fields, "labels": labels} if labels else fields)
+
+
+def field_headers(document: Document) -> Headers:
+    """Return the headers that hold the fields of a document, without those that are empty."""
+    fields = {name: getattr(document, field) for name, field in _FIELD_HEADERS.items() if getattr(document, field)}
+    fields |= {_LABEL_HEADER + name: value for name, value in document.labels.items()}
+    fields |= {_RECIPIENTS_HEADER: " ".join(document.recipient_hashes)} if document.recipient_hashes else {}
+    return [
+        (name, (value.isoformat() if isinstance(value, datetime) else value).encode("utf-8", "surrogatepass"))
+        for name, value in fields.items()
+    ]
 
 
 def _said_degraded(headers: Headers) -> list[str]:

@@ -14,9 +14,10 @@ from scrapy.http import Headers, HtmlResponse, Request
 from scrapy.responsetypes import responsetypes
 from scrapy.utils.test import get_crawler
 
-from nearstream.schemas.codec import decode_document
-from nearstream.schemas.record import ProducerRecord
-from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
+from nearstream.schemas.document import Document
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.streams.ingest.defaults import DocumentLimits
+from nearstream.streams.ingest.parse import ParsedDocument, parse_record
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.scrapy.environment import keep_pages_out_of_log, settings_of
 from nearstream.workers.scrapy.pipeline import NearstreamPipeline, is_page, page_item
@@ -39,6 +40,16 @@ async def sent(item: object) -> ProducerRecord:
     return record
 
 
+def document_of(record: ProducerRecord) -> Document:
+    """Return the document as a worker reads it."""
+    received = ConsumerRecord(record.topic, 0, 0, 0, record.key, record.value, record.headers)
+    limits = DocumentLimits(clock_skew_seconds=2**40)  # the record has no time
+    parsed = parse_record(received, limits)
+    assert isinstance(parsed, ParsedDocument)
+    assert record.key == (parsed.record_key or "").encode()
+    return parsed.document
+
+
 async def until_true(is_so: Callable[[], bool]) -> None:
     async with asyncio.timeout(60):
         while not is_so():
@@ -51,7 +62,7 @@ async def test_a_response_is_sent_as_it_is() -> None:
     item = page_item(response)
     assert "raw" not in repr(item)  # Scrapy prints each item to its log
     record = await sent(item)
-    document = decode_document(record.value or b"")
+    document = document_of(record)
     assert (document.raw, document.content_type) == (body, "text/html; charset=latin-1")
     assert (document.url, document.source) == (URL + "?utm_source=a#b", "crawler")
     assert document.observed_at is not None
@@ -83,8 +94,11 @@ async def test_pages_are_told_from_other_files_whatever_type_they_have(
     response = kind(URL, headers=headers, body=body)
     assert is_page(response) is (sent_type is not None)
     if sent_type is not None:
-        document = decode_document((await sent(page_item(response))).value or b"")
-        assert (document.raw, document.content_type) == (body, sent_type)
+        document = document_of(await sent(page_item(response)))
+        text = body.decode("latin-1") if sent_type.startswith("text/plain") else None
+        assert (document.raw, document.content_type, document.text) == (
+            (body, sent_type, None) if text is None else (None, None, text)
+        )
 
 
 async def test_at_most_a_thousand_items_are_sent_at_a_time() -> None:
@@ -114,7 +128,7 @@ async def test_a_url_that_redirects_for_good_is_another_name_of_the_page(reasons
     request = Request(URL, meta={"redirect_urls": old, "redirect_reasons": reasons})
     page = HtmlResponse(URL, body=b"<link rel=canonical href=/y><p>one", request=request)
     record = await sent(page_item(page))
-    document = fill_defaults(decode_document(record.value or b""), DocumentLimits())
+    document = document_of(record)
     assert (document.url, document.lineage) == (old[0] if is_alias else URL, "https://a.example/y")
     assert (document.id, record.key) == (URL, URL.encode())
 
@@ -131,10 +145,33 @@ async def test_items_of_every_kind_are_sent_with_the_fields_of_a_document() -> N
         text = scrapy.Field()
         observed_at = scrapy.Field()
 
-    assert decode_document((await sent(Page(URL, "<p>one", 3))).value or b"").html == "<p>one"
+    assert document_of(await sent(Page(URL, "<p>one", 3))).html == "<p>one"
     record = await sent(Item(url=URL, text="one", observed_at=NOW))
-    assert decode_document(record.value or b"").observed_at == NOW
+    assert document_of(record).observed_at == NOW
     assert (await sent({"id": "mine", "text": "one", "source": "feed"})).key == b"mine"
+
+
+async def test_a_page_of_four_mebibytes_is_sent_as_it_is() -> None:
+    body = b"<p>" + b"a " * (2 * 1024 * 1024 - 2)
+    labels, recipients = {"team": "größe"}, ["0" * 16, "1" * 16]
+    item = {"raw": body, "content_type": "text/html", "url": URL, "observed_at": NOW, "id": "größe", "lineage": "l"}
+    record = await sent({**item, "labels": labels, "recipient_hashes": recipients, "collection": "news", "price": 3})
+    document = document_of(record)
+    assert record.value == document.raw == body
+    assert (document.id, document.lineage, document.url, document.collection) == ("größe", "l", URL, "news")
+    assert (document.labels, list(document.recipient_hashes)) == (labels, recipients)
+    assert (document.observed_at, document.source) == (NOW, "crawler")
+
+
+@pytest.mark.parametrize("wrong", [{"url": 5}, {"observed_at": "today"}, {"labels": {"A": "b"}}, {"id": ""}])
+async def test_a_page_with_an_invalid_field_is_dropped(wrong: dict[str, object]) -> None:
+    with pytest.raises(DropItem, match="no document"):
+        await sent({"raw": b"<p>a", "content_type": "text/html", **wrong})
+
+
+async def test_bytes_of_another_type_are_not_taken_for_a_document() -> None:
+    with pytest.raises(DropItem, match="unsupported_content_type"):
+        await sent({"raw": b'{"text": "one"}', "content_type": "application/json"})
 
 
 @pytest.mark.parametrize("item", [{}, {"url": URL}, {"text": "a", "html": "b"}, {"text": "a", "observed_at": "today"}])
