@@ -25,6 +25,7 @@ from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.access import Access, ForbiddenError
 from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.outbox import UNCONFIRMED
+from nearstream.workers.http.rare_log import RareLog
 from nearstream.workers.http.reading import is_mail, is_page, read_document, read_mail, read_page
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.families import family_of
@@ -33,7 +34,6 @@ from nearstream.workers.redis_index.index import RedisIndex
 DEADLINE_SECONDS = 0.15
 AT_ONCE = 64  # requests in work
 _PAUSE_SECONDS = 0.05
-_TELL_SECONDS = 60.0  # between two lines of the log about refusals
 _LARGE_BYTES = 1024 * 1024
 _SHORT_BYTES, _FEW_CANDIDATES = 32_768, 16
 
@@ -65,7 +65,7 @@ class Checker:
         cpu: One thread for signing and comparing large texts, so that they delay no deadline of another request.
         running: Tasks of requests in work. One that missed its deadline remains until it has ended.
         learning: Tasks of documents that are being learned.
-        told: The reasons why the index refused a check, each with the time when it was last logged.
+        rare_log: Logs why the index refuses checks.
     """
 
     deployment: Deployment
@@ -78,7 +78,7 @@ class Checker:
     cpu: Executor
     running: set[asyncio.Future[Any]] = field(default_factory=set)
     learning: set[asyncio.Future[Any]] = field(default_factory=set)
-    told: dict[str, float] = field(default_factory=dict)
+    rare_log: RareLog = field(default_factory=lambda: RareLog(log))
 
     async def check(self, record: ConsumerRecord, access: Access, learner: Learner | None = None) -> CheckAnswer:
         """Return the answer about a document, degraded if the index does not answer in time.
@@ -158,7 +158,7 @@ class Checker:
         except IndexLostError:
             return self._degraded("index_lost")
         except SettingsError as error:
-            self._tell_refusal(str(error))
+            self.rare_log.warning(f"the index refuses checks: {error}")
             return self._degraded("index_refused")
 
     async def _answer(self, asked: Newcomer) -> CheckAnswer:
@@ -198,13 +198,6 @@ class Checker:
         if not signature.n_bytes:
             return None
         return newcomer(signature, self.deployment.scheme, self.deployment.key, self.deployment.thresholds)
-
-    def _tell_refusal(self, why: str) -> None:
-        """Log why the index refuses checks, at most once a minute, because each check is refused."""
-        now = asyncio.get_running_loop().time()
-        if now >= self.told.get(why, -_TELL_SECONDS) + _TELL_SECONDS:
-            self.told[why] = now
-            log.warning("the index refuses checks: %s", why)
 
     def _degraded(self, reason: CheckReason) -> CheckAnswer:
         return CheckAnswer(verdict="unknown", scheme=self.deployment.scheme.name, degraded=True, reason=reason)

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import time
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nearstream.schemas.check import LearnReason
 from nearstream.schemas.label import Label
@@ -19,6 +19,7 @@ from nearstream.streams.signing.signer import Unsigned
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http.access import Access
 from nearstream.workers.http.outbox import Outbox, OutboxFullError
+from nearstream.workers.http.rare_log import RareLog
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.pipeline.document_records import record_key, removal_of
 from nearstream.workers.pipeline.mail_source import mail_record
@@ -41,6 +42,7 @@ class Learner:
         signatures: Name of the topic `signatures`.
         limits: Limits of a document.
         cpu: A thread for reading a document once more.
+        rare_log: Logs why Kafka refuses records.
     """
 
     outbox: Outbox
@@ -48,6 +50,7 @@ class Learner:
     signatures: str
     limits: DocumentLimits
     cpu: Executor
+    rare_log: RareLog = field(default_factory=lambda: RareLog(log))
 
     async def learn(self, reading: asyncio.Future[ConsumerRecord | Unsigned], access: Access) -> LearnReason:
         """Send a document and return why Kafka has not confirmed it, or an empty text.
@@ -98,6 +101,6 @@ class Learner:
         except OutboxFullError:
             return "outbox_full"
         except SettingsError as error:
-            log.warning("a record was refused by Kafka: %s", error)
+            self.rare_log.warning(f"Kafka refuses records: {error}")
             return "kafka_refused"
         return ""

@@ -25,6 +25,5 @@ def keep_pages_out_of_log() -> None:
 
     Scrapy logs from DEBUG on, where aiokafka prints each record that it sends, with the page in it.
     """
-    log = logging.getLogger("aiokafka")
-    if log.level == logging.NOTSET:
-        log.setLevel(logging.INFO)
+    if logging.getLogger("aiokafka").level == logging.NOTSET:
+        logging.getLogger("aiokafka").setLevel(logging.INFO)
