@@ -25,12 +25,12 @@ class CheckMatch(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: Its id.
-        version: The first 8 bytes of the digest of its normal form, in hex.
+        version: The first 8 bytes of its digest, in hex.
         observed_at: When it was observed.
     """
 
     id: Annotated[str, Meta(description="Its id.")]
-    version: Annotated[str, Meta(description="The first 8 bytes of the digest of its normal form, in hex.")]
+    version: Annotated[str, Meta(description="The first 8 bytes of its digest, in hex.")]
     observed_at: Annotated[datetime, Meta(description="When it was observed.")]
 
 

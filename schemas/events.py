@@ -63,12 +63,14 @@ class ChangeEvent(RelationEvent, frozen=True, kw_only=True):
         new_spans: The longest parts of the newer document, `[start, end)` in characters of its normal form, in which
             no passage of the older was found. New text is inside them. Empty if `added` is 0.
         new_spans_omitted: How many more such parts there are.
+        symbols_differ: Whether letters and digits are equal, so that only signs differ, such as currency or operators.
     """
 
     added: Count | UnsetType = UNSET
     removed: Count | UnsetType = UNSET
     new_spans: tuple[Place, ...] | UnsetType = UNSET
     new_spans_omitted: Count | UnsetType = UNSET
+    symbols_differ: bool | UnsetType = UNSET
 
 
 class NearDuplicate(ChangeEvent, frozen=True, kw_only=True, tag="near_duplicate"):

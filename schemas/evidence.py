@@ -20,7 +20,7 @@ class DocumentRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     Attributes:
         id: The document's id.
-        version: The first 8 bytes of the digest of its normal form, in hex.
+        version: The first 8 bytes of its digest, in hex.
         observed_at: When the text was observed.
         characters: Code points of the normal form.
         url: Where the text was observed.

@@ -26,7 +26,7 @@ class LiveMember(msgspec.Struct, frozen=True, kw_only=True):
     """A document that joined a family."""
 
     id: Annotated[str, Meta(description="Its id.")]
-    version: Annotated[str, Meta(description="The first 8 bytes of the digest of its normal form, in hex.")]
+    version: Annotated[str, Meta(description="The first 8 bytes of its digest, in hex.")]
     verdict: Annotated[VerdictKind, Meta(description="What it is to the documents before it.")]
     resemblance: Annotated[
         Share | None, Meta(description="Common shingles over all shingles of it and its counterpart.")
@@ -275,7 +275,7 @@ class LiveChange(msgspec.Struct, frozen=True, kw_only=True):
 class LiveVersion(msgspec.Struct, frozen=True, kw_only=True):
     """A state of a document."""
 
-    version: Annotated[str, Meta(description="The first 8 bytes of the digest of its normal form, in hex.")]
+    version: Annotated[str, Meta(description="The first 8 bytes of its digest, in hex.")]
     observed_at: Annotated[datetime, Meta(description="When it was observed.")]
     characters: Annotated[Count, Meta(description="Characters of its normal form.")]
     change: Annotated[LiveChange | None, Meta(description="What it has changed. Null: the oldest that is known.")]

@@ -7,6 +7,7 @@ import msgspec
 from nearstream.schemas.document import ADDRESS_BYTES, RECIPIENTS_MAX, Count, Id, Labels, Name, Url, document_key
 
 YEAR_9999_MS = 253_402_300_799_999
+VERSION_BYTES = 8  # of the digest
 
 Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=YEAR_9999_MS)]
 Digest = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
@@ -43,7 +44,8 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
         scheme: Name of the scheme under which the signature was made.
         collection: The tenant.
         id: The document's id.
-        digest: 16 bytes, keyed blake2b of the normal form. Its first 8 bytes in hex are the version.
+        digest: 16 bytes, keyed blake2b of the normal form. Its first 8 bytes in hex are the version. If the scheme
+            counts signs, they are a digest of both the normal form and the signs.
         raw_digest: 16 bytes, keyed blake2b of the original text in UTF-8.
         observed_at_ms: Milliseconds since 1970.
         n_bytes: Bytes of the normal form in UTF-8.
@@ -93,11 +95,8 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def version(self) -> str:
-        """The first 8 bytes of the digest, in hex.
-
-        They depend on the normal form alone.
-        """
-        return self.digest[:8].hex()
+        """The first 8 bytes of the digest, in hex."""
+        return self.digest[:VERSION_BYTES].hex()
 
     @property
     def order(self) -> tuple[int, str, int, int, str]:

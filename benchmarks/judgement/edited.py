@@ -2,7 +2,19 @@
 
 from collections.abc import Callable, Sequence
 
-from benchmarks.judgement.cases import NAMES, Case, Check, Expected, Material, Stream, couple, each, in_turn, related
+from benchmarks.judgement.cases import (
+    NAMES,
+    Case,
+    Check,
+    Expected,
+    Material,
+    Stream,
+    couple,
+    each,
+    in_turn,
+    normal_form,
+    related,
+)
 from benchmarks.judgement.judges import has_change, has_span, honesty, is_changed
 from benchmarks.quality.corpus import Text
 
@@ -65,7 +77,9 @@ def additions(material: Material) -> Stream:
     """Return texts of 150 to 900 words into which 1 to 12 real words come, in half of them in place of others."""
 
     def pair(number: int) -> Expected:
-        words, added = material.words(material.draw.randint(150, 900)), material.words(material.draw.randint(1, 12))
+        words, more = material.words(material.draw.randint(150, 900)), material.draw.randint(1, 12)
+        known = normal_form(" ".join(words))
+        added = next(new for new in iter(lambda: material.words(more), None) if normal_form(" ".join(new)) not in known)
         place = material.draw.randrange(10, len(words) - 20)
         rest = place + (len(added) if number % 2 else 0)
         return couple(number, " ".join(words), " ".join((*words[:place], *added, *words[rest:])), " ".join(added))

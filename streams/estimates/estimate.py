@@ -117,6 +117,11 @@ class Estimate(NamedTuple):
         return ratio(self.matches, self.symbols_shorter)
 
     @property
+    def changed_characters(self) -> int:
+        """Return the distance in whole characters, which is at least 1 unless the texts are equal."""
+        return 0 if self.is_equal else max(1, round(self.distance))
+
+    @property
     def kinship(self) -> float:
         """Return how far the distance is below that of unrelated texts.
 

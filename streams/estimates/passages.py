@@ -1,6 +1,6 @@
 """Passages: where the common text of two documents lies, in characters."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from struct import Struct
@@ -50,11 +50,15 @@ class CommonText:
         moved: The passages in another order. What the alignment leaves over is aligned again, up to four times. Each
             time another set of passages is found in order.
         segment: Where the best segment is expected to lie, None without a match.
+        changes: Where symbols are lost or one text has grown, as exactly as common windows show it. If that is nowhere,
+            all places without a common window, since a change has to be in one of them. A span may be empty or end
+            before it starts where a text has nothing.
     """
 
     in_order: tuple[Passage, ...]
     moved: tuple[Passage, ...]
     segment: Passage | None
+    changes: tuple[Passage, ...]
 
     @cached_property
     def passages(self) -> tuple[Passage, ...]:
@@ -81,17 +85,17 @@ def common_text_numpy(a: Signature, b: Signature) -> CommonText:
     """Return where the common text of two documents lies, without C."""
     both = pair(a, b)
     alignment = align(both.shorter_side, both.longer_side, both.least_common)
-    return CommonText(passages(alignment), tuple(_moved(alignment)), _segment(both, alignment))
+    return CommonText(passages(alignment), tuple(_moved(alignment)), _segment(both, alignment), _changes(alignment))
 
 
 def common_text_native(a: Signature, b: Signature) -> CommonText:
     """Return where the common text of two documents lies in one call of C."""
     found = required().common_text(fields_of(a), fields_of(b), same_lineage(a, b), reach_table)
-    in_order, moved, segment = (
+    in_order, moved, segment, changes = (
         tuple([Passage((start, end), (start_longer, end_longer)) for start, end, start_longer, end_longer in numbers])
         for numbers in map(_PLACES.iter_unpack, found)
     )
-    return CommonText(in_order, moved, segment[0] if segment else None)
+    return CommonText(in_order, moved, segment[0] if segment else None, changes)
 
 
 _common_text = common_text_native if native else common_text_numpy
@@ -121,10 +125,8 @@ def longest(found: tuple[Passage, ...]) -> tuple[Passage, ...]:
     return tuple(found[index] for index in sorted(by_length[:PASSAGES_MAX]))
 
 
-def uncovered(
-    covered: Iterable[tuple[int, int]], characters: int, rate: int
-) -> tuple[tuple[tuple[int, int], ...], int]:
-    """Return the longest spans of a text outside its common passages.
+def uncovered(covered: Iterable[tuple[int, int]], characters: int, rate: int) -> list[tuple[int, int]]:
+    """Return the spans of a text outside its common passages.
 
     Up to a few symbols are not sampled at the end of a passage, so spans shorter than 4 times the rate are ignored.
 
@@ -132,15 +134,27 @@ def uncovered(
         covered: Passages as `[start, end)`, in any order.
         characters: Length of the text.
         rate: Characters per LD symbol.
-
-    Returns:
-        At most 16 spans, in order, and the number of those left out.
     """
     position, found = 0, []
     for start, end in (*sorted(covered), (characters, characters)):
         if start - position >= min(_NEW_RATES * rate, characters):
             found.append((position, start))
         position = max(position, end)
+    return found
+
+
+def changed(of_one: Iterable[tuple[int, int]], of_other: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return which changes leave something in one text, from their spans in both.
+
+    Where a text is shorter by a window or more, text was probably only cut out. Such places count if there is no other.
+    """
+    both = [(own, other) for own, other in zip(of_one, of_other, strict=True) if own[1] > own[0]]
+    grown = [own for own, other in both if own[1] - own[0] > other[1] - other[0] - LD_WINDOW_BYTES]
+    return grown or [own for own, _ in both]
+
+
+def longest_spans(found: Sequence[tuple[int, int]]) -> tuple[tuple[tuple[int, int], ...], int]:
+    """Return the 16 longest spans, in order, and the number of those left out."""
     kept = sorted(sorted(found, key=lambda span: span[0] - span[1])[:PASSAGES_MAX])
     return tuple(kept), len(found) - len(kept)
 
@@ -150,6 +164,18 @@ def _segment(both: SignaturePair, alignment: Alignment) -> Passage | None:
     if spans is None:
         return None
     return Passage(span_in_characters(spans[0], both.shorter), span_in_characters(spans[1], both.longer))
+
+
+def _changes(alignment: Alignment) -> tuple[Passage, ...]:
+    grain = max(alignment.shorter.grain, alignment.longer.grain)
+    seen = (alignment.lost > 0) | (np.abs(alignment.gaps[0] - alignment.gaps[1]) > grain)
+    bare = (alignment.gaps > LD_WINDOW_BYTES).any(axis=0)
+    kept = np.flatnonzero(bare & seen if (bare & seen).any() else bare)
+    sides = alignment.shorter, alignment.longer
+    # From the end of one window to the start of another.
+    starts, stops = alignment.starts[:, kept] + LD_WINDOW_BYTES, alignment.starts[:, kept + 1] - LD_WINDOW_BYTES
+    spans = (_spans(side, *ends) for side, *ends in zip(sides, starts, stops, strict=True))
+    return tuple(map(Passage, *spans))
 
 
 def _moved(alignment: Alignment) -> Iterator[Passage]:

@@ -37,6 +37,7 @@ class TextRules:
             without spaces. Spaces are not counted. 0: no text is spaceless.
         spelling: `plain/1` leaves out invisible characters and Arabic vowel marks, and reads letters that imitate those
             of another script, before anything else. Empty: every code point counts.
+        signs: `signs/1` lets texts be equal only if their signs that mean something are. Empty: no sign counts.
         masks: `mail/1` masks what differs between personalised mails. Empty: nothing is masked.
     """
 
@@ -44,6 +45,7 @@ class TextRules:
     word_bytes: int = 64
     spaceless_share: int = 5
     spelling: str = ""
+    signs: str = ""
     masks: str = ""
 
 
@@ -173,6 +175,7 @@ def invalid_parameters(
         ("mark_run: 1 to 64", 1 <= text.mark_run <= _MAX_POWER),
         ("spaceless_share: 0 to 4,096", 0 <= text.spaceless_share <= _MAX_SHARE),
         ("spelling: plain/1 or none", text.spelling in ("", "plain/1")),
+        ("signs: signs/1 or none", text.signs in ("", "signs/1")),
         ("masks: mail/1 or none", text.masks in ("", "mail/1")),
         ("slots: 128", sketch.slots == SLOTS),
         ("bits: 8, 16 or 32", sketch.bits in (8, 16, 32)),

@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import NewType, Protocol, cast
 
-INTERFACE = 4  # raised together with INTERFACE of module.c whenever a function changes
+INTERFACE = 5  # raised together with INTERFACE of module.c whenever a function changes
 _LIBRARY = "nearstream.streams.native._native"
 
 Context = NewType("Context", object)
@@ -49,6 +49,9 @@ class Native(Protocol):
     ) -> tuple[Signed, bytes] | None:
         """Sign a text as `sign` does, and return its normal form too."""
 
+    def signs(self, text: bytes, /) -> bytes:
+        """Return the signs of a text in UTF-8 that mean something (see `signing/signs.py`)."""
+
     def pack_pairs(self, ld: bytes, gaps: bytes, symbol_bits: int, kept_bits: int, low_bits: int, /) -> bytes | None:
         """Pack LD symbols and gaps into few bits (see `fingerprints/ld_compact.py`)."""
 
@@ -84,7 +87,7 @@ class Native(Protocol):
 
     def common_text(
         self, one: TextFields, other: TextFields, same_lineage: bool, reach: Callable[[int], bytes], /
-    ) -> tuple[bytes, bytes, bytes]:
+    ) -> tuple[bytes, bytes, bytes, bytes]:
         """Return where the common text of two texts lies (see `estimates/passages.py`).
 
         Args:
@@ -94,8 +97,8 @@ class Native(Protocol):
             reach: Returns the bytes that `align_symbols` takes as `reach`, for a rate.
 
         Returns:
-            The passages in order, those in another order, and the best segment if there is one. Each takes four int64:
-            its start and its end in the shorter text, then those in the longer one.
+            The passages in order, those in another order, the best segment if there is one, and the changes. Each takes
+            four int64: its start and its end in the shorter text, then those in the longer one.
         """
 
     def cheapest_path(

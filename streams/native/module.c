@@ -30,7 +30,7 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
-enum { INTERFACE = 4 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
+enum { INTERFACE = 5 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
 enum {
     SPACE = 0x20,
     PADDING = 8,         /* bytes before a normal form, so that a chunk may begin before it */
@@ -50,6 +50,7 @@ enum {
 #include "signing/ld.h"
 #include "signing/minhash.h"
 #include "signing/winnowing.h"
+#include "signing/signs.h"
 #include "signing/signature.h"
 #include "ld_compact.h"
 #include "prepared.h"
@@ -195,6 +196,27 @@ static PyObject *sign_with_form(PyObject *module, PyObject *const *arguments, Py
     return signed_text(arguments, count, 1);
 }
 
+static PyObject *signs(PyObject *module, PyObject *text)
+{
+    char *raw;
+    Py_ssize_t size;
+    PyThreadState *others = NULL;
+    (void)module;
+    if (PyBytes_AsStringAndSize(text, &raw, &size))
+        return NULL;
+    u8 *out = malloc((size_t)size + 1);
+    if (!out)
+        return PyErr_NoMemory();
+    if (size >= LONG_TEXT)
+        others = PyEval_SaveThread();
+    size_t written = write_signs((const u8 *)raw, (size_t)size, out);
+    if (others)
+        PyEval_RestoreThread(others);
+    PyObject *found = bytes_of(out, written);
+    free(out);
+    return found;
+}
+
 #include "estimates/alignment.h"
 #include "estimates/content.h"
 #include "text_part.h"
@@ -254,6 +276,7 @@ static PyMethodDef functions[] = {
     {"compare", compare, METH_VARARGS, "Compare a text with others and return packed estimates."},
     {"common_text", common_text, METH_VARARGS, "Return where the common text of two texts lies."},
     {"cheapest_path", cheapest_path, METH_VARARGS, "Return the cost of the cheapest path through two texts."},
+    {"signs", signs, METH_O, "Return the signs of a text that mean something."},
     {"sign", (PyCFunction)(void (*)(void))sign, METH_FASTCALL,
      "Sign a text, or return None if its normal form has too many bytes."},
     {"sign_with_form", (PyCFunction)(void (*)(void))sign_with_form, METH_FASTCALL,

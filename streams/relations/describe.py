@@ -29,9 +29,9 @@ from nearstream.schemas.evidence import (
     SharedKeys,
     Span,
 )
-from nearstream.schemas.signature import Origin, Signature
+from nearstream.schemas.signature import VERSION_BYTES, Origin, Signature
 from nearstream.streams.estimates.estimate import Estimate
-from nearstream.streams.estimates.passages import CommonText, common_text, uncovered
+from nearstream.streams.estimates.passages import CommonText, changed, common_text, longest_spans, uncovered
 from nearstream.streams.relations.rules import SAME_LINEAGE
 from nearstream.streams.relations.verdict import Verdict
 from nearstream.streams.signing.scheme import Keys
@@ -85,6 +85,12 @@ class Related:
         """Return where their common text lies."""
         return common_text(self.newer, self.older)
 
+    @property
+    def only_signs_differ(self) -> bool:
+        """Return whether the letters and digits of both are equal, and their signs are not."""
+        newer, older = self.newer.digest, self.older.digest
+        return newer != older and newer[VERSION_BYTES:] == older[VERSION_BYTES:]
+
     def newer_first(self, of_shorter: T, of_longer: T) -> tuple[T, T]:
         """Reorder values of the shorter and the longer text as newer, older."""
         newer_is_shorter = self.newer.digest == self.estimate.shorter_digest
@@ -130,7 +136,7 @@ def evidence(pair: Related) -> Evidence:
         ),
         containment=ContainmentShares(*(round(share, _DECIMALS) for share in containment)),
         distance=distance(estimate),
-        distance_ratio=round(round(estimate.distance) / estimate.longer_characters, _DECIMALS),
+        distance_ratio=round(estimate.changed_characters / estimate.longer_characters, _DECIMALS),
         spans=tuple(Span(*pair.newer_first(passage.shorter, passage.longer)) for passage in pair.common_text.passages),
         spans_omitted=pair.common_text.passages_omitted,
     )
@@ -157,7 +163,8 @@ def distance(estimate: Estimate) -> Distance | UnsetType:
     """Return the edit distance of two documents as messages contain it, if they have LD signatures."""
     if not estimate.rate:
         return UNSET
-    return Distance(round(estimate.distance), round(estimate.low), round(estimate.high))
+    value = estimate.changed_characters
+    return Distance(value, round(estimate.low), max(value, round(estimate.high)))
 
 
 def common_spans(pair: Related) -> tuple[Span, ...]:
@@ -238,12 +245,12 @@ def _location(pair: Related) -> dict[str, Any]:  # Any: fields of a struct, by n
 def changed_characters(pair: Related) -> tuple[int, int] | None:
     """Return how many characters were added and removed, if both documents have LD signatures.
 
-    Both numbers are exact where text was only inserted or only deleted.
+    Both numbers are exact where text was only inserted or only deleted. One replaced character is added and removed.
     """
     if not pair.estimate.rate:
         return None
-    distance, grown = round(pair.estimate.distance), pair.newer.characters - pair.older.characters
-    return (distance + grown) // 2, (distance - grown) // 2
+    distance, grown = pair.estimate.changed_characters, pair.newer.characters - pair.older.characters
+    return (distance + grown + 1) // 2, (distance - grown + 1) // 2
 
 
 def _changes(pair: Related) -> dict[str, Any]:  # Any: fields of a struct, by name
@@ -253,10 +260,23 @@ def _changes(pair: Related) -> dict[str, Any]:  # Any: fields of a struct, by na
         return {}
     added, removed = changed
     spans, omitted = _new_spans(pair) if added else ((), 0)
-    return {"added": added, "removed": removed, "new_spans": spans, "new_spans_omitted": omitted}
+    return {
+        "added": added,
+        "removed": removed,
+        "new_spans": spans,
+        "new_spans_omitted": omitted,
+        "symbols_differ": pair.only_signs_differ,
+    }
 
 
 def _new_spans(pair: Related) -> tuple[tuple[tuple[int, int], ...], int]:
-    passages = (*pair.common_text.in_order, *pair.common_text.moved)
-    covered = [pair.newer_first(passage.shorter, passage.longer)[0] for passage in passages]
-    return uncovered(covered, pair.newer.characters, pair.estimate.rate)
+    """Return where the newer text has what the older has not: whole passages, or else places as short as known."""
+    if pair.only_signs_differ:
+        return (), 0  # signatures show letters and digits alone
+    common = pair.common_text
+    covered = [pair.newer_first(passage.shorter, passage.longer)[0] for passage in (*common.in_order, *common.moved)]
+    passages = uncovered(covered, pair.newer.characters, pair.estimate.rate)
+    shorter, longer = [change.shorter for change in common.changes], [change.longer for change in common.changes]
+    of_newer, of_older = pair.newer_first(shorter, longer)
+    new = [span for span in passages if any(start < span[1] and span[0] < end for start, end in of_newer)]
+    return longest_spans(new if new or common.moved else changed(of_newer, of_older))

@@ -37,7 +37,7 @@ _KEY_BYTES = 8
 # A former number of the index that every scheme name still hashes, since another hash would name another scheme.
 _FORMER_NUMBER = "sketch.kept_bits=8"
 # These numbers enter the name only if they are set, so that schemes without them keep the name they always had.
-_LATER = {"beside_anchors", "dense_below", "enough_anchors", "masks", "noise", "spelling"}
+_LATER = {"beside_anchors", "dense_below", "enough_anchors", "masks", "noise", "signs", "spelling"}
 
 
 @dataclass(frozen=True)
@@ -185,13 +185,13 @@ _PRESETS: dict[str, dict[str, Any]] = {  # Any: each field of Scheme has a type 
     "compact": {"sketch": SketchRules(bits=8), "ld": _COMPACT_LD, "anchors": AnchorRules(run=64)},
     "bands-only": {"ld": None, "anchors": None},
     "dense": {
-        "text": TextRules(spelling="plain/1"),
+        "text": TextRules(spelling="plain/1", signs="signs/1"),
         "anchors": AnchorRules(dense_below=400),
         "bands": BandRules(enough_anchors=16, beside_anchors=4),
     },
     "noise": {"noise": NoiseRules()},
     "mail": {
-        "text": TextRules(spelling="plain/1", masks="mail/1"),
+        "text": TextRules(spelling="plain/1", signs="signs/1", masks="mail/1"),
         "sketch": SketchRules(shingle_words=3),
         "anchors": AnchorRules(dense_below=400),
     },

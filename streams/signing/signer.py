@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.document import Document, to_milliseconds
-from nearstream.schemas.signature import Origin, Signature
+from nearstream.schemas.signature import VERSION_BYTES, Origin, Signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import invalid_parameters
 from nearstream.streams.fingerprints.rewriting import rewritten
@@ -15,6 +15,7 @@ from nearstream.streams.native import Signed, native
 from nearstream.streams.signing.native_backend import NativeSigning
 from nearstream.streams.signing.numpy_backend import Implementation, NumpySigning
 from nearstream.streams.signing.scheme import Scheme
+from nearstream.streams.signing.signs import signs
 
 MAX_BYTES = 1024 * 1024
 # Batching makes texts of up to 100,000 bytes faster. Larger batches are slower because the temporary arrays of numpy
@@ -112,14 +113,23 @@ class Signer:
         read = [rewritten(text, self._scheme.text) for text in texts]
         results = self._computing.sign_many(read, self._max_bytes)
         return [
-            result if result is None or plain is text else self._of_original(result, text)
+            result and self._with_digests(result, plain, text)
             for result, plain, text in zip(results, read, texts, strict=True)
         ]
 
-    def _of_original(self, signed: Signed, text: str) -> Signed:
-        """Replace the digest of a rewritten text by that of the text as it came."""
-        digest, _, content = signed
-        return digest, self._key.digest(text.encode("utf-8", "surrogatepass")), content
+    def _with_digests(self, signed: Signed, plain: str, text: str) -> Signed:
+        """Return what was signed with the digests that the rules of the scheme ask for.
+
+        The signs of a text change the first half of its digest, so that the second half still tells whether the letters
+        are equal. The raw digest of a rewritten text is that of the text as it came.
+        """
+        digest, raw_digest, content = signed
+        found = signs(plain) if self._scheme.text.signs else b""
+        if found:
+            digest = self._key.digest(digest + found)[:VERSION_BYTES] + digest[VERSION_BYTES:]
+        if plain is not text:
+            raw_digest = self._key.digest(text.encode("utf-8", "surrogatepass"))
+        return digest, raw_digest, content
 
     def _signature(
         self, signed: Signed | None, document: Document, origin: Origin | None, degraded: tuple[str, ...]

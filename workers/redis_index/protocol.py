@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from nearstream.schemas.label import LabelKind
-from nearstream.schemas.signature import Origin
+from nearstream.schemas.signature import VERSION_BYTES, Origin
 from nearstream.streams.estimates.comparing import Unpacked
 from nearstream.streams.index.candidate import in_order
 from nearstream.streams.index.contract import Admission, Admitted, Position, Status
@@ -98,7 +98,7 @@ def _pack_head(admission: Admission, layout: IndexLayout, flags: int = 0) -> byt
         offset.to_bytes(6, "big"),
         (previous + 1).to_bytes(6, "big"),
         b"" if signature is None else pack_time(signature.observed_at_ms),
-        _NO_VERSION if signature is None else signature.digest[:8],
+        _NO_VERSION if signature is None else signature.digest[:VERSION_BYTES],
         len(keys.bands),
         len(keys.anchors),
         sent_to,

@@ -12,7 +12,7 @@ It is the end of a record. Records of equal texts have equal text parts.
               is set. SPLIT says that the signature has the gaps apart
 """
 
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.signature import VERSION_BYTES, Signature
 from nearstream.streams.fingerprints import ld_compact
 from nearstream.streams.fingerprints.ld import SPLIT_SYMBOL_BITS, WORD_SYMBOL_BITS, symbol_bits
 from nearstream.streams.fingerprints.parameters import KEPT_SYMBOL_BITS
@@ -21,7 +21,6 @@ from nearstream.workers.redis_index.numbers import append_number, signed, take_n
 
 pack_pairs = native.pack_pairs if native else ld_compact.pack_pairs
 
-VERSION_BYTES = 8
 _DIGEST_BYTES = 8  # without the version
 PACKED, SPACELESS, SPLIT = 1, 2, 4
 _NUMBERS = 7

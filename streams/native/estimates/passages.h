@@ -4,7 +4,7 @@ enum { LOST_MAX = 2, DRIFT_MAX = 32, MATCHES_MIN = 2, MOVES = 4, NUMBERS_PER_PAS
 
 /* Numbers of passages: start and end in the shorter text, then in the longer one. */
 typedef struct {
-    i64 *in_order, *moved, *end;
+    i64 *changes, *in_order, *moved, *end;
     i64 segment[NUMBERS_PER_PASSAGE];
     int has_segment;
     Buffer memory;
@@ -40,6 +40,26 @@ static i64 *write_passages(const Text text[2], const Side both[2], i64 *out)
     return out;
 }
 
+/* Writes the places where symbols are lost or one text has grown by more than the grain, or all places without a common
+ * window. Returns where they end. */
+static i64 *write_places(const Text text[2], const Side both[2], int all, i64 *out)
+{
+    i64 grain = most_of(both[0].view->grain, both[1].view->grain);
+    size_t matches = matches_of(text);
+    for (size_t k = 0; k <= matches; k++) {
+        Step step = step_before(text, k, matches);
+        int is_bare = step.gap[0] > LD_WINDOW_BYTES || step.gap[1] > LD_WINDOW_BYTES;
+        if (!is_bare || (!all && !step.lost && llabs(step.gap[0] - step.gap[1]) <= grain))
+            continue;
+        for (int side = 0; side < 2; side++) {
+            i64 stop = text[side].starts[k < matches ? text[side].match[k] : text[side].size];
+            *out++ = character_at(stop - step.gap[side] + LD_WINDOW_BYTES, both[side].content);
+            *out++ = character_at(stop, both[side].content);
+        }
+    }
+    return out;
+}
+
 /* Writes where the best segment is expected to lie. */
 static void write_segment(const Text text[2], const Side both[2], Comparing *with, Passages *passages)
 {
@@ -62,12 +82,17 @@ static int write_all_passages(const Side both[2], i64 least, Comparing *with, Pa
 {
     Text text[2] = {text_of(&both[0]), text_of(&both[1])};
     size_t common, fewer = text[0].size < text[1].size ? text[0].size : text[1].size;
-    /* No symbol matches twice, so all passages have at most as many matches as the text with fewer symbols. */
-    if (!grow(&passages->memory, (fewer / MATCHES_MIN + 1) * NUMBERS_PER_PASSAGE * sizeof(i64)) ||
+    /* No symbol matches twice, so all passages have at most as many matches as the text with fewer symbols. There is one
+     * more place for changes than matches. */
+    size_t most = fewer / MATCHES_MIN + 1 + fewer + 1;
+    if (!grow(&passages->memory, most * NUMBERS_PER_PASSAGE * sizeof(i64)) ||
         !align(text, least, &with->space, &common) || !make_block_room(&with->room, common))
         return 0;
     write_segment(text, both, with, passages);
-    passages->in_order = (i64 *)(void *)passages->memory.start;
+    passages->changes = (i64 *)(void *)passages->memory.start;
+    passages->in_order = write_places(text, both, 0, passages->changes);
+    if (passages->in_order == passages->changes)
+        passages->in_order = write_places(text, both, 1, passages->changes);
     passages->moved = passages->end = write_passages(text, both, passages->in_order);
     for (int move = 0; move < MOVES && common - matches_of(text) >= MATCHES_MIN; move++) {
         if (!take_matches(text, &with->left) || !align(text, 0, &with->space, &common))
@@ -86,6 +111,7 @@ static PyObject *tuple_of_passages(const Passages *passages)
         bytes_of(passages->in_order, (size_t)(passages->moved - passages->in_order) * sizeof(i64)),
         bytes_of(passages->moved, (size_t)(passages->end - passages->moved) * sizeof(i64)),
         bytes_of(passages->segment, passages->has_segment ? sizeof passages->segment : 0),
+        bytes_of(passages->changes, (size_t)(passages->in_order - passages->changes) * sizeof(i64)),
     };
     return tuple_of(items, sizeof items / sizeof *items);
 }

@@ -280,7 +280,13 @@ def test_without_plain_letters_the_scheme_has_its_former_names(bands: int | None
     assert replace(preset("dense", KEY, bands=bands), text=TextRules()).name.endswith(former)
 
 
-def test_unknown_spelling_is_refused() -> None:
-    scheme = replace(preset("dense", KEY), text=TextRules(spelling="plain/2"))
-    with pytest.raises(ValueError, match="spelling: plain/1 or none expected"):
+def test_without_signs_the_scheme_has_its_former_name() -> None:
+    former = replace(preset("dense", KEY), text=TextRules(spelling="plain/1"))
+    assert former.name.endswith("-d2eddc71")
+
+
+@pytest.mark.parametrize("rule", ["spelling", "signs", "masks"])
+def test_unknown_rules_of_texts_are_refused(rule: str) -> None:
+    scheme = replace(preset("dense", KEY), text=TextRules(**{rule: "new/1"}))
+    with pytest.raises(ValueError, match=f"{rule}: .*/1 or none expected"):
         Signer(scheme, KEY)
