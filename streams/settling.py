@@ -8,7 +8,7 @@ from nearstream.streams.case import Case, incomplete
 from nearstream.streams.counterpart import Compared, Newcomer, compare_with, own_family
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.contract import Index
-from nearstream.streams.index.family import Pair, Sending, Settled, Settlement
+from nearstream.streams.index.family import Pair, Sending, Settlement
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import Scheme
 
@@ -89,54 +89,56 @@ class Settling:
     async def settle(self, cases: Sequence[Case], pause: Pause) -> None:
         """Record what was found out, until the index agrees which family each document joins."""
         waiting = [case for case in cases if case.has_to_settle]
-        for case in waiting:
-            await self._enter_if_denied(case, pause)
+        await self._enter([case for case in waiting if case.has_to_enter], pause)
         while waiting:
-            ready, repeated = _ready(waiting), list[Case]()
+            ready = _ready(waiting)
             answers = await self._index.settle([self._settlement(case) for case in ready])
             for case, answer in zip(ready, answers, strict=True):
                 case.settled = answer
-                if answer.follow is not None or answer.is_refused:
-                    await self._reconsider(case, answer, pause)
-                    repeated.append(case)
+            repeated = [
+                case
+                for case, answer in zip(ready, answers, strict=True)
+                if answer.follow is not None or answer.is_refused
+            ]
+            await self._enter([case for case in repeated if self._choose_again(case)], pause)
+            for case in repeated:
+                case.joins = None if case.turns == _TURNS else case.joins
             waiting = [case for case in waiting if case not in ready or case in repeated]
 
-    async def _enter_if_denied(self, case: Case, pause: Pause) -> None:
-        if case.has_to_enter:
-            await self._enter(case, pause)
+    async def _enter(self, cases: Sequence[Case], pause: Pause) -> None:
+        """Enter the buckets that these documents left out, in one call for all.
 
-    async def _enter(self, case: Case, pause: Pause) -> None:
-        """Enter the buckets that were left out, because the presumption is denied.
-
-        The document is compared with those that it missed there. Of two copies that saw each other while both relied on
-        a presumption, the one that enters last learns that the other represents a family now.
+        Each is compared with those that it missed there. Of two copies that saw each other while both relied on a
+        presumption, the one that enters last learns that the other represents a family now.
         """
-        case.entered = True
-        (there,) = await self._index.enter([(case.answer.number, case.admission)])
-        case.renew(there)
-        await self.compare_all(case, case.not_looked_up(there), pause)
+        found = await self._index.enter([(case.answer.number, case.admission) for case in cases]) if cases else ()
+        for case, there in zip(cases, found, strict=True):
+            case.entered = True
+            case.renew(there)
+            await self.compare_all(case, case.not_looked_up(there), pause)
 
-    async def _reconsider(self, case: Case, answer: Settled, pause: Pause) -> None:
+    def _choose_again(self, case: Case) -> bool:
         """Join a family by its representative if that is copied too, else only by an equal text.
 
-        A document that keeps its family is refused if it relied on the buckets of another one.
+        Returns whether the document has to enter the buckets that it left out. One that keeps its family has to if it
+        relied on the buckets of another one.
         """
         case.turns += 1
-        joins = case.joins
-        representative = self.compare(case, answer.follow) if answer.follow is not None else None
+        joins, follow = case.joins, case.settled.follow if case.settled is not None else None
+        representative = self.compare(case, follow) if follow is not None else None
         if case.turns == _TURNS or joins is None:
-            case.joins = None
-            await self._enter_if_denied(case, pause)
-            case.joins = None
+            case.turns, case.joins = _TURNS, None
         elif representative is not None and representative.is_copy:
             case.joins = representative
+            return False
         elif representative is not None and joins.is_exact and not joins.is_followed:
             case.joins = replace(joins, is_followed=True)
+            return False
         elif joins.is_former:
-            await self._enter(case, pause)
+            return True
         else:
             case.refuse(joins.candidate.number)
-            await self._enter_if_denied(case, pause)
+        return case.has_to_enter
 
     def _settlement(self, case: Case) -> Settlement:
         founder = case.joins.candidate.signature if case.joins else case.arriving

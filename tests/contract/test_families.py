@@ -191,6 +191,17 @@ async def test_a_family_without_a_living_member_cannot_be_joined(index: AnyIndex
     assert [ids(each) for each in missed] == [[], ["b"]]
 
 
+async def test_many_documents_that_enter_at_once_find_those_that_entered_before(index: AnyIndex) -> None:
+    await only(index, copy_of(WORDS, "a", 0))
+    batch = [copy_of(WORDS, f"b{number:02}", 1) for number in range(40)]
+    answers = await index.admit(batch, START_MS)
+    await only(index, removal("a"))
+    missed = await index.enter([(answer.number, one) for one, answer in zip(batch, answers, strict=True)])
+    assert [sorted(ids(each)) for each in missed] == [
+        [one.document_key.partition("/")[2] for one in batch[:number]] for number in range(40)
+    ]
+
+
 async def test_a_denied_presumption_is_undone_and_may_be_undone_again(index: AnyIndex) -> None:
     first, one, later = in_order([copy_of(WORDS, "a", 0), copy_of(WORDS, "b"), copy_of(WORDS, "c", 10)])
     await only(index, first)

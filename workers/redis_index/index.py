@@ -168,12 +168,15 @@ class RedisIndex:
             IndexUnavailableError: The server does not answer. Wait, then admit the batch again.
             IndexLostError: The index was emptied.
         """
-        found: list[tuple[Candidate, ...]] = []
+        by_shard: list[list[tuple[int, Admission]]] = [[] for _ in self.shards]
+        order: list[int] = []
         for number, admission in batch:
             index, own = shard_and_number(number)
-            (missed,) = await self.shards[index].enter([(own, admission)])
-            found.append(tuple(candidate_of_shard(candidate, index) for candidate in missed))
-        return found
+            by_shard[index].append((own, admission))
+            order.append(index)
+        replies = await _all(shard.enter(some) for shard, some in zip(self.shards, by_shard, strict=True))
+        answers = [iter(reply) for reply in replies]
+        return [tuple(candidate_of_shard(candidate, index) for candidate in next(answers[index])) for index in order]
 
     async def settle(self, batch: Sequence[Settlement], now_ms: int | None = None) -> Sequence[Settled]:
         """Record decisions before their verdicts and events are sent.

@@ -23,7 +23,6 @@ from nearstream.workers.redis_index.client import Caller, Client, ask, call
 from nearstream.workers.redis_index.errors import IndexReadOnlyError, errors_mapped
 from nearstream.workers.redis_index.layout import CHECKPOINT_FIELD, MAX_KEYS, IndexLayout, KeyKind
 from nearstream.workers.redis_index.protocol import (
-    pack_admissions,
     pack_items,
     pack_keys,
     unpack_answers,
@@ -120,13 +119,16 @@ class Shard:
             IndexUnavailableError: The server does not answer. Wait, then admit the batch again.
             IndexLostError: The index was emptied.
         """
+        limits = self._limits(self._address.limits.candidates)
+        numbers, admissions = [number_bytes(number) for number, _ in batch], [admission for _, admission in batch]
         found: list[tuple[Candidate, ...]] = []
-        for number, admission in batch:
-            (packed,) = pack_admissions([admission], self.layout)
-            arguments = (*self._limits(self._address.limits.candidates), number_bytes(number), packed)
-            reply = await self._write("enter", *arguments)
+        while len(found) < len(batch):
+            some = _one_call(admissions, len(found))
+            packed = pack_items(some, self.layout)
+            numbered = [part for pair in zip(numbers[len(found) :], packed, strict=False) for part in pair]
+            reply = await self._write("enter", *limits, *numbered)
             states = unpack_records(reply[2], self._address.scheme)
-            found.append(in_order(unpack_candidates(reply[1][0], states.__getitem__)))
+            found += [in_order(unpack_candidates(answer, states.__getitem__)) for answer in reply[1]]
         return found
 
     async def settle(self, batch: Sequence[Settlement], now_ms: int | None = None) -> list[Settled]:

@@ -662,6 +662,11 @@ local function commit(c)
   redis.call('HSET', c.facts, unpack(fields))
 end
 
+-- Whether a call has done so much that it leaves the rest to another one.
+local function is_full(c)
+  return c.keys >= MAX_KEYS or c.entries >= MAX_ENTRIES or c.reads >= MAX_RECORDS
+end
+
 -- Return the answer to one admission, or nil if a removal needs another call.
 local function admit_one(c, d)
   if bit.band(d.flags, POSITION_ONLY) > 0 then return '' end
@@ -699,7 +704,7 @@ local function admit(keys, args)
     if not answer then break end
     answers[#answers + 1] = answer
     if d.position then move_checkpoint(c, d) end
-    if c.keys >= MAX_KEYS or c.entries >= MAX_ENTRIES or c.reads >= MAX_RECORDS then break end
+    if is_full(c) then break end
   end
   count_overflows(c)
   commit(c)
@@ -776,7 +781,7 @@ end
 -- enter
 -- Add states to the buckets that they left out, and return the documents there that have not been compared with them.
 -- arguments: epoch, bucket cap, limit of candidates, retention in ms, events for each family, numbers and admissions
--- reply: OK, candidates of each, records | LOST | REBUILDING
+-- reply: OK, candidates of the first ones, records | LOST | REBUILDING
 local function enter(keys, args)
   local c, refusal = begin(keys[1], args[1], args[2], args[3], args[4], args[5])
   if not c then return refusal end
@@ -790,6 +795,7 @@ local function enter(keys, args)
       families.deny(c, d.own)
       answers[#answers] = pick_candidates(c, d, (shortlist(c, d, c.limit)), c.limit)
     end
+    if is_full(c) then break end
   end
   return {'OK', answers, wanted_records(c, c.last + 1)}
 end
