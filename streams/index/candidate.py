@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.comparing import Comparable
@@ -46,9 +47,9 @@ class Candidate:
     represents: bool = True
     shares_rare: bool = True
 
-    @property
+    @cached_property
     def signature(self) -> Signature:
-        """The signature of the document, unpacked on demand."""
+        """The signature of the document, unpacked on first use."""
         return self.earlier.signature
 
 
