@@ -8,8 +8,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable, Sequence
-
-from prometheus_client import REGISTRY
+from typing import Any
 
 from benchmarks.stream import by_hand
 from benchmarks.stream.reporting import Reporter
@@ -19,7 +18,7 @@ from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
 from nearstream.streams import matcher
 from nearstream.streams.matcher import Matcher
-from nearstream.streams.settling import Settling
+from nearstream.streams.settling import MatchCounts, Settling
 from nearstream.workers.cli.main import main
 from nearstream.workers.config.settings import Settings, load
 from nearstream.workers.monitoring import metrics
@@ -57,7 +56,7 @@ STAGES: tuple[tuple[object, str, str], ...] = (
 def worker(settings: Settings) -> int:
     """Run a worker."""
     clock = _clock(STAGES)
-    _report_acknowledged(Reporter(clock, settings.topic_prefix + SIGNATURES.name, _comparisons))
+    _report_acknowledged(Reporter(clock, settings.topic_prefix + SIGNATURES.name, _count_comparisons()))
     return main(["worker", "all"])
 
 
@@ -115,8 +114,20 @@ def _report_acknowledged(reporter: Reporter) -> None:
     reporter.start()
 
 
-def _comparisons() -> float:
-    return REGISTRY.get_sample_value("nearstream_candidates_total", {"stage": "looked_up"}) or 0.0
+def _count_comparisons() -> Callable[[], float]:
+    """Return what counts the comparisons of all matchers from now on.
+
+    To ask the registry of the metrics for each report took 11 us of CPU a document of `unique`.
+    """
+    counts: list[MatchCounts] = []
+    prepare = Settling.__init__
+
+    def prepared(self: Settling, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - passed on
+        prepare(self, *arguments, **options)
+        counts.append(self.counts)
+
+    Settling.__init__ = prepared  # type: ignore[method-assign] # the product has no hook for this
+    return lambda: float(sum(each.candidates["looked_up"] for each in counts))
 
 
 if __name__ == "__main__":
