@@ -80,7 +80,7 @@ class Compared:
         is_newer = arriving.order > earlier.order
         newer, older = (arriving, earlier) if is_newer else (earlier, arriving)
         anchors = anchors if is_newer else anchors[::-1]
-        bands_of = min(len(keys.bands), self.newcomer.scheme.band_count(self.candidate.anchor_count))
+        bands_of = min(len(keys.bands), self.newcomer.scheme.bands.bands)
         shared = SharedKeys(self.candidate.bands, bands_of, self.candidate.anchors, *anchors)
         thresholds, in_full_bucket = self.newcomer.thresholds, self.candidate.in_full_bucket
         verdict = Verdict(newer, older, self.estimate, self.rule, thresholds, in_full_bucket, self.is_common_text)

@@ -24,6 +24,8 @@ _MAX_RUN = 2_048
 _MAX_SHARE = 4_096
 _MAX_KEPT = 65_535
 _MAX_RATE = 1 << 32
+_MAX_SAMPLED = 1_024
+_MAX_SAMPLED_BYTES = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,35 @@ class NoiseRules:
 
 
 @dataclass(frozen=True)
+class SampledRules:
+    """Parameters of the LD windows that become keys in addition to anchors.
+
+    Of windows of 16 bytes, a fifth is unchanged if a tenth of the characters is replaced.
+
+    Attributes:
+        below_bytes: Only texts with fewer bytes in their normal form have such keys.
+        usual_keys: One in `rate` windows is a key, where `rate` is the smallest power of two that gives a text of this
+            length no more keys on average. It is at least the rate of the LD signature.
+        max_keys: That rate is doubled as long as there are more keys.
+    """
+
+    below_bytes: int = 8_192
+    usual_keys: int = 24
+    max_keys: int = 64
+
+    def first_rate(self, n_bytes: int, rate: int) -> int:
+        """Return the rate to try first for a normal form.
+
+        Args:
+            n_bytes: Bytes of the normal form.
+            rate: Rate of its LD signature.
+        """
+        while n_bytes > self.usual_keys * rate:
+            rate *= 2
+        return rate
+
+
+@dataclass(frozen=True)
 class BandRules:
     """Parameters of the bands.
 
@@ -145,17 +176,12 @@ class BandRules:
         rows: Slots of a band.
         min_words: A text with fewer words has no keys but digest and lineage.
         min_spaceless_bytes: A spaceless text with fewer bytes has no keys but digest and lineage.
-        enough_anchors: A text with at least this many anchors has only its first `beside_anchors` bands as keys,
-            because its anchors find the same documents. 0: every text has all bands.
-        beside_anchors: Bands of such a text.
     """
 
     bands: int = 25
     rows: int = 5
     min_words: int = MIN_WORDS
     min_spaceless_bytes: int = MIN_SPACELESS_BYTES
-    enough_anchors: int = 0
-    beside_anchors: int = 0
 
 
 def invalid_parameters(
@@ -164,6 +190,7 @@ def invalid_parameters(
     ld: LdRules | None,
     anchors: AnchorRules | None,
     noise: NoiseRules | None = None,
+    sampled: SampledRules | None = None,
 ) -> str:
     """Return the first parameter that signing cannot use, with its range.
 
@@ -184,6 +211,10 @@ def invalid_parameters(
         *(_ld_checks(ld) if ld else ()),
         *(_anchor_checks(anchors) if anchors else ()),
         *(_noise_checks(noise) if noise else ()),
+        (
+            "sampled below_bytes: 1 to 2**24, usual_keys: 1 to max_keys, max_keys: to 1,024, beside an LD signature",
+            not sampled or _are_sampled(sampled, ld),
+        ),
     ]
     return next((expected for expected, holds in checks if not holds), "")
 
@@ -222,6 +253,14 @@ def _noise_checks(rules: NoiseRules) -> list[tuple[str, bool]]:
         ("noise rate: a power of two, 2 to 2**32", _is_rate(rules.rate)),
         ("max_keys: 1 to 65,535", 1 <= rules.max_keys <= _MAX_KEPT),
     ]
+
+
+def _are_sampled(rules: SampledRules, ld: LdRules | None) -> bool:
+    return (
+        ld is not None
+        and 1 <= rules.below_bytes <= _MAX_SAMPLED_BYTES
+        and 1 <= rules.usual_keys <= rules.max_keys <= _MAX_SAMPLED
+    )
 
 
 def _is_rate(rate: int) -> bool:

@@ -59,6 +59,23 @@ def sampled_windows(windows: NDArray[np.uint64], rules: NoiseRules) -> NDArray[n
     return found
 
 
+def sampled_symbols(windows: NDArray[np.uint64], rate: int, most: int) -> NDArray[np.uint64]:
+    """Return the hashes of the LD windows that become keys.
+
+    They are distinct and in ascending order. Repeated windows count as often as they occur.
+
+    Args:
+        windows: Mixed hashes of all LD windows of a text.
+        rate: One in `rate` windows is sampled. It is doubled as long as there are more than allowed.
+        most: The maximum number of sampled windows.
+    """
+    found = windows[windows < np.uint64((1 << 64) // rate)]
+    while found.size > most:
+        rate *= 2
+        found = found[found < np.uint64((1 << 64) // rate)]
+    return distinct(found)
+
+
 def run_minima(values: NDArray[np.uint64], run: int, width: int = 1) -> NDArray[np.uint64]:
     """Return the minimum of each run of consecutive values.
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import NewType, Protocol, cast
 
-INTERFACE = 5  # raised together with INTERFACE of module.c whenever a function changes
+INTERFACE = 6  # raised together with INTERFACE of module.c whenever a function changes
 _LIBRARY = "nearstream.streams.native._native"
 
 Context = NewType("Context", object)

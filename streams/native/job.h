@@ -4,7 +4,7 @@
  * MAX_RATES in signing/native_backend.py. tests/property/test_native.py fails if they differ. */
 enum { SLOTS = 128, LD_WINDOW_BYTES = 16, GAP_BITS = 13, MAX_RATES = 8 };
 /* Limits of the arrays below. Those of fingerprints/parameters.py are not larger. */
-enum { MAX_POWER = 64, MAX_KEPT = 1 << 16, MAX_RUN = 1 << 12 };
+enum { MAX_POWER = 64, MAX_KEPT = 1 << 16, MAX_RUN = 1 << 12, MAX_SAMPLED = 1 << 10 };
 enum { CHUNK = 8 }; /* bytes of a word that are hashed together */
 
 /* The numbers that native_backend.py packs for each signer. */
@@ -20,6 +20,7 @@ typedef struct {
     u64 symbol_bits, gap_bits, gap_steps, max_symbols;
     u64 anchor_words, anchor_bytes, run, spaceless_factor, max_anchors; /* max_anchors 0: no anchors */
     u64 dense_below;
+    u64 sampled_below, usual_sampled, max_sampled; /* LD windows that become keys besides anchors */
 } Numbers;
 
 /* Memory that a context keeps for its next text, because to allocate it takes longer than to hash a short text. */
@@ -92,6 +93,8 @@ typedef struct {
     u32 *character_starts; /* only if spaceless */
     u64 *words_prefix;
     Sampled sampled;
+    u64 *keys; /* hashes of sampled windows that become keys */
+    size_t n_keys;
     u64 *shingles, *windows, *spare, *table; /* overlap with `sampled`, which is no longer needed then */
     size_t table_size;
 } Job;
@@ -155,6 +158,7 @@ static int are_valid_numbers(const Numbers *n)
         valid &= between(n->run, 1, MAX_RUN) && between(n->spaceless_factor, 1, MAX_RUN / n->run);
         valid &= n->max_anchors <= MAX_KEPT && n->dense_below <= MAX_KEPT;
     }
+    valid &= n->usual_sampled <= n->max_sampled && n->max_sampled <= MAX_SAMPLED;
     return valid;
 }
 

@@ -30,7 +30,7 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
-enum { INTERFACE = 5 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
+enum { INTERFACE = 6 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
 enum {
     SPACE = 0x20,
     PADDING = 8,         /* bytes before a normal form, so that a chunk may begin before it */

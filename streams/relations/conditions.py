@@ -11,6 +11,7 @@ from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.relations.rules import (
     COVERED,
     EQUAL_DIGEST,
+    FEW_EDITS,
     MEAN_RESEMBLANCE,
     NO_COMMON_TEXT,
     REORDERED,
@@ -35,6 +36,12 @@ _COMMON_TEXT: _Clauses = (
     (("common_words", ">=", "common_words_min"),),
 )
 _CONDITIONS: dict[Rule, _Clauses] = {
+    FEW_EDITS: (
+        (("fewer_words", "<=", "few_edits_words_max"),),
+        (("distance_ratio", "<=", "few_edits_ratio_max"),),
+        (("length_ratio", ">=", "few_edits_length_min"),),
+        (("matches", ">=", "symbols_min"),),
+    ),
     SCATTERED_NOISE: (
         (("distance_ratio", "<=", "noise_ratio_max"),),
         (("length_ratio", ">=", "length_ratio_min"),),
@@ -70,6 +77,7 @@ _CONDITIONS: dict[Rule, _Clauses] = {
     ),
     SHARED_PASSAGE: _COMMON_TEXT,
 }
+_BEFORE = (FEW_EDITS, SCATTERED_NOISE)  # rules that need no common shingles
 _SKETCH_ONLY: _Clauses = ((("mean_resemblance", ">=", "mean_resemblance_min"),),)
 
 
@@ -151,7 +159,7 @@ def nearest(estimate: Estimate, thresholds: Thresholds) -> Condition:
     if not estimate.rate:
         return _condition(MEAN_RESEMBLANCE, _SKETCH_ONLY, estimate, thresholds)
     candidates = [
-        _condition(rule, clauses if rule is SCATTERED_NOISE else (*_COMMON_TEXT, *clauses), estimate, thresholds)
+        _condition(rule, clauses if rule in _BEFORE else (*_COMMON_TEXT, *clauses), estimate, thresholds)
         for rule, clauses in _CONDITIONS.items()
         if rule not in (NO_COMMON_TEXT, SHARED_PASSAGE)
     ]

@@ -29,6 +29,9 @@ class Rule:
 EQUAL_DIGEST = Rule("equal_digest", "exact_duplicate")
 SAME_LINEAGE = Rule("same_lineage", "version")
 TOO_SHORT = Rule("too_short", "unrelated")
+FEW_EDITS = Rule(
+    "few_edits", "near_duplicate", ("few_edits_words_max", "few_edits_ratio_max", "few_edits_length_min", "symbols_min")
+)
 SCATTERED_NOISE = Rule(
     "scattered_noise",
     "version",
@@ -60,6 +63,8 @@ COMPARED_FIELDS = {
     "spread_min": ("spread",),
     "segment_share_max": ("segment_share",),
     "wide_spread": ("spread",),
+    "few_edits_ratio_max": ("distance_ratio",),
+    "few_edits_length_min": ("length_ratio",),
     "noise_ratio_max": ("distance_ratio",),
     "noise_spread_min": ("spread_shorter",),
 }
@@ -85,6 +90,15 @@ def consulted_thresholds(rule: Rule) -> frozenset[str]:
     A rule that `decide` never returns has no such thresholds.
     """
     return _CONSULTED.get(rule, frozenset())
+
+
+def _has_few_edits(estimate: Estimate, thresholds: Thresholds) -> bool:
+    return (
+        estimate.fewer_words <= thresholds.few_edits_words_max
+        and estimate.distance_ratio <= thresholds.few_edits_ratio_max
+        and estimate.length_ratio >= thresholds.few_edits_length_min
+        and estimate.matches >= thresholds.symbols_min
+    )
 
 
 def _is_scattered_noise(estimate: Estimate, thresholds: Thresholds) -> bool:
@@ -134,6 +148,7 @@ def _has_spread_edits(estimate: Estimate, thresholds: Thresholds) -> bool:
 
 
 _CONDITIONS: tuple[tuple[Rule, Callable[[Estimate, Thresholds], bool]], ...] = (
+    (FEW_EDITS, _has_few_edits),
     (SCATTERED_NOISE, _is_scattered_noise),
     (NO_COMMON_TEXT, _lacks_common_text),
     (MEAN_RESEMBLANCE, _is_alike),

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 
-_COUNTS = frozenset(("symbols_min", "common_words_min"))
+_COUNTS = frozenset(("symbols_min", "common_words_min", "few_edits_words_max"))
 _ASCENDING = ("order_free_min", "version_min", "containment_min")
 # How far a threshold is moved to see whether a pair is close to it.
 _STEP = 0.07
@@ -14,8 +14,8 @@ _STEPS = {"order_gap": 0.05, "order_free_min": 0.02}
 class Thresholds:
     """Thresholds of the rules.
 
-    The defaults are the values that define the relations for exact shingles and words. All are in [0, 1] except two
-    counts, `symbols_min` and `common_words_min`.
+    The defaults are the values that define the relations for exact shingles and words. All are in [0, 1] except three
+    counts, `symbols_min`, `common_words_min` and `few_edits_words_max`.
 
     Attributes:
         mean_resemblance_min: Least mean resemblance of a near-duplicate.
@@ -35,6 +35,10 @@ class Thresholds:
         wide_spread: Spread of the common text from which it is a version even then.
         noise_ratio_max: Largest distance over length of scattered noise.
         noise_spread_min: Share of the shorter text beyond which common text is spread among scattered noise.
+        few_edits_words_max: Texts with at most so many words are near-duplicates if few of their characters differ,
+            whatever their shingles say, since one word takes away five of them.
+        few_edits_ratio_max: Largest distance over length of such texts.
+        few_edits_length_min: Least ratio of lengths of such texts.
 
     Raises:
         ValueError: A threshold is out of range, or not order_free_min <= version_min <= containment_min.
@@ -57,6 +61,9 @@ class Thresholds:
     wide_spread: float = 0.75
     noise_ratio_max: float = 0.50
     noise_spread_min: float = 0.60
+    few_edits_words_max: float = 40
+    few_edits_ratio_max: float = 0.18
+    few_edits_length_min: float = 0.85
 
     def __post_init__(self) -> None:
         """Refuse thresholds that no rule can use."""

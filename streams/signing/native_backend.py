@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nearstream.streams.fingerprints.hashing import DIGEST_BYTES, HashKey
-from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES, AnchorRules, LdRules
+from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES, AnchorRules, LdRules, SampledRules
 from nearstream.streams.native import Signed, required
 from nearstream.streams.signing.native_unicode import unicode_tables
 from nearstream.streams.signing.numpy_backend import Noise
@@ -73,6 +73,7 @@ def packed_context(scheme: Scheme, key: HashKey, digest_bytes: int = DIGEST_BYTE
         *(sketch.bits, sketch.shingle_words, sketch.window_bytes),
         *_ld_numbers(scheme.ld),
         *_anchor_numbers(scheme.anchors),
+        *_sampled_numbers(scheme.sampled),
     ]
     return np.concatenate((key.table, np.array(numbers, dtype=np.uint64))).astype("<u8").tobytes()
 
@@ -96,3 +97,7 @@ def _anchor_numbers(rules: AnchorRules | None) -> list[int]:
         return [0] * 6
     numbers = (rules.words, rules.window_bytes, rules.run, rules.spaceless_factor)
     return [*numbers, rules.max_anchors, rules.dense_below]
+
+
+def _sampled_numbers(rules: SampledRules | None) -> list[int]:
+    return [rules.below_bytes, rules.usual_keys, rules.max_keys] if rules else [0, 0, 0]

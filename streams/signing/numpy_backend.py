@@ -15,13 +15,14 @@ from nearstream.streams.fingerprints.hashing import HashKey, distinct
 from nearstream.streams.fingerprints.ld import LdSignature, ld_signatures
 from nearstream.streams.fingerprints.minhash import NONE, sketch, sketches
 from nearstream.streams.fingerprints.normalize import NormalForm, normal_forms
-from nearstream.streams.fingerprints.parameters import NoiseRules, TextRules
+from nearstream.streams.fingerprints.parameters import NoiseRules, SampledRules, TextRules
 from nearstream.streams.fingerprints.shingles import FeatureHasher
-from nearstream.streams.fingerprints.winnowing import anchors, sampled_windows
+from nearstream.streams.fingerprints.winnowing import anchors, sampled_symbols, sampled_windows
 from nearstream.streams.native import Content, Signed
 from nearstream.streams.signing.scheme import Scheme
 
 _NO_LD = LdSignature(0, b"", b"")
+_ANCHOR = np.dtype("<u8")
 _ANCHORS: Final = 9  # index of the anchors in Content
 
 
@@ -93,6 +94,12 @@ class NumpySigning:
             ld = ld_signatures(windows, rate, scheme.ld)
         if scheme.anchors:
             found = anchors(hasher.anchor_windows(features, scheme.anchors), spaceless, scheme.anchors)
+        if scheme.ld and scheme.sampled:
+            sampled = zip(forms, found, windows.each(), ld, strict=True)
+            found = [
+                _with_sampled(form, packed, row, signature.rate, scheme.sampled)
+                for form, packed, row, signature in sampled
+            ]
         words = map(sub, features.first_words[1:], features.first_words)
         rows = zip(forms, words, shingles, slots, ld, found, strict=True)
         return [
@@ -102,6 +109,22 @@ class NumpySigning:
 
     def _first_rate(self, n_bytes: int) -> int:
         return self._scheme.ld.first_rate(n_bytes) if self._scheme.ld else 0
+
+
+def _with_sampled(
+    form: NormalForm, anchors: bytes, windows: NDArray[np.uint64], rate: int, rules: SampledRules
+) -> bytes:
+    """Return the anchors of a form, with its sampled LD windows if it is short enough."""
+    size = form.data.size
+    if size >= rules.below_bytes:
+        return anchors
+    return _together(anchors, sampled_symbols(windows, rules.first_rate(size, rate), rules.max_keys))
+
+
+def _together(anchors: bytes, sampled: NDArray[np.uint64]) -> bytes:
+    """Return anchors and sampled windows, distinct and in ascending order."""
+    hashes = distinct(np.concatenate((np.frombuffer(anchors, _ANCHOR), sampled)))
+    return hashes.astype(_ANCHOR, copy=False).tobytes()
 
 
 class Noise:
@@ -126,5 +149,4 @@ class Noise:
     def _with_windows(self, signed: Signed, windows: NDArray[np.uint64]) -> Signed:
         digest, raw_digest, content = signed
         sampled = sampled_windows(windows, self._rules)
-        together = distinct(np.concatenate((np.frombuffer(content[_ANCHORS], "<u8"), sampled)))
-        return digest, raw_digest, (*content[:_ANCHORS], together.astype("<u8", copy=False).tobytes())
+        return digest, raw_digest, (*content[:_ANCHORS], _together(content[_ANCHORS], sampled))

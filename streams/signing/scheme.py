@@ -25,6 +25,7 @@ from nearstream.streams.fingerprints.parameters import (
     BandRules,
     LdRules,
     NoiseRules,
+    SampledRules,
     SketchRules,
     TextRules,
 )
@@ -37,7 +38,7 @@ _KEY_BYTES = 8
 # A former number of the index that every scheme name still hashes, since another hash would name another scheme.
 _FORMER_NUMBER = "sketch.kept_bits=8"
 # These numbers enter the name only if they are set, so that schemes without them keep the name they always had.
-_LATER = {"beside_anchors", "dense_below", "enough_anchors", "masks", "noise", "signs", "spelling"}
+_LATER = {"dense_below", "masks", "noise", "sampled", "signs", "spelling"}
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Scheme:
     ld: LdRules | None = field(default_factory=LdRules)
     anchors: AnchorRules | None = field(default_factory=AnchorRules)
     noise: NoiseRules | None = None
+    sampled: SampledRules | None = None
     bands: BandRules = field(default_factory=BandRules)
     spec: int = SPEC
     unicode: int = UNICODE
@@ -120,8 +122,7 @@ class Scheme:
         anchors: tuple[bytes, ...] = ()
         if self._long_enough(signature):
             anchors = index_keys(b"a\0", signature.anchors, 8)
-            count = self.band_count(len(anchors))
-            values = band_values(signature.sketch, self.sketch.bits // 8, count, self.bands.rows)
+            values = band_values(signature.sketch, self.sketch.bits // 8, self.bands.bands, self.bands.rows)
             numbered = b"".join([bytes((index,)) + value for index, value in enumerate(values)])
             bands = index_keys(b"b", numbered, 1 + len(values[0])) if signature.shingles and values else ()
         lineage = signature.lineage
@@ -131,11 +132,6 @@ class Scheme:
             bands=bands,
             anchors=anchors,
         )
-
-    def band_count(self, anchors: int) -> int:
-        """Return how many bands of a text with this many anchors become keys."""
-        rules = self.bands
-        return rules.beside_anchors if 0 < rules.enough_anchors <= anchors else rules.bands
 
     @cached_property
     def _salt(self) -> bytes:
@@ -157,7 +153,7 @@ class Scheme:
         """
         if signature.scheme != self.name:
             raise InvalidMessageError(Reason.OTHER_SCHEME, f"scheme {self.name} expected")
-        detail = invalid_field(signature, self.sketch, self.ld, self.anchors, self.noise)
+        detail = invalid_field(signature, self.sketch, self.ld, self.anchors, self.noise, self.sampled)
         if detail:
             raise InvalidMessageError(Reason.INVALID_SIGNATURE, detail)
 
@@ -180,14 +176,17 @@ class Scheme:
 
 
 _COMPACT_LD = LdRules(rates=(16, 32, 64, 128), symbol_bits=16, gap_bits=0, gap_steps=GAP_STEPS, max_symbols=1_024)
+_DENSE_LD = LdRules(rates=(4, 8, 16, 32, 64), lengths=(512, 4_096, 16_384, 65_536))
 _PRESETS: dict[str, dict[str, Any]] = {  # Any: each field of Scheme has a type of its own
     "standard": {},
     "compact": {"sketch": SketchRules(bits=8), "ld": _COMPACT_LD, "anchors": AnchorRules(run=64)},
     "bands-only": {"ld": None, "anchors": None},
     "dense": {
         "text": TextRules(spelling="plain/1", signs="signs/1"),
+        "ld": _DENSE_LD,
         "anchors": AnchorRules(dense_below=400),
-        "bands": BandRules(enough_anchors=16, beside_anchors=4),
+        "sampled": SampledRules(),
+        "bands": BandRules(bands=4),
     },
     "noise": {"noise": NoiseRules()},
     "mail": {
@@ -203,9 +202,9 @@ def preset(label: str, key: HashKey, bands: int | None = None, rows: int | None 
     """Return the scheme of a preset for one key.
 
     Args:
-        label: `standard`, `dense` (`standard` with more anchors in short texts and fewer bands in others: the
-            default), `compact` (less than half the bytes), `bands-only` (exact and near-duplicates only), `noise`
-            (`standard` with keys that survive replaced characters) or `mail` (personalised copies are near-duplicates).
+        label: `standard`, `dense` (`standard` with other keys, which find short and noisy texts: the default),
+            `compact` (less than half the bytes), `bands-only` (exact and near-duplicates only), `noise` (`standard`
+            with keys that survive replaced characters) or `mail` (personalised copies are near-duplicates).
         key: The deployment's key. Only its fingerprint enters the scheme.
         bands: Number of bands of every text, if not the preset's.
         rows: Number of rows, if not the preset's.
@@ -218,7 +217,7 @@ def preset(label: str, key: HashKey, bands: int | None = None, rows: int | None 
     scheme = Scheme(label=label, key_fingerprint=key.fingerprint, **_PRESETS[label])
     rules = scheme.bands if rows is None else replace(scheme.bands, rows=rows)
     if bands is not None:
-        rules = replace(rules, bands=bands, enough_anchors=0, beside_anchors=0)
+        rules = replace(rules, bands=bands)
     return replace(scheme, bands=rules)
 
 

@@ -65,7 +65,9 @@ class Signer:
         """
         if key.fingerprint != scheme.key_fingerprint:
             raise ValueError(f"key: the scheme was made for the key {scheme.key_fingerprint}, not {key.fingerprint}")
-        expected = invalid_parameters(scheme.text, scheme.sketch, scheme.ld, scheme.anchors, scheme.noise)
+        expected = invalid_parameters(
+            scheme.text, scheme.sketch, scheme.ld, scheme.anchors, scheme.noise, scheme.sampled
+        )
         if expected:
             raise ValueError(f"{scheme.label}: {expected} expected")
         self._scheme = scheme

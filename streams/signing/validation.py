@@ -7,7 +7,7 @@ from nearstream.schemas.document import ADDRESS_BYTES
 from nearstream.schemas.signature import Signature
 from nearstream.streams.fingerprints.hashing import DIGEST_BYTES
 from nearstream.streams.fingerprints.ld_encoding import unpack_varints, unpack_words
-from nearstream.streams.fingerprints.parameters import AnchorRules, LdRules, NoiseRules, SketchRules
+from nearstream.streams.fingerprints.parameters import AnchorRules, LdRules, NoiseRules, SampledRules, SketchRules
 
 _LARGEST_RATE = 1 << 30
 _LARGEST_FORM = 1 << 30  # bytes, far beyond every limit of texts
@@ -19,6 +19,7 @@ def invalid_field(
     ld: LdRules | None,
     anchors: AnchorRules | None,
     noise: NoiseRules | None,
+    sampled: SampledRules | None,
 ) -> str:
     """Return the first invalid field with what was expected of it.
 
@@ -32,6 +33,7 @@ def invalid_field(
     if len(signature.sketch) != size:
         return f"sketch: {size} bytes expected"
     most = (anchors.max_anchors if anchors else 0) + (noise.max_keys if noise else 0)
+    most += sampled.max_keys if sampled else 0
     return _invalid_ld(signature, ld) or _invalid_anchors(signature.anchors, most) or _invalid_sizes(signature)
 
 

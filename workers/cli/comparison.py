@@ -71,7 +71,7 @@ def compare_files(deployment: Deployment, paths: tuple[str, str]) -> Comparison:
         )
     pair = job.matcher.compare(one, other)
     scheme = deployment.scheme
-    bands = scheme.band_count(max(pair.keys.anchors_newer, pair.keys.anchors_older))
+    bands = scheme.bands.bands
     resemblance = pair.estimate.resemblance
     points = (resemblance.value, resemblance.low, resemblance.high)
     value, low, high = (hit_probability(point, bands, scheme.bands.rows) for point in points)

@@ -236,7 +236,7 @@ def _meeting(deployment: Deployment, later: Side, earlier: Side, compared: Compa
     if ours is None or theirs is None:
         return None
     scheme, resemblance = deployment.scheme, compared.estimate.resemblance
-    bands = scheme.band_count(max(len(ours.anchors), len(theirs.anchors)))
+    bands = scheme.bands.bands
     points = (resemblance.value, resemblance.low, resemblance.high)
     value, low, high = (hit_probability(point, bands, scheme.bands.rows) for point in points)
     shared = {key.hex() for key in (ours.digest, ours.lineage, *ours.bands, *ours.anchors) if key is not None}

@@ -204,3 +204,20 @@ static void ld_signature(Job *job, Result *result)
         keep_below(&job->sampled, (u64)1 << (63 - zeros));
     result->rate = (u64)1 << zeros;
 }
+
+/* Keeps the hashes of the sampled windows that become keys, at a rate that follows from the length of the text. */
+static void keep_keys(Job *job, u64 rate)
+{
+    const Numbers *n = &job->context->n;
+    Sampled *sampled = &job->sampled;
+    int zeros = log2_of(rate);
+    if (job->size >= n->sampled_below)
+        return;
+    while (zeros < 32 && job->size > n->usual_sampled << zeros)
+        zeros++;
+    keep_below(sampled, (u64)1 << (64 - zeros));
+    for (; sampled->count > n->max_sampled; zeros++)
+        keep_below(sampled, zeros < 64 ? (u64)1 << (63 - zeros) : 0);
+    memcpy(job->keys, sampled->hashes, sampled->count * sizeof(u64));
+    job->n_keys = sampled->count;
+}

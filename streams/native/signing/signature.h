@@ -23,9 +23,11 @@ static void *allocate(u64 *scratch, size_t *at, size_t size)
  * `scratch` is NULL. */
 static size_t lay_out(Job *job, Result *result, u64 *scratch)
 {
-    size_t at = 0, most = job->context->n.max_symbols + 1, list = job->most_windows + 1;
+    size_t at = 0, most = job->context->n.max_symbols + 1;
+    size_t keys = job->context->n.max_sampled, list = job->most_windows + 1 + keys;
     result->ld = allocate(scratch, &at, most);
     result->gaps = allocate(scratch, &at, most);
+    job->keys = allocate(scratch, &at, keys);
     job->prefix = allocate(scratch, &at, job->spaceless ? job->size + 1 : 0);
     job->character_starts = allocate(scratch, &at, job->spaceless ? (job->characters + POSITIONS_MARGIN) / 2 + 1 : 0);
     job->spaces = allocate(scratch, &at, (job->most_words + POSITIONS_MARGIN) / 2 + 1);
@@ -57,8 +59,10 @@ static size_t shingles(Job *job)
 static void sign_form(Job *job, Result *result)
 {
     const Numbers *n = &job->context->n;
-    if (n->rates)
+    if (n->rates) {
         ld_signature(job, result);
+        keep_keys(job, result->rate);
+    }
     if (job->spaceless) {
         sum_prefixes(job->context, job->data, job->size, job->prefix);
         find_positions(job->data, job->size, 1, job->character_starts);
@@ -66,8 +70,7 @@ static void sign_form(Job *job, Result *result)
     hash_words(job, find_positions(job->data, job->size, 0, job->spaces));
     result->shingles = shingles(job);
     sketch(job->shingles, result->shingles, job->spare, n->sketch_bits, result->sketch);
-    if (n->max_anchors)
-        anchors(job, result);
+    anchors(job, result);
 }
 
 /* ---- digests ---- */

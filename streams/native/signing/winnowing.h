@@ -55,30 +55,43 @@ static void sort(u64 *values, size_t count, u64 *spare)
     }
 }
 
-static void anchors(Job *job, Result *result)
+/* Writes the anchors, distinct and in any order. Returns how many there are. */
+static size_t winnowed(Job *job, u64 *out)
 {
     const Context *c = job->context;
     u64 *windows = job->windows;
-    size_t run = c->n.run * (job->spaceless ? c->n.spaceless_factor : 1), count;
-    if (job->spaceless)
+    size_t run = c->n.run * (job->spaceless ? c->n.spaceless_factor : 1), count = 0;
+    if (c->n.max_anchors && job->spaceless)
         count = byte_runs(job, c->n.anchor_bytes, c->n.anchor_salt, windows);
-    else
+    else if (c->n.max_anchors)
         count = word_runs(job, c->n.anchor_words, c->n.anchor_salt, windows);
     if (!count)
-        return;
+        return 0;
     if (count < c->n.dense_below)
         run = (run + 1) / 2;
-    result->anchor = job->shingles; /* the sketch is complete, so this list is free */
     size_t minima = run_minima(windows, count, run);
     for (;;) {
-        result->anchors = distinct(job, result->anchor, changes(windows, minima, result->anchor));
-        if (result->anchors <= c->n.max_anchors)
-            break;
+        size_t found = distinct(job, out, changes(windows, minima, out));
+        if (found <= c->n.max_anchors)
+            return found;
         size_t shift = smaller(run, count - run);
         minima -= shift;
         for (size_t i = 0; i < minima; i++)
             windows[i] = smaller(windows[i], windows[i + shift]);
         run += shift;
     }
+}
+
+/* Writes the anchors and the sampled windows that become keys, distinct and in ascending order. */
+static void anchors(Job *job, Result *result)
+{
+    result->anchor = job->shingles; /* the sketch is complete, so this list is free */
+    result->anchors = winnowed(job, result->anchor);
+    memcpy(result->anchor + result->anchors, job->keys, job->n_keys * sizeof(u64));
+    result->anchors += job->n_keys;
+    if (!result->anchors)
+        return;
     sort(result->anchor, result->anchors, job->spare);
+    result->anchors = changes(result->anchor, result->anchors, job->spare);
+    result->anchor = job->spare;
 }

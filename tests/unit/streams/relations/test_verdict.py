@@ -34,6 +34,7 @@ LONG = words(1, 1500)
 SAMPLES = {
     "equal_digest": (LONG, " ".join(LONG).upper()),
     "too_short": (words(2, 6), words(2, 7)),
+    "few_edits": ([*words(6, 13), "monday", *words(7, 13)], [*words(6, 13), "friday", *words(7, 13)]),
     "scattered_noise": (with_noise(" ".join(LONG), 0.15, 1), LONG),
     "no_common_text": (LONG, words(3, 1500)),
     "mean_resemblance": (edited_everywhere(LONG, 150, 2), LONG),
@@ -45,6 +46,7 @@ SAMPLES = {
 RELATIONS = {
     "equal_digest": "exact_duplicate",
     "too_short": "unrelated",
+    "few_edits": "near_duplicate",
     "scattered_noise": "version",
     "no_common_text": "unrelated",
     "mean_resemblance": "near_duplicate",
@@ -54,6 +56,12 @@ RELATIONS = {
     "shared_passage": "overlap",
 }
 RANGES = {
+    "few_edits": {
+        "few_edits_words_max": 40.0,
+        "few_edits_ratio_max": 0.18,
+        "few_edits_length_min": 0.85,
+        "symbols_min": 4.0,
+    },
     "scattered_noise": {
         "noise_ratio_max": 0.5,
         "length_ratio_min": 0.5,
@@ -164,7 +172,7 @@ def test_each_neighbour_of_the_thresholds_has_one_bound_moved() -> None:
         {name: value - standard[name] for name, value in asdict(each).items()}
         for each in neighbours(Thresholds(), every)
     ]
-    assert len(moved) == 30
+    assert len(moved) == 34
     assert len(neighbours(Thresholds(), frozenset({"order_gap", "symbols_min"}))) == 2
     assert all(sum(step != 0 for step in each.values()) == 1 for each in moved)
     assert {abs(round(each["order_free_min"], 3)) for each in moved} == {0, 0.02}

@@ -13,7 +13,7 @@ from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.document import Document
 from nearstream.schemas.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.parameters import BandRules, SketchRules, TextRules
+from nearstream.streams.fingerprints.parameters import BandRules, SampledRules, SketchRules, TextRules
 from nearstream.streams.signing.scheme import LABELS, Keys, Scheme, preset
 from nearstream.streams.signing.signer import Signer
 
@@ -260,29 +260,46 @@ def test_the_check_names_the_field() -> None:
     assert faulty(STANDARD, anchors=b"1").detail.startswith("anchors: ")
 
 
-@pytest.mark.parametrize(("anchors", "bands"), [(0, 25), (15, 25), (16, 4), (500, 4)])
-def test_a_text_with_enough_anchors_has_few_bands(anchors: int, bands: int) -> None:
-    assert DENSE.band_count(anchors) == bands
-    assert STANDARD.band_count(anchors) == preset("dense", KEY, bands=25).band_count(anchors) == 25
-
-
-def test_both_ends_of_the_limit_share_the_first_bands() -> None:
+def test_the_default_has_few_bands_unless_a_setting_asks_for_more() -> None:
     signature = signed(LONG, DENSE)
-    anchors = signature.anchors
-    few, many = (replace_fields(signature, anchors=anchors[:size]) for size in (15 * 8, 16 * 8))
-    shorter, longer = DENSE.keys(few, KEY), DENSE.keys(many, KEY)
-    assert len(shorter.bands) == 25
-    assert longer.bands == shorter.bands[:4]
+    asked = preset("dense", KEY, bands=25)
+    assert len(DENSE.keys(signature, KEY).bands) == 4
+    assert (
+        len(asked.keys(signed(LONG, asked), KEY).bands) == len(STANDARD.keys(signed(LONG, STANDARD), KEY).bands) == 25
+    )
 
 
-@pytest.mark.parametrize(("bands", "former"), [(25, "-ef4cf98d"), (None, "-257c8753")])
-def test_without_plain_letters_the_scheme_has_its_former_names(bands: int | None, former: str) -> None:
-    assert replace(preset("dense", KEY, bands=bands), text=TextRules()).name.endswith(former)
+def test_short_texts_with_one_word_changed_share_sampled_windows() -> None:
+    one = "the nightly backup of the accounts database on node seven failed after two hours"
+    other = one.replace("seven", "twelve")
+    both = [DENSE.keys(signed(text, DENSE), KEY) for text in (one, other)]
+    plain = [STANDARD.keys(signed(text, STANDARD), KEY) for text in (one, other)]
+    assert len(set(both[0].anchors) & set(both[1].anchors)) > 3
+    assert not set(plain[0].anchors) & set(plain[1].anchors)
+
+
+def test_long_texts_have_no_sampled_windows() -> None:
+    long = " ".join(f"word{number}" for number in range(2_000))
+    assert signed(long, DENSE).anchors == signed(long, replace(DENSE, sampled=None)).anchors
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [SampledRules(below_bytes=0), SampledRules(usual_keys=0), SampledRules(max_keys=23), SampledRules(max_keys=1_025)],
+)
+def test_numbers_of_sampled_windows_out_of_range_are_refused(rules: SampledRules) -> None:
+    with pytest.raises(ValueError, match="sampled below_bytes"):
+        Signer(replace(DENSE, sampled=rules), KEY)
+
+
+def test_sampled_windows_need_an_ld_signature() -> None:
+    with pytest.raises(ValueError, match="beside an LD signature"):
+        Signer(replace(DENSE, ld=None), KEY)
 
 
 def test_without_signs_the_scheme_has_its_former_name() -> None:
-    former = replace(preset("dense", KEY), text=TextRules(spelling="plain/1"))
-    assert former.name.endswith("-d2eddc71")
+    former = replace(preset("mail", KEY), text=TextRules(spelling="plain/1", masks="mail/1"))
+    assert former.name.endswith("-732ef509")
 
 
 @pytest.mark.parametrize("rule", ["spelling", "signs", "masks"])

@@ -116,7 +116,7 @@ def test_explain_shows_both_documents_every_rule_and_the_event(
     assert told["event_id"] == compared["event"]["event_id"]
     assert (told["later"]["name"], told["earlier"]["name"]) == tuple(pair)
     names = [rule["rule"] for rule in told["rules"]]
-    assert names[:4] == ["equal_digest", "same_lineage", "too_short", "scattered_noise"]
+    assert names[:5] == ["equal_digest", "same_lineage", "too_short", "few_edits", "scattered_noise"]
     first = next(rule for rule in told["rules"] if rule["holds"])
     assert first["rule"] == "spread_edits"
     assert first["conditions"][0][0]["threshold"] == "version_min"
@@ -124,7 +124,7 @@ def test_explain_shows_both_documents_every_rule_and_the_event(
     assert main(["explain", *pair]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "rule             spread_edits (version): decides" in lines
-    assert "keys shared      0 of 4 bands, 14 anchors" in lines
+    assert "keys shared      0 of 4 bands, 21 anchors" in lines
     assert lines[-1].startswith(f"event            {told['event_id']}, not known whether it was sent")
 
 
