@@ -6,6 +6,7 @@
 #define SCATTERED_VARIANCE 2.0
 #define SCATTERED_RUN 8.0
 #define COUNTABLE 0.60
+#define WIDE 2.5
 #define WORD_SHARE 0.9
 #define WORD_COST 6.0
 #define WORD_VARIANCE 9.0
@@ -164,7 +165,7 @@ static Scattered scattered_edits(const Text text[2], const Content *shorter, con
     double least = (double)(longer->n_bytes - shorter->n_bytes), edited = 0;
     int could_be_characters = single_characters(text, shorter, &all, &edited);
     double survived = 2 * (double)matches / (double)(text[0].size + text[1].size);
-    if (survived < COUNTABLE) {
+    if (survived < COUNTABLE || (double)shorter->n_bytes >= WIDE * (double)shorter->characters) {
         double most = SCATTERED_RUN * (double)all.steps / ((double)matches / (double)text[0].size);
         return !could_be_characters || (double)all.lost > most ? none : certain(least + edited);
     }
