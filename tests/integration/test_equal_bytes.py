@@ -21,7 +21,7 @@ from tests.support.implementations import implementation_of
 
 FAMILIES = 3
 # The next state of a document comes last.
-VARIANTS = ("whole", "copy", "changed", "part", "swapped", "whole")
+VARIANTS = ("whole", "copy", "changed", "part", "swapped", "shared", "whole")
 WITHIN_SECONDS = 240
 WORKER = ("nearstream", "worker")
 WORKER_WITH_NUMPY = ("tests.integration.numpy_worker",)
@@ -53,6 +53,8 @@ def _text(number: int, variant: str, is_later: bool) -> str:
             words = words[:half]
         case "swapped":
             words = words[half:] + words[:half]
+        case "shared":
+            words = words[:half] + [f"{word}x" for word in words[half:]]
         case "whole" if is_later:
             words += ["It", "was", "changed", "on", "Monday."]
     return " ".join(words)

@@ -11,7 +11,6 @@ from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.events import ChangeEvent, Containment
 from nearstream.schemas.evidence import Evidence, Span
 from nearstream.schemas.signature import Signature
-from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.relations.describe import Related, common_spans, describe, evidence
 from nearstream.streams.signing.scheme import hit_probability
 from nearstream.workers.operations.one_document import signature_of_file
@@ -63,7 +62,7 @@ def compare_files(deployment: Deployment, paths: tuple[str, str]) -> Comparison:
         InvalidMessageError: A file contains no document with words, or the documents belong to different collections.
     """
     job = embedded(deployment)
-    one, other = (_worded(job, path, deployment.key) for path in paths)
+    one, other = (_worded(job, path, deployment) for path in paths)
     if one.collection != other.collection:
         raise InvalidMessageError(
             Reason.INVALID_MESSAGE,
@@ -154,8 +153,8 @@ def is_crossed(spans: tuple[Span, ...]) -> bool:
     return starts != sorted(starts)
 
 
-def _worded(job: Embedded, path: str, key: HashKey) -> Signature:
-    signature = signature_of_file(job, path, key)
+def _worded(job: Embedded, path: str, deployment: Deployment) -> Signature:
+    signature = signature_of_file(job, path, deployment)
     if not signature.n_bytes:
         raise InvalidMessageError(Reason.NO_CONTENT, f"{escaped(path, PATH_CHARACTERS)}: expected a text with words")
     return signature

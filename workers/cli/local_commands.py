@@ -39,7 +39,8 @@ def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
     async def run() -> Exit:
         found, left_out, incomplete, passed_over = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
         progress = Progress("scanned", count_lines(options.paths), options.quiet)
-        async for outcome in job.outcomes(read(options.paths, deployment.key, passed_over)):
+        items = read(options.paths, deployment.key, passed_over, settings.mail_content)
+        async for outcome in job.outcomes(items):
             report(outcome.source, outcome.degraded, incomplete)
             if outcome.verdict:
                 found[outcome.verdict.verdict] += 1

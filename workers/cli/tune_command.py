@@ -27,7 +27,7 @@ def show_bands(settings: Settings, options: argparse.Namespace) -> Exit:
         print_message(f"nearstream: {error}")
         return Exit.USAGE
     if options.sample:
-        items = read([options.sample], deployment.key)
+        items = read([options.sample], deployment.key, mail_content=settings.mail_content)
         tuned = replace(tuned, sampled=sample(deployment, tuned, items, quiet=options.quiet))
         if tuned.sampled is not None and not tuned.sampled.documents:
             print_message(f"nearstream: {options.sample} holds no document with words")

@@ -82,6 +82,9 @@ class Settings:
     html_content: str = _setting(
         "main", "what is read of web pages: main (the main content), or all (all text, also navigation and footers)"
     )
+    mail_content: str = _setting(
+        "whole", "what is read of mail: whole, or thread (without quotes and signature, its thread is the lineage)"
+    )
     max_text_bytes: int = _setting(1024 * 1024, "maximum UTF-8 bytes of a text or normal form (larger: dead letter)")
     max_value_bytes: int = _setting(4 * 1024 * 1024, "maximum bytes of a record on documents (larger: dead letter)")
     max_clock_skew_seconds: int = _setting(86_400, "how far observed_at may be ahead of the record's timestamp")

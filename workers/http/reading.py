@@ -74,7 +74,7 @@ def read_page(record: ConsumerRecord, limits: DocumentLimits, pages: PageReader)
     return pages.with_text(parsed)
 
 
-def read_mail(record: ConsumerRecord, key: HashKey, html: HtmlProcesses) -> Unsigned:
+def read_mail(record: ConsumerRecord, key: HashKey, html: HtmlProcesses, content: str) -> Unsigned:
     """Return the document of a question that is a whole mail.
 
     It blocks while the HTML of the mail becomes text.
@@ -85,7 +85,7 @@ def read_mail(record: ConsumerRecord, key: HashKey, html: HtmlProcesses) -> Unsi
     if (header(record.headers, "content-encoding") or b"identity").strip().lower() != b"identity":
         raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, "expected a message without content-encoding")
     received_at = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)
-    mail = read_message(record.value or b"", received_at, key, html, _collection(record))
+    mail = read_message(record.value or b"", received_at, key, html, _collection(record), content)
     return Unsigned(mail.document, None, mail.degraded)
 
 

@@ -35,7 +35,12 @@ def message_id(message: Message) -> str | None:
     Returns:
         None if there is none, or it cannot be the id of a document.
     """
-    for value in raw_headers(message, "message-id", _ID_MAX_CHARACTERS):
+    return first_id(message, "message-id")
+
+
+def first_id(message: Message, name: str) -> str | None:
+    """Return the first Message-ID in a header, with its angle brackets, None if it cannot be the id of a document."""
+    for value in raw_headers(message, name, _ID_MAX_CHARACTERS):
         found = _ID.match(value)
         if found and re.search(ID_PATTERN, found[1]):
             return found[1]

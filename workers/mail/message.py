@@ -14,9 +14,11 @@ from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.mail import headers
 from nearstream.workers.mail.body import HEADERS_MAX_BYTES, read_text, split_headers
 from nearstream.workers.mail.short_text import short_message_text
+from nearstream.workers.mail.threads import first_message, own_words
 
 MESSAGE_MAX_BYTES = 16 * 1024 * 1024
 SOURCE = "mail"
+WHOLE, THREAD = "whole", "thread"
 _LIMITS = DocumentLimits()
 _CLOCK_SKEW = timedelta(seconds=_LIMITS.clock_skew_seconds)
 
@@ -27,7 +29,7 @@ class Mail:
 
     Attributes:
         document: With `id` (the Message-ID, else derived), `text`, `observed_at`, `source` and the hashes of addresses.
-            It has no lineage, because a reply is no state of the mail that it answers.
+            It has a lineage only if threads are read, because a reply is no state of the mail that it answers.
         subject: The decoded Subject, which is not part of the text.
         degraded: What was incomplete: `charset_replaced`, `extraction_fallback`, `parse_fallback`, `truncated`.
     """
@@ -38,7 +40,12 @@ class Mail:
 
 
 def read_message(
-    raw: bytes, received_at: datetime, key: HashKey, html: HtmlProcesses, collection: str = DEFAULT_COLLECTION
+    raw: bytes,
+    received_at: datetime,
+    key: HashKey,
+    html: HtmlProcesses,
+    collection: str = DEFAULT_COLLECTION,
+    content: str = WHOLE,
 ) -> Mail:
     """Read a message into a document.
 
@@ -52,6 +59,7 @@ def read_message(
         key: The deployment's key, which hashes addresses and short messages.
         html: Where HTML parts become text.
         collection: The tenant.
+        content: `whole` for all of the text, or `thread` for the words of the sender, with the thread as lineage.
 
     Raises:
         InvalidMessageError: `empty_value` or `too_large`.
@@ -62,11 +70,15 @@ def read_message(
         raise InvalidMessageError(Reason.TOO_LARGE, f"expected a message of at most {MESSAGE_MAX_BYTES} bytes")
     head = BytesParser(policy=compat32).parsebytes(split_headers(raw)[0][:HEADERS_MAX_BYTES], headersonly=True)
     text, degraded = read_text(raw, html)
+    lineage = None
+    if content == THREAD:
+        text, lineage = own_words(text), first_message(head)
     subject = headers.subject(head)
     document = Document(
         id=headers.message_id(head),
         text=short_message_text(subject, text, key) or text,
         collection=collection,
+        lineage=lineage,
         observed_at=headers.sent_at(head, received_at + _CLOCK_SKEW),
         source=SOURCE,
         sender_hash=headers.sender_hash(head, key),

@@ -159,7 +159,7 @@ def _is_file(name: str) -> bool:
 def _of_file(deployment: Deployment, path: str) -> Signature:
     if path.endswith(SIGNATURE_SUFFIX):
         return _stored(path)
-    return signature_of_file(embedded(deployment), path, deployment.key)
+    return signature_of_file(embedded(deployment), path, deployment)
 
 
 def _stored(path: str) -> Signature:

@@ -6,28 +6,28 @@ from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.signature import Signature
-from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.parse import Removal
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped
+from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.file_content import UnreadableFileError
 from nearstream.workers.pipeline.file_source import Refused, read
 from nearstream.workers.pipeline.in_process import Embedded
 
 
-def signature_of_file(job: Embedded, path: str, key: HashKey) -> Signature:
+def signature_of_file(job: Embedded, path: str, deployment: Deployment) -> Signature:
     """Return the signature of the only document of a file, which may have no words.
 
     Args:
         job: Signs it.
         path: A file of any kind that `read` accepts.
-        key: The key of the deployment.
+        deployment: Its key and settings are used to read mail.
 
     Raises:
         UnreadableFileError: The file cannot be read.
         InvalidMessageError: The file holds no document, several, or a removal.
     """
     try:
-        return _signed(job, _record(path, key))
+        return _signed(job, _record(path, deployment))
     except InvalidMessageError as error:
         raise InvalidMessageError(error.reason, f"{escaped(path, PATH_CHARACTERS)}: {error.detail}") from None
 
@@ -39,9 +39,10 @@ def _signed(job: Embedded, record: ConsumerRecord) -> Signature:
     return signed
 
 
-def _record(path: str, key: HashKey) -> ConsumerRecord:
+def _record(path: str, deployment: Deployment) -> ConsumerRecord:
     """Return the record that would carry the only document of a file."""
-    items = list(islice(read([path], key), 2))
+    found = read([path], deployment.key, mail_content=deployment.settings.mail_content)
+    items = list(islice(found, 2))
     records = []
     for item in items:
         if isinstance(item, Refused):

@@ -104,7 +104,8 @@ async def _send(settings: Settings, records: Iterable[ProducerRecord], wait_seco
 
 def _readable(topic: str, deployment: Deployment, paths: Sequence[str], produced: Produced) -> Iterator[ProducerRecord]:
     """Yield the readable documents of the paths, and report what is not."""
-    for item in reported(read(paths, deployment.key, produced.passed_over), produced.incomplete):
+    items = read(paths, deployment.key, produced.passed_over, deployment.settings.mail_content)
+    for item in reported(items, produced.incomplete):
         if isinstance(item, Refused):
             produced.refuse(item.source, item.reason)
             continue

@@ -110,7 +110,7 @@ async def receiving(
     await kafka_offsets.partitions(settings, [deployment.topic(DOCUMENTS)], wait_seconds)
     async with AsyncExitStack() as resources:
         send = await resources.enter_async_context(kafka_records.sender(settings, wait_seconds))
-        reading = MailReading(deployment.key)
+        reading = MailReading(deployment.key, settings.mail_content)
         resources.callback(reading.close)
         readers = resources.enter_context(ThreadPoolExecutor(_READERS, "read"))
         receiver = Receiver(deployment, collection, reading, readers, send, ending)

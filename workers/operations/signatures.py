@@ -49,7 +49,7 @@ def sign_files(
     """
     signer, pages = deployment.signer(), deployment.page_reader()
     try:
-        for item in read(paths, deployment.key, passed_over):
+        for item in read(paths, deployment.key, passed_over, deployment.settings.mail_content):
             yield item if isinstance(item, Refused) else _signed(deployment, signer, pages, item)
     finally:
         pages.close()

@@ -17,6 +17,7 @@ from nearstream.schemas.document import Id
 from nearstream.schemas.record import ConsumerRecord, Headers
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.workers.crawl.warc import Broken
+from nearstream.workers.mail.message import WHOLE
 from nearstream.workers.pipeline.file_content import (
     DOCUMENT_MAX_BYTES,
     START_BYTES,
@@ -77,7 +78,10 @@ class _Found(NamedTuple):
 
 
 def read(
-    paths: Iterable[str], key: HashKey | None = None, passed_over: Counter[str] | None = None
+    paths: Iterable[str],
+    key: HashKey | None = None,
+    passed_over: Counter[str] | None = None,
+    mail_content: str = WHOLE,
 ) -> Iterator[Item | Refused]:
     """Yield every document of the paths as a record of `documents`.
 
@@ -89,10 +93,11 @@ def read(
         paths: Files, folders (also Maildirs), or `-` for standard input.
         key: The deployment's key, which hashes short messages. None: the public key.
         passed_over: Counts, by reason, of records of WARC files that hold no page to send. They are increased.
+        mail_content: `whole` or `thread`, as `read_message` takes it.
     """
     passed_over = Counter() if passed_over is None else passed_over
     offsets = count()
-    with closing(MailReading(key)) as mail:
+    with closing(MailReading(key, mail_content)) as mail:
         for path in _files(paths):
             number = 0
             try:

@@ -11,7 +11,7 @@ from nearstream.schemas.document import DEFAULT_COLLECTION, Document
 from nearstream.schemas.record import Headers
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.workers.crawl.html_processes import HtmlProcesses
-from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, read_message
+from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, WHOLE, read_message
 from nearstream.workers.pipeline.file_content import UnreadableFileError
 
 # A message of an mbox begins with such a line. Programs write `>From` where a line of a text begins so.
@@ -38,9 +38,14 @@ class MailRecord(NamedTuple):
 class MailReading:
     """Reads messages under one key, with processes for their HTML that it starts when they are needed."""
 
-    def __init__(self, key: HashKey | None) -> None:
-        """Prepare reading. Without a key, short messages are hashed under the public one."""
-        self._key = key
+    def __init__(self, key: HashKey | None, content: str = WHOLE) -> None:
+        """Prepare reading. Without a key, short messages are hashed under the public one.
+
+        Args:
+            key: The deployment's key.
+            content: `whole` or `thread`, as `read_message` takes it.
+        """
+        self._key, self._content = key, content
         self._html = HtmlProcesses()
 
     def record(self, raw: bytes, received_at: datetime) -> MailRecord:
@@ -51,7 +56,7 @@ class MailReading:
         """
         self._key = self._key or HashKey.public()
         try:
-            mail = read_message(raw, received_at, self._key, self._html)
+            mail = read_message(raw, received_at, self._key, self._html, content=self._content)
         except InvalidMessageError as error:
             raise UnreadableFileError(error.detail) from None
         return mail_record(mail.document, mail.degraded)
@@ -75,6 +80,8 @@ def mail_record(document: Document, degraded: tuple[str, ...]) -> MailRecord:
     ]
     if document.collection != DEFAULT_COLLECTION:
         headers.append(("nearstream-collection", document.collection.encode()))
+    if document.lineage:
+        headers.append(("nearstream-lineage", document.lineage.encode()))
     if document.observed_at:
         headers.append(("nearstream-observed-at", document.observed_at.isoformat().encode()))
     if document.sender_hash:
