@@ -64,7 +64,7 @@ def figures(runs: Sequence[Sequence[PairEvent]], found: Sequence[Drawn]) -> Figu
     """Return the figures for each kind of event.
 
     These are the mean number of events in a run, the number drawn, and the shares of drawn events that are right, whose
-    texts are related at all, and that are right among the events that were not near a threshold.
+    texts are related at all, and that are right among the events that were near a threshold, and that were not.
     """
     total, rows = Counter(kind_of(event) for events in runs for event in events), defaultdict(list)
     for each in found:
@@ -75,13 +75,16 @@ def figures(runs: Sequence[Sequence[PairEvent]], found: Sequence[Drawn]) -> Figu
             "drawn": len(each),
             "right": share(sum(row.is_right for row in each), len(each)),
             "related": share(sum(row.label in RELATED for row in each), len(each)),
-            "right_without_near_threshold": share(
-                sum(row.is_right for row in each if not row.is_near), sum(not row.is_near for row in each)
-            ),
+            "right_near_threshold": _right([row for row in each if row.is_near]),
+            "right_without_near_threshold": _right([row for row in each if not row.is_near]),
             "labels": dict(Counter(row.label for row in each).most_common()),
         }
         for kind, each in sorted(rows.items())
     }
+
+
+def _right(rows: Sequence[Drawn]) -> float | None:
+    return share(sum(row.is_right for row in rows), len(rows))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -23,6 +23,7 @@ from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Threshol
 MANY_SIBLINGS = "many_siblings"
 COMMON_TEXT = "common_text"
 BELOW_MIN_LENGTH = "below_min_length"
+NEAR_THRESHOLD = "near_threshold"
 SHINGLES_MIN = 40  # below this, one word more or less moves every share by several percent
 _SYMBOLS_MIN = 30
 _CHARACTERS_MAX = 100_000  # length of the longest texts on which the thresholds were measured
@@ -130,7 +131,7 @@ def low_confidence_reasons(
     reasons = {
         BELOW_MIN_LENGTH: min(text.shingles for text in texts) < SHINGLES_MIN,
         "few_symbols": estimate.rate > 0 and estimate.symbols_shorter < _SYMBOLS_MIN,
-        "near_threshold": _is_near_threshold(estimate, rule, thresholds),
+        NEAR_THRESHOLD: _is_near_threshold(estimate, rule, thresholds),
         "char_noise": estimate.scattered or rule is SCATTERED_NOISE,
         "long_text": estimate.longer_characters > _CHARACTERS_MAX,
         "no_word_breaks": any(text.spaceless for text in texts),

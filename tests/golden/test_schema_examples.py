@@ -28,8 +28,7 @@ from nearstream.schemas.topics import ALL, EVENT_TOPICS, topics_of
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
-from nearstream.streams.relations.describe import CONFIDENCE, LINEAGE_CONFIDENCE
-from nearstream.streams.relations.rules import SAME_LINEAGE
+from nearstream.streams.relations.describe import confidence
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
@@ -222,7 +221,7 @@ def test_an_example_names_the_bounds_and_the_confidence_of_today(kind: str) -> N
     assert isinstance(said, RelationEvent)
     today = asdict(DEFAULT_THRESHOLDS)
     assert said.thresholds == {name: float(today[name]) for name in said.thresholds}
-    assert said.confidence == (LINEAGE_CONFIDENCE if said.rule == SAME_LINEAGE.name else CONFIDENCE[kind])
+    assert said.confidence == confidence(kind, said.rule, said.low_confidence)
 
 
 def test_a_longer_signature_of_a_later_release_is_read() -> None:
