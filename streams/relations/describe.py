@@ -40,9 +40,9 @@ from nearstream.streams.signing.scheme import Keys
 _DECIMALS = 4
 
 # Share of events with the right label, of those away from all thresholds and of those near one, among up to 1,000 of
-# each kind drawn from each of two whole runs over labelled documents (`benchmarks.quality.confidence`). All 1,128 of the
-# near-duplicates and all 38 of the rearranged texts that are away from thresholds were right. States of one lineage are
-# versions by definition.
+# each kind drawn from each of two whole runs over labelled documents (`benchmarks.quality.confidence`). Away from
+# thresholds all 1,128 near-duplicates and all 38 rearranged texts were right. States of one lineage are versions by
+# definition.
 CONFIDENCE = {
     "exact_duplicate": (1.0, 1.0),
     "near_duplicate": (0.99, 0.92),
