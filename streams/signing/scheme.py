@@ -176,7 +176,7 @@ class Scheme:
 
 
 _COMPACT_LD = LdRules(rates=(16, 32, 64, 128), symbol_bits=16, gap_bits=0, gap_steps=GAP_STEPS, max_symbols=1_024)
-_DENSE_LD = LdRules(rates=(4, 8, 16, 32, 64), lengths=(512, 4_096, 16_384, 65_536))
+_DENSE_LD = LdRules(rates=(4, 8, 16, 32, 64), lengths=(512, 4_096, 16_384, 65_536), max_symbols=8_192)
 _PRESETS: dict[str, dict[str, Any]] = {  # Any: each field of Scheme has a type of its own
     "standard": {},
     "compact": {"sketch": SketchRules(bits=8), "ld": _COMPACT_LD, "anchors": AnchorRules(run=64)},
@@ -184,7 +184,7 @@ _PRESETS: dict[str, dict[str, Any]] = {  # Any: each field of Scheme has a type 
     "dense": {
         "text": TextRules(spelling="plain/1", signs="signs/1"),
         "ld": _DENSE_LD,
-        "anchors": AnchorRules(dense_below=400),
+        "anchors": AnchorRules(dense_below=400, max_anchors=2_048),
         "sampled": SampledRules(),
         "bands": BandRules(bands=4),
     },

@@ -54,6 +54,13 @@ def test_the_command_judges_pairs_of_every_case(capsys: pytest.CaptureFixture[st
     assert notices["judged"] == 300 * 299 / 2
 
 
+def test_short_excerpts_of_very_long_texts_are_found(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--pairs", "20", "--json", "--case", "13"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert len(rows) == 6
+    assert min(row["share"] for row in rows) >= 0.9
+
+
 def test_the_command_prints_a_row_for_each_check(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--pairs", "2", "--case", "7", "--seed", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()
