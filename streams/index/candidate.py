@@ -11,7 +11,7 @@ from nearstream.streams.estimates.comparing import Comparable
 UNIT = 100  # weight of an anchor that one earlier document has
 BAND_ANCHORS = 4  # a shared band weighs as much as this many shared anchors
 WEIGHT_MAX = 65_535
-RARE_BELOW = 8  # a key is rare if fewer earlier documents have it
+RARE_BELOW = 5  # a key is rare if fewer earlier documents have it
 # Shared keys show more than common text if so many of them, and a quarter of them, are rare. One may be a date beside
 # the frame of a page, and a few more the edges of that frame.
 RARE_KEYS, RARE_PART = 2, 4
