@@ -58,24 +58,49 @@ def text_of(signature: Signature) -> Text:
 
 
 def compare_all(deployment: Deployment, signatures: Iterable[Signature]) -> Texts:
-    """Compare all texts that share an index key, without an index and its limits."""
+    """Compare all texts that share an index key, without an index and its limits.
+
+    Texts of one document or lineage meet without sharing a key, so they can be copies, but a relation of texts is only
+    looked for among those that share one.
+    """
+    signatures = list(signatures)
     texts = {text_of(signature): signature for signature in signatures}
     related: dict[Text, set[Text]] = {text: set() for text in texts}
     copies: dict[Text, set[Text]] = {text: set() for text in texts}
-    sharing: dict[tuple[str, bytes], list[Text]] = defaultdict(list)
     sent = frozenset(deployment.settings.relations.split())
+    sharing = _sharing_keys(deployment, texts)
+    for one, other in sharing | _of_one_lineage(signatures):
+        relation, copied = _compare(deployment, texts[one], texts[other])
+        if copied:
+            _link(copies, one, other)
+        if copied or ((one, other) in sharing and relation in sent):
+            _link(related, one, other)
+    return Texts(related, copies)
+
+
+def _link(found: dict[Text, set[Text]], one: Text, other: Text) -> None:
+    found[one].add(other)
+    found[other].add(one)
+
+
+def _sharing_keys(deployment: Deployment, texts: Mapping[Text, Signature]) -> set[tuple[Text, Text]]:
+    """Return the pairs of different texts that share a band or an anchor."""
+    sharing: dict[tuple[str, bytes], set[Text]] = defaultdict(set)
     for text, signature in texts.items():
         keys = deployment.scheme.keys(signature, deployment.key)
-        places = [(text[0], key) for key in (*keys.bands, *keys.anchors)]
-        for other in {other for place in places for other in sharing[place]}:
-            relation, copied = _compare(deployment, signature, texts[other])
-            for found, holds in ((related, copied or relation in sent), (copies, copied)):
-                if holds:
-                    found[text].add(other)
-                    found[other].add(text)
-        for place in places:
-            sharing[place].append(text)
-    return Texts(related, copies)
+        for key in (*keys.bands, *keys.anchors):
+            sharing[text[0], key].add(text)
+    return {(one, other) for texts in sharing.values() for one in texts for other in texts if one < other}
+
+
+def _of_one_lineage(signatures: Iterable[Signature]) -> set[tuple[Text, Text]]:
+    """Return the pairs of different texts that documents of one id or one lineage have."""
+    named: dict[str, set[Text]] = defaultdict(set)
+    for signature in signatures:
+        named[signature.document_key].add(text_of(signature))
+        if signature.lineage:
+            named[f"{signature.collection} {signature.lineage}"].add(text_of(signature))
+    return {(one, other) for texts in named.values() for one in texts for other in texts if one < other}
 
 
 def _compare(deployment: Deployment, one: Signature, other: Signature) -> tuple[str, bool]:
