@@ -151,7 +151,7 @@ class SampledRules:
         max_keys: That rate is doubled as long as there are more keys.
     """
 
-    below_bytes: int = 8_192
+    below_bytes: int = 4_096
     usual_keys: int = 24
     max_keys: int = 64
 
