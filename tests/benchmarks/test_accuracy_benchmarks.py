@@ -207,7 +207,8 @@ def test_with_families_every_related_pair_is_connected_though_some_do_not_meet(
     figures = told(retrieval, capsys, "--seed", "2", "--why")
     everything = figures["strata"]["all"]
     assert everything["candidate"] < everything["connected"] == 1.0
-    assert figures["why"]["fates"]["all"].keys() - {"right", "other_relation", "no_event"} == {"twin"}
+    others = figures["why"]["fates"]["all"].keys() - {"right", "other_relation", "no_event"}
+    assert "twin" in others <= {"twin", "left_out"}  # their families stand for them
 
 
 def test_one_candidate_a_document_is_one_pair_a_document_at_most(capsys: pytest.CaptureFixture[str]) -> None:
