@@ -52,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(folder: Path | None) -> None:
     for number in ENDING:
         signal.signal(number, _interrupt)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)  # the process that started this one holds back Ctrl-C
     with ExitStack() as resources:
         if folder is not None:
             resources.enter_context(background.owned(folder))

@@ -112,7 +112,8 @@ def start(folder: Path) -> Running:
     try:
         while (running := running_in(folder)) is None:
             if child is None and owner_of(folder) is None:
-                child = _spawn_owner(folder, log)
+                with _uninterrupted():
+                    child = _spawn_owner(folder, log)
             elif (child is not None and child.poll() is not None and owner_of(folder) is None) or (
                 time.monotonic() > deadline
             ):
@@ -126,6 +127,16 @@ def start(folder: Path) -> Running:
         raise
     _show_progress(log, shown)
     return running
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold back Ctrl-C until the process that is being started is known, so that it can be ended."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _show_progress(log: Path, shown: int) -> int:
