@@ -21,7 +21,7 @@ from benchmarks.speed.measure import positive
 from benchmarks.stream.prose import Prose, sources
 from nearstream.schemas.codec import encode_event
 from nearstream.schemas.document import to_milliseconds
-from nearstream.schemas.events import PairEvent
+from nearstream.schemas.events import Overlap, PairEvent
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.streams.deciding import PageState, decide_page, may_skip, to_compare
 from nearstream.streams.estimates.frames import Frame
@@ -52,7 +52,7 @@ class Crawl:
         states: The newest decision of each page.
         frames: What is known of the frame of each host.
         originals: By lineage the page that had its article first.
-        counts: Pages read, events, false events, bytes of events.
+        counts: Pages read, events, false events, overlaps among these, bytes of events.
     """
 
     web: Web
@@ -60,7 +60,9 @@ class Crawl:
     states: dict[str, PageState] = field(default_factory=dict)
     frames: dict[str, Frame] = field(default_factory=dict)
     originals: dict[str | None, str] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("pages", "events", "false", "bytes"), 0))
+    counts: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("pages", "events", "false", "overlaps", "bytes"), 0)
+    )
 
     def saved(self, after: timedelta) -> list[Page]:
         """Return the pages that need not be fetched at a time."""
@@ -109,9 +111,9 @@ class Crawl:
         pairs = [event for event in outcome.events if isinstance(event, PairEvent)]
         self.counts["pages"] += 1
         self.counts["events"] += len(pairs)
-        self.counts["false"] += sum(
-            self.originals[event.newer.lineage] != self.originals[event.older.lineage] for event in pairs
-        )
+        false = [pair for pair in pairs if self.originals[pair.newer.lineage] != self.originals[pair.older.lineage]]
+        self.counts["false"] += len(false)
+        self.counts["overlaps"] += sum(isinstance(pair, Overlap) for pair in false)
         self.counts["bytes"] += sum(len(encode_event(event)) for event in pairs)
 
 
@@ -137,6 +139,7 @@ async def measure(content: str, count: int, seed: int, footer_words: int) -> dic
     a_page: Figures = {
         "events": round(crawl.counts["events"] / pages, 3),
         "false_events": round(crawl.counts["false"] / pages, 3),
+        "false_overlaps": round(crawl.counts["overlaps"] / pages, 3),
         "event_bytes": round(crawl.counts["bytes"] / pages),
         "milliseconds": round(1000 * seconds / pages, 2),
     }

@@ -33,3 +33,6 @@ def test_decisions_save_the_fetches_that_are_not_needed(capsys: pytest.CaptureFi
         assert figures["recall"] >= 0.95
     surprise = found["main"]["surprise"]
     assert surprise["found"] == surprise["fetched"] == surprise["pages"] > 0
+    pages = {content: found[content]["a_page"] for content in ("main", "all")}
+    others = {content: page["false_events"] - page["false_overlaps"] for content, page in pages.items()}
+    assert others["main"] < others["all"]
