@@ -32,6 +32,7 @@ LINEAGE_CAP = 8
 # Candidates: how they are weighed, and how many are read.
 ENOUGH = 2  # least weight for each anchor of the document with fewer of them, such as one rare anchor in 50
 BEST = 5  # candidates that are returned even if they share less than that
+COMMON_READS = 8  # neighbours that are read though they share only what many documents have
 READS = 256  # neighbours that are read for one document, alive or not
 
 # History of a document, and its expiry.
@@ -157,9 +158,10 @@ class Admitted:
         previous: For `UPDATED` and `UNCHANGED`, and their replays: the state of this document that was current
             before. It is the newer of the two if this state came late.
         candidates: Digest and lineage matches, which no limit leaves out, and the best of the other neighbours. Twice
-            the limit of these are read, in the order of their shared `weight`. They are ranked by that weight divided
-            by the number of anchors of the document with fewer of them, ties by number. Those after the first `BEST`
-            need a quotient of at least `ENOUGH` and keys that tell more than common text. Of these,
+            the limit of these are read, in the order of their shared `weight`, but only `COMMON_READS` that share
+            nothing but common text and less than `PRESUMED_PERCENT` of this document's anchors. They are ranked by that
+            weight divided by the number of anchors of the document with fewer of them, ties by number. Those after the
+            first `BEST` need a quotient of at least `ENOUGH` and keys that tell more than common text. Of these,
             `FAMILY_CANDIDATES` of each family remain, its representative among them. Sorted as by `in_order`.
         full_buckets: Number of buckets of this document that were full.
         cut: Candidates were left out because of the limit.

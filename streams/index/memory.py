@@ -92,7 +92,7 @@ class MemoryIndex:
         now_ms = max(self._states.now_ms, self._time(None) if now_ms is None else now_ms)
         own = self._states.last + 1
         seen = self._buckets.gather(keys, own, self._states.hidden(now_ms))
-        found, _ = self._neighbours.shortlist(seen, own, "", limit)
+        found, _ = self._neighbours.shortlist(seen, own, "", keys, limit)
         picked, _ = self._neighbours.pick(seen, found, keys, limit)
         return picked[:limit]
 
@@ -171,7 +171,7 @@ class MemoryIndex:
         before = self._states.last + 1 if was_denied else number
         presumed = self._families.presumed(number)
         seen = self._seen(keys, before, presumed if self._states.are_twins(number, presumed) else 0)
-        found = self._neighbours.shortlist(seen, before, own_key, self._limits.candidates)
+        found = self._neighbours.shortlist(seen, before, own_key, keys, self._limits.candidates)
         answer = self._answer(Status.REPLAYED, number, previous, keys, seen, *found)
         return replace(answer, presumed=presumed, may_change=answer.may_change or was_denied)
 
@@ -187,7 +187,7 @@ class MemoryIndex:
         if twin:
             self._states.share_text(number, twin)
         seen = self._seen(keys, number, twin)
-        found = self._neighbours.shortlist(seen, number, admission.document_key, self._limits.candidates)
+        found = self._neighbours.shortlist(seen, number, admission.document_key, keys, self._limits.candidates)
         answer = self._answer(Status.NEW if former is None else Status.UPDATED, number, current, keys, seen, *found)
         if is_late:
             self._states.link(number, current)  # it enters no bucket, so that later documents do not find it
@@ -238,7 +238,7 @@ class MemoryIndex:
         seen = self._buckets.enter_late(keys, number)
         self._families.deny(number)
         own_key = self._states.by_number[number].document_key
-        found, _ = self._neighbours.shortlist(seen, self._states.last + 1, own_key, self._limits.candidates)
+        found, _ = self._neighbours.shortlist(seen, self._states.last + 1, own_key, keys, self._limits.candidates)
         return self._neighbours.pick(seen, found, keys, self._limits.candidates)[0]
 
     def _answer(

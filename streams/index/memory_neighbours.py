@@ -6,7 +6,7 @@ from dataclasses import replace
 from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.comparing import Unpacked
 from nearstream.streams.index.candidate import RARE_KEYS, RARE_PART, Candidate, in_order
-from nearstream.streams.index.contract import BEST, ENOUGH, READS, IndexLimits
+from nearstream.streams.index.contract import BEST, COMMON_READS, ENOUGH, READS, IndexLimits
 from nearstream.streams.index.family import FAMILY_CANDIDATES, PRESUMED_PERCENT
 from nearstream.streams.index.memory_buckets import Buckets, Seen, Shared
 from nearstream.streams.index.memory_families import Families
@@ -57,20 +57,27 @@ class Neighbours:
         members = {number for number in found if self._families.of(number) == family}
         return lambda entries: presumed in entries or sum(entry in members for entry in entries) >= FAMILY_CANDIDATES
 
-    def shortlist(self, seen: Seen, own: int, own_key: str, limit: int) -> tuple[list[int], bool]:
-        """Return up to `2 * limit` live neighbours by weight.
+    def shortlist(self, seen: Seen, own: int, own_key: str, keys: Keys, limit: int) -> tuple[list[int], bool]:
+        """Return up to `2 * limit` live neighbours by weight, `COMMON_READS` of which share only common text.
 
         All digest and lineage matches come in addition. A dead neighbour leads to the representative of its family.
         The second value says whether some neighbours were left out.
         """
         found: list[int] = []
-        room = 2 * limit
-        for reads, neighbour in enumerate(seen.ranked()):
+        room, reads, common = 2 * limit, 0, 0
+        for neighbour in seen.ranked():
+            shared = seen.shared[neighbour]
+            is_common = not (shared.named or self._is_telling(shared, len(keys.anchors)))
+            if is_common and common == COMMON_READS:
+                seen.may_change = True
+                continue
             if reads == READS:
                 return found, True
+            reads += 1
             number = self._living(seen, neighbour, own)
             state = self._states.by_number.get(number)
             if state is not None and state.document_key != own_key:
+                common += is_common
                 room -= not seen.shared[number].named
                 if room < 0:
                     return found, True
@@ -147,9 +154,12 @@ class Neighbours:
             self._shares_rare(shared),
         )
 
-    def _is_telling(self, shared: Shared, fewer: int) -> bool:
-        """Return whether shared keys show more than common text, or one text may be inside the other."""
-        return self._shares_rare(shared) or 100 * shared.anchors >= PRESUMED_PERCENT * fewer
+    def _is_telling(self, shared: Shared, anchors: int) -> bool:
+        """Return whether shared keys show more than common text, or one text may be inside the other.
+
+        `anchors` is the number of anchors of one of them.
+        """
+        return self._shares_rare(shared) or 100 * shared.anchors >= PRESUMED_PERCENT * anchors
 
     def _shares_rare(self, shared: Shared) -> bool:
         least = max(RARE_KEYS, (shared.bands + shared.anchors) / RARE_PART)

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from nearstream.streams.index.contract import BEST, Admitted, IndexLimits, Status
+from nearstream.streams.index.contract import BEST, COMMON_READS, Admission, Admitted, IndexLimits, Status
 from tests.support.index_documents import (
     START_MS,
     AnyIndex,
@@ -205,6 +205,21 @@ async def test_what_is_not_among_twice_the_limit_by_weight_is_not_ranked(make: M
     await index.admit([removal("large1"), removal("x")], START_MS)
     answer = await only(index, admission("y", anchors=[*range(6), *(f"y{step}" for step in range(90))]))
     assert ids(answer.candidates) == ["small"]
+
+
+async def test_of_those_that_share_only_common_text_few_are_read(index: AnyIndex) -> None:
+    def page(name: str) -> Admission:
+        return admission(name, anchors=[*range(10), *(f"{name} {own}" for own in range(10))])
+
+    await only(index, admission("notice", anchors=range(6)))
+    pages = [page(f"page{step}") for step in range(COMMON_READS)]
+    before = [(await only(index, one)).candidates for one in pages]
+    assert "notice" in ids(before[-1])
+    answer = await only(index, page("x"))
+    assert "notice" not in ids(answer.candidates)  # all pages share more with this one, and the notice is not read
+    assert (answer.may_change, answer.cut) == (True, False)
+    await index.admit([removal("page1"), removal("page2")], START_MS)
+    assert "notice" in ids((await only(index, page("y"))).candidates)  # removed pages do not count
 
 
 @pytest.mark.parametrize("seed", [1, 2])

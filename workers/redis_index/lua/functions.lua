@@ -30,18 +30,32 @@ local function living(c, d, neighbour)
   return heir
 end
 
--- Return the live direct matches and, by weight, up to 2 * limit other live neighbours. Also return whether there are
--- more.
+-- Whether shared keys show more than common text, or one of two texts may be inside the other. `anchors` is the number of
+-- anchors of one of them.
+local function is_telling(c, count, anchors)
+  return shares_rare(c, count) or 100 * (count % BAND) >= PRESUMED_PERCENT * anchors
+end
+
+-- Return the live direct matches and, by weight, up to 2 * limit other live neighbours, of which COMMON_READS share only
+-- common text. Also return whether there are more.
 local function shortlist(c, d, limit)
-  local order, found, room, reads = ranked_neighbours(d.seen, d.number), {}, 2 * limit, 0
+  local order, found, room, reads, common = ranked_neighbours(d.seen, d.number), {}, 2 * limit, 0, 0
   for i = #order, 1, -1 do
-    if reads == READS then return found, true end
-    reads = reads + 1
-    local number = living(c, d, d.number - order[i] % SPAN)
+    local neighbour = d.number - order[i] % SPAN
+    local is_common = order[i] < (WEIGHT_MAX + 1) * SPAN and not is_telling(c, d.seen.counts[neighbour], d.anchors)
+    local number = 0
+    if is_common and common == COMMON_READS then
+      d.seen.may_change = true
+    elseif reads == READS then
+      return found, true
+    else
+      reads, number = reads + 1, living(c, d, neighbour)
+    end
     local state = number > 0 and read_state(c, number)
     if state and state.doc ~= d.doc then
       local flags = d.seen.flags[number] or 0
       local direct = bit.band(flags, BY_DIGEST + BY_LINEAGE) > 0
+      if is_common then common = common + 1 end
       if not direct then
         if room == 0 then return found, true end
         room = room - 1
@@ -50,9 +64,7 @@ local function shortlist(c, d, limit)
       local weight = math.min(math.floor(count % RARE / WEIGHT), WEIGHT_MAX)
       found[#found + 1] = {
         number = number, direct = direct, by_lineage = bit.band(flags, BY_LINEAGE) > 0,
-        share = weight / math.max(fewer, 1),
-        -- The shared keys show more than common text, or one text may be inside the other.
-        telling = shares_rare(c, count) or 100 * (count % BAND) >= PRESUMED_PERCENT * fewer,
+        share = weight / math.max(fewer, 1), telling = is_telling(c, count, fewer),
       }
     end
   end
