@@ -335,8 +335,9 @@ end
 
 -- Whether enough of the shared keys are rare. Where every pair has its event, this never counts.
 local function shares_rare(c, count)
-  local rare, shared = math.floor(count / RARE), count % BAND + math.floor(count / BAND) % (WEIGHT / BAND)
-  return rare >= math.max(RARE_KEYS, shared / RARE_PART) or c.per_family == 0
+  if c.per_family == 0 then return true end
+  if count < RARE_KEYS * RARE then return false end
+  return math.floor(count / RARE) * RARE_PART >= count % BAND + math.floor(count / BAND) % (WEIGHT / BAND)
 end
 
 -- Return a candidate as answers contain it. `count` is a sum of shared keys as BAND describes it.

@@ -3,13 +3,19 @@
 -- Answers -------------------------------------------------------------------------------------------------
 -- A neighbour is an earlier state that shares a bucket. It is a direct match if it shares the digest or the lineage.
 
+-- Whether a neighbour is a direct match. Most have no flags or only the one of full buckets, which is quickly seen.
+local function is_direct(seen, number)
+  local flags = seen.flags[number]
+  return flags ~= nil and flags ~= IN_FULL_BUCKET and bit.band(flags, BY_DIGEST + BY_LINEAGE) > 0
+end
+
 -- Return the neighbours as sorted numbers, worst first, each made of its weight and its distance from `own`. Direct
 -- matches come last, and of equal weights the lower number.
 local function ranked_neighbours(seen, own)
   local order = {}
   for number, count in pairs(seen.counts) do
     local weight = math.min(math.floor(count % RARE / WEIGHT), WEIGHT_MAX)
-    if bit.band(seen.flags[number] or 0, BY_DIGEST + BY_LINEAGE) > 0 then weight = weight + WEIGHT_MAX + 1 end
+    if is_direct(seen, number) then weight = weight + WEIGHT_MAX + 1 end
     order[#order + 1] = weight * SPAN + own - number
   end
   table.sort(order)
@@ -42,7 +48,7 @@ local function shortlist(c, d, limit)
   local order, found, room, reads, common = ranked_neighbours(d.seen, d.number), {}, 2 * limit, 0, 0
   for i = #order, 1, -1 do
     local neighbour = d.number - order[i] % SPAN
-    local is_common = order[i] < (WEIGHT_MAX + 1) * SPAN and not is_telling(c, d.seen.counts[neighbour], d.anchors)
+    local is_common = not is_telling(c, d.seen.counts[neighbour], d.anchors) and not is_direct(d.seen, neighbour)
     local number = 0
     if is_common and common == COMMON_READS then
       d.seen.may_change = true
@@ -53,8 +59,7 @@ local function shortlist(c, d, limit)
     end
     local state = number > 0 and read_state(c, number)
     if state and state.doc ~= d.doc then
-      local flags = d.seen.flags[number] or 0
-      local direct = bit.band(flags, BY_DIGEST + BY_LINEAGE) > 0
+      local direct = is_direct(d.seen, number)
       if is_common then common = common + 1 end
       if not direct then
         if room == 0 then return found, true end
@@ -63,7 +68,7 @@ local function shortlist(c, d, limit)
       local count, fewer = d.seen.counts[number], math.min(d.anchors, state.anchors)
       local weight = math.min(math.floor(count % RARE / WEIGHT), WEIGHT_MAX)
       found[#found + 1] = {
-        number = number, direct = direct, by_lineage = bit.band(flags, BY_LINEAGE) > 0,
+        number = number, direct = direct, by_lineage = bit.band(d.seen.flags[number] or 0, BY_LINEAGE) > 0,
         share = weight / math.max(fewer, 1), telling = is_telling(c, count, fewer),
       }
     end

@@ -478,7 +478,7 @@ local function tally(seen, entries, own, kind)
   for i = 1, below do
     local number = entries[i]
     counts[number] = (counts[number] or 0) + count
-    if bits > 0 then flags[number] = bit.bor(flags[number] or 0, bits) end
+    if bits > 0 and flags[number] ~= bits then flags[number] = bit.bor(flags[number] or 0, bits) end
   end
 end
 
