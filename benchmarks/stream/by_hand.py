@@ -19,11 +19,10 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from benchmarks.speed.peers import SLOTS, usual_words, word_shingles
 from benchmarks.stream.stages import StageClock
 from nearstream.schemas.topics import DOCUMENTS, NEAR_DUPLICATES
-from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.workers.config.settings import Settings
 
 BATCH = 200
+_THRESHOLD = 0.5  # resemblance, for which datasketch takes 25 bands of 5 rows
 _NAMED = 40  # most candidates that an event names
 
 Look = Callable[[Any, Sequence[Any]], list[list[bytes]]]  # Any: datasketch's index, its sketches
@@ -49,7 +48,7 @@ class ByHand:
     """The work on a batch.
 
     Attributes:
-        index: MinHashLSH of datasketch, with as many bands and rows as our default scheme.
+        index: MinHashLSH of datasketch.
         first: A sketch whose permutations all others share.
         look: How the index is asked.
         clock: Measures the stages.
@@ -89,8 +88,8 @@ def opened(settings: Settings, look: Look, clock: StageClock) -> ByHand:
     """Open an index on the Redis of these settings, under their namespace."""
     host, port = settings.redis.removeprefix("redis://").split("/")[0].split(":")
     storage = {"type": "redis", "basename": settings.namespace.encode(), "redis": {"host": host, "port": int(port)}}
-    kinds, bands = import_module("datasketch"), preset(DEFAULT_LABEL, HashKey.public()).bands
-    index = kinds.MinHashLSH(num_perm=SLOTS, params=(bands.bands, bands.rows), storage_config=storage, prepickle=False)
+    kinds = import_module("datasketch")
+    index = kinds.MinHashLSH(threshold=_THRESHOLD, num_perm=SLOTS, storage_config=storage, prepickle=False)
     return ByHand(
         index, kinds.MinHash(num_perm=SLOTS, scheme="affine32", hashfunc=mmh3.mmh3_32_uintdigest), look, clock
     )

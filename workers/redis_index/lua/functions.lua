@@ -3,77 +3,80 @@
 -- Answers -------------------------------------------------------------------------------------------------
 -- A neighbour is an earlier state that shares a bucket. It is a direct match if it shares the digest or the lineage.
 
--- Whether a neighbour is a direct match. Most have no flags or only the one of full buckets, which is quickly seen.
-local function is_direct(seen, number)
-  local flags = seen.flags[number]
-  return flags ~= nil and flags ~= IN_FULL_BUCKET and bit.band(flags, BY_DIGEST + BY_LINEAGE) > 0
-end
-
--- Return the neighbours as sorted numbers, worst first, each made of its weight and its distance from `own`. Direct
--- matches come last, and of equal weights the lower number.
-local function ranked_neighbours(seen, own)
-  local order = {}
-  for number, count in pairs(seen.counts) do
-    local weight = math.min(math.floor(count % RARE / WEIGHT), WEIGHT_MAX)
-    if is_direct(seen, number) then weight = weight + WEIGHT_MAX + 1 end
-    order[#order + 1] = weight * SPAN + own - number
+local shortlist
+do
+  -- Whether a neighbour is a direct match. Most have no flags or only the one of full buckets, which is quickly seen.
+  local function is_direct(seen, number)
+    local flags = seen.flags[number]
+    return flags ~= nil and flags ~= IN_FULL_BUCKET and bit.band(flags, BY_DIGEST + BY_LINEAGE) > 0
   end
-  table.sort(order)
-  return order
-end
 
--- Return a neighbour, or the representative of its family if it is dead, or 0. A dead neighbour without one is noted in
--- seen.gone.
-local function living(c, d, neighbour)
-  local seen, state = d.seen, read_state(c, neighbour)
-  if state.record and not (state.superseded_by > 0 and state.superseded_by <= d.number) then return neighbour end
-  local heir = families.heir(c, neighbour)
-  if not state.record and heir == 0 then seen.gone[neighbour], seen.some_gone = true, true end
-  if heir == 0 or seen.counts[heir] or heir >= d.number then return 0 end
-  seen.may_change = true -- another may take its place
-  seen.counts[heir] = seen.counts[neighbour]
-  seen.flags[heir] = bit.band(seen.flags[neighbour] or 0, IN_FULL_BUCKET)
-  return heir
-end
-
--- Whether shared keys show more than common text, or one of two texts may be inside the other. `anchors` is the number of
--- anchors of one of them.
-local function is_telling(c, count, anchors)
-  return shares_rare(c, count) or 100 * (count % BAND) >= PRESUMED_PERCENT * anchors
-end
-
--- Return the live direct matches and, by weight, up to 2 * limit other live neighbours, of which COMMON_READS share only
--- common text. Also return whether there are more.
-local function shortlist(c, d, limit)
-  local order, found, room, reads, common = ranked_neighbours(d.seen, d.number), {}, 2 * limit, 0, 0
-  for i = #order, 1, -1 do
-    local neighbour = d.number - order[i] % SPAN
-    local is_common = not is_telling(c, d.seen.counts[neighbour], d.anchors) and not is_direct(d.seen, neighbour)
-    local number = 0
-    if is_common and common == COMMON_READS then
-      d.seen.may_change = true
-    elseif reads == READS then
-      return found, true
-    else
-      reads, number = reads + 1, living(c, d, neighbour)
-    end
-    local state = number > 0 and read_state(c, number)
-    if state and state.doc ~= d.doc then
-      local direct = is_direct(d.seen, number)
-      if is_common then common = common + 1 end
-      if not direct then
-        if room == 0 then return found, true end
-        room = room - 1
-      end
-      local count, fewer = d.seen.counts[number], math.min(d.anchors, state.anchors)
+  -- Return the neighbours as sorted numbers, worst first, each made of its weight and its distance from `own`. Direct
+  -- matches come last, and of equal weights the lower number.
+  local function ranked_neighbours(seen, own)
+    local order = {}
+    for number, count in pairs(seen.counts) do
       local weight = math.min(math.floor(count % RARE / WEIGHT), WEIGHT_MAX)
-      found[#found + 1] = {
-        number = number, direct = direct, by_lineage = bit.band(d.seen.flags[number] or 0, BY_LINEAGE) > 0,
-        share = weight / math.max(fewer, 1), telling = is_telling(c, count, fewer),
-      }
+      if is_direct(seen, number) then weight = weight + WEIGHT_MAX + 1 end
+      order[#order + 1] = weight * SPAN + own - number
     end
+    table.sort(order)
+    return order
   end
-  return found, false
+
+  -- Return a neighbour, or the representative of its family if it is dead, or 0. A dead neighbour without one is noted
+  -- in seen.gone.
+  local function living(c, d, neighbour)
+    local seen, state = d.seen, read_state(c, neighbour)
+    if state.record and not (state.superseded_by > 0 and state.superseded_by <= d.number) then return neighbour end
+    local heir = families.heir(c, neighbour)
+    if not state.record and heir == 0 then seen.gone[neighbour], seen.some_gone = true, true end
+    if heir == 0 or seen.counts[heir] or heir >= d.number then return 0 end
+    seen.may_change = true -- another may take its place
+    seen.counts[heir] = seen.counts[neighbour]
+    seen.flags[heir] = bit.band(seen.flags[neighbour] or 0, IN_FULL_BUCKET)
+    return heir
+  end
+
+  -- Whether shared keys show more than common text, or one of two texts may be inside the other. `anchors` is the
+  -- number of anchors of one of them.
+  local function is_telling(c, count, anchors)
+    return shares_rare(c, count) or 100 * (count % BAND) >= PRESUMED_PERCENT * anchors
+  end
+
+  -- Return the live direct matches and, by weight, up to 2 * limit other live neighbours, of which COMMON_READS share
+  -- only common text. Also return whether there are more.
+  function shortlist(c, d, limit)
+    local order, found, room, reads, common = ranked_neighbours(d.seen, d.number), {}, 2 * limit, 0, 0
+    for i = #order, 1, -1 do
+      local neighbour = d.number - order[i] % SPAN
+      local is_common = not is_telling(c, d.seen.counts[neighbour], d.anchors) and not is_direct(d.seen, neighbour)
+      local number = 0
+      if is_common and common == COMMON_READS then
+        d.seen.may_change = true
+      elseif reads == READS then
+        return found, true
+      else
+        reads, number = reads + 1, living(c, d, neighbour)
+      end
+      local state = number > 0 and read_state(c, number)
+      if state and state.doc ~= d.doc then
+        local direct = is_direct(d.seen, number)
+        if is_common then common = common + 1 end
+        if not direct then
+          if room == 0 then return found, true end
+          room = room - 1
+        end
+        local count, fewer = d.seen.counts[number], math.min(d.anchors, state.anchors)
+        local weight = math.min(math.floor(count % RARE / WEIGHT), WEIGHT_MAX)
+        found[#found + 1] = {
+          number = number, direct = direct, by_lineage = bit.band(d.seen.flags[number] or 0, BY_LINEAGE) > 0,
+          share = weight / math.max(fewer, 1), telling = is_telling(c, count, fewer),
+        }
+      end
+    end
+    return found, false
+  end
 end
 
 local function ranks_before(a, b)
