@@ -160,9 +160,10 @@ class Admitted:
         candidates: Digest and lineage matches, which no limit leaves out, and the best of the other neighbours. Twice
             the limit of these are read, in the order of their shared `weight`, but only `COMMON_READS` that share
             nothing but common text and less than `PRESUMED_PERCENT` of this document's anchors. They are ranked by that
-            weight divided by the number of anchors of the document with fewer of them, ties by number. Those after the
-            first `BEST` need a quotient of at least `ENOUGH` and keys that tell more than common text. Of these,
-            `FAMILY_CANDIDATES` of each family remain, its representative among them. Sorted as by `in_order`.
+            weight divided by the number of anchors of the document with fewer of them, ties by number. After the first
+            `BEST`, a neighbour is a candidate only if this quotient is at least `ENOUGH`, and if it shares rare keys or
+            `PRESUMED_PERCENT` of the anchors of that document. `FAMILY_CANDIDATES` of each family remain, its
+            representative among them. Sorted as by `in_order`.
         full_buckets: Number of buckets of this document that were full.
         cut: Candidates were left out because of the limit.
         may_change: A later look may give another answer, so it has to be settled even if nothing is related.

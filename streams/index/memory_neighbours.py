@@ -58,8 +58,9 @@ class Neighbours:
         return lambda entries: presumed in entries or sum(entry in members for entry in entries) >= FAMILY_CANDIDATES
 
     def shortlist(self, seen: Seen, own: int, own_key: str, keys: Keys, limit: int) -> tuple[list[int], bool]:
-        """Return up to `2 * limit` live neighbours by weight, `COMMON_READS` of which share only common text.
+        """Return up to `2 * limit` live neighbours, those of the largest weight first.
 
+        At most `COMMON_READS` of them share nothing but text that many documents have.
         All digest and lineage matches come in addition. A dead neighbour leads to the representative of its family.
         The second value says whether some neighbours were left out.
         """
@@ -155,9 +156,9 @@ class Neighbours:
         )
 
     def _is_telling(self, shared: Shared, anchors: int) -> bool:
-        """Return whether shared keys show more than common text, or one text may be inside the other.
+        """Return whether two documents share rare keys, or `PRESUMED_PERCENT` of the anchors of one of them.
 
-        `anchors` is the number of anchors of one of them.
+        `anchors` is the number of anchors of that one.
         """
         return self._shares_rare(shared) or 100 * shared.anchors >= PRESUMED_PERCENT * anchors
 
