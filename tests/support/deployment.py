@@ -36,7 +36,6 @@ from nearstream.workers.redis_index.families import families
 from nearstream.workers.redis_index.index import RedisIndex
 
 DOCUMENT_PARTITIONS = 4
-SEND_SECONDS = 60.0  # until a broker answers. Starting workers on a busy machine holds up this event loop for long.
 LINES = (EXAMPLES / "documents.jsonl").read_bytes().splitlines()
 TEXTS = [json.loads(line)["text"] for line in LINES]
 
@@ -101,7 +100,7 @@ class LocalDeployment:
 
     async def send(self, records: Sequence[ProducerRecord]) -> None:
         """Send records to their topics and wait until they are confirmed."""
-        async with kafka_records.sender(self.settings, SEND_SECONDS) as send_all:
+        async with kafka_records.sender(self.settings, 10.0) as send_all:
             await send_all(records)
 
     async def read(self, *topics: str) -> list[ConsumerRecord]:
