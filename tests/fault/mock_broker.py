@@ -38,14 +38,18 @@ class MockBroker:
     _cluster: int
 
     def create(self, topic: str, partitions: int) -> None:
-        """Create a topic."""
+        """Create a topic.
+
+        This blocks for a second if the broker's thread misses the call. It empties its wake-up pipe after it has looked
+        for calls, so a call that comes in between waits until the thread looks again.
+        """
         failed = self._library.rd_kafka_mock_topic_create(self._cluster, topic.encode(), partitions, 1)
         assert failed == 0, failed
 
     def refuse(self, topic: str, error: int) -> None:
         """Answer every request about this topic with this error code.
 
-        The code 0 ends this.
+        The code 0 ends this. It can block for a second, as `create` can.
         """
         self._library.rd_kafka_mock_topic_set_error(self._cluster, topic.encode(), error)
 
