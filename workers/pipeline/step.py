@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 
-YIELD_SECONDS = 0.02
+YIELD_SECONDS = 0.005
 
 Decide = Callable[[Sequence[ConsumerRecord]], Awaitable[Sequence[ProducerRecord]]]
 Send = Callable[[Sequence[ProducerRecord]], Awaitable[None]]  # returns when all are confirmed

@@ -26,7 +26,7 @@ _PAGE_KEYS = 1_000
 _PIPELINE_COMMANDS = 1_000  # commands in one round trip
 _CONNECTIONS = 4  # to one server. Further calls wait for a free one.
 # To one node of a cluster, more than all shards in all lanes can use: the client does not wait but raises an error.
-_CLUSTER_CONNECTIONS = 1_024
+_CLUSTER_CONNECTIONS = 2_048
 _READING = ("look_up_", "details_", "state_", "lengths_")  # functions that only read
 
 
