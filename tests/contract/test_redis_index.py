@@ -14,6 +14,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from nearstream.streams.index.contract import (
+    ANCHOR_HEADS,
     Admission,
     Admitted,
     IndexBehindError,
@@ -160,12 +161,32 @@ async def test_a_call_stops_at_its_work_bound_and_goes_on(redis_index: RedisInde
     assert [answer.number for answer in await redis_index.admit(batch)] == list(range(1, 13))
 
 
+async def test_the_first_document_of_a_step_prolongs_the_life_of_a_spill(address: IndexAddress, client: Redis) -> None:
+    """A spill lives a step of the retention longer than its entries, so the next ones of this step need not."""
+    limits = replace(address.limits, retention_seconds=256, events_per_family=0)
+    index = await RedisIndex.open(replace(address, limits=limits), may_create=True)
+    arriving = [admission(str(number), anchors=[1]) for number in range(ANCHOR_HEADS + 4)]
+    await index.admit(arriving[:-3], START_MS)
+    prefix = index.shards[0].tag + KeyKind.SPILL
+    (spill,) = [key async for key in client.scan_iter(count=1_000) if key.startswith(prefix)]
+    assert 256_000 < await client.pttl(spill) <= 257_000
+    await client.pexpire(spill, 200_000)  # as if a minute had passed
+    await index.admit(arriving[-3:-2], START_MS)
+    assert await client.pttl(spill) <= 200_000
+    await index.admit(arriving[-2:-1], START_MS + 1_000)
+    assert 256_000 < await client.pttl(spill) <= 257_000
+    (last,) = await index.admit(arriving[-1:], START_MS + 1_000)
+    assert len(last.candidates) == ANCHOR_HEADS + 3
+    await index.close()
+
+
 async def test_hot_buckets_stop_a_call_too(address: IndexAddress, client: Redis) -> None:
     index = await RedisIndex.open(
         replace(address, limits=replace(address.limits, bucket_cap=300, candidates=60, events_per_family=0)),
         may_create=True,
     )
-    batch = [admission(str(one), anchors=range(20)) for one in range(400)]
+    # No two buckets have the same entries, because those that have are read as one.
+    batch = [admission(str(one), anchors=[slot for slot in range(20) if (one + slot) % 21]) for one in range(400)]
     await index.admit(batch[:300])
     head = (index.layout.epoch, 300, 60, 0, 0, "")
     reply = await redis_client.call(client, "admit", address.key, *head, *pack_admissions(batch[300:332], index.layout))

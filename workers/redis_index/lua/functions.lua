@@ -197,6 +197,7 @@ local function answer_again(c, d, current, number)
   if presumed and presumed.record and presumed.version == state.version then
     d.seen = new_seen()
     lineage_bucket(c, d, visit)
+    tally_visited(d)
     see_twin(d, d.presumed)
   else
     gather(c, d)
@@ -286,9 +287,9 @@ end
 
 -- Return the oldest living document with an equal text that is young enough to stand for this one, or 0.
 local function find_twin(c, d)
-  local bucket = d.existing[#d.existing]
-  for i = 1, #bucket.entries do
-    local number = bucket.entries[i]
+  local entries = d.existing[#d.existing].content.entries
+  for i = 1, #entries do
+    local number = entries[i]
     local state = read_state(c, number)
     if state.record and state.superseded_by == 0 and state.version == d.version and not is_aging(c, number) then
       local representative = families.representative(c, families.of(c, number))
@@ -305,8 +306,9 @@ end
 local function find_owner(c, d, state)
   local bucket = d.existing and d.existing[1]
   if not bucket or bucket.kind ~= c.kinds.digest then return 0 end
-  for i = 1, #bucket.entries do
-    local number = bucket.entries[i]
+  local entries = bucket.content.entries
+  for i = 1, #entries do
+    local number = entries[i]
     local other = read_state(c, number)
     if other.version == state.version and text_of(other) == text_of(state) then
       local owner = other.owner > 0 and other.owner or number
@@ -332,13 +334,13 @@ local function find_presumed(c, d, found)
   return best
 end
 
--- Whether a document leaves out a bucket: one that has the presumed representative, or enough others of its family.
-local function leaves_out(bucket, presumed, members)
-  if bucket.kind.bits > 0 then return false end
-  local count = 0
-  for i = 1, #bucket.entries do
-    if bucket.entries[i] == presumed then return true end
-    if members[bucket.entries[i]] then count = count + 1 end
+-- Whether a document leaves out buckets of this content: those that have the presumed representative, or enough others
+-- of its family.
+local function leaves_out(content, presumed, members)
+  local entries, count = content.entries, 0
+  for i = 1, #entries do
+    if entries[i] == presumed then return true end
+    if members[entries[i]] then count = count + 1 end
   end
   return count >= FAMILY_CANDIDATES
 end
@@ -351,10 +353,12 @@ local function enter_existing(c, d, found)
     for i = 1, #found do members[found[i].number] = families.of(c, found[i].number) == family or nil end
   end
   for i = 1, #d.existing do
-    local b = d.existing[i]
-    if d.presumed == 0 or not leaves_out(b, d.presumed, members) then
-      add_entry(c, b.kind, b.chunk, b.field, b.entries, b.some_expired, d.number)
+    local bucket = d.existing[i]
+    local content = bucket.content
+    if d.presumed > 0 and bucket.kind.bits == 0 and content.is_left_out == nil then
+      content.is_left_out = leaves_out(content, d.presumed, members)
     end
+    if bucket.kind.bits > 0 or not content.is_left_out then add_entry(c, d, bucket) end
   end
 end
 
@@ -366,11 +370,9 @@ local function offer_buckets(c, d, may_thin)
   local twin = may_thin and #d.existing > 0 and find_twin(c, d) or 0
   if twin > 0 then d.seen = new_seen() end
   lineage_bucket(c, d, offer)
-  if twin == 0 then
-    each_text_bucket(c, d, offer)
-  else
-    see_twin(d, twin)
-  end
+  if twin == 0 then each_text_bucket(c, d, offer) end
+  tally_visited(d)
+  if twin > 0 then see_twin(d, twin) end
   return twin
 end
 
@@ -621,7 +623,7 @@ end
 
 -- Return the document of an admission, with the checkpoint of its partition if it has a position.
 local function parse_admission(c, blob)
-  local d = {blob = blob}
+  local d = {blob = blob, most_exist = 0}
   d.chunk, d.doc, d.flags, d.partition, d.offset, d.previous, d.observed, d.version, d.bands, d.anchors, d.sent_to,
     d.sent_at = struct.unpack(ADMISSION_FORMAT, blob)
   d.previous = d.previous - 1
@@ -785,13 +787,14 @@ end
 -- Add a number to a bucket that it left out, and tally the others there. In a bucket that it is in, tally those that came
 -- later: when this is repeated, it is not known any more which buckets it had left out.
 local function enter_late(c, d, kind, chunk, field)
-  local entries = load_bucket(c, kind, chunk, field) or {}
+  local packed = packed_bucket(c, kind, chunk, field)
+  local entries = packed and entries_of(c, packed) or {}
   local later, at, is_in = {}, 1, false
   for i = 1, #entries do
     if entries[i] == d.own then is_in = true end
     if entries[i] > d.own then later[#later + 1] = entries[i] else at = i + 1 end
   end
-  tally(d.seen, is_in and later or entries, d.number, kind)
+  tally(d.seen, is_in and later or entries, d.number, kind, 1)
   if is_in then return end
   table.insert(entries, at, d.own)
   if #entries > kind.cap then table.remove(entries, kind.heads + 1) end

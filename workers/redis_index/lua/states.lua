@@ -372,23 +372,45 @@ local function sweep_chunk(c, spills, chunk)
   end
 end
 
--- Return the visible entries of a bucket, oldest first, and whether some have expired. Return nil without a bucket.
-local function load_bucket(c, kind, chunk, field)
+-- Return a bucket as it is stored, or nil.
+local function packed_bucket(c, kind, chunk, field)
   local packed = redis.call('HGET', kind.prefix .. chunk, field)
-  if not packed then return nil end
-  if kind.spills and #packed == NUMBER_BYTES * ANCHOR_HEADS and c.spill > 0 then
-    packed = packed .. redis.call('GETRANGE', c.tag .. SPILL_KEY .. chunk .. field, -NUMBER_BYTES * c.spill, -1)
+  if packed and kind.spills and #packed == NUMBER_BYTES * ANCHOR_HEADS and c.spill > 0 then
+    return packed .. redis.call('GETRANGE', c.tag .. SPILL_KEY .. chunk .. field, -NUMBER_BYTES * c.spill, -1)
   end
+  return packed
+end
+
+-- Return the visible entries of a packed bucket, oldest first, and whether some have expired.
+local function entries_of(c, packed)
   local entries = unpack_numbers(packed)
   c.entries = c.entries + #entries
   return visible_numbers(c, entries)
+end
+
+-- Return the time and the first number of a mark, or nil if there is no such mark.
+local function mark_at(c, index)
+  local ms, number = string.match(redis.call('LINDEX', c.tag .. MARKS_KEY, index) or '', '(%d+):(%d+)')
+  return tonumber(ms), tonumber(number)
+end
+
+-- Return the first number that was given since the last mark.
+local function first_of_step(c)
+  c.newest = c.newest or select(2, mark_at(c, -1))
+  return c.newest
+end
+
+-- Return how long a spill lives after it was written: a step of the marks longer than its entries do, so that the entries
+-- that come within that step need not prolong its life.
+local function life_of_spill(c)
+  return c.retention + math.floor(c.retention / MARKS)
 end
 
 local function write_spill(c, key, packed)
   if packed == '' then
     redis.call('DEL', key)
   elseif c.retention > 0 then
-    redis.call('SET', key, packed, 'PX', c.retention)
+    redis.call('SET', key, packed, 'PX', life_of_spill(c))
   else
     redis.call('SET', key, packed)
   end
@@ -410,53 +432,65 @@ local function rewrite_bucket(c, kind, chunk, field, entries)
   end
 end
 
--- Whether a full lineage bucket drops state `a` rather than `b`: removed states first, then the one observed least
--- recently, ties by id.
-local function is_dropped_before(a, b)
-  if not a.record or not b.record then return not a.record and b.record end
-  if a.observed ~= b.observed then return a.observed < b.observed end
-  return compare_bytes(string.sub(a.record, a.id_at, a.id_at + a.id_size - 1),
-    string.sub(b.record, b.id_at, b.id_at + b.id_size - 1)) < 0
-end
-
-local function drop_one(c, entries)
-  local at = 1
-  for i = 2, #entries do
-    if is_dropped_before(read_state(c, entries[i]), read_state(c, entries[at])) then at = i end
+local add_entry
+do
+  -- Whether a full lineage bucket drops state `a` rather than `b`: removed states first, then the one observed least
+  -- recently, ties by id.
+  local function is_dropped_before(a, b)
+    if not a.record or not b.record then return not a.record and b.record end
+    if a.observed ~= b.observed then return a.observed < b.observed end
+    return compare_bytes(string.sub(a.record, a.id_at, a.id_at + a.id_size - 1),
+      string.sub(b.record, b.id_at, b.id_at + b.id_size - 1)) < 0
   end
-  table.remove(entries, at)
-end
 
--- Add a number to an anchor bucket: to its heads while there is room, else to its spill.
-local function add_to_anchor(c, kind, chunk, field, entries, some_expired, own)
-  if some_expired or #entries < ANCHOR_HEADS then
-    entries[#entries + 1] = own
-    if some_expired then return rewrite_bucket(c, kind, chunk, field, entries) end
+  local function drop_one(c, entries)
+    local at = 1
+    for i = 2, #entries do
+      if is_dropped_before(read_state(c, entries[i]), read_state(c, entries[at])) then at = i end
+    end
+    table.remove(entries, at)
+  end
+
+  -- Return the entries of a content with d.number behind them.
+  local function grown(d, content)
+    local entries = {unpack(content.entries)}
+    entries[#entries + 1] = d.number
+    return entries
+  end
+
+  -- Add d.number to an anchor bucket: to its heads while there is room, else to its spill.
+  local function add_to_anchor(c, d, bucket)
+    local kind, chunk, field, content = bucket.kind, bucket.chunk, bucket.field, bucket.content
+    if content.some_expired then return rewrite_bucket(c, kind, chunk, field, grown(d, content)) end
+    if #content.entries < ANCHOR_HEADS then
+      content.packed_grown = content.packed_grown or pack_entries(grown(d, content), #content.entries + 1)
+      redis.call('HSET', kind.prefix .. chunk, field, content.packed_grown)
+      return
+    end
+    if c.spill == 0 then return end
+    local spill, count = c.tag .. SPILL_KEY .. chunk .. field, #content.entries
+    if redis.call('APPEND', spill, pack_number(d.number)) > 2 * NUMBER_BYTES * c.spill then
+      write_spill(c, spill, redis.call('GETRANGE', spill, -NUMBER_BYTES * c.spill, -1))
+    elseif c.retention > 0 and (count == ANCHOR_HEADS or content.entries[count] < first_of_step(c)) then
+      redis.call('PEXPIRE', spill, life_of_spill(c))
+    end
+  end
+
+  -- Add d.number to a bucket of d.existing. A full bucket loses its oldest entry behind the heads. A full lineage bucket,
+  -- which has no heads, loses the one that `is_dropped_before` ranks first.
+  function add_entry(c, d, bucket)
+    local kind, chunk, field = bucket.kind, bucket.chunk, bucket.field
+    if #bucket.content.entries >= kind.cap then
+      local name = kind.letter .. chunk .. field
+      c.overflows[name] = (c.overflows[name] or 0) + 1
+    end
+    if kind.spills then return add_to_anchor(c, d, bucket) end
+    local entries = grown(d, bucket.content)
+    if #entries > kind.cap then
+      if kind.heads > 0 then table.remove(entries, kind.heads + 1) else drop_one(c, entries) end
+    end
     redis.call('HSET', kind.prefix .. chunk, field, pack_entries(entries, #entries))
-    return
   end
-  if c.spill == 0 then return end
-  local spill = c.tag .. SPILL_KEY .. chunk .. field
-  if redis.call('APPEND', spill, pack_number(own)) > 2 * NUMBER_BYTES * c.spill then
-    write_spill(c, spill, redis.call('GETRANGE', spill, -NUMBER_BYTES * c.spill, -1))
-  elseif c.retention > 0 then
-    redis.call('PEXPIRE', spill, c.retention)
-  end
-end
-
--- Add a number to a bucket with these entries. A full bucket loses its oldest entry behind the heads. A full lineage
--- bucket, which has no heads, loses the one that `is_dropped_before` ranks first.
-local function add_entry(c, kind, chunk, field, entries, some_expired, own)
-  if #entries >= kind.cap then
-    local bucket = kind.letter .. chunk .. field
-    c.overflows[bucket] = (c.overflows[bucket] or 0) + 1
-  end
-  if kind.spills then return add_to_anchor(c, kind, chunk, field, entries, some_expired, own) end
-  entries[#entries + 1] = own
-  if #entries > kind.cap then
-    if kind.heads > 0 then table.remove(entries, kind.heads + 1) else drop_one(c, entries) end
-  end
-  redis.call('HSET', kind.prefix .. chunk, field, pack_entries(entries, #entries))
 end
 
 -- Return the weight of a key that `count` earlier documents share.
@@ -464,17 +498,19 @@ local function weight_of(count)
   return math.floor(UNIT / math.sqrt(count))
 end
 
--- Count the entries below the number `own` as neighbours: sums of shared keys in seen.counts, flags in seen.flags.
-local function tally(seen, entries, own, kind)
+-- Count the entries below the number `own` as neighbours that share `times` buckets of this kind: sums of shared keys in
+-- seen.counts, flags in seen.flags.
+local function tally(seen, entries, own, kind, times)
   local below = #entries
   while below > 0 and entries[below] >= own do below = below - 1 end
   local full = below >= kind.cap
-  if full then seen.full = seen.full + 1 end
+  if full then seen.full = seen.full + times end
   if below > kind.heads or full then seen.may_change = true end
   local bits = kind.bits + (full and IN_FULL_BUCKET or 0)
   local counts, flags = seen.counts, seen.flags
   local count = kind.count + kind.anchors * weight_of(below) * WEIGHT
   if kind.anchors > 0 and below < RARE_BELOW then count = count + RARE end
+  count = count * times
   for i = 1, below do
     local number = entries[i]
     counts[number] = (counts[number] or 0) + count
@@ -482,29 +518,48 @@ local function tally(seen, entries, own, kind)
   end
 end
 
--- Tally what a bucket held when d.number was given.
+-- Note a bucket among those to be tallied, and return its content, or nil without a bucket. Buckets of copies, and those
+-- of a frame, have equal entries, so these are unpacked once, and tallied once with the number of their buckets.
 local function visit(c, d, kind, chunk, field)
-  local entries, some_expired = load_bucket(c, kind, chunk, field)
-  if not entries then return end
-  tally(d.seen, entries, d.number, kind)
-  return entries, some_expired
+  local packed = packed_bucket(c, kind, chunk, field)
+  if not packed then return nil end
+  local contents = d.seen.contents
+  local content = contents[packed]
+  if not content then
+    local entries, some_expired = entries_of(c, packed)
+    content = {entries = entries, some_expired = some_expired, times = {}}
+    contents[packed] = content
+  end
+  content.times[kind] = (content.times[kind] or 0) + 1
+  return content
 end
 
--- Create a bucket that holds d.number alone. If it exists, visit it and note it in d.existing, to be entered later.
+-- Tally what the visited buckets held when d.number was given.
+local function tally_visited(d)
+  for _, content in pairs(d.seen.contents) do
+    for kind, times in pairs(content.times) do tally(d.seen, content.entries, d.number, kind, times) end
+  end
+end
+
+-- Create a bucket that holds d.number alone. If it exists, visit it and note it in d.existing, to be entered later. Each
+-- call of the server takes time, so what most buckets of the document were so far is tried first: to read, or to create.
 local function offer(c, d, kind, chunk, field)
-  local key = kind.prefix .. chunk
-  if redis.call('HSETNX', key, field, d.entry) == 1 then
+  local key, content = kind.prefix .. chunk, nil
+  if d.most_exist > 0 then content = visit(c, d, kind, chunk, field) end
+  if not content and redis.call('HSETNX', key, field, d.entry) == 1 then
+    d.most_exist = d.most_exist - 1
     if c.floor > 1 and causes_sweep(field) then sweep_chunk(c, kind.spills, key) end
     return
   end
-  local entries, some_expired = visit(c, d, kind, chunk, field)
-  d.existing[#d.existing + 1] =
-    {kind = kind, chunk = chunk, field = field, entries = entries or {}, some_expired = some_expired}
+  d.most_exist = d.most_exist + 1
+  content = content or visit(c, d, kind, chunk, field) or {entries = {}}
+  d.existing[#d.existing + 1] = {kind = kind, chunk = chunk, field = field, content = content}
 end
 
 -- Remove the numbers in d.seen.gone from a bucket.
 local function remove_gone(c, d, kind, chunk, field)
-  local entries, left = load_bucket(c, kind, chunk, field) or {}, {}
+  local packed, left = packed_bucket(c, kind, chunk, field), {}
+  local entries = packed and entries_of(c, packed) or {}
   for i = 1, #entries do
     if not d.seen.gone[entries[i]] then left[#left + 1] = entries[i] end
   end
@@ -546,13 +601,14 @@ local function each_bucket(c, d, act)
 end
 
 local function new_seen()
-  return {counts = {}, flags = {}, gone = {}, full = 0, may_change = false}
+  return {contents = {}, counts = {}, flags = {}, gone = {}, full = 0, may_change = false}
 end
 
 -- Find the neighbours of a document in all its buckets.
 local function gather(c, d)
   d.seen = new_seen()
   each_bucket(c, d, visit)
+  tally_visited(d)
   return d.seen
 end
 
@@ -562,12 +618,6 @@ end
 local function clock()
   local now = redis.call('TIME')
   return tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
-end
-
--- Return the time and the first number of a mark, or nil if there is no such mark.
-local function mark_at(c, index)
-  local ms, number = string.match(redis.call('LINDEX', c.tag .. MARKS_KEY, index) or '', '(%d+):(%d+)')
-  return tonumber(ms), tonumber(number)
 end
 
 -- Return the first number given within the last `age` ms. Numbers between two marks were given within one step of the
@@ -633,8 +683,7 @@ end
 local function spare_now(c, number)
   if c.retention == 0 or c.mark < 0 then return end
   -- A number given since the last mark lives as long without this.
-  c.newest = c.newest or select(2, mark_at(c, -1))
-  if number >= c.newest then return end
+  if number >= first_of_step(c) then return end
   local before = redis.call('ZSCORE', c.tag .. SPARED_KEY, pack_number(number))
   if before and tonumber(before) == c.mark then return end
   if is_aging(c, number) then
