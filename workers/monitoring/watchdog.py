@@ -4,14 +4,17 @@ The worker hangs if it does not stop, or does nothing although there is work. On
 committed, so a hard exit loses nothing.
 """
 
+import asyncio
 import logging
 import os
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from types import FrameType
 
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.monitoring.health import Health
@@ -87,7 +90,11 @@ class Watchdog:
 
 
 def start_watchdog(
-    watchdog: Watchdog, health: Health, stopping: Callable[[], bool], end_code: Callable[[], Exit]
+    watchdog: Watchdog,
+    health: Health,
+    stopping: Callable[[], bool],
+    end_code: Callable[[], Exit],
+    loop: asyncio.AbstractEventLoop,
 ) -> None:
     """Start a thread that exits the process when a rule is broken, or when the worker must not go on.
 
@@ -99,11 +106,19 @@ def start_watchdog(
         health: What the worker knows of its own state.
         stopping: Whether the worker stops, for whatever reason.
         end_code: Logs why it stops, unless a signal asked it to, and returns its exit code.
+        loop: Its event loop, whose tasks are logged if a rule is broken.
     """
-    threading.Thread(target=_watch, args=(watchdog, health, stopping, end_code), name="watchdog", daemon=True).start()
+    watch = partial(_watch, watchdog, health, stopping, end_code, loop)
+    threading.Thread(target=watch, name="watchdog", daemon=True).start()
 
 
-def _watch(watchdog: Watchdog, health: Health, stopping: Callable[[], bool], end_code: Callable[[], Exit]) -> None:
+def _watch(
+    watchdog: Watchdog,
+    health: Health,
+    stopping: Callable[[], bool],
+    end_code: Callable[[], Exit],
+    loop: asyncio.AbstractEventLoop,
+) -> None:
     while True:
         time.sleep(_TICK_SECONDS)
         if health.refused:
@@ -119,7 +134,7 @@ def _watch(watchdog: Watchdog, health: Health, stopping: Callable[[], bool], end
         if rule is not None:
             text = "%s for %g s: exiting, unacknowledged records will be redelivered"
             log.critical(text, rule.trouble, rule.seconds)
-            for line in stacks().splitlines():
+            for line in (*stacks().splitlines(), *task_stacks(loop).splitlines()):
                 log.critical("%s", line)
             os._exit(Exit.NO)
 
@@ -131,6 +146,27 @@ def stacks() -> str:
         f"thread {names.get(ident, ident)}:\n{''.join(traceback.format_stack(frame))}"
         for ident, frame in sys._current_frames().items()
     )
+
+
+def task_stacks(loop: asyncio.AbstractEventLoop) -> str:
+    """Return where each task of an event loop waits."""
+    return "\n".join(
+        f"task {task.get_name()}:\n{''.join(traceback.format_list(_extracted(task)))}"
+        for task in asyncio.all_tasks(loop)
+    )
+
+
+def _extracted(task: asyncio.Task[object]) -> traceback.StackSummary:
+    return traceback.StackSummary.extract((frame, frame.f_lineno) for frame in _frames(task.get_coro()))
+
+
+def _frames(waiting: object) -> Iterator[FrameType]:
+    """Yield the frames of a coroutine and of those that it awaits, the outermost first."""
+    while waiting is not None:
+        frame = getattr(waiting, "cr_frame", None) or getattr(waiting, "gi_frame", None)
+        if frame is not None:
+            yield frame
+        waiting = getattr(waiting, "cr_await", None) or getattr(waiting, "gi_yieldfrom", None)
 
 
 def _batches(health: Health) -> Iterable[Hashable]:

@@ -11,6 +11,7 @@ Faust has no public hook for that. These names of its classes, and of aiokafka's
 |---|---|
 | `AIOKafkaConsumerThread.on_start` | extend: let a partition with records delay the others only for a moment |
 | `AIOKafkaConsumerThread.on_thread_stop` | override: leave the group within `LEAVE_SECONDS` |
+| `AIOKafkaConsumerThread.commit` | extend: give up when the thread ends before it commits |
 | `AIOKafkaConsumerThread._commit` | override: commit nothing once expelled from the group |
 | `AIOKafkaConsumerThread._ensure_consumer` | call: it returns aiokafka's consumer |
 | `AIOKafkaConsumerThread._fetch_records` | call: fetch a batch of some partitions |
@@ -21,6 +22,7 @@ Faust has no public hook for that. These names of its classes, and of aiokafka's
 | `GroupCoordinator.check_errors` | call: nothing else raises its errors, and until then it joins no rebalance |
 | `Consumer._new_consumer_thread` | override: make our thread |
 | `Consumer._thread`, `ServiceThread.thread_loop` | read: fetches run in the loop of that thread |
+| `ServiceThread._shutdown` | wait for it: that thread answers no call any more |
 | `Consumer._get_active_partitions` | call: the partitions that are assigned and not paused |
 | `Consumer._commit` | call: commit these offsets in the thread |
 | `Consumer._drain_messages` | override: allow batches while Faust's fetcher runs, instead of feeding Faust's streams |
@@ -96,6 +98,25 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
             await asyncio.wait([leaving], timeout=LEAVE_SECONDS)
         if leaving.done() and not leaving.cancelled():
             leaving.result()
+
+    async def commit(self, offsets: Mapping[TP, int]) -> bool:
+        """Commit in this thread, unless it ends before.
+
+        A crash of the worker ends this thread too. It answers no call after that, and a stop that commits would wait
+        for it without end.
+        """
+        committing = asyncio.ensure_future(super().commit(offsets))
+        ending = asyncio.ensure_future(self._shutdown.wait())
+        try:
+            await asyncio.wait((committing, ending), return_when=asyncio.FIRST_COMPLETED)
+            if not self._shutdown.is_set():
+                return await committing
+            committing.cancel()
+            await asyncio.gather(committing, return_exceptions=True)  # it may have failed, because the loop is closed
+            return False
+        finally:
+            committing.cancel()
+            ending.cancel()
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
         """Commit only while this member belongs to the group.

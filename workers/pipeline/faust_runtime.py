@@ -45,7 +45,8 @@ def serve(app: faust.App, health: Health, loop: asyncio.AbstractEventLoop, stop_
     def end_code() -> Exit:
         return _end_code(worker.crash_reason or _start_error(worker._starting_fut), asked())
 
-    start_watchdog(Watchdog(rules(health, lambda: app.rebalancing, stopping, stop_seconds)), health, stopping, end_code)
+    watchdog = Watchdog(rules(health, lambda: app.rebalancing, stopping, stop_seconds))
+    start_watchdog(watchdog, health, stopping, end_code, loop)
     try:
         worker.execute_from_commandline()  # ends with SystemExit
     except SystemExit as ended:

@@ -1,5 +1,6 @@
 """The watchdog finds a stuck worker and leaves one alone that waits for a reason."""
 
+import asyncio
 import threading
 
 import pytest
@@ -13,6 +14,7 @@ from nearstream.workers.monitoring.watchdog import (
     Watchdog,
     rules,
     stacks,
+    task_stacks,
 )
 
 
@@ -161,3 +163,20 @@ def test_the_stacks_name_each_thread_and_what_it_does() -> None:
     of_waiting = seen.partition("thread the one that waits:")[2].partition("\nthread ")[0]
     assert "in wait" in of_waiting
     assert "seen = stacks()" in seen.partition("thread MainThread:")[2]
+
+
+async def test_the_stacks_of_tasks_show_what_the_innermost_coroutine_waits_for() -> None:
+    never = asyncio.Event()
+
+    async def inner() -> None:
+        await never.wait()
+
+    async def outer() -> None:
+        await inner()
+
+    waiting = asyncio.create_task(outer(), name="the one that waits")
+    await asyncio.sleep(0)
+    seen = task_stacks(asyncio.get_running_loop())
+    waiting.cancel()
+    of_waiting = seen.partition("task the one that waits:")[2].partition("\ntask ")[0]
+    assert [line in of_waiting for line in ("await inner()", "await never.wait()", "await fut")] == [True] * 3

@@ -376,3 +376,16 @@ async def test_the_broker_waits_for_quiet_partitions_only_briefly_while_others_a
         async with consumer.batch("in", 10):
             waits.append(thread(consumer)._fetch_max_wait_ms)
     assert waits == [faust_consumer.IDLE_WAIT_MS, faust_consumer.BUSY_WAIT_MS, faust_consumer.IDLE_WAIT_MS]
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+async def test_a_commit_that_meets_the_end_of_its_thread_is_given_up(consumer: BatchConsumer, is_closed: bool) -> None:
+    """A crash ends the thread, and the stop that follows commits once more."""
+    ended = consumer._new_consumer_thread()  # its loop never runs, so that nothing answers
+    if is_closed:
+        ended.thread_loop.close()
+    committing = asyncio.ensure_future(ended.commit({TP("in", 0): 8}))
+    ended.set_shutdown()
+    async with asyncio.timeout(10):
+        assert await committing is False
+    ended.thread_loop.close()

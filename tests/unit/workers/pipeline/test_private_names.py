@@ -25,6 +25,7 @@ WORKERS = Path(__file__).parents[4] / "workers"
 USED_BY_OUR_CONSUMER = [
     (driver.AIOKafkaConsumerThread, "on_start"),
     (driver.AIOKafkaConsumerThread, "on_thread_stop"),
+    (driver.AIOKafkaConsumerThread, "commit"),
     (driver.AIOKafkaConsumerThread, "_commit"),
     (driver.AIOKafkaConsumerThread, "_ensure_consumer"),
     (driver.AIOKafkaConsumerThread, "_fetch_records"),
@@ -37,6 +38,7 @@ USED_BY_OUR_CONSUMER = [
     (driver.Consumer, "_new_consumer_thread"),
     (faust_transport.ThreadDelegateConsumer, "_thread"),
     (ServiceThread, "thread_loop"),
+    (ServiceThread, "_shutdown"),
     (driver.Consumer, "_get_active_partitions"),
     (driver.Consumer, "_commit"),
     (driver.Consumer, "_drain_messages"),
