@@ -4,8 +4,9 @@
 
 The documents arrive one by one at an index in memory, which names the candidates. The candidates are then compared from
 their packed records, as Redis answers them. This is done with the Python form of comparing, with C, and as `Settling`
-does it, which also sorts out the related ones. Each document counts with the best of its repetitions, because other
-work on the machine only adds to a time. Prints one JSON object. The exit code is 2 when the corpus cannot be read.
+does it, which also sorts out the related ones. Times are CPU times. Each document counts with the best of its
+repetitions, because other work on the machine only adds to them. Prints one JSON object. The exit code is 2 when the
+corpus cannot be read.
 """
 
 import argparse
@@ -102,7 +103,7 @@ async def arrivals(texts: Iterable[Text], count: int, least: int) -> list[Arrive
 
 
 def measure(arrived: Sequence[Arrived], repeats: int) -> dict[str, Any]:
-    """Return the microseconds of a comparison in each way, unpacking included."""
+    """Return the microseconds of CPU of a comparison in each way, unpacking included."""
     settling = Settling(
         MemoryIndex(IndexLimits()), preset(DEFAULT_LABEL, HashKey.public()), DEFAULT_THRESHOLDS, frozenset(RELATIONS)
     )
@@ -134,13 +135,13 @@ def measure(arrived: Sequence[Arrived], repeats: int) -> dict[str, Any]:
 
 
 def best_us(run: Callable[[Arrived], object], arrived: Sequence[Arrived], repeats: int) -> float:
-    """Return the microseconds of all documents, each in its best repetition."""
+    """Return the microseconds of CPU of all documents, each in its best repetition."""
     best = [math.inf] * len(arrived)
     for _ in range(repeats):
         for place, each in enumerate(arrived):
-            start = time.perf_counter_ns()
+            start = time.thread_time_ns()
             run(each)
-            best[place] = min(best[place], (time.perf_counter_ns() - start) / 1_000)
+            best[place] = min(best[place], (time.thread_time_ns() - start) / 1_000)
     return sum(best)
 
 

@@ -128,8 +128,8 @@ def server_properties(ports: KafkaPorts, data: Path) -> str:
         "num.network.threads": 2,
         "num.io.threads": 2,
         "log.cleaner.dedupe.buffer.size": 16_777_216,
-        # Each partition maps two index files of this size. Linux fills much of a new one with zeros at the first access,
-        # which took the broker up to three times the CPU of all else with the default of 10 MB.
+        # Each partition maps two index files of this size. Linux fills much of a new one with zeros at the first
+        # access, which took the broker up to three times the CPU of all else with the default of 10 MB.
         "log.index.size.max.bytes": 1_048_576,
     }
     return "".join(f"{name}={value}\n" for name, value in settings.items())
