@@ -3,9 +3,10 @@
     python -m benchmarks.stream [--documents N] [--stream NAME ...] [--workers K] [--corpus DIR] [--json]
 
 Starts its own Kafka and Redis. The documents of a stream lie in their topic when a loop starts, and time runs from the
-first to the last acknowledgement. The loops are a worker, the stream that is written by hand with datasketch, aiokafka
-without work, and our own loop without work. Texts are made of those of the examples, or of a corpus. Prints tables, or
-one JSON object. The exit code is 1 if a gate is missed, 2 if an input cannot be read.
+first to the last acknowledgement. The loops are a worker, a worker with a clock around its stages, the stream that is
+written by hand with datasketch, aiokafka without work, and our own loop without work. Texts are made of those of the
+examples, or of a corpus. Prints tables, or one JSON object. The exit code is 1 if a gate is missed, 2 if an input cannot
+be read.
 """
 
 import argparse
@@ -20,7 +21,18 @@ from pathlib import Path
 from benchmarks.quality.corpus import CorpusError
 from benchmarks.speed.gates import failed
 from benchmarks.speed.measure import positive
-from benchmarks.stream.figures import BARE, BY_HAND, BY_HAND_BATCHED, LOOP, OURS, Figures, gates, ratios, table
+from benchmarks.stream.figures import (
+    BARE,
+    BY_HAND,
+    BY_HAND_BATCHED,
+    LOOP,
+    OURS,
+    OURS_BY_STAGE,
+    Figures,
+    gates,
+    ratios,
+    table,
+)
 from benchmarks.stream.measuring import Servers, machine, measured, measured_worker, servers
 from benchmarks.stream.prose import Prose, sources
 from benchmarks.stream.texts import STREAMS
@@ -40,7 +52,7 @@ async def measure(servers: Servers, stream: str, options: argparse.Namespace, te
     records, further = records[:count], records[count:]
     log_progress(f"{stream}: {count} documents made")
     loops = {name: await measured(servers, name, records, workers, _WITHOUT_WORK) for name in (BARE, LOOP)}
-    for name in (BY_HAND, BY_HAND_BATCHED):
+    for name in (BY_HAND, BY_HAND_BATCHED, OURS_BY_STAGE):
         loops[name] = await measured(servers, name, records, workers, 1)
     loops[OURS], latency = await measured_worker(servers, records, further, workers)
     return {

@@ -177,12 +177,15 @@ async def _measured(servers: Servers, started: Sequence[Process], loop: str, doc
     """Measure from the first acknowledgement of each process to the last one of all.
 
     Raises:
+        RuntimeError: The documents were done before each process had some of them.
         TimeoutError: The documents were not done in time.
     """
     longest = 0.0
     async with asyncio.timeout(_LIMIT_SECONDS):
         first = await _moment(servers, started)
         while not all(report.offsets for report in first.reports):
+            if first.documents >= documents:
+                raise RuntimeError(f"{loop}: a process had no document yet when all were done: expected more documents")
             await asyncio.sleep(_FIRST_POLL_SECONDS)
             first = await _moment(servers, started)
         last = await _moment(servers, started)
@@ -192,7 +195,7 @@ async def _measured(servers: Servers, started: Sequence[Process], loop: str, doc
             longest = max(longest, *(report.longest_step for report in last.reports))
     with Redis.from_url(servers.redis_url) as redis:
         stored = round((_bytes(redis) - empty) / documents)
-    figures = {**cost(first, last), "longest_step_ms": round(1e3 * longest, 1), "redis_bytes": stored}
+    figures = {**cost(first, last), "longest_step_ms": round(1e3 * longest, 1) or None, "redis_bytes": stored}
     log_progress(f"{loop}: {figures['documents_per_second']:,} documents/s, us of CPU {json.dumps(figures['cpu_us'])}")
     return figures
 
