@@ -18,9 +18,16 @@ from nearstream.streams.estimates.passages import common_text_native, common_tex
 from nearstream.streams.native import native
 from nearstream.streams.signing.native_backend import packed_context
 from nearstream.streams.signing.native_unicode import unicode_tables
+from nearstream.streams.signing.packed_fields import (
+    ascends_slowly,
+    kept_parts_native,
+    kept_parts_slowly,
+    words_end_slowly,
+)
 from nearstream.streams.signing.scheme import LABELS, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.signing.signs import found_slowly
+from nearstream.streams.signing.small_keys import small_keys_slowly
 from nearstream.workers.redis_index.text_part import pack_text, unpack_text_slowly
 from nearstream.workers.redis_index.text_patch import patch_slowly, patched
 from tests.support.compared import made_up
@@ -122,6 +129,27 @@ def differ(random: Random) -> None:
     assert patched(other, patch) == text or not text, f"{patch!r} is no patch from {other!r} to {text!r}"
 
 
+def take_apart(random: Random) -> None:
+    """Read the packed fields of a random text, some of them damaged, with both twins.
+
+    Raises:
+        AssertionError: The twins differ.
+    """
+    label = random.choice(LABELS)
+    signature = signers(label)[1].sign(Document(id="x", text=any_text(random), observed_at=SEEN))
+    assert kept_parts_native(signature) == kept_parts_slowly(signature), f"{label}: the twins keep other bits"
+    keys = PUBLIC.permutation, random.randbytes(random.randint(0, 40)), signature.anchors, 8
+    assert native.small_keys(*keys) == small_keys_slowly(*keys), f"the twins find other keys of {keys!r}"
+    for packed in (signature.ld, signature.ld[random.randint(0, 9) :], random.randbytes(random.randint(0, 60))):
+        results = []
+        for each in (native.words_end, words_end_slowly, native.ascends, ascends_slowly):
+            try:
+                results.append(each(packed))
+            except ValueError:
+                results.append(None)
+        assert results[::2] == results[1::2], f"the twins differ on {packed!r}"
+
+
 def abuse(random: Random) -> None:
     """Call the C functions with bytes that are not valid."""
     data = random.randbytes(int(10 ** random.uniform(0, 4)))
@@ -156,6 +184,7 @@ def main() -> None:
         meet(random)
         estimate(random)
         differ(random)
+        take_apart(random)
         abuse(random)
         seed += 1
     sys.stdout.write(f"{seed - chosen.seed} texts: the twins agree\n")

@@ -5,8 +5,8 @@
 Starts its own Kafka and Redis. The documents of a stream lie in their topic when a loop starts, and time runs from the
 first to the last acknowledgement. The loops are a worker, a worker with a clock around its stages, the stream that is
 written by hand with datasketch, aiokafka without work, and our own loop without work. Texts are made of those of the
-examples, or of a corpus. Prints tables, or one JSON object. The exit code is 1 if a gate is missed, 2 if an input cannot
-be read.
+examples, or of a corpus. Prints tables, or one JSON object. The exit code is 1 if a gate is missed, 2 if an input
+cannot be read.
 """
 
 import argparse

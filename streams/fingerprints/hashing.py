@@ -103,19 +103,6 @@ class HashKey:
         """
         return mmh3.mmh3_x64_128_digest(payload.translate(self.permutation), 0)
 
-    def small_keys(self, prefix: bytes, payloads: bytes, width: int) -> list[bytes]:
-        """Return the small key of each payload.
-
-        Args:
-            prefix: Put before each payload.
-            payloads: Payloads of `width` bytes, one after the other.
-            width: Bytes of a payload.
-        """
-        first, rest = prefix.translate(self.permutation), payloads.translate(self.permutation)
-        return [
-            mmh3.mmh3_x64_128_digest(first + rest[start : start + width], 0) for start in range(0, len(rest), width)
-        ]
-
 
 class Rolling:
     """Polynomial hashes of runs of values, modulo 2**64.

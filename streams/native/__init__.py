@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import NewType, Protocol, cast
 
-INTERFACE = 6  # raised together with INTERFACE of module.c whenever a function changes
+INTERFACE = 7  # raised together with INTERFACE of module.c whenever a function changes
 _LIBRARY = "nearstream.streams.native._native"
 
 Context = NewType("Context", object)
@@ -54,6 +54,18 @@ class Native(Protocol):
 
     def pack_pairs(self, ld: bytes, gaps: bytes, symbol_bits: int, kept_bits: int, low_bits: int, /) -> bytes | None:
         """Pack LD symbols and gaps into few bits (see `fingerprints/ld_compact.py`)."""
+
+    def small_keys(self, permutation: bytes, prefix: bytes, payloads: bytes, width: int, /) -> tuple[bytes, ...]:
+        """Return a short key of each payload (see `signing/small_keys.py`)."""
+
+    def words_end(self, ld: bytes, /) -> tuple[int, int]:
+        """Return the number of LD symbols, and the position of the last one (see `signing/packed_fields.py`)."""
+
+    def ascends(self, anchors: bytes, /) -> bool:
+        """Return whether anchors are distinct and in ascending order (see `signing/packed_fields.py`)."""
+
+    def kept_parts(self, sketch: bytes, ld: bytes, symbol_bits: int, kept_bits: int, /) -> tuple[bytes, bytes]:
+        """Return what an index keeps of a sketch and of LD symbols (see `signing/packed_fields.py`)."""
 
     def unpack_text(self, packed: bytes, start: int, /) -> TextFields:
         """Return the text part of a record of the index, which begins at `start` (see `redis_index/text_part.py`)."""

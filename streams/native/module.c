@@ -3,7 +3,7 @@
  * This file is the only translation unit. It includes every header of this folder once and in order, so no header
  * needs a guard. The first line of a header names its Python twin, which explains formulas and gives their sources.
  *
- * Only this file, prepared.h, text_part.h, text_patch.h and the functions for Python in estimates/ use the Python API.
+ * Only this file, the headers beside it and the functions for Python in estimates/ use the Python API.
  * Other threads can run while a long text is signed. The only state is memory that a context keeps for its next text.
  * Any bytes may be passed in: invalid ones raise ValueError. All arithmetic is modulo 2**64.
  */
@@ -30,7 +30,7 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
-enum { INTERFACE = 6 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
+enum { INTERFACE = 7 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
 enum {
     SPACE = 0x20,
     PADDING = 8,         /* bytes before a normal form, so that a chunk may begin before it */
@@ -219,8 +219,10 @@ static PyObject *signs(PyObject *module, PyObject *text)
 
 #include "estimates/alignment.h"
 #include "estimates/content.h"
+#include "small_keys.h"
 #include "text_part.h"
 #include "text_patch.h"
+#include "packed_fields.h"
 #include "estimates/common_text.h"
 #include "estimates/scattered.h"
 #include "estimates/distance.h"
@@ -270,6 +272,10 @@ static PyMethodDef functions[] = {
     {"context", context, METH_O, "Prepare a scheme and its key."},
     {"unicode", unicode, METH_O, "Prepare the tables of Unicode."},
     {"pack_pairs", pack_pairs, METH_VARARGS, "Pack LD symbols and gaps into few bits, or return None if impossible."},
+    {"words_end", words_end, METH_O, "Return the number of LD symbols, and the position of the last one."},
+    {"ascends", ascends, METH_O, "Return whether numbers of 8 bytes are distinct and in ascending order."},
+    {"kept_parts", kept_parts, METH_VARARGS, "Return what an index keeps of a sketch and of LD symbols."},
+    {"small_keys", (PyCFunction)(void (*)(void))small_keys, METH_FASTCALL, "Return a short key of each payload."},
     {"unpack_text", (PyCFunction)(void (*)(void))unpack_text, METH_FASTCALL, "Return the text part of a record."},
     {"patch", patch, METH_VARARGS, "Return what turns one text part into another."},
     {"align_symbols", align_symbols, METH_VARARGS, "Align two LD signatures."},

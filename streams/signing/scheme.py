@@ -16,8 +16,6 @@ from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.ld import kept_symbols
-from nearstream.streams.fingerprints.minhash import kept_sketch
 from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL as DEFAULT_LABEL
 from nearstream.streams.fingerprints.parameters import (
     GAP_STEPS,
@@ -29,12 +27,13 @@ from nearstream.streams.fingerprints.parameters import (
     SketchRules,
     TextRules,
 )
+from nearstream.streams.signing.packed_fields import kept_parts
+from nearstream.streams.signing.small_keys import SMALL_KEY_BYTES, small_keys
 from nearstream.streams.signing.validation import invalid_field
 
 SPEC = 1  # raised when an algorithm changes, since a changed number changes the name by itself
 UNICODE = 14  # version of the tables that normal forms are made with
 MAX_BANDS = 255  # the index of a band is hashed as one byte
-_KEY_BYTES = 8
 # A former number of the index that every scheme name still hashes, since another hash would name another scheme.
 _FORMER_NUMBER = "sketch.kept_bits=8"
 # These numbers enter the name only if they are set, so that schemes without them keep the name they always had.
@@ -113,10 +112,10 @@ class Scheme:
         salt = self._salt + _sized(signature.collection.encode())
 
         def index_key(kind: bytes, value: bytes) -> bytes:
-            return key.small_key(salt + kind + value)[:_KEY_BYTES]
+            return key.small_key(salt + kind + value)[:SMALL_KEY_BYTES]
 
         def index_keys(kind: bytes, values: bytes, width: int) -> tuple[bytes, ...]:
-            return tuple(dict.fromkeys([found[:_KEY_BYTES] for found in key.small_keys(salt + kind, values, width)]))
+            return tuple(dict.fromkeys(small_keys(key, salt + kind, values, width)))
 
         bands: tuple[bytes, ...] = ()
         anchors: tuple[bytes, ...] = ()
@@ -142,7 +141,7 @@ class Scheme:
 
         What estimates read remains, with the fields that identify the document.
         """
-        sketch, ld = kept_sketch(signature.sketch), kept_symbols(signature)
+        sketch, ld = kept_parts(signature)
         return replace_fields(signature, raw_digest=signature.digest, sketch=sketch, ld=ld, anchors=b"")
 
     def check(self, signature: Signature) -> None:

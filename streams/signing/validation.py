@@ -1,13 +1,11 @@
 """Validation of the byte fields of a signature that another process made."""
 
-import numpy as np
-from numpy.typing import NDArray
-
 from nearstream.schemas.document import ADDRESS_BYTES
 from nearstream.schemas.signature import Signature
 from nearstream.streams.fingerprints.hashing import DIGEST_BYTES
-from nearstream.streams.fingerprints.ld_encoding import unpack_varints, unpack_words
+from nearstream.streams.fingerprints.ld_encoding import unpack_varints
 from nearstream.streams.fingerprints.parameters import AnchorRules, LdRules, NoiseRules, SampledRules, SketchRules
+from nearstream.streams.signing.packed_fields import ascends, words_end
 
 _LARGEST_RATE = 1 << 30
 _LARGEST_FORM = 1 << 30  # bytes, far beyond every limit of texts
@@ -45,19 +43,19 @@ def _invalid_ld(signature: Signature, rules: LdRules | None) -> str:
     if rate & (rate - 1) or not first <= rate <= _LARGEST_RATE:
         return f"rate: a power of two from {first} expected"
     try:
-        symbols, positions = _symbol_positions(signature, rules)
+        symbols, end = _symbols_and_end(signature, rules)
     except ValueError as error:
         return f"ld, gaps: {error}"
     if symbols > rules.max_symbols:
         return f"ld: at most {rules.max_symbols} symbols expected"
     # A symbol represents a complete window, so the last window must end inside the text.
-    if symbols and not 0 <= int(positions[-1]) <= signature.n_bytes - rules.window_bytes:
+    if symbols and not 0 <= end <= signature.n_bytes - rules.window_bytes:
         return "ld, gaps: positions inside the text expected"
     return ""
 
 
-def _symbol_positions(signature: Signature, rules: LdRules) -> tuple[int, NDArray[np.int64]]:
-    """Return the number of symbols, and their positions in bytes.
+def _symbols_and_end(signature: Signature, rules: LdRules) -> tuple[int, int]:
+    """Return the number of symbols, and the position of the last one in bytes.
 
     Raises:
         ValueError: The bytes are no symbols and gaps of this scheme.
@@ -65,8 +63,7 @@ def _symbol_positions(signature: Signature, rules: LdRules) -> tuple[int, NDArra
     if rules.gap_bits:
         if signature.gaps:
             raise ValueError("gaps packed with their symbols expected")
-        gaps = unpack_words(signature.ld)[1]
-        return gaps.size, np.cumsum(gaps)
+        return words_end(signature.ld)
     gaps = unpack_varints(signature.gaps)
     if len(signature.ld) != 2 * gaps.size:
         raise ValueError("2 bytes and one gap for each symbol expected")
@@ -74,14 +71,13 @@ def _symbol_positions(signature: Signature, rules: LdRules) -> tuple[int, NDArra
     # Checked before the multiplication below, which would make small positions of very large gaps.
     if int(gaps.max(initial=0)) > signature.n_bytes // unit:
         raise ValueError("gaps inside the text expected")
-    return gaps.size, np.cumsum(gaps) * unit
+    return gaps.size, int(gaps.sum()) * unit
 
 
 def _invalid_anchors(packed: bytes, most: int) -> str:
     if len(packed) % 8 or len(packed) > 8 * most:
         return f"anchors: at most {most} values of 8 bytes expected"
-    values = np.frombuffer(packed, dtype="<u8")
-    if not bool(np.all(values[1:] > values[:-1])):
+    if not ascends(packed):
         return "anchors: distinct values in ascending order expected"
     return ""
 

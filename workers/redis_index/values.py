@@ -15,6 +15,8 @@ from nearstream.workers.redis_index.layout import (
     KeyKind,
 )
 
+integer_of = int.from_bytes  # of bytes of any size, the first is the highest
+
 _NO_KEY = bytes(8)
 _FIRST_FIELD, _FIELDS = 10**6, 2**23 - 10**6  # numbers of 7 digits that the server stores in 3 bytes
 _POWERS = 10 ** np.arange(FIELD_DIGITS - 1, -1, -1, dtype=np.uint32)
@@ -92,11 +94,6 @@ def pack_buckets(batch: Sequence[Keys], layout: IndexLayout) -> list[bytes]:
 def pack_time(ms: int) -> bytes:
     """Return milliseconds since 1970 as the head of a record has them."""
     return min(max(ms + SHIFT_MS, 0), LAST_MS).to_bytes(6, "big")
-
-
-def integer_of(packed: bytes) -> int:
-    """Return a number of any size."""
-    return int.from_bytes(packed, "big")
 
 
 def integers_of(packed: bytes) -> list[int]:

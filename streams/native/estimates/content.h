@@ -137,13 +137,13 @@ static enum Reading read_view(const Content *c, i64 rate, unsigned doublings, Vi
 }
 
 /* Returns the low 4 bits of each slot, two slots in a byte. */
-static const u8 *kept_sketch(const Content *c, u8 kept[KEPT_SKETCH])
+static const u8 *kept_sketch(const u8 *sketch, size_t size, u8 kept[KEPT_SKETCH])
 {
-    size_t step = (size_t)c->sketch_size / SLOTS;
+    size_t step = size / SLOTS;
     if (!step)
-        return c->sketch;
+        return sketch;
     for (size_t i = 0; i < KEPT_SKETCH; i++)
-        kept[i] = (u8)((c->sketch[2 * i * step] & 15) | (c->sketch[(2 * i + 1) * step] & 15) << 4);
+        kept[i] = (u8)((sketch[2 * i * step] & 15) | (sketch[(2 * i + 1) * step] & 15) << 4);
     return kept;
 }
 
@@ -152,7 +152,8 @@ static double resemblance(const Content *a, const Content *b)
 {
     static const double chance = 1.0 / 16;
     u8 kept[2][KEPT_SKETCH];
-    const u8 *one = kept_sketch(a, kept[0]), *other = kept_sketch(b, kept[1]);
+    const u8 *one = kept_sketch(a->sketch, (size_t)a->sketch_size, kept[0]);
+    const u8 *other = kept_sketch(b->sketch, (size_t)b->sketch_size, kept[1]);
     int differing = 0;
     if (a->spaceless != b->spaceless)
         return 0;

@@ -1,0 +1,105 @@
+/* Byte fields of a signature: their check, and what an index keeps of them. Twin of signing/packed_fields.py. */
+
+enum { ANCHOR_BYTES = 8, WORD_BYTES = 4, LD_ESCAPE = (1 << GAP_BITS) - 1 };
+
+static u32 ld_word_at(const u8 *words, size_t i)
+{
+    u32 word;
+    memcpy(&word, words + WORD_BYTES * i, WORD_BYTES);
+    return word;
+}
+
+static PyObject *words_end(PyObject *module, PyObject *ld)
+{
+    char *packed;
+    Py_ssize_t bytes;
+    (void)module;
+    if (PyBytes_AsStringAndSize(ld, &packed, &bytes) < 0)
+        return NULL;
+    if (bytes % WORD_BYTES)
+        return PyErr_Format(PyExc_ValueError, "expected a multiple of 4 bytes");
+    size_t count = (size_t)bytes / WORD_BYTES, symbols = 0;
+    u64 end = 0;
+    for (size_t i = 0; i < count; i++, symbols++) {
+        u32 gap = ld_word_at((const u8 *)packed, i) & LD_ESCAPE;
+        if (gap == LD_ESCAPE) {
+            if (++i == count)
+                return PyErr_Format(PyExc_ValueError, "expected a gap after the last escape");
+            gap = ld_word_at((const u8 *)packed, i);
+        }
+        end += gap;
+    }
+    PyObject *both[] = {PyLong_FromSize_t(symbols), PyLong_FromUnsignedLongLong(end)};
+    return tuple_of(both, sizeof both / sizeof *both);
+}
+
+static PyObject *ascends(PyObject *module, PyObject *anchors)
+{
+    char *packed;
+    Py_ssize_t bytes;
+    (void)module;
+    if (PyBytes_AsStringAndSize(anchors, &packed, &bytes) < 0)
+        return NULL;
+    if (bytes % ANCHOR_BYTES)
+        return PyErr_Format(PyExc_ValueError, "expected a multiple of 8 bytes");
+    int does = 1;
+    u64 last = 0, next;
+    for (Py_ssize_t at = 0; at < bytes; at += ANCHOR_BYTES, last = next) {
+        memcpy(&next, packed + at, ANCHOR_BYTES);
+        does &= at == 0 || next > last;
+    }
+    return PyBool_FromLong(does);
+}
+
+static PyObject *kept_sketch_of(PyObject *sketch)
+{
+    char *packed;
+    Py_ssize_t bytes;
+    u8 kept[KEPT_SKETCH];
+    if (PyBytes_AsStringAndSize(sketch, &packed, &bytes) < 0)
+        return NULL;
+    if (bytes != KEPT_SKETCH && (!bytes || bytes % SLOTS))
+        return PyErr_Format(PyExc_ValueError, "expected a sketch of %d slots", (int)SLOTS);
+    return bytes_of(kept_sketch((const u8 *)packed, (size_t)bytes, kept), sizeof kept);
+}
+
+/* Returns the kept bits of each symbol, from its first one bit on. */
+static PyObject *kept_symbols_of(PyObject *ld, PairBits bits)
+{
+    char *packed;
+    Py_ssize_t bytes;
+    if (PyBytes_AsStringAndSize(ld, &packed, &bytes) < 0)
+        return NULL;
+    unsigned is_split = bits.symbol == SPLIT_SYMBOL_BITS, size = is_split ? 2 : WORD_BYTES;
+    if (bytes % size)
+        return PyErr_Format(PyExc_ValueError, "expected a multiple of %u bytes", size);
+    u8 *kept = malloc((size_t)bytes + 1);
+    if (!kept)
+        return PyErr_NoMemory();
+    for (Py_ssize_t at = 0; at < bytes; at += size) {
+        u32 word = 0;
+        memcpy(&word, packed + at, size);
+        u32 top = word >> (8 * size - (bits.symbol - bits.kept));
+        unsigned lost = is_split ? 0 : GAP_BITS, mask = 0;
+        for (; top; top >>= 1)
+            mask = mask << 1 | 1u << lost;
+        word &= ~mask;
+        memcpy(kept + at, &word, size);
+    }
+    PyObject *result = bytes_of(kept, (size_t)bytes);
+    free(kept);
+    return result;
+}
+
+static PyObject *kept_parts(PyObject *module, PyObject *arguments)
+{
+    PyObject *sketch, *ld;
+    PairBits bits = {.low = 0};
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "SSII", &sketch, &ld, &bits.symbol, &bits.kept) || !are_pair_bits(bits))
+        return NULL;
+    PyObject *both[] = {kept_sketch_of(sketch), NULL};
+    if (both[0])
+        both[1] = kept_symbols_of(ld, bits);
+    return tuple_of(both, sizeof both / sizeof *both);
+}
