@@ -63,29 +63,48 @@ static PyObject *kept_sketch_of(PyObject *sketch)
     return bytes_of(kept_sketch((const u8 *)packed, (size_t)bytes, kept), sizeof kept);
 }
 
-/* Returns the kept bits of each symbol, from its first one bit on. */
+/* Returns a word whose symbol keeps only some bits from its first one bit on.
+ * `lost` is how many bits a symbol without leading zeros loses. */
+static u32 kept_word(u32 word, unsigned width, unsigned lost, unsigned gap_bits)
+{
+    u32 top = (u32)((u64)word >> (width - lost));
+    unsigned cleared = 31 - (unsigned)__builtin_clz(top << 1 | 1); /* bits of `top` without its leading zeros */
+    return word & ~(((1u << cleared) - 1) << gap_bits);
+}
+
+static void keep_words(const u8 *words, size_t size, unsigned lost, u8 *kept)
+{
+    for (size_t at = 0; at < size; at += sizeof(u32)) {
+        u32 word;
+        memcpy(&word, words + at, sizeof word);
+        word = kept_word(word, 32, lost, GAP_BITS);
+        memcpy(kept + at, &word, sizeof word);
+    }
+}
+
+static void keep_split(const u8 *symbols, size_t size, unsigned lost, u8 *kept)
+{
+    for (size_t at = 0; at < size; at += sizeof(u16)) {
+        u16 symbol;
+        memcpy(&symbol, symbols + at, sizeof symbol);
+        symbol = (u16)kept_word(symbol, 16, lost, 0);
+        memcpy(kept + at, &symbol, sizeof symbol);
+    }
+}
+
 static PyObject *kept_symbols_of(PyObject *ld, PairBits bits)
 {
     char *packed;
     Py_ssize_t bytes;
     if (PyBytes_AsStringAndSize(ld, &packed, &bytes) < 0)
         return NULL;
-    unsigned is_split = bits.symbol == SPLIT_SYMBOL_BITS, size = is_split ? 2 : WORD_BYTES;
-    if (bytes % size)
-        return PyErr_Format(PyExc_ValueError, "expected a multiple of %u bytes", size);
+    int is_split = bits.symbol == SPLIT_SYMBOL_BITS;
+    if (bytes % (is_split ? 2 : WORD_BYTES))
+        return PyErr_Format(PyExc_ValueError, "expected a multiple of %d bytes", is_split ? 2 : WORD_BYTES);
     u8 *kept = malloc((size_t)bytes + 1);
     if (!kept)
         return PyErr_NoMemory();
-    for (Py_ssize_t at = 0; at < bytes; at += size) {
-        u32 word = 0;
-        memcpy(&word, packed + at, size);
-        u32 top = word >> (8 * size - (bits.symbol - bits.kept));
-        unsigned lost = is_split ? 0 : GAP_BITS, mask = 0;
-        for (; top; top >>= 1)
-            mask = mask << 1 | 1u << lost;
-        word &= ~mask;
-        memcpy(kept + at, &word, size);
-    }
+    (is_split ? keep_split : keep_words)((const u8 *)packed, (size_t)bytes, bits.symbol - bits.kept, kept);
     PyObject *result = bytes_of(kept, (size_t)bytes);
     free(kept);
     return result;
