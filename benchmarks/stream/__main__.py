@@ -6,7 +6,7 @@ Starts its own Kafka and Redis. The documents of a stream lie in their topic whe
 first to the last acknowledgement. The loops are a worker, a worker with a clock around its stages, the stream that is
 written by hand with datasketch, aiokafka without work, and our own loop without work. Texts are made of those of the
 examples, or of a corpus. Prints tables, or one JSON object. The exit code is 1 if a gate is missed, 2 if an input
-cannot be read.
+cannot be read or there are too few documents.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from benchmarks.stream.figures import (
     OURS,
     OURS_BY_STAGE,
     Figures,
+    TooFewDocumentsError,
     gates,
     ratios,
     table,
@@ -96,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # a topic that was just made has no leader for a moment
     try:
         runs = run(options)
-    except CorpusError as error:
+    except (CorpusError, TooFewDocumentsError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
     print(json.dumps({"runs": runs}) if options.json else "\n\n".join(map(table, runs)))

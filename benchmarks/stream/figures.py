@@ -19,6 +19,10 @@ P99_MS = 100.0
 LONGEST_STEP_MS = 50.0
 
 
+class TooFewDocumentsError(ValueError):
+    """All documents were done before there was anything to measure."""
+
+
 @dataclass(frozen=True)
 class Moment:
     """The state of a measured loop at one time.
@@ -45,11 +49,11 @@ def cost(first: Moment, last: Moment) -> Figures:
     """Return what a document cost between the first and the last acknowledgement.
 
     Raises:
-        ValueError: Nothing was acknowledged between them.
+        TooFewDocumentsError: Nothing was acknowledged between them.
     """
     documents = last.documents - first.documents
     if documents <= 0:
-        raise ValueError("all documents were done at the first report: expected more documents")
+        raise TooFewDocumentsError("all documents were done at the first report: expected more documents")
     seconds = max(report.acknowledged_at for report in last.reports) - min(report.at for report in first.reports)
     us = 1e6 / documents
     stages = _difference(_added(last), _added(first))

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from redis import Redis
 
-from benchmarks.stream.figures import OURS, Figures, Moment, cost
+from benchmarks.stream.figures import OURS, Figures, Moment, TooFewDocumentsError, cost
 from benchmarks.stream.reporting import Report
 from benchmarks.stream.texts import Record
 from benchmarks.workers.deployed import BenchmarkDeployment, cpu_seconds, deployment, log_progress
@@ -177,7 +177,7 @@ async def _measured(servers: Servers, started: Sequence[Process], loop: str, doc
     """Measure from the first acknowledgement of each process to the last one of all.
 
     Raises:
-        RuntimeError: The documents were done before each process had some of them.
+        TooFewDocumentsError: All documents were done before each process had some of them.
         TimeoutError: The documents were not done in time.
     """
     longest = 0.0
@@ -185,7 +185,9 @@ async def _measured(servers: Servers, started: Sequence[Process], loop: str, doc
         first = await _moment(servers, started)
         while not all(report.offsets for report in first.reports):
             if first.documents >= documents:
-                raise RuntimeError(f"{loop}: a process had no document yet when all were done: expected more documents")
+                raise TooFewDocumentsError(
+                    f"{loop}: one process did all: expected more documents"
+                )
             await asyncio.sleep(_FIRST_POLL_SECONDS)
             first = await _moment(servers, started)
         last = await _moment(servers, started)

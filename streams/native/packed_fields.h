@@ -1,6 +1,6 @@
 /* Byte fields of a signature: their check, and what an index keeps of them. Twin of signing/packed_fields.py. */
 
-enum { ANCHOR_BYTES = 8, WORD_BYTES = 4, LD_ESCAPE = (1 << GAP_BITS) - 1 };
+enum { ANCHOR_BYTES = 8, WORD_BYTES = 4 };
 
 static u32 ld_word_at(const u8 *words, size_t i)
 {
@@ -21,8 +21,8 @@ static PyObject *words_end(PyObject *module, PyObject *ld)
     size_t count = (size_t)bytes / WORD_BYTES, symbols = 0;
     u64 end = 0;
     for (size_t i = 0; i < count; i++, symbols++) {
-        u32 gap = ld_word_at((const u8 *)packed, i) & LD_ESCAPE;
-        if (gap == LD_ESCAPE) {
+        u32 gap = ld_word_at((const u8 *)packed, i) & ESCAPE;
+        if (gap == ESCAPE) {
             if (++i == count)
                 return PyErr_Format(PyExc_ValueError, "expected a gap after the last escape");
             gap = ld_word_at((const u8 *)packed, i);
@@ -63,8 +63,9 @@ static PyObject *kept_sketch_of(PyObject *sketch)
     return bytes_of(kept_sketch((const u8 *)packed, (size_t)bytes, kept), sizeof kept);
 }
 
-/* Returns a word whose symbol keeps only some bits from its first one bit on.
- * `lost` is how many bits a symbol without leading zeros loses. */
+/* Returns a word whose symbol keeps only some bits, from its first one bit on. `lost`: how many bits a symbol loses if
+ * its first bit is one. A long gap has a word of its own, which loses nothing: it starts with zeros, because no text is
+ * that long. */
 static u32 kept_word(u32 word, unsigned width, unsigned lost, unsigned gap_bits)
 {
     u32 top = (u32)((u64)word >> (width - lost));

@@ -134,9 +134,12 @@ def _watch(
         if rule is not None:
             text = "%s for %g s: exiting, unacknowledged records will be redelivered"
             log.critical(text, rule.trouble, rule.seconds)
-            for line in (*stacks().splitlines(), *task_stacks(loop).splitlines()):
-                log.critical("%s", line)
-            os._exit(Exit.NO)
+            try:
+                for found in (stacks, partial(task_stacks, loop)):
+                    for line in found().splitlines():
+                        log.critical("%s", line)
+            finally:
+                os._exit(Exit.NO)  # also if the tasks changed while they were read
 
 
 def stacks() -> str:

@@ -61,7 +61,7 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
             leaving.result()
 
     async def commit(self, offsets: Mapping[TP, int]) -> bool:
-        """Commit in this thread, unless it ends before.
+        """Commit in this thread, unless the thread ends first.
 
         A crash of the worker ends this thread too. It answers no call after that, and a stop that commits would wait
         for it without end.

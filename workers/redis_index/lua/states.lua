@@ -400,8 +400,8 @@ local function first_of_step(c)
   return c.newest
 end
 
--- Return how long a spill lives after it was written: a step of the marks longer than its entries do, so that the entries
--- that come within that step need not prolong its life.
+-- Return how long a spill lives after it was written: a step of the marks longer than the retention, so that only the
+-- first entry of each step has to prolong its life.
 local function life_of_spill(c)
   return c.retention + math.floor(c.retention / MARKS)
 end
@@ -542,7 +542,8 @@ local function tally_visited(d)
 end
 
 -- Create a bucket that holds d.number alone. If it exists, visit it and note it in d.existing, to be entered later. Each
--- call of the server takes time, so what most buckets of the document were so far is tried first: to read, or to create.
+-- call of the server takes time, so this first tries what was right for most buckets of the document so far: to read an
+-- existing bucket, or to create a new one.
 local function offer(c, d, kind, chunk, field)
   local key, content = kind.prefix .. chunk, nil
   if d.most_exist > 0 then content = visit(c, d, kind, chunk, field) end
