@@ -185,9 +185,7 @@ async def _measured(servers: Servers, started: Sequence[Process], loop: str, doc
         first = await _moment(servers, started)
         while not all(report.offsets for report in first.reports):
             if first.documents >= documents:
-                raise TooFewDocumentsError(
-                    f"{loop}: one process did all: expected more documents"
-                )
+                raise TooFewDocumentsError(f"{loop}: one process did all: expected more documents")
             await asyncio.sleep(_FIRST_POLL_SECONDS)
             first = await _moment(servers, started)
         last = await _moment(servers, started)
