@@ -1,4 +1,7 @@
-"""Byte fields of a signature: their check, and what an index keeps of them. In C if it is installed."""
+"""Check the byte fields of a signature, and shorten them as an index keeps them.
+
+C does this if it is installed, else numpy.
+"""
 
 import numpy as np
 

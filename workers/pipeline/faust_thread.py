@@ -1,4 +1,4 @@
-"""Faust's thread of a consumer, which commits and leaves the group without waiting for what has ended.
+"""The thread of Faust's consumer, whose commits and whose goodbye to the group always end.
 
 These names of Faust's classes, and of aiokafka's, are overridden or used, because there is no public hook:
 
