@@ -14,7 +14,9 @@ from nearstream.streams.native import native, required
 
 
 def words_end_slowly(ld: bytes) -> tuple[int, int]:
-    """Return the number of symbols that `pack_words` packed, and the position of the last one in bytes.
+    """Return the number of symbols in LD words, and the byte position of the last symbol.
+
+    `pack_words` makes the words.
 
     Raises:
         ValueError: The length is not a multiple of 4, or no word follows the last escape.
