@@ -49,7 +49,7 @@ async def measure(servers: Servers, stream: str, options: argparse.Namespace, te
     The broker is warm when the loops with work begin.
     """
     count, workers = options.documents, options.workers
-    records = STREAMS[stream](Prose(texts, options.seed), count + count // 4, options.seed)
+    records = STREAMS[stream](Prose(texts, options.seed), 2 * count, options.seed)
     records, further = records[:count], records[count:]
     log_progress(f"{stream}: {count} documents made")
     loops = {name: await measured(servers, name, records, workers, _WITHOUT_WORK) for name in (BARE, LOOP)}

@@ -18,7 +18,8 @@ _CAMPAIGN, _REPLY = 0.5, 0.8  # bounds of the shares of mails: campaigns, replie
 _CAMPAIGN_MAILS = 200
 _THREAD_MAILS = 8
 _QUOTED_LEVELS = 3
-_STATES = 20  # of a document, on average
+_EDITED = 300  # documents that are edited at a time
+_STATES = 20  # of a document, before another one takes its place
 _EDITS = 3  # most places that a state changes
 
 Paragraphs = list[list[str]]
@@ -161,17 +162,24 @@ def _reply(prose: Prose, threads: list[list[str]], draw: random.Random) -> str:
 
 
 def revisions(prose: Prose, count: int, seed: int) -> list[Record]:
-    """Return the states of documents, in order, those of several documents mixed.
+    """Return the states of documents, in order, those of 300 documents mixed.
 
     A state replaces, adds or removes up to three paragraphs of the one before it. Each has an id of its own, so nothing
-    tells that two are of the same document.
+    tells that two are of the same document. After 20 states of a document, another one takes its place.
     """
     draw = random.Random(f"revisions {seed}")
-    files = [prose.paragraphs(draw.randint(500, 1_200)) for _ in range(max(count // _STATES, 1))]
+
+    def new_file() -> Paragraphs:
+        return prose.paragraphs(draw.randint(500, 1_200))
+
+    files, states = [new_file() for _ in range(_EDITED)], [0] * _EDITED
     records = []
     for number in range(count):
-        at = draw.randrange(len(files))
-        records.append(_named(f"file-{at}/state-{number}", joined(files[at])))
+        at = draw.randrange(_EDITED)
+        records.append(_named(f"file-{at}-{states[at] // _STATES}/state-{number}", joined(files[at])))
+        states[at] += 1
+        if states[at] % _STATES == 0:
+            files[at] = new_file()
         for _ in range(draw.randint(1, _EDITS)):
             _edit(files[at], prose, draw)
     return records

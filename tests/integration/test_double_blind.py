@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nearstream.schemas.events import Retraction
 from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
-from nearstream.workers.kafka.records import murmur2
+from nearstream.workers.kafka.partitioning import partition_of
 from tests.support.deployment import TEXTS, LocalDeployment, deployed
 
 KEY, OTHER_KEY = "the key that both parties share, 32", "the key of somebody else, 32 bytes."
@@ -106,5 +106,5 @@ async def test_a_signature_sent_from_a_file_has_the_key_and_partition_of_its_doc
         assert deployment.run("produce", "--signatures", "-", "--quiet", given=line).returncode == 0
         (record,) = await deployment.read(SIGNATURES.name)
         assert record.key == f"default/{text}".encode()
-        assert record.partition == (murmur2(record.key) & 0x7FFFFFFF) % SIGNATURES.partitions
+        assert record.partition == partition_of(record.key, SIGNATURES.partitions)
         assert dict(record.headers) == {"content-type": b"application/msgpack"}

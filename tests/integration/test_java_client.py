@@ -7,7 +7,7 @@ from pathlib import Path
 from nearstream.schemas.document import document_key
 from nearstream.schemas.record import ProducerRecord
 from nearstream.schemas.topics import SIGNATURES
-from nearstream.workers.kafka.records import murmur2
+from nearstream.workers.kafka.partitioning import partition_of
 from tests.devstack.kafka import find_java, kafka_jars
 from tests.support.deployment import LocalDeployment, deployed
 
@@ -50,6 +50,6 @@ async def test_java_and_python_put_document_keys_into_equal_partitions(
             found.setdefault(record.key or b"", []).append((record.value or b"", record.partition))
         assert found.keys() == {key.encode() for key in keys}
         for key, sent in found.items():
-            expected = (murmur2(key) & 0x7FFFFFFF) % SIGNATURES.partitions
+            expected = partition_of(key, SIGNATURES.partitions)
             assert sorted(sent) == [(b"from Java", expected), (b"from Python", expected)], key
         assert len({partition for sent in found.values() for _, partition in sent}) == SIGNATURES.partitions

@@ -9,7 +9,6 @@ from functools import partial
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka import ConsumerRecord as FetchedRecord
 from aiokafka.errors import KafkaTimeoutError
-from aiokafka.partitioner import murmur2 as murmur2  # exported for wings that must not import aiokafka
 from aiokafka.structs import RecordMetadata
 
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord

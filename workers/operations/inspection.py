@@ -17,7 +17,7 @@ from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.kafka.client import TopicPartition, consumer
 from nearstream.workers.kafka.offsets import partitions
-from nearstream.workers.kafka.records import murmur2
+from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.operations.terminal import Progress, escaped
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.client import until_answered
@@ -183,7 +183,7 @@ async def newest_of_key(
         SettingsError: The topic does not exist.
     """
     tps = await partitions(settings, [topic], wait_seconds)
-    tp = tps[(murmur2(key) & 0x7FFFFFFF) % len(tps)]  # the default partitioner of Kafka's own clients
+    tp = tps[partition_of(key, len(tps))]
     async with consumer(settings, wait_seconds) as client:
         first, end = (await client.beginning_offsets([tp]))[tp], (await client.end_offsets([tp]))[tp]
         progress = Progress("searched", end - first, quiet or end - first < NOTABLE_SEARCH)

@@ -14,6 +14,7 @@ from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.client import SEND_MAX_BYTES, SESSION_SECONDS
 from nearstream.workers.kafka.errors import refused
+from nearstream.workers.kafka.partitioning import choose_partition
 from nearstream.workers.kafka.security import tls_context, uses_sasl
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.monitoring.health import Health
@@ -176,5 +177,6 @@ def faust_settings(settings: Settings) -> dict[str, Any]:
         # The broker applies the limit of a topic to a whole batch, and `signatures` has the smallest limit.
         "producer_max_batch_size": SIGNATURES.max_message_bytes // 2,
         "producer_max_request_size": SEND_MAX_BYTES,
+        "producer_partitioner": choose_partition,
         "producer_compression_type": settings.kafka_compression or None,
     }

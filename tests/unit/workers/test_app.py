@@ -15,6 +15,7 @@ from nearstream.streams.signing.signer import Signer
 from nearstream.workers.app import create_app
 from nearstream.workers.config.alert_rules import DEFAULT_RULES
 from nearstream.workers.config.settings import load
+from nearstream.workers.kafka.partitioning import choose_partition
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline.alert import Alerting
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
@@ -93,3 +94,4 @@ async def test_the_producer_is_idempotent() -> None:
     producer = made.transport.create_producer()
     assert isinstance(producer, IdempotentProducer)
     assert producer._settings_extra() == {"acks": "all", "enable_idempotence": True}
+    assert producer._settings_default()["partitioner"] is choose_partition
