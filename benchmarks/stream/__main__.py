@@ -1,6 +1,6 @@
 """Measure the speed of the whole stream, from documents to events, beside other loops on the same servers.
 
-    python -m benchmarks.stream [--documents N] [--stream NAME ...] [--workers K] [--corpus DIR] [--json]
+    python -m benchmarks.stream [--documents N] [--stream NAME ...] [--workers K] [--load SHARE] [--corpus DIR] [--json]
 
 Starts its own Kafka and Redis. The documents of a stream lie in their topic when a loop starts, and time runs from the
 first to the last acknowledgement. The loops are a worker, a worker with a clock around its stages, the stream that is
@@ -55,7 +55,7 @@ async def measure(servers: Servers, stream: str, options: argparse.Namespace, te
     loops = {name: await measured(servers, name, records, workers, _WITHOUT_WORK) for name in (BARE, LOOP)}
     for name in (BY_HAND, BY_HAND_BATCHED, OURS_BY_STAGE):
         loops[name] = await measured(servers, name, records, workers, 1)
-    loops[OURS], latency = await measured_worker(servers, records, further, workers)
+    loops[OURS], latency = await measured_worker(servers, records, further, workers, options.load)
     return {
         "stream": stream,
         "documents": count,
@@ -67,7 +67,7 @@ async def measure(servers: Servers, stream: str, options: argparse.Namespace, te
         "loops": loops,
         "latency_ms": latency,
         "ratios": ratios(loops),
-        "gates": gates(stream, loops, latency["p99"]),
+        "gates": gates(stream, loops, latency),
     }
 
 
@@ -91,6 +91,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--corpus", type=Path, metavar="DIR", help="directory with docs.jsonl.gz, default: the examples"
     )
+    parser.add_argument(
+        "--load", type=_share, default=0.5, metavar="SHARE", help="of the greatest rate, at which latency is measured"
+    )
     parser.add_argument("--seed", type=int, default=1, help="another seed makes other documents")
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of tables")
     options = parser.parse_args(arguments)
@@ -102,6 +105,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     print(json.dumps({"runs": runs}) if options.json else "\n\n".join(map(table, runs)))
     return int(any(failed(each["gates"]) for each in runs))
+
+
+def _share(text: str) -> float:
+    """Parse a share of the greatest rate.
+
+    Raises:
+        ValueError: It is no share.
+    """
+    share = float(text)
+    if not 0 < share <= 1:
+        raise ValueError("expected more than 0, at most 1")
+    return share
 
 
 def _enough(text: str) -> int:

@@ -142,22 +142,26 @@ async def measured(servers: Servers, loop: str, records: Sequence[Record], worke
 
 
 async def measured_worker(
-    servers: Servers, records: Sequence[Record], further: Sequence[Record], workers: int
+    servers: Servers, records: Sequence[Record], further: Sequence[Record], workers: int, load: float
 ) -> tuple[Figures, Figures]:
     """Return what a worker costs, and the times from produce to event of further documents.
 
-    These arrive at half of the greatest rate of the last ones before them, because a document costs more the more
-    earlier ones resemble it.
+    These arrive at a share of the greatest rate, `load`. It is the rate of the last ones before them, because a
+    document costs more the more earlier ones resemble it.
     """
     deployed, empty = await _preloaded(servers, records, 1)
     with _processes(servers, deployed, OURS, workers) as started:
         figures = await _measured(servers, started, OURS, len(records), empty)
         await deployed.drained(DOCUMENTS.name)
         await deployed.drained(SIGNATURES.name)
-        rate = figures["last_per_second"] / 2
+        rate = load * figures["last_per_second"]
+        before = await _moment(servers, started)
         cuts = statistics.quantiles(await _waits(deployed, further, rate), n=100)
+        cpu_us = cost(before, await _moment(servers, started))["cpu_us"]
     return figures, {
         "documents": len(further),
+        "load": load,
+        "cpu_us": cpu_us,
         "documents_per_second": round(rate),
         "p50": round(cuts[49], 1),
         "p99": round(cuts[98], 1),

@@ -203,15 +203,16 @@ def test_ratios_are_those_of_the_worker_and_gates_name_what_is_missed() -> None:
     loops = loops_at(bare=5_000.0, by_hand=100.0, worker=1_000.0, worker_by_stage=900.0)
     loops["worker"]["longest_step_ms"] = None
     assert ratios(loops) == {"bare": 0.2, "by-hand": 10.0}
-    found = gates("unique", loops, 90.0)
+    latency = {"load": 0.5, "p99": 90.0}
+    found = gates("unique", loops, latency)
     assert [gate["ok"] for gate in found.values()] == [False, True, False, False, False]
-    assert gates("crawl", loops, 90.0)["documents a second / by hand"] == {"value": 10.0, "limit": 8.0, "ok": True}
+    assert gates("crawl", loops, latency)["documents a second / by hand"] == {"value": 10.0, "limit": 8.0, "ok": True}
     assert set(figures.RATIOS) == set(STREAMS)
 
 
 def test_the_table_shows_every_loop_every_stage_and_every_gate() -> None:
     loops = loops_at(bare=5_000.0, by_hand=100.0, worker=1_000.0, worker_by_stage=900.0)
-    latency = {"documents": 9, "documents_per_second": 500, "p50": 1.0, "p99": 9.0}
+    latency = {"load": 0.25, "documents_per_second": 500, "cpu_us": {"all": 1_234.0}, "p50": 1.0, "p99": 9.0}
     shown = table(
         {
             "stream": "mail",
@@ -220,9 +221,10 @@ def test_the_table_shows_every_loop_every_stage_and_every_gate() -> None:
             "loops": loops,
             "ratios": ratios(loops),
             "latency_ms": latency,
-            "gates": gates("mail", loops, 9.0),
+            "gates": gates("mail", loops, latency),
         }
     )
     assert all(f"| {name} |" in shown for name in (*loops, EVENT_LOOP, "sign", "documents a second / by hand"))
-    assert "p99 9.0 ms" in shown
+    assert "25% of the greatest rate: p50 1.0 ms, p99 9.0 ms, 1,234 us" in shown
+    assert "| ms from produce to event at half load, p99 | None | 100 | not measured |" in shown
     assert "missed" in shown
