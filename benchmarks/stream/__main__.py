@@ -111,11 +111,12 @@ def _share(text: str) -> float:
     """Parse a share of the greatest rate.
 
     Raises:
-        ValueError: It is no share.
+        ArgumentTypeError: It is no share.
+        ValueError: It is no number.
     """
     share = float(text)
     if not 0 < share <= 1:
-        raise ValueError("expected more than 0, at most 1")
+        raise argparse.ArgumentTypeError("expected more than 0, at most 1")
     return share
 
 
@@ -123,11 +124,12 @@ def _enough(text: str) -> int:
     """Parse a number of documents.
 
     Raises:
-        ValueError: It is too small to measure anything.
+        ArgumentTypeError: It is too small to measure anything.
+        ValueError: It is no number.
     """
     number = int(text)
     if number < _FEWEST:
-        raise ValueError(f"expected at least {_FEWEST}")
+        raise argparse.ArgumentTypeError(f"expected at least {_FEWEST}")
     return number
 
 

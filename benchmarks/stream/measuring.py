@@ -7,9 +7,10 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,6 @@ _SILENCE_SECONDS = 60.0
 _FIRST_POLL_SECONDS = 0.005
 _POLL_SECONDS = 0.1
 _LINGER_SECONDS = 0.005  # of a producer, as by default in Kafka's own
-_LATE = 0.75  # the documents after this share of all are the last ones
 _MAX_MEMORY = "8gb"
 _TRACE = "00-{:032x}-0000000000000001-01"  # a W3C trace context, which a worker hands on to its events
 
@@ -146,18 +146,17 @@ async def measured_worker(
 ) -> tuple[Figures, Figures]:
     """Return what a worker costs, and the times from produce to event of further documents.
 
-    These arrive at a share of the greatest rate, `load`. It is the rate of the last ones before them, because a
-    document costs more the more earlier ones resemble it.
+    These arrive at a share of the rate that was measured before, `load`. Their CPU includes what the broker does for
+    the producer and the consumer of this benchmark.
     """
     deployed, empty = await _preloaded(servers, records, 1)
     with _processes(servers, deployed, OURS, workers) as started:
         figures = await _measured(servers, started, OURS, len(records), empty)
         await deployed.drained(DOCUMENTS.name)
         await deployed.drained(SIGNATURES.name)
-        rate = load * figures["last_per_second"]
-        before = await _moment(servers, started)
-        cuts = statistics.quantiles(await _waits(deployed, further, rate), n=100)
-        cpu_us = cost(before, await _moment(servers, started))["cpu_us"]
+        rate = load * figures["documents_per_second"]
+        waits, cpu_us = await _waits(deployed, further, rate, partial(_moment, servers, started))
+        cuts = statistics.quantiles(waits, n=100)
     return figures, {
         "documents": len(further),
         "load": load,
@@ -194,20 +193,14 @@ async def _measured(servers: Servers, started: Sequence[Process], loop: str, doc
                 raise TooFewDocumentsError(f"{loop}: one process did all: expected more documents")
             await asyncio.sleep(_FIRST_POLL_SECONDS)
             first = await _moment(servers, started)
-        last = late = await _moment(servers, started)
+        last = await _moment(servers, started)
         while last.documents < documents:
             await asyncio.sleep(_POLL_SECONDS)
             last = await _moment(servers, started)
-            late = last if last.documents < _LATE * documents else late
             longest = max(longest, *(report.longest_step for report in last.reports))
     with Redis.from_url(servers.redis_url) as redis:
         stored = round((_bytes(redis) - empty) / documents)
-    figures = {
-        **cost(first, last),
-        "last_per_second": cost(late, last)["documents_per_second"],
-        "longest_step_ms": round(1e3 * longest, 1) or None,
-        "redis_bytes": stored,
-    }
+    figures = {**cost(first, last), "longest_step_ms": round(1e3 * longest, 1) or None, "redis_bytes": stored}
     log_progress(f"{loop}: {figures['documents_per_second']:,} documents/s, us of CPU {json.dumps(figures['cpu_us'])}")
     return figures
 
@@ -227,8 +220,13 @@ async def _moment(servers: Servers, processes: Sequence[Process]) -> Moment:
     return Moment(reports, servers.cpu())
 
 
-async def _waits(deployed: BenchmarkDeployment, records: Sequence[Record], rate: float) -> list[float]:
-    """Return the milliseconds from the time at which each document was due to the arrival of its verdict."""
+async def _waits(
+    deployed: BenchmarkDeployment, records: Sequence[Record], rate: float, moment: Callable[[], Awaitable[Moment]]
+) -> tuple[list[float], Figures]:
+    """Return the milliseconds from the time when each document was due to the arrival of its verdict.
+
+    Also return the microseconds of CPU that a document takes meanwhile.
+    """
     partitions = await kafka_offsets.partitions(deployed.settings, [deployed.topic(VERDICTS.name)], 10.0)
     async with (
         kafka_client.consumer(deployed.settings, 10.0, fetch_wait_ms=20) as client,
@@ -237,6 +235,7 @@ async def _waits(deployed: BenchmarkDeployment, records: Sequence[Record], rate:
     ):
         following = asyncio.ensure_future(anext(events))
         await asyncio.sleep(1)  # until the consumer stands at the end
+        before = await moment()
         due = [time.monotonic() + number / rate for number in range(len(records))]
         sending = asyncio.ensure_future(_send_at(deployed, send_all, records, due))
         arrived: dict[int, float] = {}
@@ -245,8 +244,9 @@ async def _waits(deployed: BenchmarkDeployment, records: Sequence[Record], rate:
                 number = _number((await following).headers)
                 arrived.setdefault(number, time.monotonic())
                 following = asyncio.ensure_future(anext(events))
+        spent = cost(before, await moment())["cpu_us"]
         await asyncio.gather(sending, asyncio.wait_for(_cancelled(following), _SILENCE_SECONDS))
-    return [1e3 * (arrived[number] - begun) for number, begun in enumerate(due)]
+    return [1e3 * (arrived[number] - begun) for number, begun in enumerate(due)], spent
 
 
 async def _send_at(

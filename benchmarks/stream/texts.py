@@ -164,15 +164,17 @@ def _reply(prose: Prose, threads: list[list[str]], draw: random.Random) -> str:
 def revisions(prose: Prose, count: int, seed: int) -> list[Record]:
     """Return the states of documents, in order, those of 300 documents mixed.
 
-    A state replaces, adds or removes up to three paragraphs of the one before it. Each has an id of its own, so nothing
-    tells that two are of the same document. After 20 states of a document, another one takes its place.
+    In up to three places of a state, words or a paragraph are replaced, added or removed for the next one. Each has an
+    id of its own, so nothing tells that two are of the same document. After 20 states of a document another one takes
+    its place. The first 300 documents are of any age, and have fewer states.
     """
     draw = random.Random(f"revisions {seed}")
 
     def new_file() -> Paragraphs:
         return prose.paragraphs(draw.randint(500, 1_200))
 
-    files, states = [new_file() for _ in range(_EDITED)], [0] * _EDITED
+    files = [new_file() for _ in range(_EDITED)]
+    states = [draw.randrange(_STATES) for _ in range(_EDITED)]
     records = []
     for number in range(count):
         at = draw.randrange(_EDITED)

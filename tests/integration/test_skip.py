@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from aiokafka.partitioner import murmur2
 
 from nearstream.schemas.dead_letter import REASON_HEADER, Reason
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord, header
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.kafka.partitioning import partition_of
 from tests.support.deployment import DOCUMENT_PARTITIONS, TEXTS, LocalDeployment, deployed, until
 
 BUGGY = ("tests.integration.worker_with_a_bug",)
@@ -93,7 +93,7 @@ def _on_one_partition(ends: Sequence[str]) -> list[str]:
     """Return ids with these ends for the first partition of both topics."""
 
     def first(key: str, partitions: int) -> bool:
-        return (int(murmur2(key.encode())) & 0x7FFFFFFF) % partitions == 0
+        return partition_of(key.encode(), partitions) == 0
 
     return [
         next(

@@ -12,7 +12,7 @@ _default_partitioner = DefaultPartitioner()
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """Return the partition of a key in a topic with so many partitions."""
+    """Return the partition of a key, from 0 on, in a topic with so many partitions, at least 1."""
     hashed = _remembered(key) if len(key) <= _REMEMBERED_BYTES else murmur2(key)
     return cast(int, hashed & 0x7FFFFFFF) % partitions
 
@@ -20,7 +20,7 @@ def partition_of(key: bytes, partitions: int) -> int:
 def choose_partition(key: bytes | None, partitions: Sequence[int], available: Sequence[int]) -> int:
     """Choose the partition of a record, as aiokafka asks its producer to.
 
-    A record without a key goes to any of the available partitions.
+    A record without a key goes to any available partition, or to any at all if none is available.
     """
     if key is None:
         return cast(int, _default_partitioner(key, partitions, available))

@@ -1,8 +1,11 @@
 """The partition of a record is the one that aiokafka's own partitioner chooses."""
 
+from functools import lru_cache
+
 import pytest
 from aiokafka.partitioner import DefaultPartitioner
 
+from nearstream.workers.kafka import partitioning
 from nearstream.workers.kafka.partitioning import choose_partition, partition_of
 
 
@@ -11,8 +14,21 @@ def test_a_key_has_the_partition_that_aiokafka_chooses(key: bytes) -> None:
     partitions = list(range(7))
     expected = DefaultPartitioner()(key, partitions, partitions)
     assert choose_partition(key, partitions, [6]) == partition_of(key, 7) == expected
-    assert choose_partition(key, partitions, []) == expected  # the second time it is remembered
+    assert choose_partition(key, partitions, []) == expected
 
 
 def test_a_record_without_a_key_goes_to_an_available_partition() -> None:
     assert choose_partition(None, range(7), [3]) == 3
+    assert choose_partition(None, [5], []) == 5
+
+
+def test_a_key_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed = []
+
+    def counted(key: bytes) -> int:
+        hashed.append(key)
+        return 8
+
+    monkeypatch.setattr(partitioning, "_remembered", lru_cache(4)(counted))
+    assert [partition_of(b"k", 7) for _ in range(3)] == [1, 1, 1]
+    assert hashed == [b"k"]
