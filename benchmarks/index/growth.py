@@ -27,7 +27,7 @@ from benchmarks.index.datasketch_peer import Figures, Meter
 from benchmarks.speed.gates import at_most, failed
 from benchmarks.stream.prose import Prose, sources
 from benchmarks.stream.texts import STREAMS
-from benchmarks.workers.deployed import log_progress
+from benchmarks.workers.deployed import described, log_progress
 from nearstream.schemas.document import Document
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.contract import IndexLimits
@@ -140,7 +140,8 @@ async def growth(small: Measured, large: Measured, stream: str, documents: int) 
             await each.measure(batch)
     found = {"small": small.figures(), "large": large.figures()}
     ratio = found["large"]["us"]["all"] / found["small"]["us"]["all"]
-    return {"stream": stream, **found, "gates": {"us, large / small": at_most([ratio], MOST_GROWTH)}}
+    server = described(large.meter.server)
+    return {"stream": stream, "server": server, **found, "gates": {"us, large / small": at_most([ratio], MOST_GROWTH)}}
 
 
 async def run(servers: Sequence[tuple[Redis, str]], stream: str, documents: int) -> Figures:

@@ -63,7 +63,7 @@ async def measure(servers: Servers, stream: str, options: argparse.Namespace, te
         "workers": workers,
         "seed": options.seed,
         "texts": "corpus" if options.corpus else "examples",
-        "machine": machine(),
+        "machine": f"{machine()}, {servers.redis_version}",
         "loops": loops,
         "latency_ms": latency,
         "ratios": ratios(loops),

@@ -20,7 +20,7 @@ from redis import Redis
 from benchmarks.stream.figures import OURS, Figures, Moment, TooFewDocumentsError, cost
 from benchmarks.stream.reporting import Report
 from benchmarks.stream.texts import Record
-from benchmarks.workers.deployed import BenchmarkDeployment, cpu_seconds, deployment, log_progress
+from benchmarks.workers.deployed import BenchmarkDeployment, cpu_seconds, deployment, described, log_progress
 from nearstream.schemas.record import Headers, ProducerRecord, header
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.workers.kafka import client as kafka_client
@@ -110,6 +110,12 @@ class Servers:
     def redis_url(self) -> str:
         """The address of the Redis."""
         return f"redis://{self.redis.address}/0"
+
+    @property
+    def redis_version(self) -> str:
+        """The version of the Redis, with its memory allocator."""
+        with Redis.from_url(self.redis_url) as redis:
+            return described(redis)
 
     def cpu(self) -> dict[str, float]:
         """Return the CPU seconds of each server."""

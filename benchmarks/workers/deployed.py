@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from redis import Redis
+
 from nearstream.schemas.record import ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS
 from nearstream.workers.config.settings import Settings, load
@@ -83,6 +85,13 @@ def cpu_seconds(pid: int) -> float:
     with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
         fields = stat.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def described(server: Redis) -> str:
+    """Return the version of a server and its memory allocator, on which much of its speed depends."""
+    facts = server.info()
+    name = "Valkey" if "valkey_version" in facts else "Redis"
+    return f"{name} {facts.get('valkey_version') or facts['redis_version']} with {facts['mem_allocator']}"
 
 
 def log_progress(line: str) -> None:
