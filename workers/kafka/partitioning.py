@@ -12,7 +12,12 @@ _default_partitioner = DefaultPartitioner()
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """Return the partition of a key, from 0 on, in a topic with so many partitions, at least 1."""
+    """Return the partition of a key.
+
+    Args:
+        key: The key of a record.
+        partitions: Number of partitions of the topic, at least 1. The first one is 0.
+    """
     hashed = _remembered(key) if len(key) <= _REMEMBERED_BYTES else murmur2(key)
     return cast(int, hashed & 0x7FFFFFFF) % partitions
 
