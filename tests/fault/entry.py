@@ -101,20 +101,30 @@ def unchecked_broker() -> None:
 def watch_loop() -> None:
     """Log each step in which the event loop used the processor for too long.
 
-    It measures processor time, since other processes may keep the machine busy.
+    It measures processor time, since other processes may keep the machine busy, and only while the loop runs: a worker
+    runs it to claim its deployment, then creates its app, then runs it again.
     """
     make = asyncio.new_event_loop
 
     def watched() -> asyncio.AbstractEventLoop:
         loop = make()
+        run_forever, before = loop.run_forever, 0.0
 
-        def tick(before: float) -> None:
+        def tick() -> None:
+            nonlocal before
             seconds = time.thread_time() - before
             if seconds > _STALL_SECONDS:
                 sys.stderr.write(f"{STALL} {1000 * seconds:.0f} ms\n")
-            loop.call_later(_TICK_SECONDS, tick, time.thread_time())
+            before = time.thread_time()
+            loop.call_later(_TICK_SECONDS, tick)
 
-        loop.call_soon(tick, time.thread_time())
+        def run() -> None:
+            nonlocal before
+            before = time.thread_time()
+            run_forever()
+
+        loop.call_soon(tick)
+        replace_part(loop, "run_forever", run)
         return loop
 
     replace_part(asyncio, "new_event_loop", watched)
