@@ -22,7 +22,8 @@ from nearstream.workers.redis_index.schemes import claim_scheme
 _log = logging.getLogger(__name__)
 
 _DEADLINE_SECONDS = 5
-_CHUNK_FIELDS = 96  # planned fields of a chunk, which the server packs tightly up to 512
+# Planned fields of a chunk. The server goes through a chunk twice to add a field, and a chunk costs some 100 bytes.
+_CHUNK_FIELDS = 48
 # Keys of a usual document.
 _KEYS = {KeyKind.DIGEST: 1, KeyKind.LINEAGE: 1, KeyKind.BAND: 25, KeyKind.ANCHOR: 40, KeyKind.REGISTRY: 1}
 _LARGEST_BUCKET = 4_096
