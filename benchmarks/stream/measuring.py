@@ -6,38 +6,29 @@ import os
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from redis import Redis
 
+from benchmarks.stream import latency
 from benchmarks.stream.figures import OURS, Figures, Moment, TooFewDocumentsError, cost
 from benchmarks.stream.reporting import Report
 from benchmarks.stream.texts import Record
 from benchmarks.workers.deployed import BenchmarkDeployment, cpu_seconds, deployment, described, log_progress
-from nearstream.schemas.record import Headers, ProducerRecord, header
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES, VERDICTS
-from nearstream.workers.kafka import client as kafka_client
-from nearstream.workers.kafka import offsets as kafka_offsets
-from nearstream.workers.kafka import records as kafka_records
 from tests.devstack.kafka import kafka_server
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, running
 from tests.devstack.stack import LocalStack
 
 _LIMIT_SECONDS = 3_600.0
-_SILENCE_SECONDS = 60.0
 _FIRST_POLL_SECONDS = 0.005
 _POLL_SECONDS = 0.1
-_LINGER_SECONDS = 0.005  # of a producer, as by default in Kafka's own
 _MAX_MEMORY = "8gb"
-_TRACE = "00-{:032x}-0000000000000001-01"  # a W3C trace context, which a worker hands on to its events
 
 
 @dataclass(frozen=True)
@@ -161,12 +152,15 @@ async def measured_worker(
         await deployed.drained(DOCUMENTS.name)
         await deployed.drained(SIGNATURES.name)
         rate = load * figures["documents_per_second"]
-        waits, cpu_us = await _waits(deployed, further, rate, partial(_moment, servers, started))
+        topics = deployed.topic(DOCUMENTS.name), deployed.topic(VERDICTS.name)
+        before = await _moment(servers, started)
+        waits = await latency.waits(servers.kafka.address, topics, further, rate)
+        spent = cost(before, await _moment(servers, started))
         cuts = statistics.quantiles(waits, n=100)
     return figures, {
         "documents": len(further),
         "load": load,
-        "cpu_us": cpu_us,
+        "cpu_us": spent["cpu_us"],
         "documents_per_second": round(rate),
         "p50": round(cuts[49], 1),
         "p99": round(cuts[98], 1),
@@ -224,65 +218,6 @@ def _processes(servers: Servers, deployed: BenchmarkDeployment, loop: str, count
 async def _moment(servers: Servers, processes: Sequence[Process]) -> Moment:
     reports = [await asyncio.to_thread(each.report) for each in processes]
     return Moment(reports, servers.cpu())
-
-
-async def _waits(
-    deployed: BenchmarkDeployment, records: Sequence[Record], rate: float, moment: Callable[[], Awaitable[Moment]]
-) -> tuple[list[float], Figures]:
-    """Return the milliseconds from the time when each document was due to the arrival of its verdict.
-
-    Also return the microseconds of CPU that a document takes meanwhile.
-    """
-    partitions = await kafka_offsets.partitions(deployed.settings, [deployed.topic(VERDICTS.name)], 10.0)
-    async with (
-        kafka_client.consumer(deployed.settings, 10.0, fetch_wait_ms=20) as client,
-        kafka_records.sender(deployed.settings, 10.0) as send_all,
-        aclosing(kafka_records.follow(client, partitions, since_ms=None, until_end=False)) as events,
-    ):
-        following = asyncio.ensure_future(anext(events))
-        await asyncio.sleep(1)  # until the consumer stands at the end
-        before = await moment()
-        due = [time.monotonic() + number / rate for number in range(len(records))]
-        sending = asyncio.ensure_future(_send_at(deployed, send_all, records, due))
-        arrived: dict[int, float] = {}
-        async with asyncio.timeout(len(due) / rate + _SILENCE_SECONDS):
-            while len(arrived) < len(due):
-                number = _number((await following).headers)
-                arrived.setdefault(number, time.monotonic())
-                following = asyncio.ensure_future(anext(events))
-        spent = cost(before, await moment())["cpu_us"]
-        await asyncio.gather(sending, asyncio.wait_for(_cancelled(following), _SILENCE_SECONDS))
-    return [1e3 * (arrived[number] - begun) for number, begun in enumerate(due)], spent
-
-
-async def _send_at(
-    deployed: BenchmarkDeployment, send_all: kafka_records.SendAll, records: Sequence[Record], due: Sequence[float]
-) -> None:
-    """Send each document when it is due."""
-    sent, sending = 0, list[asyncio.Future[None]]()
-    while sent < len(records):
-        await asyncio.sleep(max(due[sent] - time.monotonic(), _LINGER_SECONDS))
-        now, first = time.monotonic(), sent
-        while sent < len(records) and due[sent] <= now:
-            sent += 1
-        batch = [_traced(deployed, records[number], number) for number in range(first, sent)]
-        sending.append(asyncio.ensure_future(send_all(batch)))
-    await asyncio.gather(*sending)
-
-
-def _traced(deployed: BenchmarkDeployment, record: Record, number: int) -> ProducerRecord:
-    trace = _TRACE.format(number + 1).encode()
-    return ProducerRecord(deployed.topic(DOCUMENTS.name), record.key.encode(), record.value, [("traceparent", trace)])
-
-
-def _number(headers: Headers) -> int:
-    trace = header(headers, "traceparent") or b"-0"
-    return int(trace.split(b"-")[1], 16) - 1
-
-
-async def _cancelled(task: asyncio.Future[Any]) -> None:
-    task.cancel()
-    await asyncio.wait([task])
 
 
 def _bytes(redis: Redis) -> int:
