@@ -7,8 +7,10 @@ its verdict when they come one at a time, on the cores that the worker needs.
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import closing
+from threading import Event
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from benchmarks.stream.texts import Record
 
@@ -17,59 +19,8 @@ _LINGER_MS = 5  # of a producer, as by default in Kafka's own
 _FETCH_WAIT_MS = 20
 _POLL_SECONDS = 0.1
 _REQUEST_SECONDS = 10.0
-_SILENCE_SECONDS = 60.0
-
-
-class Follower:
-    """A consumer of the verdicts that arrive from now on.
-
-    Raises:
-        KafkaException: The broker does not answer, or the topic does not exist.
-    """
-
-    def __init__(self, broker: str, topic: str) -> None:
-        """Find the end of each partition, and read from there."""
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": broker,
-                "group.id": "unused, because partitions are assigned",
-                "enable.auto.commit": False,
-                "fetch.wait.max.ms": _FETCH_WAIT_MS,
-            }
-        )
-        partitions = self._consumer.list_topics(topic, _REQUEST_SECONDS).topics[topic].partitions
-        found = [TopicPartition(topic, partition) for partition in partitions]
-        for each in found:
-            _, each.offset = self._consumer.get_watermark_offsets(each, _REQUEST_SECONDS)
-        self._consumer.assign(found)
-
-    def arrivals(self, count: int, until: float) -> dict[int, float]:
-        """Return when the first verdict about each of this many documents arrived, by its number.
-
-        Args:
-            count: Number of documents, of which the first has number 0.
-            until: When to give up. This and all times are those of `time.monotonic`.
-
-        Raises:
-            KafkaException: The broker reports an error.
-            TimeoutError: Verdicts are missing.
-            ValueError: There is a verdict about a document of another client.
-        """
-        arrived: dict[int, float] = {}
-        while len(arrived) < count:
-            message = self._consumer.poll(_POLL_SECONDS)
-            now = time.monotonic()
-            if message is not None:
-                if message.error():
-                    raise KafkaException(message.error())
-                arrived.setdefault(_number(message), now)
-            elif now > until:
-                raise TimeoutError(f"{count - len(arrived)} of {count} verdicts are missing")
-        return arrived
-
-    def close(self) -> None:
-        """Disconnect."""
-        self._consumer.close()
+_SETTLING_SECONDS = 1.0  # until both clients are connected to the leaders of all partitions
+_PATIENCE_SECONDS = 60.0  # for verdicts, after the last document was due
 
 
 async def waits(broker: str, topics: tuple[str, str], records: Sequence[Record], rate: float) -> list[float]:
@@ -82,43 +33,101 @@ async def waits(broker: str, topics: tuple[str, str], records: Sequence[Record],
         rate: Documents a second.
 
     Raises:
-        KafkaException: The broker reports an error.
+        KafkaException: The broker reports an error, or does not confirm a document.
         TimeoutError: Verdicts are missing.
         ValueError: There is a verdict about a document of another client.
     """
     documents, verdicts = topics
-    follower = await asyncio.to_thread(Follower, broker, verdicts)
+    producer = await asyncio.to_thread(_producer, broker, documents)
+    consumer = await asyncio.to_thread(_consumer, broker, verdicts)
+    begin, is_over = time.monotonic() + _SETTLING_SECONDS, Event()
+    due = [begin + number / rate for number in range(len(records))]
+    both = (
+        asyncio.to_thread(_follow, consumer, len(due), due[-1] + _PATIENCE_SECONDS, is_over),
+        asyncio.to_thread(_send, producer, documents, records, due, is_over),
+    )
     try:
-        begin = time.monotonic()
-        due = [begin + number / rate for number in range(len(records))]
-        arrived, _ = await asyncio.gather(
-            asyncio.to_thread(follower.arrivals, len(records), due[-1] + _SILENCE_SECONDS),
-            asyncio.to_thread(_send, broker, documents, records, due),
-        )
+        arrived, _ = await asyncio.gather(*both)
     finally:
-        await asyncio.to_thread(follower.close)
+        is_over.set()
     return [1e3 * (arrived[number] - at) for number, at in enumerate(due)]
 
 
-def _send(broker: str, topic: str, records: Sequence[Record], due: Sequence[float]) -> None:
+def _producer(broker: str, topic: str) -> Producer:
+    """Return a producer that knows the partitions of the topic.
+
+    Raises:
+        KafkaException: The broker does not answer.
+    """
+    partitioner = "murmur2_random"  # that of Kafka's own
+    producer = Producer({"bootstrap.servers": broker, "linger.ms": _LINGER_MS, "partitioner": partitioner})
+    producer.list_topics(topic, _REQUEST_SECONDS)
+    return producer
+
+
+def _consumer(broker: str, topic: str) -> Consumer:
+    """Return a consumer of what is written to the topic from now on.
+
+    Raises:
+        KafkaException: The broker does not answer, or there is no such topic.
+    """
+    group = "unused, because partitions are assigned"
+    consumer = Consumer({"bootstrap.servers": broker, "group.id": group, "fetch.wait.max.ms": _FETCH_WAIT_MS})
+    found = consumer.list_topics(topic, _REQUEST_SECONDS).topics[topic]
+    if found.error is not None:
+        raise KafkaException(found.error)
+    partitions = [TopicPartition(topic, partition) for partition in found.partitions]
+    for each in partitions:
+        _, each.offset = consumer.get_watermark_offsets(each, _REQUEST_SECONDS)
+    consumer.assign(partitions)
+    return consumer
+
+
+def _follow(consumer: Consumer, count: int, until: float, is_over: Event) -> dict[int, float]:
+    """Return when the first verdict about each of this many documents arrived, by its number, and close the consumer.
+
+    Args:
+        consumer: The consumer of the verdicts.
+        count: Number of documents, of which the first has number 0.
+        until: When to give up. This and all times are those of `time.monotonic`.
+        is_over: Set when the measurement has failed.
+
+    Raises:
+        KafkaException: The broker reports an error.
+        TimeoutError: Verdicts are missing.
+        ValueError: There is a verdict about a document of another client.
+    """
+    arrived: dict[int, float] = {}
+    with closing(consumer):
+        while len(arrived) < count and not is_over.is_set():
+            message = consumer.poll(_POLL_SECONDS)
+            now = time.monotonic()
+            if now > until:
+                raise TimeoutError(f"{count - len(arrived)} of {count} verdicts are missing")
+            if message is not None:
+                if message.error():
+                    raise KafkaException(message.error())
+                arrived.setdefault(_number(message), now)
+    return arrived
+
+
+def _send(producer: Producer, topic: str, records: Sequence[Record], due: Sequence[float], is_over: Event) -> None:
     """Send each document when it is due.
 
     Raises:
         KafkaException: The broker refused a document, or did not confirm it.
     """
-    refused: list[object] = []
-    producer = Producer(
-        {
-            "bootstrap.servers": broker,
-            "linger.ms": _LINGER_MS,
-            "partitioner": "murmur2_random",  # as Kafka's own
-            "on_delivery": lambda error, _: refused.append(error) if error is not None else None,
-        }
-    )
+    refused: list[KafkaError] = []
+
+    def note(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            refused.append(error)
+
     for number, record in enumerate(records):
-        time.sleep(max(due[number] - time.monotonic(), 0))
+        if is_over.wait(max(due[number] - time.monotonic(), 0)):
+            break
         trace = _TRACE.format(number + 1).encode()
-        producer.produce(topic, record.value, record.key.encode(), headers=[("traceparent", trace)])
+        producer.produce(topic, record.value, record.key.encode(), headers={"traceparent": trace}, on_delivery=note)
         producer.poll(0)
     unsent = producer.flush(_REQUEST_SECONDS)
     if refused or unsent:

@@ -110,18 +110,24 @@ def watch_loop() -> None:
         loop = make()
         run_forever, before = loop.run_forever, 0.0
 
-        def tick() -> None:
+        def look() -> None:
             nonlocal before
             seconds = time.thread_time() - before
             if seconds > _STALL_SECONDS:
                 sys.stderr.write(f"{STALL} {1000 * seconds:.0f} ms\n")
             before = time.thread_time()
+
+        def tick() -> None:
+            look()
             loop.call_later(_TICK_SECONDS, tick)
 
         def run() -> None:
             nonlocal before
             before = time.thread_time()
-            run_forever()
+            try:
+                run_forever()
+            finally:
+                look()
 
         loop.call_soon(tick)
         replace_part(loop, "run_forever", run)

@@ -22,7 +22,7 @@ from nearstream.workers.redis_index.schemes import claim_scheme
 _log = logging.getLogger(__name__)
 
 _DEADLINE_SECONDS = 5
-# Planned fields of a chunk. The server goes through a chunk twice to add a field, and a chunk costs some 100 bytes.
+# Planned fields of a chunk. The server goes through a chunk twice to add a field, and a chunk costs some 60 bytes.
 _CHUNK_FIELDS = 48
 # Keys of a usual document.
 _KEYS = {KeyKind.DIGEST: 1, KeyKind.LINEAGE: 1, KeyKind.BAND: 25, KeyKind.ANCHOR: 40, KeyKind.REGISTRY: 1}

@@ -24,7 +24,7 @@ from nearstream.workers.redis_index.values import bucket_name, number_bytes
 CROWDED = 200  # mean fields of a chunk from which on an index should be rebuilt for more documents
 
 _SIZES = 10_000  # chunks of one kind of buckets whose fields are counted
-_REGISTRY_SIZES = 250_000  # chunks of the registry: all of them, up to twenty million documents expected in a shard
+_REGISTRY_SIZES = 500_000  # chunks of the registry: all of them, up to twenty million documents expected in a shard
 _SAMPLE = 1_000  # keys of one kind whose memory is measured
 _HOTTEST = 20
 

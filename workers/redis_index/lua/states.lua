@@ -349,9 +349,9 @@ local function visible_numbers(c, numbers)
   return visible, #visible < #numbers
 end
 
--- Whether this new field is the one in about 16 that causes a sweep of its chunk. Its last byte may be a digit.
+-- Whether this new field is the one in about 8 that causes a sweep of its chunk. Its last byte may be a digit.
 local function causes_sweep(field)
-  return (string.byte(field, -1) + 5 * string.byte(field, -2)) % 16 == 0
+  return (string.byte(field, -1) + 5 * string.byte(field, -2)) % 8 == 0
 end
 
 -- Remove expired numbers from all buckets of a chunk. `spills` is true for anchors.
