@@ -49,7 +49,7 @@ async def admin(settings: Settings, wait_seconds: float) -> AsyncIterator[AIOKaf
     try:
         yield client
     finally:
-        await client.close()
+        await _finish(client.close())
 
 
 @asynccontextmanager
@@ -88,9 +88,10 @@ async def consumer(
 async def _finish(stopping: Coroutine[Any, Any, None]) -> None:
     """Wait until a client has stopped, but at most twice `STOP_SECONDS`.
 
-    The stop runs in a task of its own, because aiokafka passes on the cancellation of a fetch as if the caller were
-    cancelled. aiokafka's tasks can miss a cancellation, if partitions were assigned just before or a response arrives
-    at that moment. Cancelling the stop cancels them again.
+    The stop runs in a task of its own. aiokafka passes on the cancellation of a fetch as if the caller were cancelled,
+    and the other way round takes a cancellation of the caller for that of its own task, and swallows it. aiokafka's
+    tasks can miss a cancellation, if partitions were assigned just before or a response arrives at that moment.
+    Cancelling the stop cancels them again.
     """
     task = asyncio.ensure_future(stopping)
     for _ in range(2):
@@ -176,4 +177,4 @@ async def _close_unconnected(client: Any) -> None:  # noqa: ANN401 - aiokafka ha
 
     aiokafka's admin client has `close` where its other clients have `stop`.
     """
-    await (client.close() if isinstance(client, AIOKafkaAdminClient) else client.stop())
+    await _finish(client.close() if isinstance(client, AIOKafkaAdminClient) else client.stop())

@@ -5,6 +5,8 @@ committed, so a hard exit loses nothing.
 """
 
 import asyncio
+import gc
+import inspect
 import logging
 import os
 import sys
@@ -105,7 +107,7 @@ def start_watchdog(
         watchdog: What is watched.
         health: What the worker knows of its own state.
         stopping: Whether the worker stops, for whatever reason.
-        end_code: Logs why it stops, unless a signal asked it to, and returns its exit code.
+        end_code: Logs the crash that stops the worker, if there was one, and returns the exit code.
         loop: Its event loop, whose tasks are logged if a rule is broken.
     """
     watch = partial(_watch, watchdog, health, stopping, end_code, loop)
@@ -139,7 +141,8 @@ def _watch(
                     for line in found().splitlines():
                         log.critical("%s", line)
             finally:
-                os._exit(Exit.NO)  # also if the tasks changed while they were read
+                # Also if the tasks changed while they were read. A worker that hangs has failed, even after a signal.
+                os._exit(end_code() or Exit.NO)
 
 
 def stacks() -> str:
@@ -166,10 +169,17 @@ def _extracted(task: asyncio.Task[object]) -> traceback.StackSummary:
 def _frames(waiting: object) -> Iterator[FrameType]:
     """Yield the frames of a coroutine and of those that it awaits, the outermost first."""
     while waiting is not None:
-        frame = getattr(waiting, "cr_frame", None) or getattr(waiting, "gi_frame", None)
+        if inspect.iscoroutine(waiting):
+            frame, waiting = waiting.cr_frame, waiting.cr_await
+        elif inspect.isasyncgen(waiting):
+            frame, waiting = waiting.ag_frame, waiting.ag_await
+        elif inspect.isgenerator(waiting):
+            frame, waiting = waiting.gi_frame, waiting.gi_yieldfrom
+        else:
+            # What `anext` returns refers to its generator, but has no attribute for it.
+            frame, waiting = None, next(filter(inspect.isasyncgen, gc.get_referents(waiting)), None)
         if frame is not None:
             yield frame
-        waiting = getattr(waiting, "cr_await", None) or getattr(waiting, "gi_yieldfrom", None)
 
 
 def _batches(health: Health) -> Iterable[Hashable]:

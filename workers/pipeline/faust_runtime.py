@@ -24,6 +24,16 @@ from nearstream.workers.pipeline.retry import is_outage
 log = logging.getLogger(__name__)
 
 
+class FirstCrashWorker(faust.Worker):
+    """Faust's worker, which keeps the reason of its first crash.
+
+    A crash ends the consumer's thread, so that what waits for it fails too. mode would keep that error instead.
+    """
+
+    def _crash(self, reason: BaseException) -> None:
+        super()._crash(self.crash_reason or reason)
+
+
 def serve(app: faust.App, health: Health, loop: asyncio.AbstractEventLoop, stop_seconds: float) -> NoReturn:
     """Run the worker until a signal or a crash ends it.
 
@@ -34,7 +44,7 @@ def serve(app: faust.App, health: Health, loop: asyncio.AbstractEventLoop, stop_
     """
     _log_rebalances(app, health)
     ticking = loop.create_task(_tick(health))
-    worker = faust.Worker(app, loop=loop, quiet=True, override_logging=False, stdout=sys.stderr)
+    worker = FirstCrashWorker(app, loop=loop, quiet=True, override_logging=False, stdout=sys.stderr)
     worker.spinner = None  # It would write control characters of a terminal into the log.
 
     def stopping() -> bool:

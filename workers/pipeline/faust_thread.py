@@ -13,6 +13,7 @@ These names of Faust's classes, and of aiokafka's, are overridden or used, becau
 | `AIOKafkaConsumer._fetcher` | read: it asks the brokers for records |
 | `Fetcher._prefetch_backoff` | set: how long it waits, which Faust has no setting for |
 | `GroupCoordinator.generation` | read: it is negative once the member is expelled |
+| `ServiceThread._stopped_set` | extend: ask a thread that has ended for nothing |
 | `ServiceThread._shutdown` | wait for it: that thread answers no call any more |
 
 `tests/unit/workers/pipeline/test_private_names.py` checks that each of them exists in the installed release.
@@ -21,6 +22,7 @@ These names of Faust's classes, and of aiokafka's, are overridden or used, becau
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 
 from faust.transport.drivers import aiokafka
 from faust.types.tuples import TP
@@ -59,6 +61,11 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
             await asyncio.wait([leaving], timeout=LEAVE_SECONDS)
         if leaving.done() and not leaving.cancelled():
             leaving.result()
+
+    def _stopped_set(self) -> None:
+        """Ask the thread to end, unless a crash has ended it and closed its loop."""
+        with suppress(RuntimeError):
+            super()._stopped_set()
 
     async def commit(self, offsets: Mapping[TP, int]) -> bool:
         """Commit in this thread, unless the thread ends first.

@@ -1,10 +1,15 @@
 """The watchdog finds a stuck worker and leaves one alone that waits for a reason."""
 
 import asyncio
+import subprocess
+import sys
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
+from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.watchdog import (
@@ -153,6 +158,24 @@ def test_a_stop_without_end_is_found_and_a_stopped_loop_does_not_tick() -> None:
     assert "stop" in worker.after(31.0)
 
 
+HANGING = """
+import asyncio, time
+from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.monitoring.health import Health
+from nearstream.workers.monitoring.watchdog import Watchdog, WatchdogRule, start_watchdog
+
+hung = Watchdog([WatchdogRule("it hangs", 0.0, lambda: ["hanging"])])
+start_watchdog(hung, Health(), lambda: True, lambda: Exit({code}), asyncio.new_event_loop())
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(("code", "expected"), [(Exit.MISCONFIGURED, 78), (Exit.NO, 1), (Exit.OK, 1)])
+def test_a_worker_that_hangs_exits_with_the_code_of_its_crash_and_never_with_success(code: Exit, expected: int) -> None:
+    hanging = subprocess.run([sys.executable, "-c", HANGING.format(code=int(code))], timeout=30, check=False)
+    assert hanging.returncode == expected
+
+
 def test_the_stacks_name_each_thread_and_what_it_does() -> None:
     go_on = threading.Event()
     waiting = threading.Thread(target=go_on.wait, args=(20,), name="the one that waits")
@@ -168,15 +191,18 @@ def test_the_stacks_name_each_thread_and_what_it_does() -> None:
 async def test_the_stacks_of_tasks_show_what_the_innermost_coroutine_waits_for() -> None:
     never = asyncio.Event()
 
-    async def inner() -> None:
+    @asynccontextmanager
+    async def inner() -> AsyncIterator[None]:
         await never.wait()
+        yield
 
     async def outer() -> None:
-        await inner()
+        async with inner():
+            pass
 
     waiting = asyncio.create_task(outer(), name="the one that waits")
     await asyncio.sleep(0)
     seen = task_stacks(asyncio.get_running_loop())
     waiting.cancel()
     of_waiting = seen.partition("task the one that waits:")[2].partition("\ntask ")[0]
-    assert [line in of_waiting for line in ("await inner()", "await never.wait()", "await fut")] == [True] * 3
+    assert [line in of_waiting for line in ("async with inner()", "await never.wait()", "await fut")] == [True] * 3

@@ -20,7 +20,7 @@ from faust.transport import consumer as faust_transport
 from faust.transport.drivers import aiokafka as driver
 from mode.threads import ServiceThread
 
-from nearstream.workers.pipeline import faust_consumer, faust_thread
+from nearstream.workers.pipeline import faust_consumer, faust_runtime, faust_thread
 
 WORKERS = Path(__file__).parents[4] / "workers"
 USED_BY_OUR_CONSUMER = [
@@ -39,6 +39,7 @@ USED_BY_OUR_CONSUMER = [
     (driver.Consumer, "_new_consumer_thread"),
     (faust_transport.ThreadDelegateConsumer, "_thread"),
     (ServiceThread, "thread_loop"),
+    (ServiceThread, "_stopped_set"),
     (ServiceThread, "_shutdown"),
     (driver.Consumer, "_get_active_partitions"),
     (driver.Consumer, "_commit"),
@@ -61,6 +62,7 @@ USED_BY_OUR_CONSUMER = [
 ]
 USED_ELSEWHERE = [
     (faust.App, "_create_directories"),
+    (faust.Worker, "_crash"),
     (faust.Worker, "crash_reason"),
     (faust.Worker, "_signal_stop_time"),
     (faust.Worker, "_starting_fut"),
@@ -90,6 +92,7 @@ OVERRIDING = [
         (faust_thread.ConsumerThread, driver.AIOKafkaConsumerThread),
         (faust_consumer.BatchConsumer, driver.Consumer),
         (faust_consumer.IdempotentProducer, driver.Producer),
+        (faust_runtime.FirstCrashWorker, faust.Worker),
     )
     for name, method in vars(ours).items()
     if inspect.isfunction(method) and hasattr(base, name) and not name.startswith("__")

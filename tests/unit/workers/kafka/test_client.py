@@ -1,0 +1,41 @@
+"""A client of Kafka is closed without losing a cancellation of its user."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient
+
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.kafka import client as kafka_client
+
+
+async def test_a_cancellation_while_an_admin_client_is_closed_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client cancels its own task there, and takes the cancellation of the caller for the end of that task."""
+    closing, may_end = asyncio.Event(), asyncio.Event()
+
+    async def synchronize() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            closing.set()
+            await may_end.wait()
+
+    async def connect(*_: Any) -> AIOKafkaAdminClient:  # noqa: ANN401 - its parameters do not matter
+        client = AIOKafkaAdminClient()
+        client._client._sync_task = asyncio.create_task(synchronize())
+        await asyncio.sleep(0)
+        return client
+
+    async def ask() -> None:
+        async with kafka_client.admin(Settings(), 1.0):
+            pass
+
+    monkeypatch.setattr(kafka_client, "connect", connect)
+    asking = asyncio.create_task(ask())
+    async with asyncio.timeout(5):
+        await closing.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+    may_end.set()
