@@ -1,12 +1,14 @@
 """Measure the speed of the whole stream, from documents to events, beside other loops on the same servers.
 
-    python -m benchmarks.stream [--documents N] [--stream NAME ...] [--workers K] [--load SHARE] [--corpus DIR] [--json]
+    python -m benchmarks.stream [--documents N] [--stream NAME ...] [--rounds R] [--workers K] [--load SHARE]
+                                [--corpus DIR] [--json]
 
 Starts its own Kafka and Redis. The documents of a stream lie in their topic when a loop starts, and time runs from the
 first to the last acknowledgement. The loops are a worker, a worker with a clock around its stages, the stream that is
-written by hand with datasketch, aiokafka without work, and our own loop without work. Texts are made of those of the
-examples, or of a corpus. Prints tables, or one JSON object. The exit code is 1 if a gate is missed, 2 if an input
-cannot be read or there are too few documents.
+written by hand with datasketch, aiokafka without work, and our own loop without work. The worker and the stream by hand
+run in turn, several rounds, because a machine may change its speed. A ratio is the median of those of the rounds, and
+other figures are of the median run. Texts are made of those of the examples, or of a corpus. Prints tables, or one JSON
+object. The exit code is 1 if a gate is missed, 2 if an input cannot be read or there are too few documents.
 """
 
 import argparse
@@ -31,6 +33,7 @@ from benchmarks.stream.figures import (
     Figures,
     TooFewDocumentsError,
     gates,
+    median_run,
     ratios,
     table,
 )
@@ -52,10 +55,18 @@ async def measure(servers: Servers, stream: str, options: argparse.Namespace, te
     records = STREAMS[stream](Prose(texts, options.seed), 2 * count, options.seed)
     records, further = records[:count], records[count:]
     log_progress(f"{stream}: {count} documents made")
-    loops = {name: await measured(servers, name, records, workers, _WITHOUT_WORK) for name in (BARE, LOOP)}
-    for name in (BY_HAND, BY_HAND_BATCHED, OURS_BY_STAGE):
-        loops[name] = await measured(servers, name, records, workers, 1)
-    loops[OURS], latency = await measured_worker(servers, records, further, workers, options.load)
+    runs = {name: [await measured(servers, name, records, workers, _WITHOUT_WORK)] for name in (BARE, LOOP)}
+    runs[OURS_BY_STAGE] = [await measured(servers, OURS_BY_STAGE, records, workers, 1)]
+    runs |= {name: [] for name in (BY_HAND, BY_HAND_BATCHED, OURS)}
+    latencies = []
+    for _ in range(options.rounds):
+        for name in (BY_HAND, BY_HAND_BATCHED):
+            runs[name].append(await measured(servers, name, records, workers, 1))
+        ours, latency = await measured_worker(servers, records, further, workers, options.load)
+        runs[OURS].append(ours)
+        latencies.append(latency)
+    loops = {name: median_run(each, "documents_per_second") for name, each in runs.items()}
+    latency, compared = median_run(latencies, "p99"), ratios(runs)
     return {
         "stream": stream,
         "documents": count,
@@ -64,10 +75,11 @@ async def measure(servers: Servers, stream: str, options: argparse.Namespace, te
         "seed": options.seed,
         "texts": "corpus" if options.corpus else "examples",
         "machine": f"{machine()}, {servers.redis_version}",
+        "rounds": {name: [run["documents_per_second"] for run in each] for name, each in runs.items()},
         "loops": loops,
         "latency_ms": latency,
-        "ratios": ratios(loops),
-        "gates": gates(stream, loops, latency),
+        "ratios": compared,
+        "gates": gates(stream, loops, compared[BY_HAND], latency),
     }
 
 
@@ -87,6 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--documents", type=_enough, default=8_000, metavar="N", help="documents of a stream")
     parser.add_argument("--stream", choices=STREAMS, nargs="+", default=list(STREAMS), help="default: all")
+    parser.add_argument("--rounds", type=positive, default=3, metavar="R", help="of the worker and the stream by hand")
     parser.add_argument("--workers", type=positive, default=1, metavar="K", help="processes of each loop")
     parser.add_argument(
         "--corpus", type=Path, metavar="DIR", help="directory with docs.jsonl.gz, default: the examples"
