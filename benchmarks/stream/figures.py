@@ -3,7 +3,6 @@
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle
 from typing import Any
 
 from benchmarks.speed.gates import Gate, at_least, at_most
@@ -74,28 +73,30 @@ def cost(first: Moment, last: Moment) -> Figures:
     }
 
 
-def median_run(runs: Sequence[Figures], name: str) -> Figures:
-    """Return the run with the median of a figure, of two the one with the lower."""
-    return sorted(runs, key=lambda run: run[name])[(len(runs) - 1) // 2]
+def slower_median(runs: Sequence[Figures]) -> Figures:
+    """Return the run of the median speed, of an even number of runs the slower one in the middle."""
+    return sorted(runs, key=lambda run: run["documents_per_second"])[(len(runs) - 1) // 2]
+
+
+def later_median(runs: Sequence[Figures]) -> Figures:
+    """Return the run with the median of `p99`, of an even number of runs the one with the longer times."""
+    return sorted(runs, key=lambda run: run["p99"])[len(runs) // 2]
 
 
 def ratios(rounds: Mapping[str, Sequence[Figures]]) -> dict[str, float]:
     """Return the documents a second of a worker over those of each other loop, the median of all rounds.
 
-    A machine may change its speed between rounds, so only runs of one round are compared. A loop that ran once is
-    compared with all runs of the worker.
+    A machine may change its speed between rounds, so only runs of one round are compared. A loop that ran once, before
+    the rounds, is compared with all runs of the worker.
     """
-    return {
-        name: round(
-            statistics.median(
-                ours["documents_per_second"] / each["documents_per_second"]
-                for ours, each in zip(rounds[OURS], cycle(runs), strict=False)
-            ),
-            2,
-        )
-        for name, runs in rounds.items()
-        if name not in (OURS, OURS_BY_STAGE)
-    }
+    ours = [run["documents_per_second"] for run in rounds[OURS]]
+    found = {}
+    for name, runs in rounds.items():
+        if name not in (OURS, OURS_BY_STAGE):
+            theirs = [run["documents_per_second"] for run in runs]
+            pairs = zip(ours, theirs if len(theirs) > 1 else theirs * len(ours), strict=True)
+            found[name] = round(statistics.median(one / other for one, other in pairs), 2)
+    return found
 
 
 def gates(stream: str, loops: Mapping[str, Figures], by_hand: float, latency: Figures) -> dict[str, Gate]:
@@ -104,7 +105,7 @@ def gates(stream: str, loops: Mapping[str, Figures], by_hand: float, latency: Fi
     Args:
         stream: Its name.
         loops: The median run of each loop.
-        by_hand: Documents a second of a worker over those of the stream by hand.
+        by_hand: The ratio to the stream by hand, as `ratios` returns it.
         latency: Times from produce to event.
     """
     ours, by_stage = loops[OURS], loops[OURS_BY_STAGE]
@@ -141,6 +142,7 @@ def table(run: Figures) -> str:
     judged = [[name, f"{gate['value']}", f"{gate['limit']:g}", verdicts[gate["ok"]]] for name, gate in gated.items()]
     title = (
         f"## {run['stream']}: {run['documents']:,} documents of {run['characters']:,} characters, "
+        f"median of {len(run['rounds'][OURS])} rounds, "
         f"{loops[OURS]['comparisons']} comparisons each; produce to event at {latency['documents_per_second']}/s, "
         f"{latency['load']:.3g} of the greatest rate: p50 {latency['p50']} ms, p99 {latency['p99']} ms, "
         f"{latency['cpu_us']['all']:,.0f} us of CPU"

@@ -49,7 +49,7 @@ async def admin(settings: Settings, wait_seconds: float) -> AsyncIterator[AIOKaf
     try:
         yield client
     finally:
-        await _finish(client.close())
+        await finish(client.close())
 
 
 @asynccontextmanager
@@ -81,22 +81,28 @@ async def consumer(
         await asyncio.sleep(0)
         yield client
     finally:
-        await _finish(client.stop())
-        await _finish(client._client.close())  # a stop that was cut off leaves its connections open
+        await finish(client.stop())
+        await finish(client._client.close())  # a stop that was cut off leaves its connections open
 
 
-async def _finish(stopping: Coroutine[Any, Any, None]) -> None:
-    """Wait until a client has stopped, but at most twice `STOP_SECONDS`.
+async def finish(stopping: Coroutine[Any, Any, None], seconds: float = STOP_SECONDS) -> None:
+    """Wait until a client has stopped, but at most twice this many seconds.
 
-    The stop runs in a task of its own. aiokafka passes on the cancellation of a fetch as if the caller were cancelled,
-    and the other way round takes a cancellation of the caller for that of its own task, and swallows it. aiokafka's
+    The stop runs in a task of its own. If a fetch is cancelled, aiokafka raises that as if the caller were cancelled.
+    If the caller is cancelled, aiokafka takes that for the end of its own task, and the caller goes on. aiokafka's
     tasks can miss a cancellation, if partitions were assigned just before or a response arrives at that moment.
     Cancelling the stop cancels them again.
     """
     task = asyncio.ensure_future(stopping)
-    for _ in range(2):
-        await asyncio.wait([task], timeout=STOP_SECONDS)
-        task.cancel()
+    try:
+        for _ in range(2):
+            await asyncio.wait([task], timeout=seconds)
+            task.cancel()
+    except asyncio.CancelledError:
+        asyncio.get_running_loop().call_later(seconds, task.cancel)
+        raise
+    if not task.cancelled() and task.done() and task.exception() is not None:
+        log.debug("a client of Kafka was not closed: %r", task.exception())
 
 
 async def describe(client: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[str, list[int]]:
@@ -177,4 +183,4 @@ async def _close_unconnected(client: Any) -> None:  # noqa: ANN401 - aiokafka ha
 
     aiokafka's admin client has `close` where its other clients have `stop`.
     """
-    await _finish(client.close() if isinstance(client, AIOKafkaAdminClient) else client.stop())
+    await finish(client.close() if isinstance(client, AIOKafkaAdminClient) else client.stop())

@@ -13,7 +13,7 @@ from aiokafka.structs import RecordMetadata
 
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.kafka.client import SEND_MAX_BYTES, connect, consumer
+from nearstream.workers.kafka.client import SEND_MAX_BYTES, connect, consumer, finish
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError, first_failure
 
 BATCH_BYTES = 16 * 1024 * 1024
@@ -53,7 +53,7 @@ async def sender(settings: Settings, wait_seconds: float) -> AsyncIterator[SendA
     try:
         yield partial(_send_all, client)
     finally:
-        await client.stop()
+        await finish(client.stop(), SEND_SECONDS)
 
 
 async def read_range(

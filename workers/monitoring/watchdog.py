@@ -25,6 +25,7 @@ LOOP_SECONDS = 60.0
 REBALANCE_SECONDS = 120.0
 PROGRESS_SECONDS = 120.0
 _TICK_SECONDS = 0.5
+_MOST_FRAMES = 200  # of a task
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +108,7 @@ def start_watchdog(
         watchdog: What is watched.
         health: What the worker knows of its own state.
         stopping: Whether the worker stops, for whatever reason.
-        end_code: Logs the crash that stops the worker, if there was one, and returns the exit code.
+        end_code: Logs why it stops, unless a signal asked it to, and returns its exit code.
         loop: Its event loop, whose tasks are logged if a rule is broken.
     """
     watch = partial(_watch, watchdog, health, stopping, end_code, loop)
@@ -136,13 +137,14 @@ def _watch(
         if rule is not None:
             text = "%s for %g s: exiting, unacknowledged records will be redelivered"
             log.critical(text, rule.trouble, rule.seconds)
+            code = Exit.NO
             try:
+                code = end_code() or code  # A worker that hangs has failed, even if a signal asked it to stop.
                 for found in (stacks, partial(task_stacks, loop)):
                     for line in found().splitlines():
                         log.critical("%s", line)
             finally:
-                # Also if the tasks changed while they were read. A worker that hangs has failed, even after a signal.
-                os._exit(end_code() or Exit.NO)
+                os._exit(code)  # also if the tasks changed while they were read
 
 
 def stacks() -> str:
@@ -163,7 +165,8 @@ def task_stacks(loop: asyncio.AbstractEventLoop) -> str:
 
 
 def _extracted(task: asyncio.Task[object]) -> traceback.StackSummary:
-    return traceback.StackSummary.extract((frame, frame.f_lineno) for frame in _frames(task.get_coro()))
+    frames = ((frame, frame.f_lineno) for frame in _frames(task.get_coro()))
+    return traceback.StackSummary.extract(frames, limit=_MOST_FRAMES)
 
 
 def _frames(waiting: object) -> Iterator[FrameType]:
@@ -176,7 +179,7 @@ def _frames(waiting: object) -> Iterator[FrameType]:
         elif inspect.isgenerator(waiting):
             frame, waiting = waiting.gi_frame, waiting.gi_yieldfrom
         else:
-            # What `anext` returns refers to its generator, but has no attribute for it.
+            # The object that `__anext__` of an asynchronous generator returns has no attribute for the generator.
             frame, waiting = None, next(filter(inspect.isasyncgen, gc.get_referents(waiting)), None)
         if frame is not None:
             yield frame

@@ -73,7 +73,7 @@ class Delivery:
                     lanes.create_task(self._run_lane(topic, step, window))
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
-        raise AssertionError  # no lane ends without an error
+        raise AssertionError("all lanes were cancelled")
 
     async def _run_lane(self, topic: str, step: Step, window: DeadLetterWindow) -> NoReturn:
         while True:

@@ -25,13 +25,21 @@ log = logging.getLogger(__name__)
 
 
 class FirstCrashWorker(faust.Worker):
-    """Faust's worker, which keeps the reason of its first crash.
+    """Faust's worker, which keeps the reason of its first crash, or of the first that settings can remedy.
 
-    A crash ends the consumer's thread, so that what waits for it fails too. mode would keep that error instead.
+    A crash ends the consumer's thread, so that what waits for it fails too. mode would keep the last of these errors.
     """
 
     def _crash(self, reason: BaseException) -> None:
-        super()._crash(self.crash_reason or reason)
+        known = self.crash_reason
+        super()._crash(reason if known is None else max(known, reason, key=_weight))
+
+
+def _weight(reason: BaseException) -> int:
+    """Return how much an error says about why a worker has to end. A cancellation only follows from another error."""
+    if isinstance(reason, asyncio.CancelledError):
+        return 0
+    return 1 if _refusal(reason) is None else 2
 
 
 def serve(app: faust.App, health: Health, loop: asyncio.AbstractEventLoop, stop_seconds: float) -> NoReturn:

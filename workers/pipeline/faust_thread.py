@@ -13,7 +13,8 @@ These names of Faust's classes, and of aiokafka's, are overridden or used, becau
 | `AIOKafkaConsumer._fetcher` | read: it asks the brokers for records |
 | `Fetcher._prefetch_backoff` | set: how long it waits, which Faust has no setting for |
 | `GroupCoordinator.generation` | read: it is negative once the member is expelled |
-| `ServiceThread._stopped_set` | extend: ask a thread that has ended for nothing |
+| `ServiceThread._stopped_set` | extend: do not call into a thread whose loop is closed |
+| `ServiceThread._stopped` | set: the thread has ended |
 | `ServiceThread._shutdown` | wait for it: that thread answers no call any more |
 
 `tests/unit/workers/pipeline/test_private_names.py` checks that each of them exists in the installed release.
@@ -22,7 +23,6 @@ These names of Faust's classes, and of aiokafka's, are overridden or used, becau
 import asyncio
 import logging
 from collections.abc import Mapping
-from contextlib import suppress
 
 from faust.transport.drivers import aiokafka
 from faust.types.tuples import TP
@@ -63,9 +63,11 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
             leaving.result()
 
     def _stopped_set(self) -> None:
-        """Ask the thread to end, unless a crash has ended it and closed its loop."""
-        with suppress(RuntimeError):
+        """Tell the thread to end. A crash may have ended it already, and closed its loop."""
+        try:
             super()._stopped_set()
+        except RuntimeError:
+            self._stopped.set()
 
     async def commit(self, offsets: Mapping[TP, int]) -> bool:
         """Commit in this thread, unless the thread ends first.

@@ -1,10 +1,12 @@
 """A client of Kafka is closed without losing a cancellation of its user."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
 
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import client as kafka_client
@@ -33,9 +35,27 @@ async def test_a_cancellation_while_an_admin_client_is_closed_is_raised(monkeypa
 
     monkeypatch.setattr(kafka_client, "connect", connect)
     asking = asyncio.create_task(ask())
+    try:
+        async with asyncio.timeout(5):
+            await closing.wait()
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+    finally:
+        may_end.set()
+
+
+async def test_a_client_that_cannot_be_closed_is_left_in_time(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail() -> None:
+        raise KafkaError
+
+    async def miss_one_cancellation() -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
+
+    with caplog.at_level("DEBUG"):
+        await kafka_client.finish(fail(), 5)
+    assert "was not closed: KafkaError" in caplog.text
     async with asyncio.timeout(5):
-        await closing.wait()
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-    may_end.set()
+        await kafka_client.finish(miss_one_cancellation(), 0.01)

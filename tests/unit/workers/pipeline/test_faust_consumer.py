@@ -332,6 +332,13 @@ async def test_an_error_while_leaving_is_raised(consumer: BatchConsumer) -> None
     leaving.thread_loop.close()
 
 
+async def test_a_thread_that_a_crash_has_ended_is_stopped_without_an_error(consumer: BatchConsumer) -> None:
+    ended = consumer._new_consumer_thread()
+    ended.thread_loop.close()
+    ended._stopped_set()
+    assert ended.should_stop
+
+
 @pytest.mark.parametrize("generation", [GENERATION, -1])
 async def test_an_expelled_member_commits_nothing(consumer: BatchConsumer, generation: int) -> None:
     """Its commit could move the group back.

@@ -40,6 +40,7 @@ USED_BY_OUR_CONSUMER = [
     (faust_transport.ThreadDelegateConsumer, "_thread"),
     (ServiceThread, "thread_loop"),
     (ServiceThread, "_stopped_set"),
+    (ServiceThread, "_stopped"),
     (ServiceThread, "_shutdown"),
     (driver.Consumer, "_get_active_partitions"),
     (driver.Consumer, "_commit"),
