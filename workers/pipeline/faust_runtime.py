@@ -25,9 +25,10 @@ log = logging.getLogger(__name__)
 
 
 class FirstCrashWorker(faust.Worker):
-    """Faust's worker, which keeps the reason of its first crash, or of the first that settings can remedy.
+    """Faust's worker, which remembers the first error that made it crash.
 
-    A crash ends the consumer's thread, so that what waits for it fails too. mode would keep the last of these errors.
+    An error that settings can remedy replaces one that they cannot. A crash ends the consumer's thread, so whatever
+    waits for that thread fails too, and mode would remember the last of these errors.
     """
 
     def _crash(self, reason: BaseException) -> None:
@@ -36,7 +37,7 @@ class FirstCrashWorker(faust.Worker):
 
 
 def _weight(reason: BaseException) -> int:
-    """Return how much an error says about why a worker has to end. A cancellation only follows from another error."""
+    """Return the rank of an error as the reason of a crash: 2 if settings can remedy it, else 1, a cancellation 0."""
     if isinstance(reason, asyncio.CancelledError):
         return 0
     return 1 if _refusal(reason) is None else 2

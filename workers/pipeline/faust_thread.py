@@ -63,7 +63,7 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
             leaving.result()
 
     def _stopped_set(self) -> None:
-        """Tell the thread to end. A crash may have ended it already, and closed its loop."""
+        """Tell the thread to end, unless a crash has already ended it and closed its event loop."""
         try:
             super()._stopped_set()
         except RuntimeError:
