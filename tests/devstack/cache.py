@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +15,13 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nearstream"
 
 
-def cached(name: str, wanted: str, download: Callable[[Path], None]) -> Path:
-    """Return the folder of this name, which is downloaded once per user.
+def cached(
+    name: str,
+    wanted: str,
+    download: Callable[[Path], None],
+    check: Callable[[Path], None] = lambda _: None,
+) -> Path:
+    """Return the folder of this name, which is downloaded once per user, and again if it is broken.
 
     One process downloads, and others that want a folder of this kind wait for it. The kind is the name up to its first
     dash.
@@ -24,6 +30,7 @@ def cached(name: str, wanted: str, download: Callable[[Path], None]) -> Path:
         name: name of the folder.
         wanted: what it holds, for messages.
         download: fills a folder that does not exist yet.
+        check: raises StackUnavailableError if a folder is broken.
 
     Raises:
         StackUnavailableError: the folder cannot be written, or what `download` raises.
@@ -31,15 +38,27 @@ def cached(name: str, wanted: str, download: Callable[[Path], None]) -> Path:
     cache = cache_folder()
     whole = cache / name
     try:
-        if not whole.exists():
+        if not _is_whole(whole, check):
             cache.mkdir(parents=True, exist_ok=True)
             with (cache / f"{name.partition('-')[0]}.lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                if not whole.exists():
+                if not _is_whole(whole, check):
+                    shutil.rmtree(whole, ignore_errors=True)
                     _fill(whole, download)
+                    check(whole)
     except OSError as error:
         raise StackUnavailableError(f"no {wanted}: {error.strerror}: {error.filename}, set XDG_CACHE_HOME") from None
     return whole
+
+
+def _is_whole(folder: Path, check: Callable[[Path], None]) -> bool:
+    if not folder.exists():
+        return False
+    try:
+        check(folder)
+    except StackUnavailableError:
+        return False
+    return True
 
 
 def _fill(whole: Path, download: Callable[[Path], None]) -> None:

@@ -47,5 +47,4 @@ async def chromium() -> AsyncIterator[Browser]:
 def _environment(tree: Unpacked, folder: Path) -> dict[str, str | float | bool]:
     fonts = folder / "fonts.conf"
     fonts.write_text(_FONTS.format(root=tree.root, cache=folder))
-    libraries = tree.environment(*(tree.root / "usr/lib").glob("*/pulseaudio"))  # which a part of it needs
-    return {**os.environ, **libraries, "FONTCONFIG_FILE": str(fonts)}
+    return {**os.environ, **tree.environment(*tree.private_libraries), "FONTCONFIG_FILE": str(fonts)}

@@ -3,15 +3,22 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 from tests.devstack.cache import cache_folder, cached
 from tests.devstack.server import StackUnavailableError, end_with_parent, say
 
 DOWNLOAD_SECONDS = 240.0
+_LISTS_SECONDS = 3_600.0
 _TOOLS = ("apt-get", "dpkg-deb")
+# The dynamic loader is that of the machine, and the C library has to fit it.
+_OF_THE_MACHINE = {"libc6", "libc-bin"}
 _MACHINE = f"{os.uname().machine}-linux-gnu"  # the folder of what is not the same on all machines
 
 
@@ -31,10 +38,16 @@ class Unpacked:
         Raises:
             StackUnavailableError: The packages do not have it.
         """
-        for folder in ("usr/sbin", "usr/bin"):
+        for folder in ("usr/sbin", "usr/bin", "bin"):
             if (path := self.root / folder / name).exists():
                 return path
         raise StackUnavailableError(f"no {name}: it is not in {self.root}, remove that folder to download it again")
+
+    @property
+    def private_libraries(self) -> tuple[Path, ...]:
+        """The folders of libraries that only one program of the tree needs."""
+        libraries = self.root / "usr/lib"
+        return libraries / "postfix", libraries / "rspamd", *libraries.glob("*/pulseaudio")
 
     def environment(self, *more: Path) -> dict[str, str]:
         """Return the variable with which programs find their libraries, those in `more` first."""
@@ -56,26 +69,85 @@ class Unpacked:
         return [perl, *switches, *(f"-I{folder}" for folder in modules), str(self.program(name))]
 
 
-def unpacked(package: str) -> Unpacked:
-    """Return a tree with a package, and with what it needs and this machine lacks.
+@dataclass(frozen=True)
+class _Recipe:
+    """How a tree is made, and how it is tried.
 
-    It is the machine itself if the package is installed. Else apt-get downloads it once per user. That needs no root
-    and changes nothing else: the package sources are those of this machine, but lists, downloads and the tree are in a
-    folder of ours.
+    Attributes:
+        packages: What is unpacked beside the package of the tree.
+        folders: Empty folders that a program of the tree looks for.
+        check: What is run to see that the tree is whole: the path of a program in it, and arguments.
+        perl: Switches of the program, if it is in Perl.
+    """
+
+    check: tuple[str, ...]
+    packages: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    perl: tuple[str, ...] | None = None
+
+
+_RECIPES = {
+    "chromium-headless-shell": _Recipe(
+        ("usr/lib/chromium/chromium-headless-shell", "--no-sandbox", "--dump-dom", "about:blank")
+    ),
+    "fish": _Recipe(("usr/bin/fish", "--no-config", "-c", "complete -C 'cd '"), folders=("usr/etc/fish",)),
+    "postfix": _Recipe(("usr/sbin/postconf", "-d", "mail_version")),
+    "prometheus": _Recipe(("usr/bin/promtool", "--version")),
+    "prometheus-alertmanager": _Recipe(("usr/bin/amtool", "--version")),
+    "rspamd": _Recipe(("usr/bin/rspamd", "--version")),
+    "spamassassin": _Recipe(("usr/bin/spamassassin", "--version"), perl=("-T",)),
+    "swaks": _Recipe(("usr/bin/swaks", "--version"), perl=()),
+    "zsh-static": _Recipe(("bin/zsh-static", "-f", "-c", "exit"), packages=("zsh-common",)),
+}
+PACKAGES = tuple(_RECIPES)
+
+
+@cache
+def unpacked(package: str) -> Unpacked:
+    """Return a tree with one of `PACKAGES` and all that it needs.
+
+    It is the same tree on every machine, whatever is installed there, because a part of the machine with a part of a
+    tree is what nobody has tried. apt-get downloads it once per user. That needs no root and changes nothing else: the
+    package sources are those of this machine, but lists, downloads and the tree are in a folder of ours. A tree counts
+    only if its program starts, and is made anew if it does not. Where there is no download, it is the machine itself,
+    if the package is installed.
 
     Raises:
         StackUnavailableError: There is no apt-get, or no download.
     """
     if missing := [tool for tool in _TOOLS if shutil.which(tool) is None]:
         raise StackUnavailableError(f"no {package}: its Debian package is needed, and {missing[0]} is not on PATH")
-    if _is_installed(package):
+    try:
+        # `whole`: trees of before lacked what was installed on the machine that made them.
+        return Unpacked(
+            cached(f"debian-{_release()}-{package}-whole", package, partial(_download, package), partial(_try, package))
+        )
+    except StackUnavailableError:
+        if not _is_installed(package):
+            raise
+        _try(package, Path("/"))
         return Unpacked(Path("/"))
-    return Unpacked(cached(f"debian-{_release()}-{package}", package, lambda folder: _download(package, folder)))
 
 
 def _is_installed(package: str) -> bool:
     asked = ["dpkg-query", "--show", "--showformat=${db:Status-Status}", package]
     return subprocess.run(asked, capture_output=True, text=True, check=False).stdout == "installed"
+
+
+def _try(package: str, root: Path) -> None:
+    """Start the program of a tree.
+
+    Raises:
+        StackUnavailableError: It does not start, or it fails.
+    """
+    tree, recipe = Unpacked(root), _RECIPES[package]
+    path, *arguments = recipe.check
+    program = [str(root / path)] if recipe.perl is None else tree.perl(Path(path).name, *recipe.perl)
+    with tempfile.TemporaryDirectory(prefix="nearstream-try-") as home:
+        try:
+            _run([*program, *arguments], tree.environment(*tree.private_libraries) | {"HOME": home})
+        except OSError as error:
+            raise StackUnavailableError(f"no {package}: {program[0]} does not start: {error.strerror}") from None
 
 
 def _release() -> str:
@@ -85,16 +157,31 @@ def _release() -> str:
     return "".join(letter for letter in values.get("VERSION_CODENAME", "") if letter.isalnum()) or "unknown"
 
 
-def _download(package: str, tree: Path) -> None:
-    """Download a package and what it needs, and unpack them."""
-    say(f"downloading {package} from Debian, once")
-    lists = cache_folder() / f"debian-{_release()}-lists"
-    (lists / "partial").mkdir(parents=True, exist_ok=True)
-    cache = tree.with_name("cache")
-    (cache / "archives/partial").mkdir(parents=True)
+def needed(package: str) -> list[str]:
+    """Return the names of the files of a package and of all packages that it needs, whatever is installed.
+
+    Raises:
+        StackUnavailableError: There is no download.
+    """
+    with tempfile.TemporaryDirectory(prefix="nearstream-apt-") as folder:  # what was downloaded would not be listed
+        (Path(folder) / "partial").mkdir()
+        nowhere = ["-o", f"Dir::Cache::archives={folder}"]
+        asked = [*_apt_get(), *nowhere, "--print-uris", "install", package, *_RECIPES[package].packages]
+        lines = _run(asked).splitlines()
+    return [words[1] for words in map(str.split, lines) if len(words) > 1 and words[1].endswith(".deb")]
+
+
+def _apt_get() -> list[str]:
+    """Return the start of a command that finds no package installed, and keeps lists and downloads in our folder."""
+    home = cache_folder() / f"debian-{_release()}-apt"
+    for folder in ("lists/partial", "cache/archives/partial"):
+        (home / folder).mkdir(parents=True, exist_ok=True)
+    status = home / "status"
+    status.touch()
     options = {
-        "Dir::State::lists": lists,
-        "Dir::Cache": cache,
+        "Dir::State::lists": home / "lists",
+        "Dir::State::status": status,
+        "Dir::Cache": home / "cache",
         "Debug::NoLocking": "1",
         "APT::Sandbox::User": "root",
         "Acquire::Languages": "none",
@@ -102,17 +189,41 @@ def _download(package: str, tree: Path) -> None:
         "Acquire::http::Timeout": "15",
         "Acquire::https::Timeout": "15",
     }
-    apt = ["apt-get", "-qq", "--yes", "--no-install-recommends"]
-    apt += [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-    _run([*apt, "update"])
-    _run([*apt, "--download-only", "install", package])
+    command = ["apt-get", "-qq", "--yes", "--no-install-recommends"]
+    return [*command, *(word for name, value in options.items() for word in ("-o", f"{name}={value}"))]
+
+
+def _update(apt: Sequence[str]) -> None:
+    """Download the lists of packages, unless that was done a moment ago."""
+    done = cache_folder() / f"debian-{_release()}-apt/updated"
+    if not done.exists() or time.time() - done.stat().st_mtime > _LISTS_SECONDS:
+        _run([*apt, "update"])
+        done.touch()
+
+
+def _download(package: str, tree: Path) -> None:
+    """Download a package and what it needs, and unpack them."""
+    say(f"downloading {package} from Debian, once")
+    recipe, apt = _RECIPES[package], _apt_get()
+    _update(apt)
+    files = needed(package)
+    _run([*apt, "--download-only", "install", package, *recipe.packages])
     tree.mkdir()
-    for archive in sorted((cache / "archives").glob("*.deb")):
-        _run(["dpkg-deb", "--extract", str(archive), str(tree)])
+    archives = cache_folder() / f"debian-{_release()}-apt/cache/archives"
+    for name in files:
+        if name.partition("_")[0] not in _OF_THE_MACHINE:
+            _run(["dpkg-deb", "--extract", str(archives / name), str(tree)])
+    for folder in recipe.folders:
+        (tree / folder).mkdir(parents=True, exist_ok=True)
 
 
-def _run(command: Sequence[str]) -> None:
-    environment = os.environ | {"LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+def _run(command: Sequence[str], more: Mapping[str, str] | None = None) -> str:
+    """Run a command to its end and return what it printed.
+
+    Raises:
+        StackUnavailableError: It failed, or took too long.
+    """
+    environment = os.environ | {"LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"} | (more or {})
     try:
         done = subprocess.run(
             command,
@@ -131,3 +242,15 @@ def _run(command: Sequence[str]) -> None:
         raise StackUnavailableError(
             f"{command[0]} failed with exit code {done.returncode}: {done.stdout[-800:].strip()}"
         )
+    return done.stdout
+
+
+def main() -> None:
+    """Make all trees that are not there yet, so that no test waits for them."""
+    for package in PACKAGES:
+        with suppress(StackUnavailableError):  # the test that needs it says why
+            unpacked(package)
+
+
+if __name__ == "__main__":
+    main()

@@ -4,7 +4,6 @@ import os
 import pty
 import re
 import select
-import shutil
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from nearstream.workers.cli.parser import SHELLS
+from tests.devstack.debian import unpacked
 
 ASK_BASH = """
 eval "$(cat "$1")"
@@ -62,8 +62,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(("line", "expected"), CASES)
 def test_a_shell_completes(shell: str, line: str, expected: str, folder: Path) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"no {shell}")
     completed = {"bash": bash, "zsh": zsh, "fish": fish}[shell](folder, line)
     assert completed.removesuffix("/") == expected.removesuffix("/")
 
@@ -76,20 +74,27 @@ def bash(folder: Path, line: str) -> str:
 
 def fish(folder: Path, line: str) -> str:
     """Return what fish offers for the last word, without its description."""
-    command = ["fish", "--no-config", "-c", f"source script.fish; complete -C 'nearstream {line}'"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=20)
+    tree = unpacked("fish")
+    command = [str(tree.program("fish")), "--no-config", "-c", f"source script.fish; complete -C 'nearstream {line}'"]
+    given = os.environ | tree.environment()
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=60, env=given)
     return done.stdout.partition("\t")[0].strip()
 
 
 def zsh(folder: Path, line: str) -> str:
     """Return the last word after the tab key, read from a terminal."""
+    tree = unpacked("zsh-static")
+    functions = sorted(
+        {str(path.parent) for path in (tree.root / "usr/share/zsh/functions").rglob("*") if path.is_file()}
+    )
     ours, its = pty.openpty()
     given = {**os.environ, "TERM": "dumb", "PS1": "> "}
     with subprocess.Popen(
-        [shutil.which("zsh") or "", "-f", "-i"], cwd=folder, env=given, stdin=its, stdout=its, stderr=its
+        [str(tree.program("zsh-static")), "-f", "-i"], cwd=folder, env=given, stdin=its, stdout=its, stderr=its
     ) as process:
         os.close(its)
         try:
+            os.write(ours, f"fpath=({' '.join(functions)})\n".encode())
             os.write(ours, b"""autoload -U compinit; compinit -u -D; eval "$(cat script.zsh)"; echo rea''dy\n""")
             read_until(ours, "ready")
             os.write(ours, f"nearstream {line}\t".encode())
@@ -102,7 +107,7 @@ def zsh(folder: Path, line: str) -> str:
     return shown.strip().rpartition(" ")[2]
 
 
-def read_until(terminal: int, *texts: str, within_seconds: float = 20.0) -> str:
+def read_until(terminal: int, *texts: str, within_seconds: float = 60.0) -> str:
     """Return what follows the last of these texts, which come one after the other, up to the end of its line."""
     seen, deadline = "", time.monotonic() + within_seconds
     while not re.search(".*".join(map(re.escape, texts)), seen, re.DOTALL):
