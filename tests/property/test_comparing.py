@@ -11,9 +11,10 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace as with_fields
 
 from nearstream.schemas.document import Document
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.signature import VERSION_BYTES, Signature
 from nearstream.streams.estimates.alignment import reach_table
 from nearstream.streams.estimates.comparing import Unpacked, compare_native, compare_numpy, estimate
 from nearstream.streams.estimates.distance import PACKED_COSTS
@@ -22,6 +23,7 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.native import FAULT, native
 from nearstream.streams.signing.scheme import LABELS, preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.workers.redis_index.record import Recorded, pack_signature, unpack_record
 from tests.support.compared import BASE, made_up
 from tests.support.made_up import sign, with_noise, words
 
@@ -41,6 +43,13 @@ def both_agree(arriving: Signature, others: list[Signature]) -> None:
     expected, found = compare_numpy(arriving, kept), compare_native(arriving, kept)
     assert found == expected
     assert [list(map(type, each)) for each in found] == [list(map(type, each)) for each in expected]
+    assert compare_native(arriving, list(map(recorded, others))) == expected
+
+
+def recorded(signature: Signature) -> Recorded:
+    """Return a document as the index keeps it, with its text still packed."""
+    packed = pack_signature(signature, observed_in_head=True)
+    return unpack_record(packed, signature.scheme, signature.digest[:VERSION_BYTES], signature.observed_at_ms)
 
 
 @pytest.mark.parametrize("label", LABELS)
@@ -73,6 +82,8 @@ def test_both_agree_on_any_numbers(seed: int, is_split: bool) -> None:
     kinds = random.choice((2, 40, 1 << 19))
     parts = [[random.randrange(kinds) for _ in range(random.randint(0, 150))] for _ in range(3)]
     signatures = [made_up(random, parts, is_split=is_split) for _ in range(5)]
+    if random.random() < 0.5:
+        signatures = [with_fields(each, spaceless=True) for each in signatures]
     both_agree(signatures[0], signatures[1:])
 
 

@@ -15,7 +15,7 @@ static int take_part(const TextPart *part, Content *c, Unpacked *to)
     *c = (Content){
         to->digest, part->sketch, part->ld, part->gaps, DIGEST, (Py_ssize_t)part->sketch_size,
         (Py_ssize_t)part->ld_size, (Py_ssize_t)part->gaps_size, part->n_bytes, part->characters, part->words,
-        part->shingles, (i64)part->rate, part->flags & SPACELESS_TEXT,
+        part->shingles, (i64)part->rate, (part->flags & SPACELESS_TEXT) != 0,
     };
     if (!(part->flags & PACKED_PAIRS))
         return 1;
