@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -217,7 +217,7 @@ def _download(package: str, tree: Path) -> None:
         (tree / folder).mkdir(parents=True, exist_ok=True)
 
 
-def _run(command: Sequence[str], more: Mapping[str, str] | None = None) -> str:
+def _run(command: Sequence[str], more: dict[str, str] | None = None) -> str:
     """Run a command to its end and return what it printed.
 
     Raises:

@@ -179,11 +179,14 @@ def _meant(name: str) -> str:
 def _from_file(variable: str, path: str) -> str:
     # Do not print the path: it is the secret itself if the two variables were confused.
     try:
-        return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
+        text = Path(path).read_text(encoding="utf-8").rstrip("\r\n")
     except OSError as error:
         raise SettingsError(f"{variable}: expected the path of a readable file: {error.strerror}") from None
     except UnicodeDecodeError:
         raise SettingsError(f"{variable}: expected a file in UTF-8") from None
+    if not text.strip():  # a secret that got lost would leave a server open to all
+        raise SettingsError(f"{variable}: expected a file that holds a value, found an empty one")
+    return text
 
 
 def _parsed(variable: str, text: str, kind: type) -> object:

@@ -28,7 +28,8 @@ class ApiToken:
 
 def wrong_token(text: str) -> str:
     """Return what is expected of a token that is too short, else an empty text."""
-    return f"expected at least {_MIN_CHARACTERS} characters" if text and len(text) < _MIN_CHARACTERS else ""
+    is_short = len(text.strip()) < _MIN_CHARACTERS
+    return f"expected at least {_MIN_CHARACTERS} characters" if text and is_short else ""
 
 
 def wrong_tokens(text: str) -> str:
@@ -47,10 +48,12 @@ def parse_tokens(text: str) -> tuple[ApiToken, ...]:
     collections. Empty lines and those that begin with `#` are left out.
 
     Raises:
-        ValueError: A line cannot be read. The message never quotes it.
+        ValueError: A line cannot be read, or no line is a token. The message quotes none.
     """
     lines = [(at, line.split()) for at, line in enumerate(text.splitlines(), 1) if not line.startswith("#")]
     tokens = tuple(_token(at, words) for at, words in lines if words)
+    if text and not tokens:
+        raise ValueError("expected a token, found comments and empty lines alone")
     if len(tokens) > TOKENS or len({each.token for each in tokens}) < len(tokens):
         raise ValueError(f"expected at most {TOKENS} tokens, each once")
     return tokens

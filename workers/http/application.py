@@ -10,9 +10,10 @@ from http import HTTPStatus
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from nearstream.workers.config.hosts import FOREIGN_NAME, is_foreign_name
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.config.tokens import parse_tokens
-from nearstream.workers.http.access import Gate
+from nearstream.workers.http.access import Access, Gate
 from nearstream.workers.http.connection import Connection
 from nearstream.workers.http.openapi import OPEN_PATHS
 from nearstream.workers.http.openapi_live import PAGE_FILE_PATH
@@ -33,7 +34,8 @@ _EXPECTED = {
 def application(tokens: str) -> web.Application:
     """Return an application without paths, for which these tokens are needed."""
     known = parse_tokens(tokens)
-    app = web.Application(middlewares=[_refusals, _authorization(Gate(known))])
+    guard = _authorization(Gate(known)) if known else _own_names
+    app = web.Application(middlewares=[_refusals, guard])
     app[ASKS_TOKEN] = bool(known)
     return app
 
@@ -92,6 +94,15 @@ async def _refusals(request: web.Request, handler: Handler) -> web.StreamRespons
         if "Allow" in error.headers:
             response.headers["Allow"] = error.headers["Allow"]
         return response
+
+
+@web.middleware
+async def _own_names(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse requests under the name of another site, where no token keeps its pages from reading the answers."""
+    if is_foreign_name(request.headers.get("Host")):
+        return refusal(403, "foreign_name", FOREIGN_NAME)
+    request[ACCESS] = Access()
+    return await handler(request)
 
 
 def _authorization(gate: Gate) -> Middleware:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from aiohttp import web
-from aiohttp.typedefs import Handler
 from msgspec.structs import replace as replace_fields
 
 from nearstream.schemas.document import DEFAULT_COLLECTION, document_key
@@ -20,7 +19,6 @@ from nearstream.workers.http.requests import (
     ACCESS,
     SECURITY_HEADERS,
     any_name,
-    is_under_a_foreign_name,
     json_response,
     refusal,
     too_many_requests,
@@ -72,18 +70,7 @@ def add_live_routes(app: web.Application, feed: Feed, stored: Stored) -> None:
         (openapi_live.PAIR_PATH, _pair),
         (openapi_live.STATES_PATH, _document),
     ):
-        app.router.add_get(any_name(path), _asked_by_its_own_name(handler))
-
-
-def _asked_by_its_own_name(handler: Handler) -> Handler:
-    """Return a handler that refuses requests under the name of another site."""
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        if is_under_a_foreign_name(request):
-            return refusal(403, "foreign_name", "expected localhost or an address in the header Host")
-        return await handler(request)
-
-    return handle
+        app.router.add_get(any_name(path), handler)
 
 
 def page_files() -> dict[str, bytes]:

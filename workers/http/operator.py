@@ -16,7 +16,6 @@ from nearstream.workers.http.requests import (
     ACCESS,
     any_name,
     is_from_another_site,
-    is_under_a_foreign_name,
     json_response,
     read_body,
     refusal,
@@ -129,8 +128,6 @@ def _forbidden(request: web.Request) -> web.Response | None:
 
     A record that could not be read belongs to none.
     """
-    if is_under_a_foreign_name(request):
-        return refusal(403, "foreign_name", "expected localhost or an address in the header Host")
     if request[ACCESS].collections:
         return refusal(403, "collection_forbidden", "expected a token for all collections")
     return None

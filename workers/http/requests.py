@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from ipaddress import ip_address
 
 import msgspec
 from aiohttp import web
@@ -50,21 +49,6 @@ def is_from_another_site(request: web.Request) -> bool:
     """
     origin = request.headers.get("Origin")
     return origin is not None and origin.partition("://")[2] != request.host
-
-
-def is_under_a_foreign_name(request: web.Request) -> bool:
-    """Return whether the header Host of a request may name another site, if the server has no tokens.
-
-    Such a site can let its own name lead to a loopback address, and its pages would then read the answers.
-    """
-    if request.app.get(ASKS_TOKEN, False):
-        return False
-    name = request.host.rpartition(":")[0] if request.host[-1:].isdigit() else request.host
-    try:
-        ip_address((name or request.host).strip("[]"))
-    except ValueError:
-        return name.lower() != "localhost"
-    return False
 
 
 def refused_unread(request: web.Request, value_bytes: int) -> web.Response | None:

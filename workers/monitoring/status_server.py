@@ -16,6 +16,7 @@ from socketserver import ThreadingTCPServer
 from time import monotonic
 from typing import Any, NamedTuple
 
+from nearstream.workers.config.hosts import FOREIGN_NAME, is_foreign_name
 from nearstream.workers.config.settings import AUTO, SettingsError
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.metrics import EXPOSITION_TYPE, exposition
@@ -167,7 +168,9 @@ def _handler(known: dict[str, Callable[[], Answer]], token: str) -> type[BaseHTT
     class Handler(_PlainHandler):
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
-            if path not in known:
+            if not token and is_foreign_name(self.headers.get("Host")):
+                self.send(_json(403, {"expected": FOREIGN_NAME}))
+            elif path not in known:
                 self.send(_json(404, {"paths": sorted(known)}))
             elif not self._is_allowed(path):
                 self.send(_json(401, {"expected": "Authorization: Bearer <token>"}))

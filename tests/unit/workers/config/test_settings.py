@@ -53,6 +53,21 @@ def test_where_no_variable_is_similar_all_are_named() -> None:
     assert refusal(xyzzy="x") == "NEARSTREAM_XYZZY: no such setting, `env -i nearstream settings` lists all"
 
 
+@pytest.mark.parametrize("content", ["", "\n", "  \n", "\t"])
+@pytest.mark.parametrize("name", ["hash_key", "status_token", "api_token", "kafka_password", "redis", "alert_rules"])
+def test_a_file_that_holds_nothing_is_refused(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / "value").write_text(content)
+    expected = f"NEARSTREAM_{name.upper()}_FILE: expected a file that holds a value"
+    assert refusal(**{f"{name}_file": str(tmp_path / "value")}).startswith(expected)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9465", "0.0.0.0:9465"])
+def test_a_file_of_comments_alone_gives_no_tokens(tmp_path: Path, address: str) -> None:
+    (tmp_path / "tokens").write_text("# mail: to be made\n\n# pages: to be made\n")
+    text = refusal(api=address, api_token_file=str(tmp_path / "tokens"))
+    assert text == "NEARSTREAM_API_TOKEN: expected a token, found comments and empty lines alone"
+
+
 @pytest.mark.parametrize("ending", ["", "\n", "\r\n", "\n\n"])
 def test_s17_a_secret_comes_from_its_file(tmp_path: Path, ending: str) -> None:
     secret = tmp_path / "key"

@@ -36,6 +36,8 @@ def test_a_line_holds_a_token_with_its_collections_and_rate() -> None:
         (f"{ONE} mail inf", "line 1: expected a rate"),
         ("ünicode-token-of-mail", "line 1: expected a token in ASCII"),
         (f"{ONE}\n{ONE} mail", "each once"),
+        ("# no token yet\n", "expected a token, found comments"),
+        ("# one\n\n# two", "expected a token, found comments"),
         ("\n".join(f"{ONE}-{each}" for each in range(TOKENS + 1)), "at most 256 tokens"),
     ],
 )

@@ -78,6 +78,15 @@ def test_s02_a_wrong_token_is_401_and_probes_need_none() -> None:
     assert _get(address, "/readyz")[0] == _get(address, "/healthz")[0] == 200
 
 
+def test_no_path_is_answered_under_a_foreign_name() -> None:
+    address = serve_status("127.0.0.1:0", Health(assigned=frozenset()), "")
+    for path in ("/metrics", "/lag", "/healthz", "/readyz", "/other"):
+        assert _get(address, path, Host="evil.example")[0] == 403
+        assert _get(address, path, Host="localhost:1")[0] != 403
+    guarded = serve_status("127.0.0.1:0", Health(assigned=frozenset()), TOKEN)
+    assert _get(guarded, "/readyz", Host="worker-1.example")[0] == 200
+
+
 def test_other_paths_and_methods_are_refused() -> None:
     address = serve_status("127.0.0.1:0", Health(), "")
     assert _get(address, "/")[0] == 404

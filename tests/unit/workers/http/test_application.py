@@ -1,0 +1,44 @@
+"""No page of another site reads an answer by letting its own name lead to our address."""
+
+import aiohttp
+from aiohttp import web
+
+from nearstream.workers.http.application import application, listening
+from nearstream.workers.http.openapi import OPEN_PATHS
+
+TOKEN = "a-token-for-all-of-them"  # noqa: S105 - a made-up one
+PATHS = ("/v1/anything", "/missing", "/metrics", "/live/", *sorted(OPEN_PATHS))
+
+
+async def _answer(_: web.Request) -> web.Response:
+    return web.Response(text="an answer")
+
+
+async def _codes(tokens: str, **headers: str) -> dict[tuple[str, str], int]:
+    app = application(tokens)
+    app.router.add_route("*", "/v1/anything", _answer)
+    async with listening(app, "127.0.0.1:0") as address, aiohttp.ClientSession() as session:
+        found = {}
+        for path in PATHS:
+            for method in ("GET", "POST", "DELETE"):
+                async with session.request(method, f"http://{address}{path}", headers=headers) as response:
+                    found[method, path] = response.status
+        return found
+
+
+async def test_no_path_is_answered_under_a_foreign_name() -> None:
+    for name in ("evil.example", "evil.example:9465", "localhost.evil.example"):
+        assert set((await _codes("", Host=name, Origin=f"http://{name}")).values()) == {403}
+
+
+async def test_every_path_is_answered_under_a_name_of_ours() -> None:
+    for name in ("localhost:1", "127.0.0.1", "[::1]:9465"):
+        codes = await _codes("", Host=name)
+        assert codes["GET", "/v1/anything"] == codes["POST", "/v1/anything"] == 200
+        assert 403 not in codes.values()
+
+
+async def test_a_token_keeps_pages_out_under_any_name() -> None:
+    allowed = await _codes(TOKEN, Host="mail.example", Authorization=f"Bearer {TOKEN}")
+    assert allowed["GET", "/v1/anything"] == 200
+    assert (await _codes(TOKEN, Host="mail.example"))["GET", "/v1/anything"] == 401
