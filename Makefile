@@ -10,6 +10,8 @@ SPACE := $() $()
 QUICK := $(addprefix tests/,benchmarks contract golden integration project property unit)
 WRITABLE = test -w . || { echo "cannot write $(CURDIR): copy the checkout to a folder of yours" >&2; exit 1; }
 
+export PYTHONDONTWRITEBYTECODE := # what was compiled once need not be compiled by each command that tests start
+
 .PHONY: demo test faults soak fuzz sanitize check format stack stack-stop bench clean help
 
 help: ## list these commands
@@ -19,8 +21,8 @@ demo: .venv/installed ## match the example documents in one process and check th
 	@$(BIN)/nearstream demo
 
 test: .venv/installed-test ## run every test on a real Kafka and Redis that are started here, JOBS=1 for one at a time
-	@$(BIN)/pytest -n $(or $(JOBS),4) --dist worksteal $(QUICK)
-	@$(BIN)/pytest tests/fault
+	@quick=0; $(BIN)/pytest -n $(or $(JOBS),4) --dist worksteal $(QUICK) || quick=$$?; \
+		$(BIN)/pytest tests/fault && exit $$quick
 
 faults: .venv/installed-test ## run every fault and compare with a single process: FAULTS="f04 f12" DOCUMENTS=20000 SEED=7
 	@DOCUMENTS=$(or $(DOCUMENTS),20000) $(BIN)/pytest tests/fault -q -o timeout=1800 -m "not soak" \

@@ -1,6 +1,10 @@
 """A broker and a Redis for all tests, each started when the first test needs it."""
 
 import os
+import shlex
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
@@ -8,15 +12,19 @@ import pytest
 from hypothesis import settings
 from xdist.workermanage import WorkerController
 
-from tests.devstack.server import LocalServer, StackUnavailableError
+from tests.devstack.server import LocalServer, StackUnavailableError, end_with_parent
 from tests.devstack.stack import started_stack
 from tests.support.cluster import redis_cluster
+from tests.support.dealing import dealt, keep_durations, known_durations
 
 _KAFKA = pytest.StashKey[str]()
 
 settings.register_profile("busy machine", deadline=None)  # an example may wait for the processor
 settings.load_profile("busy machine")
 
+
+_LISTED = 8  # failed tests that a run names at its end
+_TAKEN: Counter[str] = Counter()  # seconds by test
 
 _SHARED = ExitStack()  # what the process that controls a parallel run has started for the others
 
@@ -33,9 +41,66 @@ def pytest_configure_node(node: WorkerController) -> None:
         node.workerinput["kafka"] = node.config.stash[_KAFKA]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin to unpack the programs that tests start, where a parallel run will need them.
+
+    It is a process of its own, which ends with this one, so that no test waits for all of them.
+    """
+    if getattr(config.option, "numprocesses", None):
+        command = [sys.executable, "-m", "tests.devstack.debian"]
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=end_with_parent(),  # noqa: PLW1509 - no thread runs yet
+        )
+        _SHARED.callback(_end, process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
 def pytest_unconfigure() -> None:
     """Stop what was started for all processes."""
     _SHARED.close()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let each process of a parallel run begin with tests that take long."""
+    processes = getattr(config, "workerinput", {}).get("workercount", 1)
+    if processes > 1:
+        items[:] = dealt(items, known_durations(), processes)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add up how long each test takes, with what it sets up."""
+    _TAKEN[report.nodeid] += report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keep the durations for the runs to come, if that is asked for."""
+    if os.environ.get("RENEW_DURATIONS") and not hasattr(session.config, "workerinput"):
+        keep_durations(known_durations() | _TAKEN)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name what failed, with the command that runs it alone, and why tests were skipped."""
+    reports = [each for kind in ("failed", "error") for each in terminalreporter.stats.get(kind, ())]
+    failed = {each.nodeid: each for each in reversed(reports)}
+    reasons = Counter(each.longrepr[2] for each in terminalreporter.stats.get("skipped", ()))
+    if failed or reasons:
+        terminalreporter.section(f"{len(failed)} failed, each with the command that runs it alone")
+    for name, report in list(failed.items())[:_LISTED]:
+        crash = getattr(report.longrepr, "reprcrash", None)
+        reason = str(crash.message if crash else report.longrepr).strip().partition("\n")[0]
+        terminalreporter.write_line(f".venv/bin/pytest -n 0 {shlex.quote(name)}  # {reason[:80]}")
+    if len(failed) > _LISTED:
+        terminalreporter.write_line(f"and {len(failed) - _LISTED} more, which the lines above name")
+    for reason, count in reasons.most_common(_LISTED):
+        terminalreporter.write_line(f"skipped {count}: {reason}")
 
 
 @pytest.fixture(scope="session")
@@ -81,3 +146,18 @@ def pytest_runtest_setup() -> Iterator[None]:
         if os.environ.get("CI"):
             raise
         pytest.skip(str(error))
+    except pytest.skip.Exception as skipped:
+        if os.environ.get("CI"):
+            pytest.fail(f"skipped where nothing may be: {skipped}", pytrace=False)
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """Fail a test that skips itself where nothing may be skipped."""
+    try:
+        return (yield)
+    except pytest.skip.Exception as skipped:
+        if os.environ.get("CI"):
+            pytest.fail(f"skipped where nothing may be: {skipped}", pytrace=False)
+        raise

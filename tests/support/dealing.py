@@ -1,0 +1,69 @@
+"""Deal tests to the processes of a parallel run, so that those that take long begin first and end together."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+DURATIONS = Path(__file__).parent.parent / "durations.json"
+LONG_SECONDS = 2.0  # tests that take less are not listed
+
+
+class Named(Protocol):
+    """A test, as far as its duration is known."""
+
+    @property
+    def nodeid(self) -> str:
+        """Its file and name."""
+
+
+_Test = TypeVar("_Test", bound=Named)
+
+
+def known_durations() -> dict[str, float]:
+    """Return the seconds that long tests took when the file was renewed."""
+    durations: dict[str, float] = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
+    return durations
+
+
+def keep_durations(seconds: dict[str, float]) -> None:
+    """Write the file of durations."""
+    long = {name: round(taken, 1) for name, taken in sorted(seconds.items()) if taken >= LONG_SECONDS}
+    DURATIONS.write_text(json.dumps(long, indent=0) + "\n")
+
+
+def dealt(tests: Sequence[_Test], durations: dict[str, float], processes: int) -> list[_Test]:
+    """Return tests in an order of which each process gets a part of equal length.
+
+    A part begins with long tests. Those of one file stay together, because they share servers: the file that takes
+    longest goes to the process that has least to do. The other tests follow in their order.
+
+    Args:
+        tests: The tests.
+        durations: Seconds by test, of the long ones.
+        processes: Count of processes.
+    """
+    files: dict[str, list[_Test]] = {}
+    for test in tests:
+        if test.nodeid in durations:
+            files.setdefault(test.nodeid.partition("::")[0], []).append(test)
+    parts: list[list[_Test]] = [[] for _ in range(processes)]
+    loads = [0.0] * processes
+    most = -(-len(tests) // processes)
+    for some in sorted(files.values(), key=lambda some: -_sum(some, durations)):
+        free = [at for at in range(processes) if len(parts[at]) + len(some) <= most]
+        if not free:
+            continue  # they stay among the others
+        least = min(free, key=loads.__getitem__)
+        parts[least] += sorted(some, key=lambda test: -durations[test.nodeid])
+        loads[least] += _sum(some, durations)
+    placed = {id(test) for part in parts for test in part}
+    rest = iter([test for test in tests if id(test) not in placed])
+    for at, part in enumerate(parts):
+        size = len(tests) * (at + 1) // processes - len(tests) * at // processes
+        part += [test for _, test in zip(range(size - len(part)), rest, strict=False)]
+    return [test for part in parts for test in part] + list(rest)
+
+
+def _sum(tests: Sequence[Named], durations: dict[str, float]) -> float:
+    return sum(durations[test.nodeid] for test in tests)
