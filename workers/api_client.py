@@ -33,12 +33,14 @@ class ApiClient:
         session: A client with the token.
         url: The address of the question.
         without: What happens without an answer, for the log.
+        seconds: How long an answer is waited for. None: `ASK_SECONDS`.
         failing: Whether the last question got no answer.
     """
 
     session: aiohttp.ClientSession
     url: str
     without: str
+    seconds: float | None = None
     failing: bool = field(default=False, init=False)
 
     async def ask(
@@ -50,7 +52,7 @@ class ApiClient:
     ) -> Answer | None:
         """Return the answer to a question, or None without one in time.
 
-        It has to come within `ASK_SECONDS`. All other failures count as no answer too.
+        An answer that comes too late and all other failures count as none.
 
         Args:
             kind: The type of the answer. Fields that it does not have are left out.
@@ -73,14 +75,15 @@ class ApiClient:
     async def _ask(
         self, kind: type[Answer], method: str, data: BytesIO | None, query: Mapping[str, str] | None
     ) -> Answer | None:
+        seconds = ASK_SECONDS if self.seconds is None else self.seconds
         try:
             async with (
-                asyncio.timeout(ASK_SECONDS),
+                asyncio.timeout(seconds),
                 self.session.request(method, self.url, data=data, params=query, allow_redirects=False) as response,
             ):
                 body = await _read(response)
         except TimeoutError:
-            raise _NoAnswerError(f"none within {ASK_SECONDS:g} s") from None
+            raise _NoAnswerError(f"none within {seconds:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: what is no HTTP
             raise _NoAnswerError(str(error) or type(error).__name__) from None
         if response.status == 400 or response.status == 413:
@@ -95,7 +98,11 @@ class ApiClient:
 
 @asynccontextmanager
 async def api_client(
-    settings: Settings, path: str, without: str, headers: Mapping[str, str] | None = None
+    settings: Settings,
+    path: str,
+    without: str,
+    headers: Mapping[str, str] | None = None,
+    seconds: float | None = None,
 ) -> AsyncIterator[ApiClient]:
     """Yield a client for the API at `NEARSTREAM_API`, which need not run yet.
 
@@ -104,6 +111,7 @@ async def api_client(
         path: Of the question.
         without: What happens without an answer, for the log.
         headers: Of every question.
+        seconds: How long an answer is waited for. None: `ASK_SECONDS`.
 
     Raises:
         SettingsError: There are several tokens, of which a client cannot know its own.
@@ -113,7 +121,7 @@ async def api_client(
     async with aiohttp.ClientSession(
         headers={**(headers or {}), **token}, connector=connector, auto_decompress=False
     ) as session:
-        yield ApiClient(session, f"http://{settings.api}{path}", without)
+        yield ApiClient(session, f"http://{settings.api}{path}", without, seconds)
 
 
 def _token(setting: str) -> str:

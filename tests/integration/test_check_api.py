@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 
 from nearstream.workers.config.settings import SettingsError, load
+from nearstream.workers.http import routes
 from nearstream.workers.redis_index.client import ask, keys_of
 from tests.support.api import Api, served
 from tests.support.deployment import TEXTS
@@ -250,7 +251,8 @@ async def test_metrics_count_the_verdicts(api: Api) -> None:
     assert b"nearstream_check_seconds_bucket" in body
 
 
-async def test_ready_says_whether_there_is_an_index(api: Api) -> None:
+async def test_ready_says_whether_there_is_an_index(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "_READY_SECONDS", 60.0)
     assert json.loads((await api.get("/readyz"))[1]) == {"ready": True, "why": ""}
     await ask(api.index.client, "DEL", api.index.shards[0].key)
     status, body = await api.get("/readyz")

@@ -1,7 +1,6 @@
 """The downloader middleware asks the API before each page, and lets every page be fetched without an answer."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,10 +11,9 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Request
 from scrapy.utils.test import get_crawler
 
-from nearstream.workers import api_client
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.scrapy import skipping
-from nearstream.workers.scrapy.skipping import SKIPPED, NearstreamDownloaderMiddleware
+from nearstream.workers.scrapy.skipping import AT_ONCE, DEGRADED, SKIPPED, NearstreamDownloaderMiddleware
 from tests.devstack.redis import redis_server
 from tests.devstack.server import free_ports, running
 from tests.support.api import served
@@ -26,15 +24,9 @@ URL = "https://a.example/flood"
 TOKEN = "a-token-of-twenty-characters"  # noqa: S105 - of the test
 
 
-@pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for answers for longer than a busy machine may stop this process."""
-    monkeypatch.setattr(api_client, "ASK_SECONDS", 30.0)
-
-
 @asynccontextmanager
-async def crawling(**settings: str) -> AsyncIterator[tuple[NearstreamDownloaderMiddleware, Crawler]]:
-    crawler = get_crawler(settings_dict={"TELNETCONSOLE_ENABLED": False, **settings})
+async def crawling(**settings: str | float) -> AsyncIterator[tuple[NearstreamDownloaderMiddleware, Crawler]]:
+    crawler = get_crawler(settings_dict={"TELNETCONSOLE_ENABLED": False, "CRAWL_ASK_SECONDS": 30, **settings})
     middleware = NearstreamDownloaderMiddleware.from_crawler(crawler)
     await middleware.spider_opened()
     try:
@@ -126,17 +118,59 @@ async def test_without_an_api_every_page_is_fetched_and_the_log_says_so_once(
             await until_ignored(middleware, URL)
 
 
-async def test_an_api_that_hangs_delays_few_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api_client, "ASK_SECONDS", 0.2)
+async def test_an_api_that_hangs_delays_few_pages() -> None:
+    asked = 0
 
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        asked += 1
         await reader.read()
         writer.close()
 
     server = await asyncio.start_server(hang, "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()
-    async with crawling(NEARSTREAM_API=f"{host}:{port}") as (middleware, _):
-        began = time.monotonic()
+    address = f"{host}:{port}"
+    async with crawling(NEARSTREAM_API=address, CRAWL_ASK_SECONDS=0.2) as (middleware, crawler):
         assert not any([await is_ignored(middleware, Request(URL)) for _ in range(500)])
-        assert time.monotonic() - began < 60  # with a delay of each page it would be 100 s
+        assert asked == 1  # and no other page is held up for the next ten seconds
+        assert crawler.stats is not None
+        assert crawler.stats.get_value(DEGRADED) == 500
     server.close()
+
+
+async def test_a_burst_of_pages_waits_its_turn_instead_of_being_fetched(redis_url: str) -> None:
+    async with served(redis_url) as api:
+        under_way = most = 0
+
+        async def count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            """Pass a connection on to the API, and count how many are open."""
+            nonlocal under_way, most
+            under_way, most = under_way + 1, max(most, under_way + 1)
+            host, port = api.address.rsplit(":", 1)
+            ours, theirs = await asyncio.open_connection(host, int(port))
+            await asyncio.gather(_copy(reader, theirs), _copy(ours, writer))
+            under_way -= 1
+
+        server = await asyncio.start_server(count, "127.0.0.1", 0)
+        host, port = server.sockets[0].getsockname()
+        await write(api, decision(URL, "skip", 1))
+        async with crawling(NEARSTREAM_API=f"{host}:{port}") as (middleware, crawler):
+            await until_ignored(middleware, URL)
+            burst = [is_ignored(middleware, Request(URL)) for _ in range(200)]
+            assert all(await asyncio.gather(*burst))
+            assert most <= AT_ONCE
+            assert crawler.stats is not None
+            assert crawler.stats.get_value(DEGRADED) is None
+        server.close()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65_536):
+        writer.write(data)
+    writer.close()
+
+
+async def test_no_time_to_ask_is_refused() -> None:
+    with pytest.raises(SettingsError, match="CRAWL_ASK_SECONDS: expected seconds above 0, got 0"):
+        async with crawling(CRAWL_ASK_SECONDS=0):
+            pass

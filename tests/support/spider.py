@@ -14,6 +14,7 @@ SETTINGS = {
     "ITEM_PIPELINES": {"nearstream.workers.scrapy.pipeline.NearstreamPipeline": 300},
     "DOWNLOADER_MIDDLEWARES": {"nearstream.workers.scrapy.skipping.NearstreamDownloaderMiddleware": 543},
     "DEPTH_LIMIT": 18,
+    "CRAWL_ASK_SECONDS": 60,  # longer than a busy machine may keep the API
     "TELNETCONSOLE_ENABLED": False,
 }
 

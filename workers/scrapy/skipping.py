@@ -1,6 +1,7 @@
 """The downloader middleware, which does not fetch what decisions say to skip."""
 
 import time
+from asyncio import Semaphore
 from contextlib import AsyncExitStack
 from typing import Self
 
@@ -9,11 +10,14 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 
-from nearstream.workers.api_client import ApiClient, api_client
+from nearstream.workers.api_client import ASK_SECONDS, ApiClient, api_client
+from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.scrapy.environment import settings_of
 
 COLLECTION_SETTING = "CRAWL_COLLECTION"
-SKIPPED = "nearstream/skipped"
+SECONDS_SETTING = "CRAWL_ASK_SECONDS"
+SKIPPED, DEGRADED = "nearstream/skipped", "nearstream/degraded"
+AT_ONCE = 8  # questions under way, and others wait for their turn: all at once would all be late
 ALWAYS = ("nearstream_fetch", "is_start_request")  # requests with one of these keys in their meta are always fetched
 PAUSE_SECONDS = 10.0  # without questions, after one that had no answer
 
@@ -33,8 +37,9 @@ class Answer(msgspec.Struct, frozen=True):
 class NearstreamDownloaderMiddleware:
     """Ignores requests for pages that need not be fetched yet.
 
-    It asks the HTTP API before each page. A page is fetched if there is no answer within half a second. The pages that
-    a spider starts from are always fetched, because without their links it would find no other page.
+    It asks the HTTP API before each page, about a few pages at a time. A page is fetched if there is no answer within
+    half a second, or `CRAWL_ASK_SECONDS`, and counts as degraded. The pages that a spider starts from are always
+    fetched, because without their links it would find no other page.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -48,6 +53,7 @@ class NearstreamDownloaderMiddleware:
         self._stack = AsyncExitStack()
         self._client: ApiClient | None = None
         self._asks_at = 0.0
+        self._turns = Semaphore(AT_ONCE)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -61,9 +67,12 @@ class NearstreamDownloaderMiddleware:
         """Prepare a connection to the API, which need not run yet.
 
         Raises:
-            SettingsError: There are several tokens, of which a crawler cannot know its own.
+            SettingsError: There are several tokens, of which a crawler cannot know its own, or there is no time to ask.
         """
-        asking = api_client(self._settings, "/v1/skip", "every page is fetched")
+        seconds = self._crawler.settings.getfloat(SECONDS_SETTING, ASK_SECONDS)
+        if not seconds > 0:
+            raise SettingsError(f"{SECONDS_SETTING}: expected seconds above 0, got {seconds:g}")
+        asking = api_client(self._settings, "/v1/skip", "every page is fetched", seconds=seconds)
         self._client = await self._stack.enter_async_context(asking)
 
     async def spider_closed(self) -> None:
@@ -78,15 +87,23 @@ class NearstreamDownloaderMiddleware:
         """
         if request.method != "GET" or any(map(request.meta.get, ALWAYS)) or not await self._may_skip(request.url):
             return
-        if self._crawler.stats is not None:
-            self._crawler.stats.inc_value(SKIPPED)
+        self._count(SKIPPED)
         raise IgnoreRequest(f"nearstream: need not be fetched yet: {request.url}")
 
     async def _may_skip(self, url: str) -> bool:
-        if self._client is None or time.monotonic() < self._asks_at:
+        if self._client is None:
             return False
         collection = self._crawler.settings.get(COLLECTION_SETTING, "default")
-        answer = await self._client.ask(Answer, query={"url": url, "collection": collection})
-        if self._client.failing:
-            self._asks_at = time.monotonic() + PAUSE_SECONDS
+        async with self._turns:
+            if time.monotonic() < self._asks_at:
+                self._count(DEGRADED)
+                return False
+            answer = await self._client.ask(Answer, query={"url": url, "collection": collection})
+            if self._client.failing:
+                self._asks_at = time.monotonic() + PAUSE_SECONDS
+                self._count(DEGRADED)
         return answer is not None and answer.skip
+
+    def _count(self, name: str) -> None:
+        if self._crawler.stats is not None:
+            self._crawler.stats.inc_value(name)
