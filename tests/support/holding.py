@@ -1,0 +1,49 @@
+"""How long a piece of work keeps all other threads of this process from running."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_TICK_SECONDS = 0.0005
+
+
+@contextmanager
+def quick_switches() -> Iterator[None]:
+    """Let threads take turns as often as `nearstream serve` does."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_TICK_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def longest_hold(work: Callable[[], object]) -> float:
+    """Return the longest time, in seconds of its CPU, in which work held the interpreter.
+
+    Time of the CPU is counted, because a busy machine may keep this thread from running for longer.
+    """
+    began, done = threading.Event(), threading.Event()
+
+    def run() -> None:
+        began.wait()
+        try:
+            work()
+        finally:
+            done.wait()
+
+    thread = threading.Thread(target=run, daemon=True)
+    with quick_switches():
+        thread.start()
+        clock = time.pthread_getcpuclockid(thread.ident or 0)
+        last, longest, idle = time.clock_gettime(clock), 0.0, 0
+        began.set()
+        while idle < 20:  # a thread that takes no CPU for so many ticks waits for us
+            time.sleep(_TICK_SECONDS)
+            now = time.clock_gettime(clock)
+            longest, idle, last = max(longest, now - last), (idle + 1 if now == last else 0), now
+        done.set()
+        thread.join()
+    return longest
