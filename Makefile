@@ -7,12 +7,12 @@ BIN := .venv/bin
 STACK ?= build/stack
 SIGNER := $(wildcard streams/native/*.[ch] streams/native/*/*.h)
 SPACE := $() $()
-QUICK := $(addprefix tests/,benchmarks contract golden integration project property unit)
+QUICK := $(addprefix tests/,benchmarks contract golden integration project property simulation unit)
 WRITABLE = test -w . || { echo "cannot write $(CURDIR): copy the checkout to a folder of yours" >&2; exit 1; }
 
 export PYTHONDONTWRITEBYTECODE := # what was compiled once need not be compiled by each command that tests start
 
-.PHONY: demo test faults soak fuzz sanitize check format stack stack-stop bench clean help
+.PHONY: demo test faults soak simulate fuzz sanitize check format stack stack-stop bench clean help
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -30,6 +30,9 @@ faults: .venv/installed-test ## run every fault and compare with a single proces
 
 soak: .venv/installed-test ## run random faults for an hour: SOAK_SECONDS=600 for ten minutes
 	@$(BIN)/pytest tests/fault -q -m soak
+
+simulate: .venv/installed-test ## play the protocol of matching under an adversary: SCHEDULES=100000 SEED=1
+	@$(BIN)/python -m tests.simulation --schedules $(or $(SCHEDULES),100000) --seed $(or $(SEED),1)
 
 fuzz: .venv/installed-test ## compare the C code with its twins on random texts for ten minutes: FUZZ_SECONDS=60 for one
 	@$(BIN)/python -m tests.fuzz_native --seconds $(or $(FUZZ_SECONDS),600)

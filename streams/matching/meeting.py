@@ -1,0 +1,273 @@
+"""From the keys of documents to the earlier ones that are worth a comparison, and to what is known about these."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from nearstream.streams.matching.case import Case, Compared
+from nearstream.streams.matching.decision import Decision, founder_of, pack_decision
+from nearstream.streams.matching.picking import pick, representative_of, shortlist
+from nearstream.streams.matching.tally import Shared, keys_that_hold, tally
+from nearstream.streams.store.messages import ANCHOR, BAND, Entry, FamilyView, Join, Joined, Leave, Query, View
+from nearstream.streams.store.store import Store
+
+Pause = Callable[[], Awaitable[None]]
+
+
+class Judge(Protocol):
+    """What knows the documents."""
+
+    def compare(self, case: Case, numbers: Sequence[int], known: "Known") -> Sequence[Compared]:
+        """Compare a document with states whose records are known, and return the related ones."""
+
+    def decision(self, case: Case, founder: int, known: "Known") -> Decision:
+        """Return what is to be decided about a document that joins, or founds, a family."""
+
+    def record(self, case: Case, founder: int, known: "Known") -> bytes:
+        """Return the shorter record of a document that joins a family, or nothing."""
+
+    def join(self, case: Case, founder: int, known: "Known") -> Join:
+        """Return the message with which a document joins a family."""
+
+    def hint(self, case: Case) -> int:
+        """Return the state that a document seems to be a copy of, or 0."""
+
+    def learn(self, case: Case, representative: int) -> None:
+        """Remember who represents the family of a document."""
+
+
+class Known:
+    """What a lane knows about the states that its batch has met.
+
+    Attributes:
+        views: What the store said about each state.
+        families: What the homes of founders said about their families.
+        records: The records of states. They never change in meaning.
+    """
+
+    def __init__(self) -> None:
+        """Know nothing."""
+        self.views: dict[int, View] = {}
+        self.families: dict[int, FamilyView] = {}
+        self.records: dict[int, bytes] = {}
+
+    def decided(self, case: Case) -> None:
+        """Note what was decided about a document of the batch."""
+        if case.decision is None:
+            return
+        view = self.views.get(case.number)
+        if view is not None:
+            self.views[case.number] = view._replace(decision=pack_decision(case.decision))
+
+    def joined(self, founder: int, answer: Joined) -> None:
+        """Note what a home said about its family."""
+        self.families[founder] = FamilyView(
+            answer.representative, answer.is_bare, 0, answer.family_id, answer.first_seen_ms
+        )
+
+
+class Meeting:
+    """Brings documents together with those who share keys with them."""
+
+    def __init__(self, store: Store, judge: Judge, pause: Pause) -> None:
+        """Take the store, what knows the documents, and what is awaited after each comparison."""
+        self._store = store
+        self._judge = judge
+        self._pause = pause
+
+    async def look(self, cases: Sequence[Case], keys_of: Callable[[Case], bytes]) -> None:
+        """Enter buckets and note whom they held. A late state only reads."""
+        for ask, some in (
+            (self._store.enter, [case for case in cases if not case.is_late]),
+            (self._store.peek, [case for case in cases if case.is_late]),
+        ):
+            entries = [Entry(case.number, case.hint, keys_of(case)) for case in some]
+            for case, found in zip(some, await ask(entries) if entries else (), strict=True):
+                case.found += found
+
+    def leave_out(self, case: Case) -> None:
+        """Note which buckets a document has left out, because they hold its hint."""
+        if case.hint:
+            _, case.left = keys_that_hold(case.found, case.hint, case.number, BAND + ANCHOR)
+            if not case.left:
+                case.hint = 0
+
+    async def find_twins(self, cases: Sequence[Case], known: Known) -> None:
+        """Let exact copies of a decided, living state leave out all buckets of words, if its family is full."""
+        twins = {}
+        for case in cases:
+            if case.decision is None and not case.is_late:
+                counted = tally(case.found, case.number, self._store.limits.bucket_cap)
+                twins[case] = [number for number, shared in counted.shared.items() if shared.by_digest]
+        await self._ask({number for some in twins.values() for number in some}, known)
+        await self._follow(list(twins), known, {case: set(some) for case, some in twins.items()})
+        await self._read({number for some in twins.values() for number in some}, known)
+        for case, some in twins.items():
+            related = self._judge.compare(case, [number for number in some if number in known.records], known)
+            if self._store.limits.events_per_family and any(
+                each.is_exact and self._is_full(each.number, known) for each in related
+            ):
+                case.left = case.words
+
+    def _is_full(self, number: int, known: Known) -> bool:
+        """Return whether a state is alive and decided, and its family is found in all buckets."""
+        view = known.views.get(number)
+        if view is None or view.is_dead or view.decision is None:
+            return False
+        founder = founder_of(view.decision)
+        family = known.families.get(founder)
+        if family is None:
+            return founder == number
+        return family.representative > 0 and not family.is_bare
+
+    async def meet(self, cases: Sequence[Case], known: Known) -> None:
+        """Find out what is known about those who share keys with documents, and compare with the best of them."""
+        limits, listed = self._store.limits, dict[Case, set[int]]()
+        for case in cases:
+            counted = tally(case.found, case.number, limits.bucket_cap)
+            numbers, more = shortlist(counted, case.anchors, limits)
+            case.full_buckets, case.unseen = counted.full_buckets, counted.unseen
+            case.shared = {number: counted.shared[number] for number in numbers}
+            case.cut = more
+            listed[case] = set(numbers)
+            if case.registered.former:
+                listed[case].add(case.registered.former)
+                case.shared.setdefault(case.registered.former, Shared(by_lineage=True))
+            if case.decision is not None:
+                listed[case] |= {pair.number for pair in case.decision.pairs}
+        await self._ask({number for some in listed.values() for number in some}, known)
+        while True:
+            await self._follow(cases, known, listed)
+            picked = {case: self._pick(case, known) for case in cases}
+            if await self._read({number for some in picked.values() for number in some}, known):
+                break
+        for case, numbers in picked.items():
+            await self._compare(case, numbers, known)
+
+    async def _compare(self, case: Case, numbers: Iterable[int], known: Known) -> None:
+        wanted = [n for n in numbers if n in known.records and n not in case.compared and n != case.number]
+        for each in self._judge.compare(case, wanted, known):
+            case.compared[each.number] = each
+        await self._pause()
+
+    def _pick(self, case: Case, known: Known) -> list[int]:
+        """Return the states to compare a document with."""
+        case.undecided |= {n for n in case.shared if n in known.views and known.views[n].decision is None}
+        alive = {number: shared for number, shared in case.shared.items() if self._counts(case, number, known)}
+        for number, shared in case.shared.items():
+            heir = self._heir(case, number, known)
+            if number not in alive and heir and heir not in case.shared:
+                alive[heir] = shared.heir()
+        case.shared |= alive
+        chosen, cut = pick(alive, known.views, known.families, case.anchors, self._store.limits)
+        case.cut |= cut
+        for number in tuple(chosen):  # a copy of a member joins through who represents the family
+            heir = self._heir(case, number, known)
+            if heir and heir not in chosen:
+                case.shared.setdefault(heir, Shared())
+                chosen.append(heir)
+        if case.decision is not None:
+            chosen += [pair.number for pair in case.decision.pairs if pair.number not in chosen]
+        return chosen
+
+    @staticmethod
+    def _counts(case: Case, number: int, known: Known) -> bool:
+        """Return whether a state lives, or is the former one of the document."""
+        view = known.views.get(number)
+        return view is not None and (not view.is_dead or number == case.registered.former)
+
+    @staticmethod
+    def _heir(case: Case, number: int, known: Known) -> int:
+        """Return who represents the family of a state and lives, or 0."""
+        view = known.views.get(number)
+        if view is None or view.decision is None:
+            return 0
+        heir = representative_of(founder_of(view.decision), known.families)
+        heir_view = known.views.get(heir)
+        return 0 if heir == case.number or heir_view is None or heir_view.is_dead else heir
+
+    # What is known about others.
+
+    async def _ask(self, numbers: set[int], known: Known) -> None:
+        """Ask what is known about states that were not met before."""
+        wanted = sorted(numbers - known.views.keys())
+        answers = await self._store.fetch([Query(number) for number in wanted]) if wanted else ()
+        for number, view in zip(wanted, answers, strict=True):
+            if view is not None:
+                known.views[number] = view
+                if view.family is not None:
+                    known.families[number] = view.family
+
+    async def _read(self, numbers: set[int], known: Known) -> bool:
+        """Read records that are not known, and return whether none of them has gone since it was looked at."""
+        wanted = sorted(
+            n for n in numbers if n not in known.records and n in known.views and not known.views[n].is_gone
+        )
+        answers = await self._store.fetch([Query(number, record=True) for number in wanted]) if wanted else ()
+        are_there = True
+        for number, view in zip(wanted, answers, strict=True):
+            if view is not None and view.record is not None:
+                known.records[number] = view.record
+                continue
+            are_there = False
+            known.views[number] = view or known.views[number]._replace(is_dead=True, is_gone=True)
+        return are_there
+
+    async def _follow(self, cases: Sequence[Case], known: Known, met: Mapping[Case, set[int]]) -> None:
+        """Ask about the families of those who were met, and about who represents these."""
+        asked: dict[tuple[int, int], Case] = {}
+        for case in cases:
+            decisions = [known.views[number].decision for number in met[case] if number in known.views]
+            asked |= {(founder_of(each), case.number): case for each in decisions if each is not None}
+        queries = [Query(founder, asker) for founder, asker in asked]
+        answers = await self._store.fetch(queries) if queries else ()
+        for query, case, view in zip(queries, asked.values(), answers, strict=True):
+            if view is None:
+                continue
+            known.views.setdefault(query.number, view)
+            if view.family is not None:
+                known.families[query.number] = view.family
+                if view.family.ordinal and case.decision is None:
+                    case.counted_in.add(query.number)
+        await self._hand_on({query.number for query in queries}, known)
+
+    async def _hand_on(self, founders: set[int], known: Known) -> None:
+        """Find others to represent families whose representatives are dead.
+
+        Whoever finds that repairs what a crash or an expiry has left, until it finds one who lives.
+        """
+        while True:
+            await self._ask({representative_of(each, known.families) for each in founders} - {0}, known)
+            dead = [
+                Leave(each, known.families[each].representative)
+                for each in founders
+                if each in known.families and self._is_dead(known.families[each].representative, known)
+            ]
+            if not dead:
+                return
+            for leave, heir in zip(dead, await self._store.leave(dead), strict=True):
+                family = known.families[leave.founder]
+                known.families[leave.founder] = family._replace(representative=heir, is_bare=True)
+
+    @staticmethod
+    def _is_dead(number: int, known: Known) -> bool:
+        view = known.views.get(number)
+        return view is not None and view.is_dead
+
+    async def refresh(self, case: Case, numbers: Iterable[int], known: Known) -> None:
+        """Look again at states, and compare with those that were not met before."""
+        some = {number for number in numbers if number != case.number}
+        former = {number: known.views.pop(number) for number in some if number in known.views}
+        case.undecided |= {number for number, view in former.items() if view.decision is None}
+        await self._ask(some, known)
+        for number in former.keys() - known.views.keys():  # its slot has lost it
+            known.views[number] = former[number]._replace(is_dead=True, is_gone=True)
+        for number in some - case.shared.keys():
+            case.shared[number] = Shared()
+            if number in known.views and known.views[number].decision is None:
+                case.undecided.add(number)
+        await self._follow([case], known, {case: some})
+        heirs = {self._heir(case, number, known) for number in some} - {0}
+        for heir in heirs:
+            case.shared.setdefault(heir, Shared())
+        await self._read(some | heirs, known)
+        await self._compare(case, sorted(some | heirs), known)

@@ -1,0 +1,167 @@
+"""A family in memory: who belongs to it, who represents it, and how fast it grows."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from nearstream.streams.store.limits import ADDRESSES_CAP, LABELS_CAP, LINKS_CAP, SLOTS_MS, WINDOWS_MS
+from nearstream.streams.store.messages import LINK_BYTES, FamilyView, Join, Joined
+
+ADDRESS_BYTES = 8
+
+
+def hour_start(now_ms: int) -> int:
+    """Return the time from which on joins belong to the last hour.
+
+    It is the beginning of a slot in which joins are counted, so no family has more senders than joins.
+    """
+    width, window = SLOTS_MS[0], WINDOWS_MS[0]
+    return ((now_ms - window) // width + 1) * width
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Size and growth of a family.
+
+    Attributes:
+        family_id: 16 bytes.
+        founder: Number of the state that founded it.
+        representative: Number of the state that represents it, 0 if none lives.
+        size: Members that live.
+        first_seen_ms: When the founder was observed, in milliseconds since 1970.
+        last_ms: When the last member joined, by the time of the store.
+        joined: How many joined within the last hour, day and week.
+        senders: Distinct senders of the mails that joined within the last hour, at most 256.
+        recipients: Distinct recipients of these, at most 256.
+        marks: Labelled documents that joined it: hash of the document key, number, label.
+    """
+
+    family_id: bytes
+    founder: int
+    representative: int
+    size: int
+    first_seen_ms: int
+    last_ms: int
+    joined: tuple[int, int, int]
+    senders: int = 0
+    recipients: int = 0
+    marks: tuple[tuple[bytes, int, bytes], ...] = ()
+
+
+class Family:
+    """A family that a second member, or a link to another family, has made known.
+
+    Attributes:
+        family_id: 16 bytes, none until somebody joins.
+        first_seen_ms: When the founder was observed, 0 until somebody joins.
+        representative: The state that represents it, 0 if none lives.
+        is_bare: The representative took the place of another and may be in few buckets.
+        last_ms: When the last member joined, by the time of the store.
+    """
+
+    def __init__(self, founder: int, *, lives: bool) -> None:
+        """Create the family of a founder, which may be dead."""
+        self.family_id, self.first_seen_ms = b"", 0
+        self.representative, self.is_bare = (founder if lives else 0), False
+        self._founder = founder
+        self.ordinals = {founder: 1}
+        self._count = 1
+        self.left: set[int] = set() if lives else {founder}
+        self._links: dict[bytes, int] = {}  # who had each link first
+        self._joins: Counter[tuple[int, int]] = Counter()  # by width of a slot and its start
+        self.last_ms = 0
+        self._addresses: tuple[dict[bytes, int], dict[bytes, int]] = {}, {}
+        self._marks: dict[bytes, tuple[int, bytes]] = {}
+
+    @property
+    def living(self) -> set[int]:
+        """The members that live."""
+        return self.ordinals.keys() - self.left
+
+    def view(self, asker: int) -> FamilyView:
+        """Return what others need to know of it, with the ordinal of one of them."""
+        return FamilyView(
+            self.representative, self.is_bare, self.ordinals.get(asker, 0), self.family_id, self.first_seen_ms
+        )
+
+    def join(self, join: Join, now_ms: int) -> Joined:
+        """Count a member once."""
+        number = join.number
+        if not self.family_id:
+            self.family_id, self.first_seen_ms = join.family_id, join.first_seen_ms
+        if number not in self.ordinals:
+            ordinal = self.ordinals.get(join.instead, 0)  # another state of a document keeps its place
+            if not ordinal:
+                self._count += 1
+                ordinal = self._count
+                self._grow(join, now_ms)
+            self.ordinals[number] = ordinal
+        links = [join.links[at : at + LINK_BYTES] for at in range(0, len(join.links), LINK_BYTES)]
+        for link in links:
+            if link not in self._links and len(self._links) < LINKS_CAP:
+                self._links[link] = number
+        if join.is_dead:
+            self.left.add(number)
+        if number not in self.left:
+            self._represent(number, is_full=join.is_full)
+        new = tuple(self._links.get(link, number) == number for link in links)
+        return Joined(self.ordinals[number], new, self.representative, self.is_bare, self.family_id, self.first_seen_ms)
+
+    def leave(self, number: int) -> int:
+        """Note that a member has died, also before it joins, and return who represents the family."""
+        self.left.add(number)
+        if self.representative == number:
+            self.representative, self.is_bare = min(self.living, key=self.ordinals.__getitem__, default=0), True
+        return self.representative
+
+    def return_of(self, founder: int) -> None:
+        """Take back that the founder has died."""
+        self.left.discard(founder)
+
+    def mark(self, document: bytes, number: int, label: bytes) -> None:
+        """Remember a labelled document, or forget it if its label is empty."""
+        self._marks.pop(document, None)
+        if label:
+            self._marks[document] = number, label
+        while len(self._marks) > LABELS_CAP:
+            del self._marks[next(iter(self._marks))]
+
+    def growth(self, now_ms: int) -> Growth:
+        """Return its size and how it grows."""
+        hour, day, week = (
+            sum(n for slot, n in self._joins.items() if slot[0] == width and slot[1] > (now_ms - window) // width)
+            for width, window in zip(SLOTS_MS, WINDOWS_MS, strict=True)
+        )
+        senders, recipients = (sum(at >= hour_start(now_ms) for at in seen.values()) for seen in self._addresses)
+        return Growth(
+            self.family_id,
+            self._founder,
+            self.representative,
+            len(self.living),
+            self.first_seen_ms,
+            self.last_ms,
+            (hour, day, week),
+            senders,
+            recipients,
+            tuple((document, number, label) for document, (number, label) in self._marks.items()),
+        )
+
+    def _represent(self, number: int, *, is_full: bool) -> None:
+        if not self.representative or self.representative in self.left:
+            self.representative, self.is_bare = number, not is_full
+        elif self.is_bare and is_full:
+            self.representative, self.is_bare = number, False
+
+    def _grow(self, join: Join, now_ms: int) -> None:
+        """Count a join in each window, and drop the slots that no window reaches."""
+        self.last_ms = max(now_ms, self.last_ms)
+        for width, window in zip(SLOTS_MS, WINDOWS_MS, strict=True):
+            self._joins[width, now_ms // width] += 1
+            for slot in [slot for slot in self._joins if slot[0] == width and slot[1] <= (now_ms - window) // width]:
+                del self._joins[slot]
+        for seen, packed in zip(self._addresses, (join.sender, join.recipients), strict=True):
+            for at in range(0, len(packed), ADDRESS_BYTES):
+                address = packed[at : at + ADDRESS_BYTES]
+                seen.pop(address, None)
+                seen[address] = now_ms
+            while seen and (len(seen) > ADDRESSES_CAP or next(iter(seen.values())) < hour_start(now_ms)):
+                del seen[next(iter(seen))]

@@ -1,0 +1,257 @@
+"""What the home of documents knows of their states, in memory: which of them is current, and what was decided."""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from nearstream.streams.store.limits import REMOVAL_MS, WALK
+from nearstream.streams.store.registration import (
+    NUMBER_BYTES,
+    Labelling,
+    Order,
+    Put,
+    Registered,
+    Removal,
+    Status,
+)
+
+NO_ORDER = Order(0, -1, 0, b"")
+
+
+@dataclass(slots=True)
+class State:
+    """What a slot knows of a state.
+
+    Attributes:
+        order: Its place among the states of its document. None: only notes have arrived.
+        document: Hash of its document key.
+        born_ms: When it was registered.
+        record: Its signature, packed. None if it was removed or has expired.
+        former: The state of its document that was current when it came, 0 if there was none.
+        before: The state before it in the history of its document, which a late state may change.
+        anchors: Count of its anchor keys.
+        is_late: It was observed before the state that was current when it came.
+        is_superseded: Another state of its document is current.
+        decision: What was decided about it.
+        notes: Who goes on without it.
+        repeats: The state that its record repeated, so that this is none.
+        left: Of a removal: whom it removed, with their founders.
+        was_known: Of a removal: the slot had the document.
+    """
+
+    order: Order | None
+    document: bytes = b""
+    born_ms: int = 0
+    record: bytes | None = None
+    former: int = 0
+    before: int = 0
+    anchors: int = 0
+    is_late: bool = False
+    is_superseded: bool = False
+    decision: bytes | None = None
+    notes: list[int] = field(default_factory=list)
+    repeats: int = 0
+    left: tuple[tuple[int, int], ...] | None = None
+    was_known: bool = False
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it is no current state."""
+        return self.is_late or self.is_superseded or self.record is None
+
+    @property
+    def founder(self) -> int:
+        """The founder of its family, 0 if nothing was decided."""
+        return int.from_bytes(self.decision[:NUMBER_BYTES], "big") if self.decision else 0
+
+
+class History:
+    """The states of all documents whose home a slot is.
+
+    Attributes:
+        states: All states by number.
+        current: The number of the current state by document.
+        now_ms: The time, in milliseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        retention_ms: int,
+        clock: Callable[[], int] | None,
+        is_founder: Callable[[int], bool],
+        forgets: Callable[[int], None],
+    ) -> None:
+        """Know no state.
+
+        Args:
+            retention_ms: How long a document can be found. 0: for ever.
+            clock: Returns milliseconds since 1970. None: the time is the largest `observed_ms` registered so far.
+            is_founder: Returns whether others have followed a state.
+            forgets: Is called with each number that nothing is left of.
+        """
+        self.states: dict[int, State] = {}
+        self.current: dict[bytes, int] = {}
+        self.now_ms = 0
+        self._retention_ms, self._clock = retention_ms, clock
+        self._is_founder, self._forgets = is_founder, forgets
+        self._recorded: deque[int] = deque()  # numbers with a record, in the order of registration
+        self._leading: deque[int] = deque()  # numbers that lead to families, in the order of registration
+        self._removals: OrderedDict[bytes, tuple[int, int, int]] = OrderedDict()  # partition, offset, time
+        self._labels: dict[bytes, tuple[int, bytes]] = {}  # number of the record, label
+
+    def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
+        """Store states and removals in order, and say which state of each document is current."""
+        answers = []
+        for one in batch:
+            self.advance(one.now_ms, one.order.observed_ms if isinstance(one, Put) else 0)
+            if isinstance(one, Put):
+                answers.append(self._put(one))
+            else:
+                answers.append(self._remove(one) if isinstance(one, Removal) else self._label(one))
+        return answers
+
+    def _put(self, put: Put) -> Registered:
+        state = self.states.get(put.number)
+        if state is not None and state.order is not None:
+            return self._known(put.number, state, put.document)
+        current = self.current.get(put.document, 0)
+        removal = self._removal(put.document, put.order.partition, put.order.offset)
+        if removal is not None:
+            return Registered(Status.OVERTAKEN, was_known=current > 0, removed_by=removal)
+        behind, before = self._place(put, current)
+        same = self.states[before] if before else None
+        is_again = same is not None and same.order is not None and same.order.version == put.order.version
+        if same is not None and is_again and put.order.partition >= 0 and same.order == put.order:
+            return self._known(before, same, put.document)  # a signer that was cut off signed its record again
+        is_aging = same is not None and 2 * (self.now_ms - same.born_ms) >= self._retention_ms > 0
+        if is_again and not (is_aging and before == current):
+            self._add(put.number, State(put.order, put.document, self.now_ms, repeats=before))
+            return self._unchanged(before)
+        self._store(put, current, behind, before)
+        if is_again:  # the document was seen again late in its life, so it gets a new state
+            return self._known(put.number, self.states[put.number], put.document)._replace(status=Status.UNCHANGED)
+        return self._known(put.number, self.states[put.number], put.document)._replace(status=Status.NEW)
+
+    def _add(self, number: int, state: State) -> None:
+        self.states[number] = state
+        self._recorded.append(number)
+        self._leading.append(number)
+
+    def _place(self, put: Put, current: int) -> tuple[int, int]:
+        """Return the last state that was observed after this one, or 0, and the one that was current then, or 0."""
+        behind, at = 0, current
+        for _ in range(WALK):
+            state = self.states.get(at)
+            if state is None or state.record is None or state.order is None:
+                return behind, 0
+            if put.order >= state.order:
+                return behind, at
+            behind, at = at, state.before
+        return behind, 0
+
+    def _store(self, put: Put, current: int, behind: int, before: int) -> None:
+        noted = self.states.pop(put.number, None)
+        notes = noted.notes if noted else []
+        is_late = behind > 0
+        self._add(
+            put.number,
+            State(put.order, put.document, self.now_ms, put.record, current, before, put.anchors, is_late, notes=notes),
+        )
+        if behind:
+            self.states[behind].before = put.number
+            return
+        self.current[put.document] = put.number
+        if current in self.states:
+            self.states[current].is_superseded = True
+
+    def _known(self, number: int, state: State, document: bytes) -> Registered:
+        if state.repeats:
+            return self._unchanged(state.repeats)
+        if state.record is None:
+            removal = self._removals.get(document, (-1, 0, 0))[:2]
+            left = ((number, state.founder),) if state.founder and not state.is_late else ()
+            has_later = document in self.current
+            return Registered(Status.OVERTAKEN, number, left=left, was_known=has_later, removed_by=removal)
+        former = self.states.get(state.former)
+        return Registered(
+            Status.KNOWN,
+            number,
+            state.decision,
+            state.former if former else 0,
+            former.decision if former else None,
+            state.is_late,
+            state.is_dead,
+            self._is_founder(number),
+            label=self._labels.get(document, (0, b""))[1],
+        )
+
+    def _unchanged(self, number: int) -> Registered:
+        state = self.states.get(number)
+        return Registered(Status.UNCHANGED, number, state.decision if state else None)
+
+    def _remove(self, removal: Removal) -> Registered:
+        known = self.states.get(removal.number)
+        if known is not None and known.left is not None:
+            return Registered(Status.REMOVED, removal.number, left=known.left, was_known=known.was_known)
+        if self._removal(removal.document, removal.partition, removal.offset) is not None:
+            return Registered(Status.REMOVED, removal.number, is_repeated=True)
+        if removal.partition >= 0:
+            self._removals.pop(removal.document, None)
+            self._removals[removal.document] = removal.partition, removal.offset, self.now_ms
+        current, left = self.current.get(removal.document, 0), []
+        if current < removal.number:
+            self.current.pop(removal.document, None)
+        at, was_known = current, False
+        while at in self.states:
+            state = self.states[at]
+            if at < removal.number and state.record is not None:
+                was_known = True
+                state.record = None
+                left += [(at, state.founder)] if state.founder and not state.is_late else []
+            at = state.before
+        state = State(NO_ORDER, removal.document, self.now_ms, left=tuple(left), was_known=was_known)
+        self._add(removal.number, state)
+        return Registered(Status.REMOVED, removal.number, left=tuple(left), was_known=was_known)
+
+    def _removal(self, document: bytes, partition: int, offset: int) -> tuple[int, int] | None:
+        """Return partition and offset of a removal of this document that does not come before a record."""
+        removed_in, removed_at, removed_ms = self._removals.get(document, (-1, 0, 0))
+        is_later = partition >= 0 and partition == removed_in and offset <= removed_at
+        return (removed_in, removed_at) if is_later and self.now_ms - removed_ms <= REMOVAL_MS else None
+
+    def _label(self, labelling: Labelling) -> Registered:
+        if self._labels.get(labelling.document, (-1, b""))[0] <= labelling.number:
+            self._labels[labelling.document] = labelling.number, labelling.label
+        number = self.current.get(labelling.document, 0)
+        decision = self.states[number].decision if number in self.states else None
+        return Registered(Status.LABELLED, number, decision, label=self._labels[labelling.document][1])
+
+    def advance(self, now_ms: int, observed_ms: int = 0) -> None:
+        """Set the time, and let expire what is too old: records, and after half as long again what leads to families.
+
+        Args:
+            now_ms: The time. 0: that of the clock, or without one that of the observation.
+            observed_ms: When the document was observed.
+        """
+        now_ms = now_ms or (self._clock() if self._clock else observed_ms)
+        self.now_ms = max(self.now_ms, now_ms)
+        while self._removals and next(iter(self._removals.values()))[2] + REMOVAL_MS < self.now_ms:
+            self._removals.popitem(last=False)
+        if not self._retention_ms:
+            return
+        while self._recorded and self._born(self._recorded[0]) + self._retention_ms < self.now_ms:
+            self.drop_record(self._recorded.popleft())
+        while self._leading and self._born(self._leading[0]) + self._retention_ms * 3 // 2 < self.now_ms:
+            number = self._leading.popleft()
+            del self.states[number]
+            self._forgets(number)
+
+    def _born(self, number: int) -> int:
+        return self.states[number].born_ms
+
+    def drop_record(self, number: int) -> None:
+        """Let a state expire, so that only its decision is left."""
+        state = self.states[number]
+        state.record = None
+        if self.current.get(state.document) == number:
+            del self.current[state.document]

@@ -1,0 +1,162 @@
+"""One slot of a store in memory: buckets, states, and the families that these founded.
+
+Each method is one atomic call and repeats without harm. None looks at a text, or at another slot.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+from nearstream.streams.store.buckets import Buckets
+from nearstream.streams.store.families import Family
+from nearstream.streams.store.history import NO_ORDER, History, State
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.messages import (
+    Cover,
+    Decided,
+    Entry,
+    Join,
+    Joined,
+    Leave,
+    Mark,
+    Note,
+    Noted,
+    Proposal,
+    Query,
+    View,
+)
+from nearstream.streams.store.registration import Labelling, Put, Registered, Removal
+
+
+class Part:
+    """One slot.
+
+    Attributes:
+        covers: By partition of `signatures`, the offset up to which everything is done.
+        history: The states of the documents whose home it is.
+        buckets: The buckets of its keys.
+        families: The families that these states have founded, by founder, in the order of the last join.
+    """
+
+    def __init__(self, limits: IndexLimits, clock: Callable[[], int] | None = None) -> None:
+        """Create an empty slot.
+
+        Args:
+            limits: Bounds of the index.
+            clock: Returns milliseconds since 1970. None: the time is the largest `observed_ms` registered so far.
+        """
+        self.covers: dict[int, int] = {}
+        self.buckets = Buckets(limits.bucket_cap)
+        self.families: OrderedDict[int, Family] = OrderedDict()
+        self._retention_ms = 1000 * limits.retention_seconds
+        self.history = History(self._retention_ms, clock, self.is_founder, self.buckets.forget)
+
+    def is_founder(self, number: int) -> bool:
+        """Return whether others have followed a state."""
+        return number in self.families
+
+    # The home of documents.
+
+    def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
+        """Store states and removals in order, and say which state of each document is current."""
+        return self.history.register(batch)
+
+    # The slots of keys.
+
+    def enter(self, batch: Sequence[Entry]) -> list[bytes]:
+        """Add numbers to buckets, and return for each entry what its buckets held before."""
+        return [self.buckets.enter(entry) for entry in batch]
+
+    def peek(self, batch: Sequence[Entry]) -> list[bytes]:
+        """Return for each entry what its buckets hold."""
+        return [self.buckets.peek(entry) for entry in batch]
+
+    def withdraw(self, batch: Sequence[Entry]) -> list[None]:
+        """Take numbers out of buckets."""
+        for entry in batch:
+            self.buckets.withdraw(entry)
+        return [None] * len(batch)
+
+    # The home of a state that others ask about.
+
+    def fetch(self, batch: Sequence[Query]) -> list[View | None]:
+        """Return what is known of each state. None: nothing."""
+        return [self._view(query) for query in batch]
+
+    def _view(self, query: Query) -> View | None:
+        state, family = self.history.states.get(query.number), self.families.get(query.number)
+        seen = family.view(query.asker) if family else None
+        if state is None or state.order is None:
+            return View(NO_ORDER, None, 0, False, True, True, None, seen) if seen else None
+        record = state.record if query.record else None
+        is_gone = state.record is None
+        return View(state.order, state.decision, state.anchors, state.is_late, state.is_dead, is_gone, record, seen)
+
+    def note(self, batch: Sequence[Note]) -> list[Noted]:
+        """Tell undecided states that another one goes on without them."""
+        answers = []
+        for number, by in batch:
+            state = self.history.states.setdefault(number, State(None))
+            is_gone = state.order is not None and state.record is None
+            if state.decision is None and not is_gone:
+                state.notes.append(by)
+            answers.append(Noted(state.decision, is_gone))
+        return answers
+
+    def decide(self, batch: Sequence[Proposal]) -> list[Decided]:
+        """Record decisions about states that have none, unless there are notes that nobody has considered."""
+        return [self._decide(proposal) for proposal in batch]
+
+    def _decide(self, proposal: Proposal) -> Decided:
+        state = self.history.states.get(proposal.number)
+        if state is None or state.record is None:
+            return Decided(None)
+        if state.decision is None:
+            if proposal.seen < len(state.notes):
+                return Decided(None, tuple(state.notes))
+            state.decision = proposal.decision
+            state.record = proposal.record or state.record
+            if state.founder == proposal.number and proposal.number in self.families and not state.is_dead:
+                # A member made its facts while its own record was lost.
+                self.families[proposal.number].return_of(proposal.number)
+        return Decided(state.decision, is_dead=state.is_dead)
+
+    # The home of a founder.
+
+    def join(self, batch: Sequence[Join]) -> list[Joined]:
+        """Count members once, and say who represents their families."""
+        return [self._join(join) for join in batch]
+
+    def _join(self, join: Join) -> Joined:
+        self.history.advance(join.now_ms)
+        family, now_ms = self._family(join.founder), self.history.now_ms
+        self.families.move_to_end(join.founder)
+        answer = family.join(join, now_ms)
+        while self._retention_ms and next(iter(self.families.values())).last_ms + self._retention_ms * 3 // 2 < now_ms:
+            self.families.popitem(last=False)
+        return answer
+
+    def _family(self, number: int) -> Family:
+        """Return a family, which is made known by the first who joins or leaves it."""
+        if number not in self.families:
+            founder = self.history.states.get(number)
+            lives = founder is not None and not founder.is_dead and founder.founder == number
+            self.families[number] = Family(number, lives=lives)
+        return self.families[number]
+
+    def leave(self, batch: Sequence[Leave]) -> list[int]:
+        """Note that members have died, and return who represents their families now."""
+        return [self._family(founder).leave(number) for founder, number in batch]
+
+    def mark(self, batch: Sequence[Mark]) -> list[None]:
+        """Remember labelled documents with their families."""
+        for founder, document, number, label in batch:
+            family = self.families.get(founder)
+            if family is not None:
+                family.mark(document, number, label)
+        return [None] * len(batch)
+
+    def cover(self, batch: Sequence[Cover]) -> list[None]:
+        """Note that everything up to an offset is done."""
+        for partition, offset in batch:
+            self.covers[partition] = max(self.covers.get(partition, -1), offset)
+        return [None] * len(batch)

@@ -1,0 +1,126 @@
+"""Registration: what the home of a document is told about its states, and what it answers.
+
+The number of a state is its offset on `signatures`, plus 1, times the count of partitions, plus its partition. So the
+home of a state follows from its number, and the numbers of one partition are in the order of their records.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+NUMBER_BYTES = 5
+DOCUMENT_BYTES = 9  # of the hash of a document key
+
+
+class Order(NamedTuple):
+    """What decides which of two states of one document is newer.
+
+    Attributes:
+        observed_ms: When the state was observed, in milliseconds since 1970.
+        partition: Partition of its record on `documents`, -1 if it came from no topic.
+        offset: Offset of that record.
+        version: The first 8 bytes of its digest.
+    """
+
+    observed_ms: int
+    partition: int
+    offset: int
+    version: bytes
+
+
+class Put(NamedTuple):
+    """A state of a document.
+
+    Attributes:
+        number: Its number.
+        document: Hash of the document key.
+        order: Its place among the states of the document.
+        anchors: Count of its anchor keys.
+        record: Its signature, packed.
+        now_ms: Time of the admission in milliseconds since 1970, 0 for the clock of the store.
+    """
+
+    number: int
+    document: bytes
+    order: Order
+    anchors: int
+    record: bytes
+    now_ms: int = 0
+
+
+class Removal(NamedTuple):
+    """A removal of a document.
+
+    Attributes:
+        number: Its number.
+        document: Hash of the document key.
+        partition: Partition of its record on `documents`, -1 if it came from no topic.
+        offset: Offset of that record.
+        now_ms: Time of the admission in milliseconds since 1970, 0 for the clock of the store.
+    """
+
+    number: int
+    document: bytes
+    partition: int
+    offset: int
+    now_ms: int = 0
+
+
+class Labelling(NamedTuple):
+    """A label of a document, given or taken back.
+
+    Attributes:
+        number: The number of its record.
+        document: Hash of the document key.
+        label: The label, packed. Empty: it was taken back.
+        now_ms: Time of the admission in milliseconds since 1970, 0 for the clock of the store.
+    """
+
+    number: int
+    document: bytes
+    label: bytes
+    now_ms: int = 0
+
+
+class Status(IntEnum):
+    """What a registration meant to the store."""
+
+    NEW = 0  # a state that is not decided yet
+    KNOWN = 1  # a state that was registered before
+    UNCHANGED = 2  # the current state of the document again
+    OVERTAKEN = 3  # a document that was sent before its removal and arrives after it
+    REMOVED = 4
+    LABELLED = 5
+
+
+class Registered(NamedTuple):
+    """The answer to a registration.
+
+    Attributes:
+        status: What it meant.
+        number: The state that the answer is about: its own, or the one that it repeats. 0: there is none.
+        decision: What was decided about this state, None if nothing was.
+        former: The state of the document that was current before, 0 if there is none.
+        former_decision: What was decided about that.
+        is_late: It was observed before the current state.
+        is_dead: It was superseded or came late.
+        is_founder: Others have followed this state, whatever was decided.
+        left: Of a removal and an overtaken document: states that have left their families, with the founders.
+        was_known: Of a removal: the store had the document. Of an overtaken document: it has a later state.
+        is_repeated: Of a removal: it, or a later one, was registered before.
+        removed_by: Of an overtaken document: partition and offset of its removal.
+        label: The label of the document, empty if it has none.
+    """
+
+    status: Status
+    number: int = 0
+    decision: bytes | None = None
+    former: int = 0
+    former_decision: bytes | None = None
+    is_late: bool = False
+    is_dead: bool = False
+    is_founder: bool = False
+    left: tuple[tuple[int, int], ...] = ()
+    was_known: bool = False
+    is_repeated: bool = False
+    removed_by: tuple[int, int] = (-1, 0)
+    label: bytes = b""

@@ -1,0 +1,211 @@
+"""The store of an index: calls for many slots at once."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.messages import (
+    KEY_BYTES,
+    Cover,
+    Decided,
+    Entry,
+    Join,
+    Joined,
+    Leave,
+    Mark,
+    Note,
+    Noted,
+    Proposal,
+    Query,
+    View,
+)
+from nearstream.streams.store.registration import Labelling, Put, Registered, Removal
+
+
+class Call(NamedTuple):
+    """A call of one slot.
+
+    Attributes:
+        slot: The slot.
+        name: The method of `Part` that is called.
+        items: What it is given. The reply has one answer for each.
+        partition: The partition of `signatures` on whose behalf the slot is written to. None: it is only read.
+    """
+
+    slot: int
+    name: str
+    items: Sequence[Any]  # each method has messages of its own
+    partition: int | None = None
+
+
+class Transport(Protocol):
+    """Carries calls to slots."""
+
+    async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
+        """Return the replies to calls that run in any order, or at once.
+
+        Raises:
+            IndexUnavailableError: A slot does not answer. Any of the calls may have run.
+            IndexBehindError: A slot has lost its newest writes.
+            IndexLostError: A slot was emptied.
+        """
+
+
+class Shape(NamedTuple):
+    """How an index is spread.
+
+    Attributes:
+        slots: Count of the slots.
+        partitions: Count of the partitions of `signatures`, at least as many as slots.
+    """
+
+    slots: int = 1
+    partitions: int = 1
+
+    def number(self, partition: int, offset: int) -> int:
+        """Return the number of the state of a record. It is at least 1."""
+        return (offset + 1) * self.partitions + partition
+
+    def home(self, number: int) -> int:
+        """Return the slot of a state."""
+        return number % self.partitions % self.slots
+
+    def slot_of(self, key: bytes) -> int:
+        """Return the slot of a key."""
+        return int.from_bytes(key[-2:], "big") % self.slots
+
+
+class Store:
+    """The calls of a store, each of which goes to all slots that it concerns.
+
+    Every method has one answer for each item, in order, and raises what `Transport.all` raises.
+
+    Attributes:
+        shape: How the index is spread.
+        limits: Bounds of the index.
+        confirms: What is decided waits for a replica.
+    """
+
+    def __init__(self, transport: Transport, shape: Shape, limits: IndexLimits, *, confirms: bool = False) -> None:
+        """Take what carries the calls."""
+        self.shape = shape
+        self.confirms = confirms
+        self.limits = limits
+        self._transport = transport
+
+    async def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
+        """Store states and removals in order, and say which state of each document is current."""
+        return await self._at_home("register", batch, batch)
+
+    async def fetch(self, batch: Sequence[Query]) -> list[View | None]:
+        """Return what is known of each state."""
+        return await self._scatter("fetch", batch, [self.shape.home(query.number) for query in batch])
+
+    async def note(self, batch: Sequence[Note]) -> list[Noted]:
+        """Tell undecided states that another one goes on without them."""
+        return await self._scatter("note", batch, [self.shape.home(note.number) for note in batch], _by)
+
+    async def decide(self, batch: Sequence[Proposal]) -> list[Decided]:
+        """Record decisions."""
+        return await self._at_home("decide", batch, batch)
+
+    async def join(self, batch: Sequence[Join]) -> list[Joined]:
+        """Count members once, and say who represents their families."""
+        return await self._scatter("join", batch, [self.shape.home(join.founder) for join in batch], _number)
+
+    async def leave(self, batch: Sequence[Leave]) -> list[int]:
+        """Note that members have died, and return who represents their families now."""
+        return await self._scatter("leave", batch, [self.shape.home(leave.founder) for leave in batch], _number)
+
+    async def mark(self, batch: Sequence[Mark]) -> None:
+        """Remember labelled documents with their families."""
+        await self._scatter("mark", batch, [self.shape.home(mark.founder) for mark in batch], _number)
+
+    async def confirm(self) -> None:
+        """Wait until replicas have what was written, if the store is told to."""
+        if self.confirms:
+            await self._transport.all([Call(slot, "wait", [None]) for slot in range(self.shape.slots)])
+
+    async def cover(self, batch: Sequence[Cover]) -> None:
+        """Tell every slot that everything up to these offsets is done."""
+        slots = range(self.shape.slots)
+        await self._transport.all([Call(slot, "cover", [one], one.partition) for one in batch for slot in slots])
+
+    async def enter(self, batch: Sequence[Entry]) -> list[list[tuple[bytes, bytes]]]:
+        """Add numbers to buckets.
+
+        Returns:
+            For each entry and each slot of its keys: the keys there, and what their buckets held before.
+        """
+        return await self._by_key("enter", batch)
+
+    async def peek(self, batch: Sequence[Entry]) -> list[list[tuple[bytes, bytes]]]:
+        """Return what buckets hold, as `enter` does."""
+        return await self._by_key("peek", batch)
+
+    async def withdraw(self, batch: Sequence[Entry]) -> None:
+        """Take numbers out of buckets."""
+        await self._by_key("withdraw", batch)
+
+    async def _by_key(self, name: str, batch: Sequence[Entry]) -> list[list[tuple[bytes, bytes]]]:
+        parts = [(place, slot, part) for place, entry in enumerate(batch) for slot, part in self._split(entry)]
+        by = None if name == "peek" else _number
+        replies = await self._scatter(name, [part for _, _, part in parts], [slot for _, slot, _ in parts], by)
+        found: list[list[tuple[bytes, bytes]]] = [[] for _ in batch]
+        for (place, _, part), reply in zip(parts, replies, strict=True):
+            if reply:
+                found[place].append((part.keys, reply))
+        return found
+
+    def _split(self, entry: Entry) -> list[tuple[int, Entry]]:
+        """Return an entry by slot."""
+        if self.shape.slots == 1:
+            return [(0, entry)] if entry.keys else []
+        by_slot: dict[int, list[bytes]] = {}
+        for at in range(0, len(entry.keys), KEY_BYTES):
+            key = entry.keys[at : at + KEY_BYTES]
+            by_slot.setdefault(self.shape.slot_of(key), []).append(key)
+        return [(slot, entry._replace(keys=b"".join(keys))) for slot, keys in by_slot.items()]
+
+    async def _at_home(self, name: str, batch: Sequence[Any], writers: Sequence[Any]) -> list[Any]:
+        return await self._scatter(name, batch, [self.shape.home(one.number) for one in batch], _number)
+
+    async def _scatter(
+        self, name: str, batch: Sequence[Any], slots: Sequence[int], by: Callable[[Any], int] | None = None
+    ) -> list[Any]:
+        """Return the answers to items, each of which goes to a slot.
+
+        The items of one slot and of one writing partition are one call. `by` returns the number of the state on whose
+        behalf an item is written, None: nothing is written.
+        """
+        places: dict[tuple[int, int | None], list[int]] = {}
+        for place, (one, slot) in enumerate(zip(batch, slots, strict=True)):
+            partition = by(one) % self.shape.partitions if by else None
+            places.setdefault((slot, partition), []).append(place)
+        calls = [Call(slot, name, [batch[at] for at in some], part) for (slot, part), some in places.items()]
+        answers: list[Any] = [None] * len(batch)
+        for some, replies in zip(places.values(), await self._transport.all(calls) if calls else (), strict=True):
+            for place, reply in zip(some, replies, strict=True):
+                answers[place] = reply
+        return answers
+
+
+def _number(one: Any) -> int:  # noqa: ANN401 - any message that has a number
+    number: int = one.number
+    return number
+
+
+def _by(note: Note) -> int:
+    return note.by
+
+
+class Local:
+    """Carries calls to slots in this process."""
+
+    def __init__(self, parts: Sequence[Any]) -> None:
+        """Take the slots."""
+        self._parts = parts
+
+    async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
+        """Return the replies to calls."""
+        return [getattr(self._parts[call.slot], call.name)(call.items) for call in calls]

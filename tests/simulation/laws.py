@@ -1,0 +1,161 @@
+"""The laws of matching, asked of a schedule that has ended."""
+
+from collections import Counter, defaultdict
+
+from nearstream.streams.matching.decision import founder_of
+from nearstream.streams.store.messages import KEY_BYTES
+from tests.simulation.adversary import Schedule
+from tests.simulation.texts import Record, Text, named
+
+
+def broken_laws(schedule: Schedule) -> set[str]:
+    """Return the names of the laws that a schedule has broken."""
+    laws = Laws(schedule)
+    return {
+        law.__name__.strip("_").replace("_", " ")
+        for law in (
+            laws.registry,
+            laws.one_verdict,
+            laws.each_has_a_verdict,
+            laws.recorded,
+            laws.findable,
+            laws.pairs_are_seen,
+            laws.one_family,
+            laws.counts,
+            laws.ordinals,
+        )
+        if not law()
+    }
+
+
+class Laws:
+    """The truth about a schedule, beside what the store holds. Each law returns whether it holds."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        """Collect what the store holds."""
+        self.schedule, self.world = schedule, schedule.world
+        self.records = schedule.records
+        self.texts: dict[int, Text] = {n: record.text for n, record in self.records.items() if record.text}
+        self.states = {number: state for part in schedule.parts for number, state in part.history.states.items()}
+        self.families = {founder: family for part in schedule.parts for founder, family in part.families.items()}
+        self.founders = {n: founder_of(s.decision) for n, s in self.states.items() if s.decision is not None}
+        self.alive = {number for part in schedule.parts for number in part.history.current.values()}
+
+    def registry(self) -> bool:
+        """The current state of each document has the text that it should have."""
+        truth: dict[str, Record] = {}
+        for some in self.schedule.partitions:
+            for record in some:
+                if "unchanged" in self.schedule.verdicts[record.number]:
+                    continue  # it made no state
+                if record.text is None:
+                    truth.pop(record.doc, None)
+                elif record.doc not in truth or truth[record.doc].order <= record.order:
+                    truth[record.doc] = record
+        expired = {self.records[number].doc for number in self.schedule.expired}
+        held = {self.records[number].doc: self.texts[number] for number in self.alive}
+        return all(
+            held.get(doc) == (truth[doc].text if doc in truth else None)
+            for doc in truth.keys() | held.keys()
+            if doc not in expired
+        )
+
+    def one_verdict(self) -> bool:
+        """A verdict that is sent again is equal."""
+        return all(len(set(verdicts)) == 1 for verdicts in self.schedule.verdicts.values() if verdicts)
+
+    def each_has_a_verdict(self) -> bool:
+        """Each document that was not removed has a verdict."""
+        removed = {record.doc: n for n, record in self.records.items() if record.text is None}
+        return all(
+            self.schedule.verdicts.get(number) or removed.get(self.records[number].doc, 0) > number
+            for number in self.texts
+        )
+
+    def recorded(self) -> bool:
+        """Each living state has a decision."""
+        return all(number in self.founders and self.states[number].record for number in self.alive)
+
+    def findable(self) -> bool:
+        """Each living state stands in each of its buckets, or one that leads to who represents its family does."""
+        for number in self.alive & self.founders.keys():
+            family = self.founders[number]
+            keys = named(self.texts[number]) + self.world.words(self.texts[number])
+            for at in range(0, len(keys), KEY_BYTES):
+                if not self._is_found(number, family, keys[at : at + KEY_BYTES]):
+                    return False
+        return True
+
+    def _is_found(self, number: int, family: int, key: bytes) -> bool:
+        bucket = self.schedule.parts[self.schedule.shape.slot_of(key)].buckets.numbers(key)
+        if number in bucket:
+            return True
+        leads = any(self.founders.get(each) == family for each in bucket)
+        facts = self.families.get(family)
+        representative = facts.representative if facts else family
+        if leads and representative in self.alive:
+            return True
+        # A representative that has expired hands on to a living member, as soon as somebody meets it.
+        members = facts.living if facts else set()
+        return leads and representative in self.schedule.expired and bool(members & self.alive)
+
+    def pairs_are_seen(self) -> bool:
+        """Of two related living states one has seen the other, or their families have."""
+        seen: dict[int, set[int]] = defaultdict(set)
+        for number, others in self.schedule.saw.items():
+            for other in others:
+                a, b = self.founders.get(number), self.founders.get(other)
+                if a and b:
+                    seen[a].add(b)
+                    seen[b].add(a)
+        saw = self.schedule.saw
+        living = sorted(self.alive & self.founders.keys())
+        return all(
+            self.founders[a] == self.founders[b]
+            or self.founders[b] in seen[self.founders[a]]
+            or a in saw[b]
+            or b in saw[a]
+            for a in living
+            for b in living
+            if a < b and self.world.is_related(self.texts[a], self.texts[b])
+        )
+
+    def one_family(self) -> bool:
+        """Living copies are one family, and one more for each that died meanwhile."""
+        clusters: dict[object, set[int]] = defaultdict(set)
+        deaths: Counter[object] = Counter()
+        dead = [number for number in self.texts if number not in self.alive]
+        for number in self.alive & self.founders.keys():
+            text = self.texts[number]
+            clusters[text if self.world.chain else text.cluster].add(self.founders[number])
+        for number in dead:
+            for cluster in clusters:
+                text = self.texts[number]
+                is_copy = self.world.is_copy(text, cluster) if isinstance(cluster, Text) else text.cluster == cluster
+                deaths[cluster] += is_copy
+        return all(len(families) <= 1 + deaths[cluster] for cluster, families in clusters.items())
+
+    def counts(self) -> bool:
+        """The members of a family are those that were decided for it."""
+        members: dict[int, set[int]] = defaultdict(set)
+        for number, founder in self.founders.items():
+            members[founder].add(number)
+        for founder, family in self.families.items():
+            counted = set(family.ordinals)
+            if any(self.founders.get(number, founder) != founder for number in counted - {founder}):
+                return False
+            if (members[founder] & self.alive) - counted or (members[founder] & self.alive) & family.left:
+                return False
+            dead = counted - self.alive - self.schedule.expired
+            if any(number in self.founders for number in dead - family.left):
+                return False  # who has died has left
+        return True
+
+    def ordinals(self) -> bool:
+        """Two documents of one family have different ordinals."""
+        given: dict[tuple[int, int], set[str]] = defaultdict(set)
+        for number, verdicts in self.schedule.verdicts.items():
+            if verdicts and isinstance(verdicts[-1], tuple) and number in self.founders:
+                founder, ordinal = verdicts[-1][:2]
+                given[founder, ordinal].add(self.records[number].doc)
+        return all(len(docs) == 1 for docs in given.values())

@@ -1,0 +1,35 @@
+"""The protocol keeps its laws under an adversary, and each of its rules is needed."""
+
+import pytest
+
+from tests.simulation.__main__ import play
+from tests.simulation.adversary import Plan
+from tests.simulation.variants import FIRST, VARIANTS
+
+
+def _broken(plan: Plan, schedules: int) -> dict[int, set[str]]:
+    """Return the broken laws by seed. A seed plays the same schedule again, see `python -m tests.simulation --help`."""
+    played = {seed: play(seed, plan)[0] for seed in range(FIRST, FIRST + schedules)}
+    return {seed: laws for seed, laws in played.items() if laws}
+
+
+@pytest.mark.parametrize(
+    ("plan", "schedules"),
+    [
+        pytest.param(Plan(), 1_500, id="crashes, zombies, updates, removals, expiry"),
+        pytest.param(Plan(chain=True), 700, id="copies that are not transitive"),
+        pytest.param(Plan(impatient=True), 300, id="nobody waits"),
+        pytest.param(Plan(storm=True, documents=16), 100, id="storms of copies"),
+        pytest.param(Plan(tails=1, confirms=True), 300, id="one lost tail, and replicas"),
+        pytest.param(Plan(tails=2, confirms=True), 100, id="two lost tails, and replicas"),
+    ],
+)
+def test_no_schedule_breaks_a_law(plan: Plan, schedules: int) -> None:
+    assert _broken(plan, schedules) == {}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_protocol_without_one_of_its_rules_is_caught(name: str) -> None:
+    variant = VARIANTS[name]
+    seeds = range(variant.first, variant.first + variant.schedules)
+    assert any(play(seed, variant.plan)[0] for seed in seeds), f"{variant.schedules} schedules do not need the rule"
