@@ -184,9 +184,9 @@ def _from_file(variable: str, path: str) -> str:
         raise SettingsError(f"{variable}: expected the path of a readable file: {error.strerror}") from None
     except UnicodeDecodeError:
         raise SettingsError(f"{variable}: expected a file in UTF-8") from None
-    if not text.strip():  # a secret that got lost would leave a server open to all
-        raise SettingsError(f"{variable}: expected a file that holds a value, found an empty one")
-    return text
+    if text.strip():
+        return text
+    raise SettingsError(f"{variable}: expected a file that holds a value, found an empty one")
 
 
 def _parsed(variable: str, text: str, kind: type) -> object:
@@ -205,15 +205,11 @@ def _validate(settings: Settings) -> None:
         if not low <= value <= high:
             raise SettingsError(f"{PREFIX}{name.upper()}: expected {low} to {high}, got {value}")
     for name, (pattern, expected) in PATTERNS.items():
-        if not re.fullmatch(pattern, getattr(settings, name)):
-            # Do not print the value, which may contain a password.
+        if not re.fullmatch(pattern, getattr(settings, name)):  # do not print a value, which may hold a password
             raise SettingsError(f"{PREFIX}{name.upper()}: expected {expected}")
-    _validate_key(settings)
-    _validate_kafka_security(settings)
-    _validate_redis_security(settings)
-    _validate_tokens(settings)
-    _validate_hosts(settings)
-    _validate_relations(settings)
+    security = (_validate_key, _validate_kafka_security, _validate_redis_security, _validate_tokens)
+    for validate in (*security, _validate_hosts, _validate_relations):
+        validate(settings)
 
 
 def _validate_hosts(settings: Settings) -> None:
