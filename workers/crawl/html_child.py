@@ -3,8 +3,13 @@
 It is started as a script, so it imports nothing of nearstream. A message in either direction is a length in 4 bytes
 (big-endian) and that many bytes. A question begins with a byte that names the work: `v`, `m`, `a` or `d`. The first
 message of the child is empty and says that it is ready.
+
+A page that takes over the parser finds nothing here: no secret in the environment, no right to open a file or a
+connection, to start a program, or to gain rights. Where pyseccomp or its library is missing, the limits of the process
+remain.
 """
 
+import ctypes
 import re
 import resource
 import signal
@@ -15,7 +20,21 @@ from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.encoding import detect_encoding
 from resiliparse.parse.html import HTMLTree
 
+try:
+    import pyseccomp  # type: ignore[import-untyped]
+except (ImportError, OSError, RuntimeError):  # it is there on Linux alone, and needs a library of the system
+    pyseccomp = None
+
 _MEMORY_BYTES = 1 << 30
+_FILES = 64
+_NO_NEW_PRIVILEGES = 38  # PR_SET_NO_NEW_PRIVS of prctl(2)
+# What the work needs once all modules are imported. Each other call of the system fails.
+_CALLS = (
+    *("read", "recvfrom", "recvmsg", "write", "sendto", "sendmsg", "poll", "ppoll", "close", "fstat", "lseek"),
+    *("brk", "mmap", "mremap", "munmap", "mprotect", "madvise", "futex", "sched_yield", "getrandom"),
+    *("rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "alarm", "setitimer", "restart_syscall"),
+    *("clock_gettime", "clock_nanosleep", "gettimeofday", "getpid", "gettid", "tgkill", "exit", "exit_group"),
+)
 _STYLE_MAX_CHARACTERS = 4_096
 _HIDING = re.compile(r"(?:\A|;)\s{0,16}(?:display\s{0,16}:\s{0,16}none|font-size\s{0,16}:\s{0,16}0{1,8}(?![.\d]))")
 
@@ -68,6 +87,25 @@ def _plain(tree: HTMLTree, *, main_content: bool) -> str:
     )
 
 
+def confine() -> None:
+    """Give up what the work does not need."""
+    limits = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NOFILE, _FILES)]
+    if sys.platform == "linux":
+        limits += [(resource.RLIMIT_AS, _MEMORY_BYTES), (resource.RLIMIT_NPROC, 0)]
+    for kind, most in limits:
+        resource.setrlimit(kind, (most, most))
+    if sys.platform != "linux":
+        return
+    ctypes.CDLL(None).prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    answer(b"m", b"<p>warm up</p>")  # what is imported late is imported now
+    answer(b"d", b"\xff\xfea\x00")
+    if pyseccomp is not None:
+        rules = pyseccomp.SyscallFilter(defaction=pyseccomp.ERRNO(1))
+        for call in _CALLS:
+            rules.add_rule(pyseccomp.ALLOW, call)
+        rules.load()
+
+
 def main(deadline_seconds: int) -> None:
     """Answer messages on standard input, which is a socket, until its other end is closed.
 
@@ -75,9 +113,8 @@ def main(deadline_seconds: int) -> None:
         deadline_seconds: After this time the kernel ends the process, also if its parent is gone or the parser holds
             the interpreter's lock.
     """
-    if sys.platform == "linux":
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     connection = socket.socket(fileno=0)
+    confine()
     connection.sendall(bytes(4))
     stream = connection.makefile("rb")
     while len(size := stream.read(4)) == 4:

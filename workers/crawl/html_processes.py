@@ -18,6 +18,7 @@ _ANSWER_MAX_BYTES = 16 * 1024 * 1024
 # glibc would give memory back to the system after each page, and take it again, for a quarter of the time of a page.
 _KEPT_BYTES = str(32 * 1024 * 1024)
 _KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": _KEPT_BYTES, "MALLOC_MMAP_THRESHOLD_": _KEPT_BYTES}
+_TO_FIND_LIBRARIES = ("LD_LIBRARY_PATH", "PYTHONPATH")  # all that a process inherits: it has to know no secret
 _START_MAX_SECONDS = 30.0  # after which a process that has not become ready is replaced
 
 
@@ -152,7 +153,8 @@ class _Child:
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env=os.environ | _KEEP_MEMORY,
+                env=_KEEP_MEMORY | {name: os.environ[name] for name in _TO_FIND_LIBRARIES if name in os.environ},
+                cwd="/",
             )
         self._started = time.monotonic()
         self._is_ready = False

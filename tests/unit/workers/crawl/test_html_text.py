@@ -1,6 +1,7 @@
 """HTML to text, in a process that can be killed, or by stripping tags."""
 
 import os
+import re
 import signal
 import sys
 import time
@@ -168,3 +169,25 @@ def test_tags_are_stripped_in_linear_time(piece: str) -> None:
 
     short, long = min(seconds(1 << 16) for _ in range(3)), min(seconds(1 << 20) for _ in range(2))
     assert long < 16 * 6 * max(short, 0.002)  # quadratic would be 256 times as long
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_process_that_reads_html_knows_no_secret_and_has_no_rights(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NEARSTREAM_HASH_KEY", "NEARSTREAM_API_TOKEN", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "a-secret-of-thirty-two-characters")
+    with HtmlProcesses(1, start_seconds=60) as html:
+        assert html.text("<p>before") == "before"
+        tasks = Path("/proc/self/task").glob("*/children")
+        children = [int(child) for task in tasks for child in task.read_text().split()]
+        newest = max(one for one in children if b"html_child.py" in Path(f"/proc/{one}/cmdline").read_bytes())
+        child = Path(f"/proc/{newest}")
+        named = {line.partition(b"=")[0] for line in (child / "environ").read_bytes().split(b"\0")[:-1]}
+        assert {name for name in named if not name.startswith(b"MALLOC_")} <= {b"LD_LIBRARY_PATH", b"PYTHONPATH"}
+        status = dict(line.split(":\t", 1) for line in (child / "status").read_text().splitlines() if ":\t" in line)
+        assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+        limits = (child / "limits").read_text()
+        assert re.search(r"Max open files +64 +64", limits)
+        assert re.search(r"Max core file size +0 +0", limits)
+        assert re.search(r"Max address space +1073741824 +1073741824", limits)
+        assert html.page("<title>t</title><p>after", main_content=True) == ("t", ("after",))
+        assert html.charset("Größe und Maß".encode("latin-1") * 20) is not None
