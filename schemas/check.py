@@ -106,7 +106,8 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     reason: Annotated[
         CheckReason,
         Meta(
-            description="Why the answer is degraded. `deadline`: it took 150 ms. `index_unavailable`: Redis does not "
+            description="Why the answer is degraded. `deadline`: it took 150 ms, or `NEARSTREAM_API_SECONDS`. "
+            "`index_unavailable`: Redis does not "
             "answer. `index_lost`: Redis holds no index, or it is being rebuilt. `index_refused`: Redis refuses the "
             "user, or the index has another scheme or key."
         ),
@@ -146,7 +147,8 @@ class SkipAnswer(msgspec.Struct, frozen=True, kw_only=True):
     reason: Annotated[
         SkipReason,
         Meta(
-            description="Why the answer is degraded. `deadline`: it took 150 ms. `index_unavailable`: Redis does not "
+            description="Why the answer is degraded. `deadline`: it took 150 ms, or `NEARSTREAM_API_SECONDS`. "
+            "`index_unavailable`: Redis does not "
             "answer. `index_refused`: Redis refuses the user, who needs GET."
         ),
     ] = ""

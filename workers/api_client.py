@@ -13,7 +13,7 @@ import msgspec
 
 from nearstream.workers.config.settings import Settings, SettingsError
 
-ASK_SECONDS = 0.5
+_WAY_SECONDS = 0.35  # beyond what the API may take for an answer
 _ANSWER_MAX_BYTES = 65_536
 
 log = logging.getLogger(__name__)
@@ -33,14 +33,14 @@ class ApiClient:
         session: A client with the token.
         url: The address of the question.
         without: What happens without an answer, for the log.
-        seconds: How long an answer is waited for. None: `ASK_SECONDS`.
+        seconds: How long an answer is waited for.
         failing: Whether the last question got no answer.
     """
 
     session: aiohttp.ClientSession
     url: str
     without: str
-    seconds: float | None = None
+    seconds: float
     failing: bool = field(default=False, init=False)
 
     async def ask(
@@ -75,15 +75,14 @@ class ApiClient:
     async def _ask(
         self, kind: type[Answer], method: str, data: BytesIO | None, query: Mapping[str, str] | None
     ) -> Answer | None:
-        seconds = ASK_SECONDS if self.seconds is None else self.seconds
         try:
             async with (
-                asyncio.timeout(seconds),
+                asyncio.timeout(self.seconds),
                 self.session.request(method, self.url, data=data, params=query, allow_redirects=False) as response,
             ):
                 body = await _read(response)
         except TimeoutError:
-            raise _NoAnswerError(f"none within {seconds:g} s") from None
+            raise _NoAnswerError(f"none within {self.seconds:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: what is no HTTP
             raise _NoAnswerError(str(error) or type(error).__name__) from None
         if response.status == 400 or response.status == 413:
@@ -111,7 +110,7 @@ async def api_client(
         path: Of the question.
         without: What happens without an answer, for the log.
         headers: Of every question.
-        seconds: How long an answer is waited for. None: `ASK_SECONDS`.
+        seconds: How long an answer is waited for. None: a little longer than the API may take.
 
     Raises:
         SettingsError: There are several tokens, of which a client cannot know its own.
@@ -121,7 +120,12 @@ async def api_client(
     async with aiohttp.ClientSession(
         headers={**(headers or {}), **token}, connector=connector, auto_decompress=False
     ) as session:
-        yield ApiClient(session, f"http://{settings.api}{path}", without, seconds)
+        yield ApiClient(session, f"http://{settings.api}{path}", without, seconds or ask_seconds(settings))
+
+
+def ask_seconds(settings: Settings) -> float:
+    """Return how long an answer is waited for by default, half a second unless the settings say otherwise."""
+    return settings.api_seconds + _WAY_SECONDS
 
 
 def _token(setting: str) -> str:

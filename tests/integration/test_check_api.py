@@ -236,8 +236,8 @@ async def test_a_token_is_for_its_collections_and_its_rate(redis_url: str) -> No
         ):
             assert (refused[0], refused[1]["error"]) == (403, "collection_forbidden")
         assert (await api.send("DELETE", "/v1/documents/mail/a", **bound))[0] == 503
-        assert (await api.ask_once(document, Content_Type="application/json", **slow))[0] == 200
-        status, answer = await api.ask_once(document, Content_Type="application/json", **slow)
+        assert (await api.ask(document, Content_Type="application/json", **slow))[0] == 200
+        status, answer = await api.ask(document, Content_Type="application/json", **slow)
         assert (status, answer["error"]) == (429, "rate_limited")
         assert (await api.ask(TEXT, nearstream_collection="news", **bound))[0] == 200
         assert (await api.ask(TEXT, Authorization="Bearer # for mail"))[0] == 401

@@ -1,7 +1,6 @@
 """Documents that the HTTP API hands to the workers: to be learned, or removed."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from email.message import EmailMessage
@@ -11,17 +10,15 @@ from urllib.parse import quote
 import pytest
 
 from nearstream.schemas.topics import DOCUMENTS
-from nearstream.workers.http.check import DEADLINE_SECONDS
 from tests.devstack.kafka import kafka_server
 from tests.devstack.server import LocalServer, running
-from tests.support.api import Api, served
+from tests.support.api import HASTY_SECONDS, Api, served
 from tests.support.deployment import TEXTS, LocalDeployment, deployed
 
 TEXT, OTHER = TEXTS[0], TEXTS[5]
 NEAR = TEXT.replace(" the ", " each ", 1)
 NOBODY = "127.0.0.1:1"
-# The machine that runs the tests may be busy, so that an answer is sent later than the deadline.
-SLACK_SECONDS = 10.0
+HASTY = {"api_seconds": str(HASTY_SECONDS)}
 
 
 @pytest.fixture
@@ -94,11 +91,10 @@ async def test_a_mail_is_learned_as_its_text_in_its_collection(kafka: str, redis
 async def test_without_kafka_the_verdict_comes_in_time_and_says_that_nothing_was_learned(redis_url: str) -> None:
     async with served(redis_url, kafka=NOBODY) as api:
         await api.admit("a", TEXT)
-        answer = (await api.ask(TEXT))[1]
+        _, answer = await api.ask(TEXT)
         assert (answer["verdict"], answer["learned"], answer["learn_reason"]) == ("near_duplicate", False, "")
-        began = time.monotonic()
+    async with served(redis_url, kafka=NOBODY, **HASTY) as api:
         status, answer = await api.send("POST", "/v1/check?learn=1", TEXT, **{"Content-Type": "text/plain"})
-        assert time.monotonic() - began < DEADLINE_SECONDS + SLACK_SECONDS
         assert (status, answer["learned"]) == (200, False)
         assert answer["learn_reason"] in ("kafka_unavailable", "deadline")
         status, answer = await api.send("DELETE", "/v1/documents/default/a")
@@ -108,15 +104,13 @@ async def test_without_kafka_the_verdict_comes_in_time_and_says_that_nothing_was
 async def test_a_frozen_kafka_delays_no_verdict_and_is_used_again_after_it(
     broker: LocalServer, redis_url: str, tmp_path: Path
 ) -> None:
-    async with _deployed(broker.address, redis_url, tmp_path) as (local, api):
+    async with _deployed(broker.address, redis_url, tmp_path, **HASTY) as (local, api):
         given = {"Content-Type": "text/plain", "nearstream-id": "a"}
         await _learn(api, TEXT, **given)
         await asyncio.to_thread(broker.pause)
         try:
             for _ in range(20):
-                began = time.monotonic()
-                status, answer = await api.send("POST", "/v1/check?learn=1", TEXT, **given)
-                assert time.monotonic() - began < DEADLINE_SECONDS + SLACK_SECONDS
+                status, answer = await api.send("POST", "/v1/check?learn=1", TEXT, **given)  # while Kafka is frozen
                 assert (status, answer["learned"]) == (200, False)
                 assert answer["learn_reason"] in ("deadline", "kafka_unavailable")
         finally:

@@ -58,7 +58,7 @@ def note_of(lineage: str) -> int:
 async def test_a_second_crawl_skips_copies_and_finds_changes(kafka: str, redis_url: str, tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_ports(1)[0]}"
     async with deployed(kafka, redis_url, tmp_path) as deployed_without_api:
-        deployment = deployed_without_api.changed(api=address)
+        deployment = deployed_without_api.changed(api=address, api_seconds="60")
         with served() as site, deployment.worker(), deployment.worker("decide"):
             assert "every page is fetched" in crawl(deployment, site)
             assert PAGES <= len(site.requests) <= PAGES + SESSIONS + 2
@@ -84,6 +84,7 @@ async def test_a_second_crawl_skips_copies_and_finds_changes(kafka: str, redis_u
                 await until(partial(answers, address), 60)
                 log = crawl(deployment, site)
             assert "'nearstream/skipped': " in log
+            assert not any(f"'nearstream/{name}': " in log for name in ("unanswered", "degraded"))
             assert not skipped & (site.requests - before).keys()
             changed = {f"/a/{number}" for number in CHANGED}
             unchanged = {f"/a/{number}" for number in range(ARTICLES)} - changed - skipped

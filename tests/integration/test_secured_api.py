@@ -32,7 +32,7 @@ async def _serving(secured: Secured) -> AsyncIterator[aiohttp.ClientSession]:
     """Run `nearstream serve` as its own user for the block, and yield a client of it."""
     (port,) = free_ports(1)
     redis = secured.redis.settings(user="api")["NEARSTREAM_REDIS"]
-    deployment = secured.deployment("api", redis=redis, api=f"127.0.0.1:{port}", label_delay_seconds="0")
+    deployment = secured.deployment("api", redis=redis, api=f"127.0.0.1:{port}", api_seconds="60", label_delay_seconds="0")
     log = secured.logs / "api.log"
     with command(log, "serve", "--since", "1h", **deployment.given()):
         await log_says(log, "API: http://")
@@ -42,19 +42,16 @@ async def _serving(secured: Secured) -> AsyncIterator[aiohttp.ClientSession]:
 
 
 async def _check(session: aiohttp.ClientSession, text: str, **query: str) -> dict[str, object]:
-    """Return the answer about a text, which is in time and, if that was asked, learned.
-
-    A machine that is busy with other tests misses the deadline now and then.
-    """
+    """Return the answer about a text, which is whole and, if that was asked, learned once Kafka is connected."""
     headers = {"Content-Type": "text/plain", "nearstream-id": "<1@a.example>"}
     async with asyncio.timeout(60):
         while True:
             async with session.post("/v1/check", data=text, params=query, headers=headers) as response:
                 assert response.status == 200
                 answer: dict[str, object] = await response.json()
-            assert answer["reason"] in ("", "deadline", "index_unavailable"), answer
-            assert answer["learn_reason"] in ("", "deadline", "kafka_unavailable"), answer
-            if not answer["degraded"] and answer["learned"] == bool(query):
+            assert not answer["degraded"], answer
+            assert answer["learn_reason"] in ("", "kafka_unavailable"), answer
+            if answer["learned"] == bool(query):
                 return answer
 
 

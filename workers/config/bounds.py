@@ -22,6 +22,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "dead_letter_max_ratio": (0.0, 1.0),
     "outage_seconds": (0, 10**9),
     "stop_seconds": (1, 3600),
+    "api_seconds": (0.01, 60.0),
     "bulk_count": (1, 10**9),
     "label_delay_seconds": (0, 10**9),
 }

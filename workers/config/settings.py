@@ -55,9 +55,7 @@ class Settings:
     namespace: str = _setting("nearstream", "first part of every Redis key, [a-z0-9-]{1,32}")
     topic_prefix: str = _setting("", "prefix of every topic name")
     hash_key: str = _setting("", "secret key of all hashes, at least 32 bytes, shared by all workers", secret=True)
-    scheme: str = _setting(
-        DEFAULT_LABEL, "preset of the signatures: standard, compact, bands-only, dense, noise or mail"
-    )
+    scheme: str = _setting(DEFAULT_LABEL, "preset of signatures: standard, compact, bands-only, dense, noise or mail")
     bands: int = _setting(0, "number of bands of the sketch (0: as in the preset)")
     rows: int = _setting(0, "sketch slots per band (0: as in the preset)")
     mean_resemblance_min: float = _setting(Thresholds.mean_resemblance_min, "minimum resemblance of a near-duplicate")
@@ -96,15 +94,14 @@ class Settings:
     outage_seconds: int = _setting(900, "how long a worker waits for Kafka or Redis until it exits (0: forever)")
     stop_seconds: int = _setting(30, "how long a worker may take to stop")
     status: str = _setting(
-        AUTO,
-        "host:port of the worker's status server (metrics, health, lag), auto (127.0.0.1:9464, or a free port where "
-        "that is taken), or off",
+        AUTO, "host:port of a worker's metrics, health and lag, auto (127.0.0.1:9464, else a free port), or off"
     )
     status_token: str = _setting("", "bearer token that the status server requires (needed off loopback)", secret=True)
     api: str = _setting("127.0.0.1:9465", "host:port of the HTTP API of `nearstream serve`")
     api_token: str = _setting(
         "", "bearer tokens of the HTTP API, one a line: token [collections [rate]] (needed off loopback)", secret=True
     )
+    api_seconds: float = _setting(0.15, "how long the HTTP API takes for an answer at most (clients wait .35 s longer)")
     bulk_count: int = _setting(20, "copies within an hour from which the HTTP API says bulk")
     label_delay_seconds: int = _setting(300, "age from which a label counts in answers of the HTTP API")
     alerts: str = _setting("", "TOML file with rules and webhooks of `nearstream worker alert` (empty: default rules)")

@@ -31,7 +31,6 @@ from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.families import family_of
 from nearstream.workers.redis_index.index import RedisIndex
 
-DEADLINE_SECONDS = 0.15
 AT_ONCE = 64  # requests in work
 _PAUSE_SECONDS = 0.05
 _LARGE_BYTES = 1024 * 1024
@@ -101,7 +100,7 @@ class Checker:
         task = asyncio.create_task(self._check(reading if learning is None else asyncio.shield(reading), access))
         self._count(self.running, task)
         waiting: list[asyncio.Task[Any]] = [task] if learning is None else [task, learning]
-        await asyncio.wait(waiting, timeout=DEADLINE_SECONDS)
+        await asyncio.wait(waiting, timeout=self.deployment.settings.api_seconds)
         if task.done():
             found = task.result()
         else:

@@ -193,7 +193,8 @@ def _from_another_site() -> web.Response:
 
 
 async def _ready(request: web.Request) -> web.Response:
-    why = await request.app[_CHECKER].ready(_READY_SECONDS)
+    checker = request.app[_CHECKER]
+    why = await checker.ready(max(_READY_SECONDS, checker.deployment.settings.api_seconds))
     return json_response(Readiness(ready=not why, why=why), 503 if why else 200)
 
 

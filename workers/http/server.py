@@ -33,7 +33,8 @@ from nearstream.workers.redis_index.decisions import DecisionStore
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.inspect import inspect_document
 
-_HTML_SECONDS = 0.1  # for a process, and then for the text: an answer that waits for longer would come too late
+# Of the time for an answer, for a process and then for the text: an answer that waits for longer would come too late.
+_HTML_SHARE = 2 / 3
 _READERS = 8
 # How long a thread that reads a mail keeps the interpreter from the event loop, which needs it some ten times for an
 # answer. With the 5 ms of Python, three large mails at a time delayed all other answers by half a second.
@@ -92,7 +93,7 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, fee
     """
     settings = deployment.settings
     with (
-        HtmlProcesses(deadline_seconds=_HTML_SECONDS) as html,
+        HtmlProcesses(deadline_seconds=_HTML_SHARE * settings.api_seconds) as html,
         ThreadPoolExecutor(_READERS, "read") as readers,
         ThreadPoolExecutor(1, "read-large") as large,
         ThreadPoolExecutor(1, "sign") as cpu,
@@ -107,7 +108,7 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, fee
         learner = Learner(
             outbox, deployment.topic(DOCUMENTS), deployment.topic(SIGNATURES), deployment.document_limits, cpu
         )
-        skip_checker = SkipChecker(DecisionStore(index.asking, settings.namespace))
+        skip_checker = SkipChecker(DecisionStore(index.asking, settings.namespace), settings.api_seconds)
         add_routes(app, checker, learner, skip_checker)
         add_live_routes(app, feed, Stored(deployment, partial(_states, index)))
         add_operator_routes(app, feed, deployment, partial(replay_reason, deployment))

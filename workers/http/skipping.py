@@ -10,7 +10,6 @@ from nearstream.streams.deciding import may_skip
 from nearstream.streams.index.contract import IndexUnavailableError
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.http.check import DEADLINE_SECONDS
 from nearstream.workers.redis_index.decisions import DecisionStore
 
 
@@ -20,9 +19,11 @@ class SkipChecker:
 
     Attributes:
         store: The decisions.
+        seconds: How long an answer may take.
     """
 
     store: DecisionStore
+    seconds: float
 
     async def check(self, url: str, collection: str) -> SkipAnswer:
         """Return whether a page need not be fetched now.
@@ -35,7 +36,7 @@ class SkipChecker:
         """
         lineage = name_of_page(url)
         try:
-            async with asyncio.timeout(DEADLINE_SECONDS):
+            async with asyncio.timeout(self.seconds):
                 decision = await self.store.read(collection, lineage)
         except TimeoutError:
             return _degraded(lineage, "deadline")

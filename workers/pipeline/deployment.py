@@ -102,6 +102,7 @@ class Deployment:
             ca_path=settings.redis_ca_path or None,
             shards=settings.index_shards,
             cluster=settings.redis_cluster == "yes",
+            look_up_seconds=settings.api_seconds,
         )
 
     def topic(self, topic: Topic) -> str:

@@ -40,6 +40,7 @@ class IndexAddress:
         shards: Count of shards, each in one slot, over which the collections are spread.
         cluster: The server is a node of a cluster.
         beside: The scheme may exist beside the active one.
+        look_up_seconds: How long the answer to a question that changes nothing may take.
     """
 
     url: str = field(repr=False)  # it may hold a password
@@ -52,6 +53,7 @@ class IndexAddress:
     shards: int = 1
     cluster: bool = False
     beside: bool = False
+    look_up_seconds: float = 0.15
 
     @property
     def connection(self) -> Connection:

@@ -199,7 +199,7 @@ class RedisIndex:
         """Return up to `limit` neighbours of some keys, even while writes are refused.
 
         Raises:
-            IndexUnavailableError: No answer within 150 ms.
+            IndexUnavailableError: No answer within `look_up_seconds` of the address.
             IndexLostError: The index was emptied.
         """
         return (await self.neighbours(keys, limit, now_ms)).candidates
@@ -210,7 +210,7 @@ class RedisIndex:
         Keys do not say which collection they belong to, so this asks all shards, of which one has the answer.
 
         Raises:
-            IndexUnavailableError: No answer within 150 ms.
+            IndexUnavailableError: No answer within `look_up_seconds` of the address.
             IndexLostError: The index was emptied.
         """
         ask = partial(self._neighbours, keys, limit, now_ms)
@@ -232,7 +232,7 @@ class RedisIndex:
         """Return the details of the family of a state. Labels count from the age `delay_ms` on.
 
         Raises:
-            IndexUnavailableError: No answer within 150 ms.
+            IndexUnavailableError: No answer within `look_up_seconds` of the address.
             IndexLostError: The index was emptied.
         """
         index, own = shard_and_number(number)

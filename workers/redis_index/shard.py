@@ -32,7 +32,6 @@ from nearstream.workers.redis_index.settling import StoredState, pack_settlement
 from nearstream.workers.redis_index.values import number_bytes
 
 _WRITE_SECONDS = 2.0
-_LOOK_UP_SECONDS = 0.15
 _MAX_ADMISSIONS = 32  # in one call
 _MAX_SETTLEMENTS = 64  # in one call
 
@@ -151,7 +150,7 @@ class Shard:
         """Return up to `limit` neighbours of some keys with their families, even while writes are refused.
 
         Raises:
-            IndexUnavailableError: No answer within 150 ms.
+            IndexUnavailableError: No answer within `look_up_seconds` of the address.
             IndexLostError: The index was emptied.
         """
         head = (*self._limits(limit), "" if now_ms is None else now_ms)
@@ -168,7 +167,7 @@ class Shard:
         """Return the details of the family of a state. Labels count from the age `delay_ms` on.
 
         Raises:
-            IndexUnavailableError: No answer within 150 ms.
+            IndexUnavailableError: No answer within `look_up_seconds` of the address.
             IndexLostError: The index was emptied.
         """
         head = (self._retention_ms, "" if now_ms is None else now_ms)
@@ -239,7 +238,8 @@ class Shard:
         return reply
 
     async def _ask(self, name: str, *arguments: bytes | str | int) -> list[Any]:
-        return self._accepted(await self._reply(_LOOK_UP_SECONDS, name, *arguments, caller=self._asking))
+        seconds = self._address.look_up_seconds
+        return self._accepted(await self._reply(seconds, name, *arguments, caller=self._asking))
 
     async def _call(self, seconds: float, name: str, *arguments: bytes | str | int) -> list[Any]:
         return self._accepted(await self._reply(seconds, name, *arguments))

@@ -10,7 +10,7 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 
-from nearstream.workers.api_client import ASK_SECONDS, ApiClient, api_client
+from nearstream.workers.api_client import ApiClient, api_client, ask_seconds
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.scrapy.environment import settings_of
 
@@ -69,7 +69,7 @@ class NearstreamDownloaderMiddleware:
         Raises:
             SettingsError: There are several tokens, of which a crawler cannot know its own, or there is no time to ask.
         """
-        seconds = self._crawler.settings.getfloat(SECONDS_SETTING, ASK_SECONDS)
+        seconds = self._crawler.settings.getfloat(SECONDS_SETTING, ask_seconds(self._settings))
         if not seconds > 0:
             raise SettingsError(f"{SECONDS_SETTING}: expected seconds above 0, got {seconds:g}")
         asking = api_client(self._settings, "/v1/skip", "every page is fetched", seconds=seconds)
