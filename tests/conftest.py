@@ -1,9 +1,12 @@
 """A broker and a Redis for all tests, each started when the first test needs it."""
 
+import logging
 import os
 import shlex
+import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -26,6 +29,10 @@ settings.load_profile("busy machine")
 _LISTED = 8  # failed tests that a run names at its end
 _TAKEN: Counter[str] = Counter()  # seconds by test
 
+_CONFIGURED = (
+    *("nearstream", "nearstream.workers.pipeline.faust_consumer", "nearstream.workers.pipeline.faust_thread"),
+    *("aiokafka", "faust.agents.actor", "faust.worker"),
+)
 _SHARED = ExitStack()  # what the process that controls a parallel run has started for the others
 
 
@@ -132,6 +139,23 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[LocalServer
     """Return the nodes of a Redis Cluster."""
     with redis_cluster(tmp_path_factory.mktemp("cluster")) as servers:
         yield servers
+
+
+@pytest.fixture(autouse=True)
+def _command_leaves_no_trace() -> Iterator[None]:
+    """Undo what a command that ran in this process has set, so that no test depends on those before it.
+
+    That is its log (`cli.logs`), the hooks for crashes, and the handler of Ctrl-C.
+    """
+    loggers = [logging.getLogger(name) for name in (None, *_CONFIGURED)]
+    levels, handlers = [logger.level for logger in loggers], loggers[0].handlers[:]
+    hooks, interrupt = (sys.excepthook, threading.excepthook), signal.getsignal(signal.SIGINT)
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+    loggers[0].handlers[:] = handlers
+    sys.excepthook, threading.excepthook = hooks
+    signal.signal(signal.SIGINT, interrupt)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -14,7 +14,7 @@ from tests.devstack.server import free_ports
 from tests.fault.conftest import Stage
 from tests.fault.disks import filled, small_disk
 from tests.fault.proxy import proxied
-from tests.fault.runner import joined
+from tests.fault.runner import RECOVERY_SECONDS, joined
 from tests.fault.servers import own_broker
 from tests.support.deployment import deployed, until
 
@@ -40,7 +40,7 @@ async def test_f04_a_broker_that_comes_back_finds_every_worker(stage: Stage, tmp
         assert report.verdict == "ok"
         assert report.exits == [0, 0, 0]
         assert report.recovery_seconds is not None
-        assert report.recovery_seconds <= 15
+        assert report.recovery_seconds <= RECOVERY_SECONDS
 
 
 @pytest.mark.long

@@ -119,7 +119,7 @@ async def test_f05_an_emptied_redis_is_noticed_and_rebuilt(stage: Stage, tmp_pat
             await asyncio.to_thread(run.redis.kill)
             await asyncio.to_thread(shutil.rmtree, tmp_path / "redis" / "appendonlydir")
             await asyncio.to_thread(run.redis.start)
-            await until(lambda: logged(run, "nearstream rebuild"), 10)
+            await until(lambda: logged(run, "nearstream rebuild"), 60)
             done = await asyncio.to_thread(run.deployment.run, "rebuild", "--quiet")
             assert done.returncode == 0, done.stderr
         report = await run.finish()
@@ -163,7 +163,7 @@ async def test_f10_a_redis_with_a_full_disk_is_an_outage(stage: Stage, tmp_path:
         async with stage("F10", most=400) as run:
             async with run.load():
                 with filled(disk):
-                    await until(lambda: logged(run, "refuses writes"), 30)
+                    await until(lambda: logged(run, "refuses writes"), 60)
                     await asyncio.sleep(5)
             report = await run.finish()
             assert report.verdict == "ok"
@@ -180,7 +180,7 @@ async def test_f13_a_promoted_replica_is_given_what_it_missed(stage: Stage, tmp_
         ):
             follower: Redis = Redis.from_url(f"redis://{replica.address}/0")
             await follower.replicaof("127.0.0.1", str(link.port))
-            await until(lambda: _follows(follower), 30)
+            await until(lambda: _follows(follower), 60)
             for _ in range(3):
                 run.start(NEARSTREAM_REDIS=f"redis://127.0.0.1:{front.port}/0")
             await run.warm_up()

@@ -255,7 +255,7 @@ async def test_the_command_serves_until_it_is_stopped(redis: LocalServer, tmp_pa
                 async with session.post(f"http://127.0.0.1:{port}/v1/check", data=TEXT, headers=headers) as response:
                     return bool((await response.json())["verdict"] == "near_duplicate")
 
-            await until(is_found, 30)
+            await until(is_found, 60)
             async with session.post(f"http://127.0.0.1:{port}/v1/check", data=TEXT) as response:
                 assert response.status == 401
             process.send_signal(signal.SIGTERM)

@@ -1,6 +1,5 @@
 """A whole message is read as a mail: its text, its identity, and within bounds."""
 
-import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -9,7 +8,7 @@ import pytest
 
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.mail.message import read_message
-from tests.support.api import Api, served
+from tests.support.api import HASTY_SECONDS, Api, served
 from tests.support.deployment import TEXTS
 
 BODY = TEXTS[0]
@@ -19,6 +18,13 @@ KEY = "k" * 32
 @pytest.fixture
 async def api(redis_url: str) -> AsyncIterator[Api]:
     async with served(redis_url, profile="mail", hash_key=KEY) as running:
+        yield running
+
+
+@pytest.fixture
+async def hasty_api(redis_url: str) -> AsyncIterator[Api]:
+    given = {"profile": "mail", "hash_key": KEY, "api_seconds": str(HASTY_SECONDS)}
+    async with served(redis_url, **given) as running:
         yield running
 
 
@@ -83,10 +89,9 @@ async def test_collections_of_mail_are_apart(api: Api) -> None:
     ],
     ids=["empty", "17 MB", "subject", "20,000 parts", "2,000 levels", "html", "no mail"],
 )
-async def test_bombs_are_answered_or_refused_in_time(api: Api, body: bytes, status: int) -> None:
+async def test_bombs_are_answered_or_refused_in_time(hasty_api: Api, body: bytes, status: int) -> None:
+    api = hasty_api
     assert (await _ask(api, _message(BODY)))[0] == 200  # starts what HTML needs
-    began = time.monotonic()
     answer = await api.ask(body, Content_Type="message/rfc822")
     assert answer[0] == status
-    assert time.monotonic() - began < 10  # of which the deadline is a small part on any machine
     assert (await _ask(api, _message(BODY)))[0] == 200

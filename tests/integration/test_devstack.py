@@ -53,7 +53,7 @@ def no_given_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NEARSTREAM_REDIS", raising=False)
 
 
-def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "not so in time"
@@ -81,7 +81,7 @@ async def new_topic(bootstrap: str) -> AsyncIterator[str]:
 async def values_of(bootstrap: str, topic: str, count: int) -> list[bytes]:
     consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
     consumer.assign([TopicPartition(topic, partition) for partition in (0, 1)])
-    async with consumer, asyncio.timeout(20):
+    async with consumer, asyncio.timeout(60):
         return sorted([(await consumer.getone()).value for _ in range(count)])
 
 
@@ -110,7 +110,7 @@ async def test_a_paused_broker_delivers_after_it_is_resumed(broker: LocalServer)
             assert not done
         finally:
             broker.resume()
-        await asyncio.wait_for(delivery, 20)
+        await asyncio.wait_for(delivery, 60)
         assert await values_of(broker.address, topic, 1) == [b"held"]
 
 

@@ -59,7 +59,7 @@ async def test_inspect_tells_what_became_of_a_document(kafka: str, redis_url: st
             await deployment.drained()
         with deployment.worker("sign"):
             await deployment.send([_document(deployment, "late", STANDARD)])
-            await until(lambda: _signed(deployment, 7), 30)
+            await until(lambda: _signed(deployment, 7), 60)
 
         told = json.loads(deployment.run("inspect", "a", "--json").stdout)
         assert (told["document"], told["status"], told["reason"]) == ("default/a", "live", "")
@@ -162,7 +162,7 @@ async def _build_in_two_goes(new: LocalDeployment, documents: int) -> None:
         assert building.returncode is None
         await asyncio.sleep(0)
     building.send_signal(signal.SIGINT)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert await building.wait() == Exit.INTERRUPTED
     await probe.close()
     done = new.run("index", "build")

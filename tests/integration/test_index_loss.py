@@ -85,7 +85,7 @@ async def _come_back(deployment: LocalDeployment, server: LocalServer) -> None:
     """
     before = await deployment.events()
     await deployment.send(deployment.examples(LINES[LOST : LOST + 3]))
-    await until(lambda: deployment.logged("outage: "), 20)
+    await until(lambda: deployment.logged("outage: "), 60)
     await asyncio.to_thread(server.start)
     await deployment.drained()
     await until(lambda: _is_told(deployment), 60)
@@ -115,7 +115,7 @@ async def _follow(replica: LocalServer, primary: LocalServer) -> None:
         return facts["master_link_status"] == "up" and not facts["master_sync_in_progress"]
 
     await client.replicaof(host, port)
-    await until(level, 20)
+    await until(level, 60)
     await client.replicaof("NO", "ONE")
     await client.aclose()
 

@@ -51,7 +51,7 @@ async def test_b59_offset_gaps_of_a_compacted_topic_are_crossed(kafka: str, redi
         with deployment.worker("sign"):
             for text in (*TEXTS[1:8], TEXTS[0]):
                 await deployment.send([deployment.document(name, text) for name in IDS])
-                await until(lambda: _signed(deployment), 30)
+                await until(lambda: _signed(deployment), 60)
         await until(lambda: _has_gaps(deployment), 90)
         with deployment.worker("match") as worker:
             await deployment.drained()

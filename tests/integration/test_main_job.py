@@ -95,7 +95,7 @@ async def test_a_stop_during_an_outage_is_prompt_and_loses_nothing(kafka: str, t
                 await deployment.drained()
                 await asyncio.to_thread(redis.pause)
                 await deployment.send(deployment.examples(LINES[40:60]))
-                await until(lambda: deployment.logged("outage: "), 20)
+                await until(lambda: deployment.logged("outage: "), 60)
                 worker.terminate()
                 assert await asyncio.to_thread(worker.wait, 10) == 0
             await asyncio.to_thread(redis.resume)

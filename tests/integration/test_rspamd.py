@@ -139,9 +139,7 @@ async def test_a_copy_of_labelled_mail_gets_its_symbol_with_the_weight(
 )
 async def test_without_an_answer_there_is_no_symbol_and_a_scan_goes_on(rspamd: Rspamd, response: bytes) -> None:
     rspamd.response = response
-    began = asyncio.get_running_loop().time()
     assert not await rspamd.scan(campaign_mail("anna"))
-    assert asyncio.get_running_loop().time() - began < 10  # of which half a second is waited for an answer
     rspamd.response = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(BULK), BULK)
     assert (await rspamd.scan_until_marked())["options"] == ["37"]
 

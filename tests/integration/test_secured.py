@@ -58,7 +58,7 @@ async def test_s20_sasl_ssl_works_end_to_end_with_the_documented_rights_alone(se
 async def test_s20_a_worker_that_only_signs_needs_few_rights_in_redis(secured: Secured) -> None:
     signer = secured.redis.settings(user="signer")["NEARSTREAM_REDIS"]
     with secured.deployment("nearstream", redis=signer).worker("sign"):
-        await until(lambda: _logged(secured, "assigned: nearstream"), 30)
+        await until(lambda: _logged(secured, "assigned: nearstream"), 60)
     refused = secured.deployment("nearstream", redis=signer).run("worker", "match")
     assert _refusal(refused).startswith("NEARSTREAM_REDIS: the server refuses us: ")
 
@@ -67,7 +67,7 @@ async def test_s20_f24_least_rights_suffice_and_a_missing_one_is_named(secured: 
     right = "--operation Write --topic nearstream.dead-letters.v1"
     worker, admin = secured.deployment("nearstream"), secured.deployment("admin")
     with worker.worker() as process:
-        await until(lambda: _logged(secured, "assigned: nearstream"), 30)
+        await until(lambda: _logged(secured, "assigned: nearstream"), 60)
         await admin.drained()
         before = await _committed(admin)
         secured.kafka.acls([f"{ACLS} --remove --force --allow-principal User:nearstream {right}"])

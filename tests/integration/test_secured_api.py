@@ -32,7 +32,9 @@ async def _serving(secured: Secured) -> AsyncIterator[aiohttp.ClientSession]:
     """Run `nearstream serve` as its own user for the block, and yield a client of it."""
     (port,) = free_ports(1)
     redis = secured.redis.settings(user="api")["NEARSTREAM_REDIS"]
-    deployment = secured.deployment("api", redis=redis, api=f"127.0.0.1:{port}", api_seconds="60", label_delay_seconds="0")
+    deployment = secured.deployment(
+        "api", redis=redis, api=f"127.0.0.1:{port}", api_seconds="60", label_delay_seconds="0"
+    )
     log = secured.logs / "api.log"
     with command(log, "serve", "--since", "1h", **deployment.given()):
         await log_says(log, "API: http://")

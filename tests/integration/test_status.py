@@ -23,11 +23,11 @@ async def test_readiness_follows_an_outage_of_an_idle_worker(kafka: str, tmp_pat
             with deployment.worker():
                 await until(lambda: _answers(address, "/readyz", 200), 60)
                 await asyncio.to_thread(redis.pause)
-                await until(lambda: _answers(address, "/readyz", 503), 30)
+                await until(lambda: _answers(address, "/readyz", 503), 60)
                 assert b"nearstream_degraded 1.0" in await _body(address, "/metrics")
                 assert "Redis does not answer" in json.loads(await _body(address, "/readyz"))["why"]
                 await asyncio.to_thread(redis.resume)
-                await until(lambda: _answers(address, "/readyz", 200), 30)
+                await until(lambda: _answers(address, "/readyz", 200), 60)
 
 
 async def test_s05_metrics_tell_what_was_done_without_ids(kafka: str, redis_url: str, tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ async def test_s05_metrics_tell_what_was_done_without_ids(kafka: str, redis_url:
         with deployment.worker():
             await deployment.send(records)
             await deployment.drained()
-            await until(lambda: _all_read(address, topic, len(records)), 30)
+            await until(lambda: _all_read(address, topic, len(records)), 60)
             told = (await _body(address, "/metrics")).decode()
         expected = {"signed": COUNT, "empty": 1, "dead_letter": 1, "removed": 1}
         for outcome, count in expected.items():
@@ -108,7 +108,7 @@ async def _body(address: str, path: str) -> bytes:
 
 
 def _get(address: str, path: str) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(address, timeout=5)
+    connection = http.client.HTTPConnection(address, timeout=60)
     connection.request("GET", path)
     answer = connection.getresponse()
     body = answer.read()

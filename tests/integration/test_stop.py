@@ -108,7 +108,7 @@ async def test_a_worker_stops_when_asked_while_it_loads_and_while_it_joins(
 ) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         with started(tmp_path / "loads", deployment.environment) as worker:
-            await until(lambda: _catches_sigterm(worker.process.pid), 30)
+            await until(lambda: _catches_sigterm(worker.process.pid), 60)
             assert await worker.end() == Exit.OK
         for moment in ("settings: ", "revoked: ", "assigned: "):
             with started(tmp_path / moment[:4], deployment.environment) as worker:

@@ -69,7 +69,7 @@ def test_a_shell_completes(shell: str, line: str, expected: str, folder: Path) -
 def bash(folder: Path, line: str) -> str:
     """Return what bash offers for the last word."""
     command = ["bash", "-c", ASK_BASH, "bash", "script.bash", *line.split()]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
 
 
 def fish(folder: Path, line: str) -> str:

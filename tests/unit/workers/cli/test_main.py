@@ -338,7 +338,7 @@ main()
         assert process.stdout is not None
         assert process.stdout.readline() == b"loading\n"
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=10)
+        _, told = process.communicate(timeout=60)
         assert (process.returncode, told) == (130, b"")
 
 
@@ -361,6 +361,6 @@ def test_a_pipe_holds_json_lines(tmp_path: Path) -> None:
     lines = "\n".join(json.dumps({"id": name, "text": text}) for name in "ab")
     (tmp_path / "lines").write_text(lines)
     command = f"{sys.executable} -m nearstream scan <(cat {tmp_path}/lines) --quiet"
-    done = subprocess.run(["/bin/bash", "-c", command], capture_output=True, timeout=30, cwd=ROOT, check=False)
+    done = subprocess.run(["/bin/bash", "-c", command], capture_output=True, timeout=60, cwd=ROOT, check=False)
     assert done.returncode == 0
     assert b"exact_duplicate" in done.stdout

@@ -41,7 +41,7 @@ class Client:
         await self.writer.drain()
 
     async def line(self) -> bytes:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             return (await self.reader.readline()).rstrip()
 
     async def ask(self, sent: bytes) -> bytes:
@@ -84,7 +84,7 @@ async def test_a_mail_is_delivered_byte_by_byte_with_a_reply_for_each_recipient(
 
         def send() -> dict[str, tuple[int, bytes]]:
             host, port = client.address.split(":")
-            with smtplib.LMTP(host, int(port), timeout=30) as sender:
+            with smtplib.LMTP(host, int(port), timeout=60) as sender:
                 sender.sendmail("shop@a.example", ["a@b.example"], mail)
                 client.reply.append(b"451 4.3.0 later")
                 with pytest.raises(smtplib.SMTPDataError, match="later"):

@@ -54,7 +54,7 @@ class MailServer:
 
     async def reply(self) -> bytes:
         """Return the next packet of the filter."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             head = await self.reader.readexactly(4)
             return head + await self.reader.readexactly(int.from_bytes(head, "big"))
 
@@ -111,7 +111,7 @@ async def _connected(address: str) -> MailServer:
 
 async def _is_closed(reader: asyncio.StreamReader) -> bool:
     """Wait until the filter closes the connection, and return whether it has said nothing."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         try:
             return await reader.read() == b""
         except ConnectionResetError:

@@ -172,7 +172,7 @@ time.sleep(60)
 
 @pytest.mark.parametrize(("code", "expected"), [(Exit.MISCONFIGURED, 78), (Exit.NO, 1), (Exit.OK, 1)])
 def test_a_worker_that_hangs_exits_with_the_code_of_its_crash_and_never_with_success(code: Exit, expected: int) -> None:
-    hanging = subprocess.run([sys.executable, "-c", HANGING.format(code=int(code))], timeout=30, check=False)
+    hanging = subprocess.run([sys.executable, "-c", HANGING.format(code=int(code))], timeout=60, check=False)
     assert hanging.returncode == expected
 
 

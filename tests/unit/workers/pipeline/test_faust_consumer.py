@@ -300,7 +300,7 @@ async def test_a_group_that_cannot_be_left_is_left_without_a_goodbye(
     monkeypatch.setattr(faust_thread, "LEAVE_SECONDS", 0.01)
     leaving = consumer._new_consumer_thread()
     leaving._consumer = Joining()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await leaving.on_thread_stop()
     leaving.thread_loop.close()
 
@@ -393,6 +393,6 @@ async def test_a_commit_that_meets_the_end_of_its_thread_is_given_up(consumer: B
         ended.thread_loop.close()
     committing = asyncio.ensure_future(ended.commit({TP("in", 0): 8}))
     ended.set_shutdown()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert await committing is False
     ended.thread_loop.close()

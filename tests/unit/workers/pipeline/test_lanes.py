@@ -43,7 +43,7 @@ async def echo(records: Batch) -> list[ProducerRecord]:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.001)
 
@@ -416,7 +416,7 @@ async def test_with_all_partitions_in_work_a_release_wakes_the_next_batch(monkey
         other = asyncio.create_task(take())
         await turns()
         assert log.asked == []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await other
 
 
