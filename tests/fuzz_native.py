@@ -16,14 +16,9 @@ from nearstream.streams.estimates.distance import PACKED_COSTS
 from nearstream.streams.estimates.pair import pair
 from nearstream.streams.estimates.passages import common_text_native, common_text_numpy
 from nearstream.streams.native import native
+from nearstream.streams.signing import packed_fields, packed_fields_numpy
 from nearstream.streams.signing.native_backend import packed_context
 from nearstream.streams.signing.native_unicode import unicode_tables
-from nearstream.streams.signing.packed_fields import (
-    ascends_slowly,
-    kept_parts_native,
-    kept_parts_slowly,
-    words_end_slowly,
-)
 from nearstream.streams.signing.scheme import LABELS, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.signing.signs import found_slowly
@@ -137,12 +132,14 @@ def take_apart(random: Random) -> None:
     """
     label = random.choice(LABELS)
     signature = signers(label)[1].sign(Document(id="x", text=any_text(random), observed_at=SEEN))
-    assert kept_parts_native(signature) == kept_parts_slowly(signature), f"{label}: the twins keep other bits"
+    assert packed_fields.kept_parts(signature) == packed_fields_numpy.kept_parts(signature), (
+        f"{label}: the twins keep other bits"
+    )
     keys = PUBLIC.permutation, random.randbytes(random.randint(0, 40)), signature.anchors, 8
     assert native.small_keys(*keys) == small_keys_slowly(*keys), f"the twins find other keys of {keys!r}"
     for packed in (signature.ld, signature.ld[random.randint(0, 9) :], random.randbytes(random.randint(0, 60))):
         results = []
-        for each in (native.words_end, words_end_slowly, native.ascends, ascends_slowly):
+        for each in (native.words_end, packed_fields_numpy.words_end, native.ascends, packed_fields_numpy.ascends):
             try:
                 results.append(each(packed))
             except ValueError:

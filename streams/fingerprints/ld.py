@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearstream.schemas.signature import Signature
-from nearstream.streams.fingerprints.hashing import constant
 from nearstream.streams.fingerprints.ld_encoding import GAP_BITS, pack_varints, pack_words, unpack_varints, unpack_words
-from nearstream.streams.fingerprints.parameters import GAP_STEPS, KEPT_SYMBOL_BITS, LdRules
+from nearstream.streams.fingerprints.parameters import (
+    GAP_STEPS,
+    KEPT_SYMBOL_BITS,
+    SPLIT_SYMBOL_BITS,
+    WORD_SYMBOL_BITS,
+    LdRules,
+)
+from nearstream.streams.fingerprints.polynomials import constant
 from nearstream.streams.fingerprints.ragged import RaggedRows, starts_run
-
-WORD_SYMBOL_BITS = 19
-SPLIT_SYMBOL_BITS = 16
 
 
 class LdSignature(NamedTuple):

@@ -16,7 +16,9 @@ MIN_SPACELESS_BYTES = 40
 
 # Bits that an index keeps of a signature. Estimates use no more, so they do not depend on which document came first.
 KEPT_SLOT_BITS = 4
-KEPT_SYMBOL_BITS = {19: 16, 16: 13}  # bits from the first one bit on, by the stored bits of a symbol
+WORD_SYMBOL_BITS, SPLIT_SYMBOL_BITS = 19, 16  # of a stored symbol, in one word with its gap or apart from it
+# Bits from the first one bit on, by the stored bits of a symbol.
+KEPT_SYMBOL_BITS = {WORD_SYMBOL_BITS: 16, SPLIT_SYMBOL_BITS: 13}
 
 # Upper limits of what signing can do. The C code (native/job.h) allows at least these.
 _MAX_POWER = 64

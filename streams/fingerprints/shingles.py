@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearstream.streams.fingerprints.case_folding import SPACE
-from nearstream.streams.fingerprints.hashing import HashKey, Rolling, constant, distinct_rows, fmix64
+from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import NormalForm
 from nearstream.streams.fingerprints.parameters import AnchorRules, SketchRules
+from nearstream.streams.fingerprints.polynomials import Rolling, constant, distinct_rows, fmix64
 from nearstream.streams.fingerprints.ragged import RaggedRows
 
 Hashes = NDArray[np.uint64]

@@ -6,8 +6,8 @@ Winnowed windows (anchors) find a passage inside a larger text. Sampled windows 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearstream.streams.fingerprints.hashing import distinct, distinct_rows
 from nearstream.streams.fingerprints.parameters import AnchorRules, NoiseRules
+from nearstream.streams.fingerprints.polynomials import distinct, distinct_rows
 from nearstream.streams.fingerprints.ragged import RaggedRows, starts_run
 
 _LITTLE_ENDIAN = np.dtype("<u8")

@@ -4,9 +4,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from nearstream.schemas.signature import Signature
-from nearstream.streams.estimates.comparing import Comparable
+
+if TYPE_CHECKING:
+    from nearstream.streams.estimates.comparing import Comparable  # which loads numpy
 
 UNIT = 100  # weight of an anchor that one earlier document has
 BAND_ANCHORS = 4  # a shared band weighs as much as this many shared anchors
@@ -37,7 +40,7 @@ class Candidate:
     """
 
     number: int
-    earlier: Comparable = field(compare=False)
+    earlier: "Comparable" = field(compare=False)
     bands: int
     anchors: int
     anchor_count: int

@@ -11,11 +11,12 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from nearstream.streams.fingerprints.hashing import HashKey, distinct
+from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.ld import LdSignature, ld_signatures
 from nearstream.streams.fingerprints.minhash import NONE, sketch, sketches
 from nearstream.streams.fingerprints.normalize import NormalForm, normal_forms
 from nearstream.streams.fingerprints.parameters import NoiseRules, SampledRules, TextRules
+from nearstream.streams.fingerprints.polynomials import distinct
 from nearstream.streams.fingerprints.shingles import FeatureHasher
 from nearstream.streams.fingerprints.winnowing import anchors, sampled_symbols, sampled_windows
 from nearstream.streams.native import Content, Signed

@@ -3,7 +3,6 @@
 from nearstream.schemas.document import ADDRESS_BYTES
 from nearstream.schemas.signature import Signature
 from nearstream.streams.fingerprints.hashing import DIGEST_BYTES
-from nearstream.streams.fingerprints.ld_encoding import unpack_varints
 from nearstream.streams.fingerprints.parameters import AnchorRules, LdRules, NoiseRules, SampledRules, SketchRules
 from nearstream.streams.signing.packed_fields import ascends, words_end
 
@@ -64,6 +63,8 @@ def _symbols_and_end(signature: Signature, rules: LdRules) -> tuple[int, int]:
         if signature.gaps:
             raise ValueError("gaps packed with their symbols expected")
         return words_end(signature.ld)
+    from nearstream.streams.fingerprints.ld_encoding import unpack_varints  # which loads numpy
+
     gaps = unpack_varints(signature.gaps)
     if len(signature.ld) != 2 * gaps.size:
         raise ValueError("2 bytes and one gap for each symbol expected")

@@ -16,7 +16,7 @@ from nearstream.workers.scrapy import skipping
 from nearstream.workers.scrapy.skipping import AT_ONCE, DEGRADED, SKIPPED, NearstreamDownloaderMiddleware
 from tests.devstack.redis import redis_server
 from tests.devstack.server import free_ports, running
-from tests.support.api import served
+from tests.support.api import HASTY_SECONDS, served
 from tests.support.decisions import decision, write
 from tests.support.deployment import until
 
@@ -92,7 +92,7 @@ async def test_a_crawler_asks_about_its_collection_with_its_token(redis_url: str
 async def test_every_page_is_fetched_while_redis_does_not_answer(tmp_path: Path) -> None:
     with running(redis_server(tmp_path)) as redis:
         async with (
-            served(f"redis://{redis.address}/0") as api,
+            served(f"redis://{redis.address}/0", api_seconds=str(HASTY_SECONDS)) as api,
             crawling(NEARSTREAM_API=api.address) as (middleware, _),
         ):
             await write(api, decision(URL, "skip", 1))

@@ -24,7 +24,7 @@ from benchmarks.speed.hostile import hostile_texts
 from nearstream.schemas.codec import InvalidMessageError, decode_signature, encode_signature
 from nearstream.schemas.document import Document
 from nearstream.schemas.signature import Signature
-from nearstream.streams.fingerprints import hashing, minhash, normalize, shingles
+from nearstream.streams.fingerprints import minhash, normalize, polynomials, shingles
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.ld import view
 from nearstream.streams.fingerprints.minhash import resemblance
@@ -163,9 +163,9 @@ def test_features_that_all_throw_into_one_slot_take_as_many_rounds_as_others(mon
 
 @each_text
 def test_each_byte_is_hashed_a_few_times_at_most(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    features, windows = Counted(shingles.fmix64), Counted(hashing.mix)
+    features, windows = Counted(shingles.fmix64), Counted(polynomials.mix)
     monkeypatch.setattr(shingles, "fmix64", features)
-    monkeypatch.setattr(hashing, "mix", windows)
+    monkeypatch.setattr(polynomials, "mix", windows)
     size = signer_of("numpy").sign(document(TEXTS[name])).n_bytes
     assert windows.elements <= size
     # There is at most one word, shingle and anchor window per two bytes, or one of each per three-byte character.

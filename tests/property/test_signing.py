@@ -13,11 +13,12 @@ from msgspec.structs import replace
 from nearstream.schemas.codec import InvalidMessageError, decode_signature, encode_signature
 from nearstream.schemas.document import Document
 from nearstream.schemas.signature import Signature
-from nearstream.streams.fingerprints.hashing import HashKey, distinct
+from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.ld import view
 from nearstream.streams.fingerprints.ld_encoding import pack_varints, pack_words, unpack_varints, unpack_words
 from nearstream.streams.fingerprints.minhash import resemblance, sketch
 from nearstream.streams.fingerprints.normalize import normalize
+from nearstream.streams.fingerprints.polynomials import distinct
 from nearstream.streams.fingerprints.ragged import RaggedRows
 from nearstream.streams.signing.scheme import preset
 from tests.support.implementations import each_implementation, signer_of

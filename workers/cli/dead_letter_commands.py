@@ -1,4 +1,4 @@
-"""List, show, replay and skip dead letters."""
+"""List and show dead letters."""
 
 import argparse
 import asyncio
@@ -13,11 +13,7 @@ from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka.client import TopicPartition
 from nearstream.workers.operations import dead_letters
 from nearstream.workers.operations.dead_letters import NOT_OURS, ReasonCount
-from nearstream.workers.operations.replay import ReplayOutcome, Selection, plan_replay, replay_dead_letters
-from nearstream.workers.operations.replay_log import TooManySpansError
-from nearstream.workers.operations.skip import NotSkippedError, Target, skip_record
 from nearstream.workers.operations.terminal import Progress, escaped, print_json, print_line, print_message, utc_time
-from nearstream.workers.pipeline.deployment import Deployment
 
 SHOWN_CHARACTERS = 2000
 _DEAD_ID = re.compile(r"[0-9a-f]{32}")
@@ -79,37 +75,6 @@ def _missing(settings: Settings, words: list[str], wait_seconds: float) -> str:
     tp = TopicPartition(topic, int(partition))
     reason = asyncio.run(dead_letters.explain_missing(settings, tp, int(offset), wait_seconds))
     return f"no dead letter about {topic} {partition} {offset}: {reason}"
-
-
-def replay(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Send refused records to their topics again, or count what would be sent."""
-    run = plan_replay if options.dry_run else replay_dead_letters
-    deployment = Deployment.of(settings)
-    progress = Progress("dead letters", 0, options.quiet)
-    try:
-        outcome = asyncio.run(run(deployment, Selection(options.reason, options.since), options.timeout, progress))
-    except TooManySpansError as error:
-        print_message(f"nearstream: {error}: replay without --reason and --since")
-        return Exit.NO
-    print_message(_summary("would be sent" if options.dry_run else "sent", outcome))
-    return Exit.OK
-
-
-def skip(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Skip one record that crashes the workers."""
-    target = Target(options.topic, options.partition, options.offset)
-    try:
-        asyncio.run(skip_record(Deployment.of(settings), target, options.timeout))
-    except NotSkippedError as error:
-        print_message(f"nearstream: {error}")
-        return Exit.NO
-    print_message(f"skipped {options.offset}")
-    return Exit.OK
-
-
-def _summary(verb: str, outcome: ReplayOutcome) -> str:
-    causes = ", ".join(f"{number} {cause}" for cause, number in outcome.skipped.most_common())
-    return f"{verb} {outcome.sent}, skipped {outcome.skipped.total()}{f': {causes}' if causes else ''}"
 
 
 def _wanted_id(words: list[str]) -> str:

@@ -14,7 +14,7 @@ EXAMPLES = {
     "mail_commands:run_lmtp": "nearstream lmtp --collection inbox",
     "doctor_command:check_deployment": "nearstream doctor --timeout 2",
     "kafka_commands:manage_topics": "nearstream topics create --partitions 12 --replication 3",
-    "kafka_commands:send_documents": "nearstream produce documents.jsonl.gz",
+    "produce_command:send_documents": "nearstream produce documents.jsonl.gz",
     "kafka_commands:show_events": "nearstream tail --from-start --type near_duplicate --json",
     "kafka_commands:show_lag": "nearstream lag --max 10000",
     "index_commands:show_document": "nearstream inspect https://a.example/1 --collection news",
@@ -35,8 +35,8 @@ EXAMPLES = {
     "audit_command:show_unrelated": "nearstream audit unrelated --since 24h",
     "dead_letter_commands:list_reasons": "nearstream dlq list --since 24h",
     "dead_letter_commands:show_dead_letter": "nearstream dlq show nearstream.documents.v1 0 17",
-    "dead_letter_commands:replay": "nearstream dlq replay --reason not_json --dry-run",
-    "dead_letter_commands:skip": "nearstream dlq skip nearstream.signatures.v1 0 17",
+    "replay_commands:replay": "nearstream dlq replay --reason not_json --dry-run",
+    "replay_commands:skip": "nearstream dlq skip nearstream.signatures.v1 0 17",
 }
 
 # What exit code 1 means. A command without a row has no such answer.
@@ -58,6 +58,6 @@ ANSWERS_NO = {
     "explain_commands:explain_loss": "an id is unknown",
     "audit_command:show_symbols": "the symbols hold too few bits",
     "dead_letter_commands:show_dead_letter": "there is no such dead letter",
-    "dead_letter_commands:replay": "too many replays with --reason or --since came before: replay without them",
-    "dead_letter_commands:skip": "the record cannot be skipped",
+    "replay_commands:replay": "too many replays with --reason or --since came before: replay without them",
+    "replay_commands:skip": "the record cannot be skipped",
 }

@@ -1,4 +1,4 @@
-"""Manage topics, send documents, show events and consumer lag."""
+"""Manage topics, show events and consumer lag."""
 
 import argparse
 import asyncio
@@ -17,10 +17,8 @@ from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import topics as kafka_topics
 from nearstream.workers.kafka.lag import PartitionLag, lag_reader
-from nearstream.workers.operations.produce import produce_files, produce_signatures
 from nearstream.workers.operations.tail import EventFilter, follow_events
 from nearstream.workers.operations.terminal import print_json, print_line, print_message
-from nearstream.workers.pipeline.deployment import Deployment
 
 
 def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -111,17 +109,6 @@ async def _read_lag(settings: Settings, wait_seconds: float) -> list[tuple[str, 
         async with lag_reader(own, wait_seconds, read) as read_lag:
             rows += [(own.group, row) for row in await read_lag()]
     return rows
-
-
-def send_documents(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Send the documents of files to their topic, or the signatures that files hold to theirs."""
-    produce = produce_signatures if options.signatures else produce_files
-    produced = asyncio.run(produce(Deployment.of(settings), options.paths, options.timeout, quiet=options.quiet))
-    not_whole = "".join(f", {number} {reason}" for reason, number in produced.incomplete.most_common())
-    print_message(f"sent {produced.sent}, refused {produced.refused}{not_whole}")
-    if produced.passed_over:
-        print_message(f"passed over {', '.join(f'{n} {reason}' for reason, n in produced.passed_over.most_common())}")
-    return Exit.UNREADABLE if produced.refused else Exit.OK
 
 
 def show_events(settings: Settings, options: argparse.Namespace) -> Exit:

@@ -6,6 +6,7 @@ are shown without loading numpy, the Redis client or the Kafka client.
 
 import argparse
 import contextlib
+import gc
 import io
 import logging
 import os
@@ -76,6 +77,7 @@ def _run(options: argparse.Namespace) -> int:
     settings = load()
     logs.configure(settings.log_format, settings.log_level or "warning")
     command = command_function(options.command)
+    gc.enable()
     # asyncio's own handler only cancels a task, which does not interrupt a blocking read of a file.
     signal.signal(signal.SIGINT, _interrupt)
     return command(settings, options)

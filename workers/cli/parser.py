@@ -5,7 +5,6 @@ that help and the version load nothing that only one command needs.
 """
 
 import argparse
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from nearstream.workers.cli.parser_explain import add_explaining_commands
 from nearstream.workers.cli.parser_index import add_index_commands
 from nearstream.workers.cli.parser_options import add, add_json, add_listener, add_paths, add_since, add_timeout
 from nearstream.workers.cli.parser_topics import add_dead_letter_commands, add_kafka_commands
+from nearstream.workers.operations.terminal import print_line
 
 if TYPE_CHECKING:
     from nearstream.workers.cli.parser_options import Commands
@@ -32,6 +32,17 @@ _EXIT_CODES = """exit codes:
   130  interrupted"""
 
 
+class _Version(argparse.Action):
+    """Prints the version, which is read from the installed package only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print the version and exit."""
+        from importlib.metadata import version
+
+        print_line(f"nearstream {version('nearstream')}")
+        parser.exit()
+
+
 def create_parser() -> argparse.ArgumentParser:
     """Create the parser of the whole command line.
 
@@ -43,7 +54,7 @@ def create_parser() -> argparse.ArgumentParser:
         epilog=_EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"nearstream {version('nearstream')}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(required=True, metavar="command")
     _add_local_commands(commands)
     _add_server_commands(commands)

@@ -52,7 +52,7 @@ def add_kafka_commands(commands: "Commands") -> None:
     topics.add_argument("--schemas", type=Path, metavar="DIR", help="only write the JSON Schema of each message")
     topics.add_argument("--asyncapi", type=Path, metavar="FILE", help="only write the AsyncAPI document of all topics")
     add_json(topics, "one JSON object per line")
-    produce = add(commands, "produce", "kafka_commands:send_documents", "send the documents of files to Kafka")
+    produce = add(commands, "produce", "produce_command:send_documents", "send the documents of files to Kafka")
     add_paths(produce)
     produce.add_argument(
         "--signatures", action="store_true", help="PATH are files of `nearstream sign`: send signatures, no documents"
@@ -96,13 +96,11 @@ def add_dead_letter_commands(commands: "Commands") -> None:
     form = show.add_mutually_exclusive_group()
     form.add_argument("--hex", action="store_true", help="show all bytes in hex instead of the first characters")
     add_json(form, "one JSON object with all bytes in hex")
-    replay = add(
-        actions, "replay", "dead_letter_commands:replay", "send refused records to their topics again, each once"
-    )
+    replay = add(actions, "replay", "replay_commands:replay", "send refused records to their topics again, each once")
     replay.add_argument("--dry-run", action="store_true", help="send nothing, count what would be sent")
     for command in (listing, replay):
         _add_selection(command)
-    skip = add(actions, "skip", "dead_letter_commands:skip", "skip a record that crashes the workers; stop them first")
+    skip = add(actions, "skip", "replay_commands:skip", "skip a record that crashes the workers; stop them first")
     skip.add_argument("topic", metavar="TOPIC", help="full name of the documents or signatures topic")
     skip.add_argument(
         "partition", type=whole_number(0, PARTITION_MAX), metavar="PARTITION", help="partition of the record"

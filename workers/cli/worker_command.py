@@ -1,6 +1,7 @@
 """Run a worker, and obey a signal from its first moment."""
 
 import argparse
+import gc
 import logging
 import os
 import signal
@@ -18,8 +19,10 @@ def start_worker(settings: Settings, options: argparse.Namespace) -> Exit:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)  # until Faust runs, which has handlers of its own
     # Imported on use: this loads numpy and the clients, which takes a second in which a signal may come too.
+    gc.disable()
     from nearstream.workers.cli.worker import run_worker
 
+    gc.enable()
     run_worker(settings, options.role, options.timeout, new_group=options.new_group)
     return Exit.OK
 

@@ -1,8 +1,7 @@
 """A deployment: its settings and all values computed from them."""
 
 from dataclasses import dataclass
-from importlib.metadata import version
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from nearstream.schemas.dead_letter import Payload
 from nearstream.schemas.topics import DEAD_LETTERS, Topic
@@ -11,15 +10,18 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.contract import Index, IndexLimits
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.fields import parse_field_map
-from nearstream.streams.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import Scheme, preset
-from nearstream.streams.signing.signer import Signer
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.config.tls import trusting
-from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
 from nearstream.workers.redis_index.address import IndexAddress
+
+# Imported on use, since most commands neither sign nor match nor read pages.
+if TYPE_CHECKING:
+    from nearstream.streams.matcher import Matcher
+    from nearstream.streams.signing.signer import Signer
+    from nearstream.workers.crawl.page import PageReader
 
 
 @dataclass(frozen=True)
@@ -62,16 +64,22 @@ class Deployment:
             _index_limits(settings),
         )
 
-    def signer(self) -> Signer:
+    def signer(self) -> "Signer":
         """Make a signer for the deployment's scheme."""
+        from nearstream.streams.signing.signer import Signer
+
         return Signer(self.scheme, self.key, self.settings.max_text_bytes)
 
-    def matcher(self, index: Index) -> Matcher:
+    def matcher(self, index: Index) -> "Matcher":
         """Make a matcher over this index, with the deployment's thresholds and relations."""
+        from nearstream.streams.matcher import Matcher
+
         return Matcher(index, self.scheme, self.key, self.thresholds, frozenset(self.settings.relations.split()))
 
-    def page_reader(self) -> PageReader:
+    def page_reader(self) -> "PageReader":
         """Make a reader of web pages."""
+        from nearstream.workers.crawl.page import PageReader
+
         return PageReader(self.settings.html_content, self.settings.max_text_bytes, key=self.key)
 
     def verdicts(self) -> frozenset[str]:
@@ -81,6 +89,8 @@ class Deployment:
 
     def dead_letter_writer(self, role: str) -> DeadLetterWriter:
         """Make a writer of dead letters that name this role."""
+        from importlib.metadata import version
+
         worker = f"nearstream/{version('nearstream')} {role}"
         return DeadLetterWriter(self.topic(DEAD_LETTERS), worker, Payload(self.settings.dead_letter_payload))
 

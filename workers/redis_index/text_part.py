@@ -14,8 +14,8 @@ It is the end of a record. Records of equal texts have equal text parts.
 
 from nearstream.schemas.signature import VERSION_BYTES, Signature
 from nearstream.streams.fingerprints import ld_compact
-from nearstream.streams.fingerprints.ld import SPLIT_SYMBOL_BITS, WORD_SYMBOL_BITS, symbol_bits
-from nearstream.streams.fingerprints.parameters import KEPT_SYMBOL_BITS
+from nearstream.streams.fingerprints.ld import symbol_bits
+from nearstream.streams.fingerprints.parameters import KEPT_SYMBOL_BITS, SPLIT_SYMBOL_BITS, WORD_SYMBOL_BITS
 from nearstream.streams.native import TextFields, native
 from nearstream.workers.redis_index.numbers import append_number, signed, take_number, zigzag
 

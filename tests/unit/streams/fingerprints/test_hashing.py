@@ -5,7 +5,8 @@ import pytest
 from mmh3 import mmh3_x64_128_digest
 from numpy.typing import NDArray
 
-from nearstream.streams.fingerprints.hashing import PUBLIC_SECRET, HashKey, Rolling, distinct, fmix64, mix
+from nearstream.streams.fingerprints.hashing import PUBLIC_SECRET, HashKey
+from nearstream.streams.fingerprints.polynomials import Rolling, distinct, fmix64, mix
 from tests.support.collisions import MASK, colliding_blocks, thue_morse
 
 KEY = HashKey.public()

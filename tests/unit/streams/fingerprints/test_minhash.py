@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from nearstream.streams.fingerprints.hashing import distinct
 from nearstream.streams.fingerprints.minhash import sketch
 from nearstream.streams.fingerprints.parameters import SketchRules
+from nearstream.streams.fingerprints.polynomials import distinct
 from nearstream.streams.signing.scheme import band_values, hit_probability
 from tests.support.signing_reference import sketch_reference
 
