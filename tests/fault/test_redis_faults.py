@@ -245,7 +245,7 @@ def _wrong_but_late(report: Report) -> set[str]:
     is admitted again, the checkpoint is behind, so the next owner of the partition restores it. The index has lost its
     decision too, and it may be another one if it meets other documents now.
     """
-    late = {"hasty commits", "differing values", "doubled ordinals"}
+    late = {"hasty commits", "differing values", "doubled ordinals", "families without founder"}
     return {name for name, count in report.wrong.items() if count} - late
 
 

@@ -21,6 +21,7 @@ from tests.fault.entry import STALL
 from tests.fault.families import (
     decode_verdict,
     doubled_ordinals,
+    founderless_families,
     mixed_families,
     partition,
     place_of,
@@ -55,6 +56,7 @@ def disagreements(read: Read, expected: Expected) -> dict[str, int]:
         "split families": split_families(in_families, expected),
         "mixed families": mixed_families(in_families, expected),
         "doubled ordinals": doubled_ordinals(verdicts),
+        "families without founder": founderless_families(verdicts),
         "unconnected": unconnected(in_families, expected),
     }
 
