@@ -15,8 +15,8 @@ from nearstream.schemas.verdict import DocumentVerdict
 from tests.fault.oracle import Expected
 from tests.fault.texts import Place, Text, places_of, text_of
 
-# Share of families without a founder: 3 of 1,480 sets of copies that raced over three workers had one. It becomes 0 with
-# an index in which nobody joins an undecided document.
+# Share of families without a founder: 3 of 1,480 sets of copies that raced over three workers had one. It becomes 0
+# with an index in which nobody joins an undecided document.
 FOUNDERLESS = 0.005
 LOSS = 0.005  # share of related pairs that need not be connected though the single process connects them
 

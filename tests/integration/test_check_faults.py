@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -216,10 +217,9 @@ def _serve(redis_url: str, **settings: str) -> subprocess.Popen[bytes]:
         ({"api": "0.0.0.0:0"}, 78, b"NEARSTREAM_API_TOKEN"),
         ({"api": "203.0.113.9:80", "api_token": "t" * 20}, 78, b"NEARSTREAM_API: cannot listen"),
         ({"redis": "redis://127.0.0.1:1/0"}, 69, b"Redis does not answer"),
-        ({"namespace": "nothing"}, 78, b"holds no index"),
         ({"hash_key": "k" * 32}, 78, b"scheme"),
     ],
-    ids=["not on loopback", "not our address", "no Redis", "no index", "another key"],
+    ids=["not on loopback", "not our address", "no Redis", "another key"],
 )
 async def test_a_start_that_does_not_fit_is_refused(
     redis: LocalServer, settings: dict[str, str], code: int, named: bytes
@@ -230,6 +230,50 @@ async def test_a_start_that_does_not_fit_is_refused(
         _, log = await asyncio.to_thread(process.communicate, timeout=60)
     assert process.returncode == code
     assert named in log
+
+
+async def test_a_server_that_starts_before_the_index_waits_for_it(redis: LocalServer) -> None:
+    url, (port,), namespace = f"redis://{redis.address}/0", free_ports(1), f"later-{secrets.token_hex(4)}"
+    address = f"127.0.0.1:{port}"
+    process = _serve(url, namespace=namespace, api=address)
+    try:
+        async with aiohttp.ClientSession() as session:
+
+            async def ready() -> tuple[int, str]:
+                try:
+                    async with session.get(f"http://{address}/readyz") as response:
+                        return response.status, (await response.json())["why"]
+                except aiohttp.ClientError:
+                    return 0, ""
+
+            async def is_waiting() -> bool:
+                return (await ready())[0] == 503
+
+            async def is_ready() -> bool:
+                return (await ready())[0] == 200
+
+            await until(is_waiting, 60)
+            assert "holds no index" in (await ready())[1]
+            async with session.post(f"http://{address}/v1/check", data=b"a text") as response:
+                assert (response.status, (await response.json())["error"]) == (503, "no_index")
+            async with served(url, namespace=namespace) as filled:
+                await filled.admit("a", TEXT)
+                await until(is_ready, 60)
+                headers = {"Content-Type": "text/plain"}
+                async with session.post(f"http://{address}/v1/check", data=TEXT, headers=headers) as response:
+                    assert response.status == 200
+    finally:
+        process.terminate()
+        assert await asyncio.to_thread(process.wait, 60) == 0
+
+
+async def test_a_server_that_waits_for_the_index_can_be_stopped(redis: LocalServer) -> None:
+    process = _serve(f"redis://{redis.address}/0", namespace=f"never-{secrets.token_hex(4)}", api="127.0.0.1:0")
+    assert process.stderr is not None
+    lines = iter(process.stderr.readline, b"")
+    assert await asyncio.to_thread(next, (line for line in lines if b"until a worker has made the index" in line), b"")
+    process.terminate()
+    assert await asyncio.to_thread(process.wait, 60) == 0
 
 
 async def test_the_command_serves_until_it_is_stopped(redis: LocalServer, tmp_path: Path) -> None:

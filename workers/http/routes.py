@@ -59,6 +59,26 @@ def add_routes(app: web.Application, checker: Checker, learner: Learner, skip_ch
         app.router.add_get(path, handler)
 
 
+def add_waiting_routes(app: web.Application, why: str) -> None:
+    """Add the paths of an API without an index, which answers no question.
+
+    Args:
+        app: The application.
+        why: What it waits for.
+    """
+
+    async def not_ready(_: web.Request) -> web.Response:
+        return json_response(Readiness(ready=False, why=why), 503)
+
+    async def no_answer(_: web.Request) -> web.Response:
+        return refusal(503, "no_index", "expected an index, which a worker makes when it starts for the first time")
+
+    app.router.add_get(openapi.READY_PATH, not_ready)
+    app.router.add_get(openapi.HEALTHY_PATH, _healthy)
+    app.router.add_get(openapi.METRICS_PATH, _metrics)
+    app.router.add_route("*", "/{path:.*}", no_answer)
+
+
 async def _check(request: web.Request) -> web.Response:
     checker = request.app[_CHECKER]
     refused = _refused_unread(request)  # before the body takes memory

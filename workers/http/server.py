@@ -8,12 +8,13 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 from nearstream.schemas.document import EPOCH, Document
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.streams.index.contract import IndexLostError, IndexUnavailableError
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.application import application, listening
@@ -22,7 +23,7 @@ from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.live import add_live_routes
 from nearstream.workers.http.operator import add_operator_routes, replay_reason
 from nearstream.workers.http.outbox import Outbox, connected
-from nearstream.workers.http.routes import add_routes
+from nearstream.workers.http.routes import add_routes, add_waiting_routes
 from nearstream.workers.http.skipping import SkipChecker
 from nearstream.workers.live.details import Stored
 from nearstream.workers.live.feed import Feed
@@ -36,6 +37,7 @@ from nearstream.workers.redis_index.inspect import inspect_document
 # Of the time for an answer, for a process and then for the text: an answer that waits for longer would come too late.
 _HTML_SHARE = 2 / 3
 _READERS = 8
+_WAIT_SECONDS = 0.5  # between looks for an index that is not made yet
 # How long a thread that reads a mail keeps the interpreter from the event loop, which needs it some ten times for an
 # answer. With the 5 ms of Python, three large mails at a time delayed all other answers by half a second.
 _SWITCH_SECONDS = 0.0005
@@ -55,14 +57,14 @@ async def serve(deployment: Deployment, wait_seconds: float, since_ms: int | Non
 
     Raises:
         SettingsError: The address cannot be used, or the index has another scheme or key.
-        IndexLostError: There is no index.
         IndexUnavailableError: Redis did not answer within `wait_seconds`.
     """
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    opening = partial(RedisIndex.open_to_read, deployment.index_address())
-    index = await until_answered(opening, wait_seconds)
+    index = await _opened(deployment, wait_seconds, stopped)
+    if index is None:
+        return
     # What was loaded until here stays. To look through it again takes a full garbage collection 50 ms.
     gc.collect()
     gc.freeze()
@@ -80,6 +82,32 @@ async def serve(deployment: Deployment, wait_seconds: float, since_ms: int | Non
     finally:
         await index.close()
     log.info("stopped")
+
+
+async def _opened(deployment: Deployment, wait_seconds: float, stopped: asyncio.Event) -> RedisIndex | None:
+    """Open the index, or return None if the server is stopped before there is one.
+
+    Until a worker has made it, every question is answered with 503, and `/readyz` says what is waited for.
+
+    Raises:
+        SettingsError: The address cannot be used, or the index has another scheme or key.
+        IndexUnavailableError: Redis did not answer within `wait_seconds`.
+    """
+    opening = partial(RedisIndex.open_to_read, deployment.index_address())
+    try:
+        return await until_answered(opening, wait_seconds)
+    except IndexLostError as error:
+        why, settings = str(error), deployment.settings
+    app = application(settings.api_token)
+    add_waiting_routes(app, why)
+    async with listening(app, settings.api) as address:
+        log.warning("http://%s/readyz says not ready until a worker has made the index: %s", address, why)
+        while not stopped.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopped.wait(), _WAIT_SECONDS)
+            with suppress(IndexLostError, IndexUnavailableError):
+                return await until_answered(opening, wait_seconds)
+    return None
 
 
 @asynccontextmanager
