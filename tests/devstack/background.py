@@ -13,8 +13,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
+from urllib.parse import urlsplit
 
-from tests.devstack.server import POLL_SECONDS, PROGRESS, StackUnavailableError, say
+from tests.devstack.server import POLL_SECONDS, PROGRESS, StackUnavailableError, port_answers, say
 
 START_SECONDS = 600.0
 """Long enough for a first download over a slow line."""
@@ -101,11 +102,17 @@ def running_in(folder: Path) -> Running | None:
 def start(folder: Path) -> Running:
     """Return the stack of the folder, ready for clients, and start it if needed.
 
+    A stack of which a server has died is started again. The data stay.
+
     Raises:
         StackUnavailableError: the owner ended or was not ready in time. The message contains the end of its log.
     """
     if (running := running_in(folder)) is not None:
-        return running
+        dead = [name for name, address in _addresses(running).items() if not port_answers(*address)]
+        if not dead:
+            return running
+        say(f"{' and '.join(dead)} of the stack in {folder} does not answer any more, starting again")
+        stop(folder)
     child: subprocess.Popen[bytes] | None = None
     log, shown = folder / "stack.log", 0
     deadline = time.monotonic() + START_SECONDS
@@ -127,6 +134,12 @@ def start(folder: Path) -> Running:
         raise
     _show_progress(log, shown)
     return running
+
+
+def _addresses(running: Running) -> dict[str, tuple[str, int]]:
+    redis = urlsplit(running.redis)
+    host, port = running.kafka.split(",")[0].rsplit(":", 1)
+    return {"Kafka": (host, int(port)), "Redis": (redis.hostname or "", redis.port or 0)}
 
 
 @contextmanager

@@ -291,6 +291,12 @@ def test_a_background_stack_starts_once_stops_once_and_keeps_its_data(
         second = background.start(tmp_path)
         with redis.Redis.from_url(second.redis) as client:
             assert client.get("k") == b"v"
+        for pid in second.pids:
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: silent(second.redis))
+        second = background.start(tmp_path)
+        with redis.Redis.from_url(second.redis) as client:
+            assert client.get("k") == b"v"
         os.kill(second.owner, signal.SIGKILL)
         until(lambda: background.running_in(tmp_path) is None)
         assert background.start(tmp_path).owner != second.owner
