@@ -1,17 +1,20 @@
 """The alert that something happens too often, and its end."""
 
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
-from nearstream.schemas.document import Count, Time
+from nearstream.schemas.document import COUNT_MAX, Count, Id, SchemeName, Time, Word, require_times
 from nearstream.schemas.event_id import DocumentState, event_id
 from nearstream.schemas.evidence import HexId
 
 AlertName = Literal["duplicate_storm", "new_family_of_size", "dead_letters"]
 ALERT_NAMES: tuple[str, ...] = get_args(AlertName)
 ALL_COLLECTIONS = "*"
+_COLLECTION_PATTERN = r"^(?:\*|[a-z0-9][a-z0-9-]{0,62})(?!\n)$"
+EVENTS_MAX = 1_000
+Amount = Annotated[float, Meta(ge=0, le=COUNT_MAX)]
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="alert"):
@@ -38,19 +41,23 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="al
     """
 
     event_id: HexId
-    collection: str
-    scheme: str
+    collection: Annotated[str, Meta(pattern=_COLLECTION_PATTERN)]
+    scheme: SchemeName
     name: AlertName
     state: Literal["firing", "resolved"]
-    subject: str
-    value: float
-    limit: float
+    subject: Word
+    value: Amount
+    limit: Amount
     window_seconds: Count
     since: Time
     until: Time | None
-    events: tuple[HexId, ...]
+    events: Annotated[tuple[HexId, ...], Meta(max_length=EVENTS_MAX)]
     size: Count | UnsetType = UNSET
-    founder: str | UnsetType | None = UNSET
+    founder: Id | UnsetType | None = UNSET
+
+    def __post_init__(self) -> None:
+        """Check the times."""
+        require_times(self.since, self.until)
 
 
 def alert_id(collection: str, name: str, subject: str, state: str, since_ms: int, scheme: str) -> str:

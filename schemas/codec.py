@@ -10,13 +10,12 @@ from nearstream.schemas.alert import Alert
 from nearstream.schemas.check import LabelRequest
 from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.decision import Decision
-from nearstream.schemas.document import Document
+from nearstream.schemas.document import OFFSET_MAX, Document
 from nearstream.schemas.events import Event, kind_of, subject_of
 from nearstream.schemas.label import Label
 from nearstream.schemas.record import Headers, header
-from nearstream.schemas.signature import Origin, Signature
+from nearstream.schemas.signature import SIGNATURE_MAX_BYTES, Origin, Signature
 
-SIGNATURE_MAX_BYTES = 128 * 1024
 ORIGIN_HEADER = "nearstream-origin"
 _ORIGIN = re.compile(r"\A([A-Za-z0-9._-]{1,249})/([0-9]{1,5})/([0-9]{1,15})")
 # What the patterns in `document.py` allow, by the path in the error of msgspec.
@@ -197,7 +196,9 @@ def origin_header(origin: Origin) -> tuple[str, bytes]:
 def origin_of(headers: Headers) -> Origin | None:
     """Return the origin that a removal names, None if it names none or cannot be read."""
     match = _ORIGIN.fullmatch((header(headers, ORIGIN_HEADER) or b"").decode("utf-8", "replace"))
-    return Origin(match[1], int(match[2]), int(match[3])) if match else None
+    if match is None or int(match[3]) > OFFSET_MAX:
+        return None
+    return Origin(match[1], int(match[2]), int(match[3]))
 
 
 def event_headers(event: Event | Alert, sent_at: datetime, traceparent: bytes | None = None) -> Headers:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b, sha256
 
+from nearstream.schemas.document import YEAR_9999_MS
 from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, header
 
 HEAD_BYTES = 64 * 1024
@@ -53,6 +54,7 @@ class Reason(StrEnum):
     INVALID_SIGNATURE = "invalid_signature"
     OTHER_SCHEME = "other_scheme"
     SKIPPED_BY_OPERATOR = "skipped_by_operator"
+    UNPROCESSABLE = "unprocessable"
 
 
 class Stage(StrEnum):
@@ -191,6 +193,8 @@ def read_dead_letter(record: ConsumerRecord) -> StoredDeadLetter | None:
     except ValueError:
         return None
     if header(ours, ID_HEADER) != dead_id(topic, partition, offset).encode() or min(partition, offset, size) < 0:
+        return None
+    if timestamp_ms > YEAR_9999_MS:  # which no client of Kafka could send again
         return None
     headers = record.headers[:first]
     return StoredDeadLetter(

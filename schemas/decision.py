@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from nearstream.schemas.document import Count, Lineage, Name, Share, Time
+from nearstream.schemas.document import Count, Id, Name, Share, Time, require_times
 from nearstream.schemas.evidence import DocumentRef, HexId
 
 Action = Literal["skip", "keep", "refresh"]
@@ -29,7 +29,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     collection: Name
-    lineage: Lineage
+    lineage: Id
     action: Action
     until: Time
     canonical: DocumentRef
@@ -39,3 +39,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     interval_seconds: Count
     unchanged: Count
     change_share: Share
+
+    def __post_init__(self) -> None:
+        """Check the times."""
+        require_times(self.until, self.observed_at, self.unchanged_since)

@@ -15,6 +15,10 @@ ID_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f]{1,512}(?!\n)$"
 LINEAGE_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f]+(?!\n)$"
 DEFAULT_COLLECTION = "default"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+YEAR_9999_MS = 253_402_300_799_999
+LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
+COUNT_MAX = 2**53 - 1  # the largest integer that every reader of JSON keeps
+OFFSET_MAX = 2**48 - 1  # the index stores offsets in 6 bytes
 _MILLISECOND = timedelta(milliseconds=1)
 
 Id = Annotated[str, msgspec.Meta(pattern=ID_PATTERN)]
@@ -27,7 +31,13 @@ AddressHash = Annotated[str, msgspec.Meta(pattern=ADDRESS_HASH_PATTERN)]
 Lineage = Annotated[str, msgspec.Meta(pattern=LINEAGE_PATTERN)]
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 Url = Annotated[str, msgspec.Meta(max_length=4096)]
-Count = Annotated[int, msgspec.Meta(ge=0)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=COUNT_MAX)]
+Partition = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Offset = Annotated[int, msgspec.Meta(ge=0, le=OFFSET_MAX)]
+TopicName = Annotated[str, msgspec.Meta(max_length=249)]
+SchemeName = Annotated[str, msgspec.Meta(max_length=128)]
+Word = Annotated[str, msgspec.Meta(max_length=64)]
+Words = Annotated[tuple[Word, ...], msgspec.Meta(max_length=16)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
@@ -74,6 +84,18 @@ def document_key(collection: str, document_id: str) -> str:
     It is unambiguous, because the name of a collection contains no slash.
     """
     return f"{collection}/{document_id}"
+
+
+def require_times(*times: datetime | None) -> None:
+    """Require times from 1970 to the end of 9999.
+
+    A struct calls it when it is decoded, because msgspec has no bounds for times.
+
+    Raises:
+        ValueError: A time lies outside. A decoder adds the path of the struct.
+    """
+    if not all(EPOCH <= time <= LATEST for time in times if time is not None):
+        raise ValueError("Expected times from 1970 to 9999")
 
 
 def to_milliseconds(time: datetime) -> int:

@@ -1,17 +1,32 @@
 """Events: verdicts about documents, relations of pairs, and removals."""
 
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from nearstream.schemas.alert import Alert
-from nearstream.schemas.document import Count, Id, Name, Share, Time
-from nearstream.schemas.evidence import DocumentRef, Evidence, HexId, Place, Relation
+from nearstream.schemas.document import (
+    COUNT_MAX,
+    Count,
+    Id,
+    Name,
+    Offset,
+    Partition,
+    SchemeName,
+    Share,
+    Time,
+    TopicName,
+    Word,
+    Words,
+    require_times,
+)
+from nearstream.schemas.evidence import DocumentRef, Evidence, HexId, Place, Places, Relation
 from nearstream.schemas.verdict import DocumentVerdict
 
 # The `type` of each relation event. Append only: the shared index stores a relation as its position in this tuple.
 RELATIONS: tuple[str, ...] = get_args(Relation)
+Threshold = Annotated[float, Meta(ge=-COUNT_MAX, le=COUNT_MAX)]
 
 
 class RelationEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -35,16 +50,16 @@ class RelationEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type")
 
     event_id: HexId
     collection: Name
-    scheme: str
+    scheme: SchemeName
     newer: DocumentRef
     older: DocumentRef
     same_lineage: bool
-    rule: str
-    thresholds: dict[str, float]
+    rule: Word
+    thresholds: Annotated[dict[Word, Threshold], Meta(max_length=32)]
     confidence: Share
     evidence: Evidence
-    low_confidence: tuple[str, ...]
-    degraded: tuple[str, ...]
+    low_confidence: Words
+    degraded: Words
     family: HexId | UnsetType = UNSET
 
 
@@ -68,7 +83,7 @@ class ChangeEvent(RelationEvent, frozen=True, kw_only=True):
 
     added: Count | UnsetType = UNSET
     removed: Count | UnsetType = UNSET
-    new_spans: tuple[Place, ...] | UnsetType = UNSET
+    new_spans: Places | UnsetType = UNSET
     new_spans_omitted: Count | UnsetType = UNSET
     symbols_differ: bool | UnsetType = UNSET
 
@@ -118,13 +133,17 @@ class Retraction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", ta
 
     event_id: HexId
     collection: Name
-    scheme: str
+    scheme: SchemeName
     document_id: Id
     removed_at: Time
-    reason: str = "tombstone"
-    topic: str | UnsetType = UNSET
-    partition: Count | UnsetType = UNSET
-    offset: Count | UnsetType = UNSET
+    reason: Word = "tombstone"
+    topic: TopicName | UnsetType = UNSET
+    partition: Partition | UnsetType = UNSET
+    offset: Offset | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        """Check the time."""
+        require_times(self.removed_at)
 
 
 PairEvent = ExactDuplicate | NearDuplicate | Containment | Version | Rearranged | Overlap

@@ -5,12 +5,27 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from nearstream.schemas.document import Count, Share, Time
+from nearstream.schemas.document import (
+    COUNT_MAX,
+    Count,
+    Id,
+    Labels,
+    Name,
+    Offset,
+    Partition,
+    Share,
+    Time,
+    TopicName,
+    Url,
+    require_times,
+)
 
 # The look-ahead refuses a final newline, before which `$` alone matches too.
 HexId = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}(?!\n)$")]
 VersionId = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}(?!\n)$")]
 Place = tuple[Count, Count]
+PLACES_MAX = 64
+Places = Annotated[tuple[Place, ...], Meta(max_length=PLACES_MAX)]
 
 Relation = Literal["exact_duplicate", "near_duplicate", "containment", "version", "rearranged", "overlap"]
 
@@ -32,17 +47,21 @@ class DocumentRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         offset: The offset of that record.
     """
 
-    id: str
+    id: Id
     version: VersionId
     observed_at: Time
     characters: Count
-    url: str | None = None
-    lineage: str | None = None
-    source: str | None = None
-    labels: dict[str, str] = {}
-    topic: str | None = None
-    partition: Count | None = None
-    offset: Count | None = None
+    url: Url | None = None
+    lineage: Id | None = None
+    source: Name | None = None
+    labels: Labels = {}
+    topic: TopicName | None = None
+    partition: Partition | None = None
+    offset: Offset | None = None
+
+    def __post_init__(self) -> None:
+        """Check the time."""
+        require_times(self.observed_at)
 
 
 class SharedKeys(msgspec.Struct, frozen=True):
@@ -156,6 +175,6 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     overlap: CommonSymbols | UnsetType = UNSET
     containment: ContainmentShares | UnsetType = UNSET
     distance: Distance | UnsetType = UNSET
-    distance_ratio: Annotated[float, Meta(ge=0)] | UnsetType = UNSET
-    spans: tuple[Span, ...] | UnsetType = UNSET
+    distance_ratio: Annotated[float, Meta(ge=0, le=COUNT_MAX)] | UnsetType = UNSET
+    spans: Annotated[tuple[Span, ...], Meta(max_length=PLACES_MAX)] | UnsetType = UNSET
     spans_omitted: Count | UnsetType = UNSET

@@ -4,14 +4,29 @@ from typing import Annotated
 
 import msgspec
 
-from nearstream.schemas.document import ADDRESS_BYTES, RECIPIENTS_MAX, Count, Id, Labels, Name, Url, document_key
+from nearstream.schemas.document import (
+    ADDRESS_BYTES,
+    RECIPIENTS_MAX,
+    YEAR_9999_MS,
+    Count,
+    Id,
+    Labels,
+    Name,
+    Offset,
+    Partition,
+    SchemeName,
+    TopicName,
+    Url,
+    Words,
+    document_key,
+)
 
-YEAR_9999_MS = 253_402_300_799_999
 VERSION_BYTES = 8  # of the digest
+SIGNATURE_MAX_BYTES = 128 * 1024
 
 Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=YEAR_9999_MS)]
 Digest = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
-TopicName = Annotated[str, msgspec.Meta(max_length=249)]
+Packed = Annotated[bytes, msgspec.Meta(max_length=96 * 1024)]
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -24,8 +39,8 @@ class Origin(msgspec.Struct, frozen=True):
     """
 
     topic: TopicName
-    partition: Count
-    offset: Count
+    partition: Partition
+    offset: Offset
 
     @property
     def position(self) -> str:
@@ -68,7 +83,7 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
         recipients: Keyed hashes of the addresses that a mail was sent to, 8 bytes each.
     """
 
-    scheme: Annotated[str, msgspec.Meta(max_length=128)]
+    scheme: SchemeName
     collection: Name
     id: Id
     digest: Digest
@@ -79,17 +94,17 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
     words: Count
     shingles: Count
     spaceless: bool
-    sketch: bytes
+    sketch: Packed
     rate: Count
-    ld: bytes
-    gaps: bytes
-    anchors: bytes
-    lineage: Annotated[str, msgspec.Meta(max_length=512)] | None = None
+    ld: Packed
+    gaps: Packed
+    anchors: Packed
+    lineage: Id | None = None
     url: Url | None = None
     source: Name | None = None
     labels: Labels = {}
     origin: Origin | None = None
-    degraded: tuple[str, ...] = ()
+    degraded: Words = ()
     sender: Annotated[bytes, msgspec.Meta(max_length=ADDRESS_BYTES)] = b""
     recipients: Annotated[bytes, msgspec.Meta(max_length=ADDRESS_BYTES * RECIPIENTS_MAX)] = b""
 

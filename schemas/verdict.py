@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from nearstream.schemas.document import Count, Name, Time
+from nearstream.schemas.document import COUNT_MAX, Count, Name, SchemeName, Time, Words, require_times
 from nearstream.schemas.evidence import Distance, DocumentRef, HexId, Interval, Relation
 
 VerdictKind = Literal["unique", "unchanged", Relation]
@@ -24,9 +24,13 @@ class FamilyRef(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     id: HexId
-    ordinal: Annotated[int, Meta(ge=1)]
+    ordinal: Annotated[int, Meta(ge=1, le=COUNT_MAX)]
     first_seen: Time
     founder: DocumentRef | None
+
+    def __post_init__(self) -> None:
+        """Check the time."""
+        require_times(self.first_seen)
 
 
 class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", tag="verdict"):
@@ -56,7 +60,7 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
 
     event_id: HexId
     collection: Name
-    scheme: str
+    scheme: SchemeName
     verdict: VerdictKind
     of: DocumentRef | None
     family: FamilyRef
@@ -64,5 +68,5 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
     resemblance: Interval | UnsetType = UNSET
     distance: Distance | UnsetType = UNSET
     inner: Literal["newer", "older"] | UnsetType = UNSET
-    low_confidence: tuple[str, ...] = ()
-    degraded: tuple[str, ...]
+    low_confidence: Words = ()
+    degraded: Words

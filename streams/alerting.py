@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from nearstream.schemas.alert import Alert, AlertName, alert_id
+from nearstream.schemas.document import YEAR_9999_MS
 from nearstream.schemas.verdict import DocumentVerdict
 
 KEPT_LIMITS = 4  # a tally keeps at most this multiple of the limit of its rule
@@ -283,4 +284,4 @@ def _ms(time: datetime) -> int:
 
 
 def _time(ms: int) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)
+    return datetime.fromtimestamp(min(ms, YEAR_9999_MS) / 1000, UTC)

@@ -8,6 +8,7 @@ from zlib import crc32
 from msgspec import UnsetType
 
 from nearstream.schemas.decision import Action, Decision
+from nearstream.schemas.document import LATEST
 from nearstream.schemas.evidence import DocumentRef
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.estimates.frames import Frame, has_stayed, learn
@@ -190,7 +191,7 @@ def _decision(
         collection=verdict.collection,
         lineage=verdict.lineage or "",
         action=action,
-        until=verdict.observed_at + timedelta(seconds=seconds),
+        until=verdict.observed_at + min(timedelta(seconds=seconds), LATEST - verdict.observed_at),
         canonical=canonical,
         event_id=verdict.event_id,
         observed_at=verdict.observed_at,

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from nearstream.schemas.codec import SIGNATURE_MAX_BYTES, decode_event, encode_event
+from nearstream.schemas.codec import decode_event, encode_event
 from nearstream.schemas.events import Containment, Event
+from nearstream.schemas.signature import SIGNATURE_MAX_BYTES
 from nearstream.schemas.topics import ALERTS, ALL, DEAD_LETTERS, DECISIONS, DOCUMENTS, EVENT_TOPICS, SIGNATURES, Topic
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.estimates.passages import PASSAGES_MAX

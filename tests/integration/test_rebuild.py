@@ -3,14 +3,18 @@
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import pytest
 from redis.asyncio import Redis
 
 from nearstream.schemas.codec import encode_signature
 from nearstream.schemas.dead_letter import REASON_HEADER
 from nearstream.schemas.document import Document
-from nearstream.schemas.record import ProducerRecord, header
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord, header
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.streams.matcher import Arrival
+from nearstream.workers.operations import rebuild
 from nearstream.workers.pipeline.deployment import Deployment
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
@@ -111,6 +115,32 @@ async def test_a_rebuild_admits_no_signature_that_was_refused(kafka: str, tmp_pa
                 await deployment.send(deployment.examples(LINES[:1]))
                 await deployment.drained()
             assert await deployment.events() == []
+
+
+async def test_a_rebuild_writes_a_dead_letter_for_what_it_cannot_match(
+    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = rebuild.arrival_of
+
+    def failing(record: ConsumerRecord, *rest: Any) -> Arrival:  # noqa: ANN401 - the arguments of the function
+        if record.key == b"default/bad":
+            raise OverflowError
+        return read(record, *rest)
+
+    monkeypatch.setattr(rebuild, "arrival_of", failing)
+    with running(redis_server(tmp_path / "redis")) as redis:
+        url = f"redis://{redis.address}/0"
+        async with deployed(kafka, url, tmp_path) as deployment:
+            with deployment.worker():
+                await deployment.send([deployment.document(name, TEXTS[0]) for name in ("one", "bad", "two")])
+                await deployment.drained()
+            await _wipe(url)
+            made = Deployment.of(deployment.settings)
+            rebuilt = await rebuild.rebuild(made, made.index_address(), 30.0, quiet=True)
+            assert (rebuilt.admitted, rebuilt.skipped) == (2, 1)
+            assert [header(letter.headers, REASON_HEADER) for letter in await deployment.letters()] == [
+                b"unprocessable"
+            ]
 
 
 async def _wipe(url: str) -> None:

@@ -19,9 +19,10 @@ import msgspec
 import pytest
 
 import nearstream
-from nearstream.schemas.codec import SIGNATURE_MAX_BYTES, encode_signature
+from nearstream.schemas.codec import encode_signature
 from nearstream.schemas.document import Document, to_milliseconds
 from nearstream.schemas.record import ConsumerRecord, header
+from nearstream.schemas.signature import SIGNATURE_MAX_BYTES
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.scheme import Keys, preset
 from nearstream.streams.signing.signer import Signer

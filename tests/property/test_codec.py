@@ -22,7 +22,7 @@ from nearstream.schemas.codec import (
     encode_signature,
 )
 from nearstream.schemas.dead_letter import DeadLetter, Payload, Stage, outgoing
-from nearstream.schemas.document import Document, to_milliseconds
+from nearstream.schemas.document import YEAR_9999_MS, Document, to_milliseconds
 from nearstream.schemas.event_id import DocumentState, event_id
 from nearstream.schemas.events import Containment, Event, PairEvent, Retraction, Version
 from nearstream.schemas.evidence import (
@@ -36,7 +36,7 @@ from nearstream.schemas.evidence import (
     Span,
 )
 from nearstream.schemas.record import ConsumerRecord, Headers
-from nearstream.schemas.signature import YEAR_9999_MS, Origin, Signature
+from nearstream.schemas.signature import Origin, Signature
 from nearstream.schemas.topics import DEAD_LETTERS
 from nearstream.schemas.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
@@ -55,6 +55,7 @@ LABELS = st.dictionaries(NAMES, PLAIN, max_size=8)
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 TIMES = st.datetimes(datetime(1970, 1, 2), datetime(9000, 1, 1), timezones=ZONES)  # noqa: DTZ001 - zones are drawn
 COUNTS = st.integers(0, 2**40)
+PARTITIONS = st.integers(0, 2**31 - 1)
 SHARES = st.floats(0, 1)
 
 DOCUMENTS = st.builds(
@@ -78,7 +79,7 @@ REF_FIELDS: dict[str, st.SearchStrategy[object]] = {
     "source": st.none() | NAMES,
     "labels": LABELS,
     "topic": st.none() | NAMES,
-    "partition": st.none() | COUNTS,
+    "partition": st.none() | PARTITIONS,
     "offset": st.none() | COUNTS,
 }
 REFS = st.builds(DocumentRef, **REF_FIELDS)
@@ -168,7 +169,7 @@ SIGNATURES = st.builds(
     url=st.none() | PLAIN,
     source=st.none() | NAMES,
     labels=LABELS,
-    origin=st.none() | st.builds(Origin, NAMES, COUNTS, COUNTS),
+    origin=st.none() | st.builds(Origin, NAMES, PARTITIONS, COUNTS),
     degraded=st.lists(NAMES, max_size=3).map(tuple),
 )
 

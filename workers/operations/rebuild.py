@@ -5,12 +5,15 @@ Documents are compared again, because families are decided by comparisons.
 
 import asyncio
 import heapq
-from collections.abc import AsyncGenerator, AsyncIterator
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from nearstream.schemas.codec import InvalidMessageError, decode_signature
-from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.dead_letter import Stage
+from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics import SIGNATURES
 from nearstream.streams.index.contract import (
     IndexLostError,
@@ -23,6 +26,7 @@ from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.operations.rebuilt_index import RebuiltIndex, former_families
 from nearstream.workers.operations.terminal import Progress
+from nearstream.workers.pipeline.dead_letters import decide_apart
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.signature_records import arrival_of
 from nearstream.workers.pipeline.step import cooperative_yield
@@ -41,7 +45,7 @@ class Rebuilt:
     Attributes:
         admitted: Documents.
         removed: Removals.
-        skipped: Records that are unreadable or have another scheme.
+        skipped: Records that are unreadable, have another scheme, or got a dead letter.
         labels: Labels, given or taken back.
     """
 
@@ -50,9 +54,11 @@ class Rebuilt:
     skipped: int = 0
     labels: int = 0
 
-    def count(self, arrival: Arrival) -> None:
-        """Count a record that was read."""
-        if arrival.labelling is not None:
+    def count(self, arrival: Arrival | None) -> None:
+        """Count a record, and None for one that was skipped."""
+        if arrival is None:
+            self.skipped += 1
+        elif arrival.labelling is not None:
             self.labels += 1
         elif arrival.signature is None:
             self.removed += 1
@@ -70,6 +76,7 @@ class _Rebuild:
         matcher: Matches them.
         index: The index at the time of the records.
         progress: Counts the records.
+        wait_seconds: Longest wait for a broker.
         known: By partition, the last offset that an interrupted rebuild admitted.
         rebuilt: The number of further records by outcome.
     """
@@ -79,24 +86,43 @@ class _Rebuild:
     matcher: Matcher
     index: RebuiltIndex
     progress: Progress
+    wait_seconds: float
     known: dict[int, int]
     rebuilt: Rebuilt = field(default_factory=Rebuilt)
 
     async def admit(self, records: list[ConsumerRecord], previous: dict[int, int], now_ms: int) -> None:
-        """Match a batch, and set `previous` to its last admitted offsets."""
-        arrivals = []
-        for record in records:
-            arrival = self._arrival(record, previous.get(record.partition, -1))
-            if arrival is None:
-                self.rebuilt.skipped += record.offset > self.known.get(record.partition, -1)
-                continue
-            arrivals.append(arrival)
-            previous[record.partition] = record.offset
-            if record.offset > self.known.get(record.partition, -1):
-                self.rebuilt.count(arrival)
+        """Match a batch, and set `previous` to its last admitted offsets.
+
+        A record on which that fails gets a dead letter.
+        """
         self.index.now_ms = now_ms
-        await self.matcher.match_all(arrivals, cooperative_yield())
+        dead_letters = await decide_apart(records, partial(self._match, previous=previous), self._refused)
+        if dead_letters:
+            async with kafka_records.sender(self.deployment.settings, self.wait_seconds) as send_all:
+                await send_all(dead_letters)
         self.progress.step(len(records))
+
+    async def _match(self, records: Sequence[ConsumerRecord], previous: dict[int, int]) -> list[ProducerRecord]:
+        """Match records. They have no results."""
+        reached = dict(previous)
+        arrivals: list[Arrival] = []
+        counted: list[Arrival | None] = []
+        for record in records:
+            arrival = self._arrival(record, reached.get(record.partition, -1))
+            if arrival is not None:
+                arrivals.append(arrival)
+                reached[record.partition] = record.offset
+            if record.offset > self.known.get(record.partition, -1):
+                counted.append(arrival)
+        await self.matcher.match_all(arrivals, cooperative_yield())
+        previous.update(reached)
+        for each in counted:
+            self.rebuilt.count(each)
+        return []
+
+    async def _refused(self, record: ConsumerRecord, error: BaseException) -> ProducerRecord:
+        self.rebuilt.count(None)
+        return self.deployment.dead_letter_writer("rebuild").unprocessable(record, Stage.MATCH, error)
 
     def _arrival(self, record: ConsumerRecord, previous: int) -> Arrival | None:
         try:
@@ -165,7 +191,7 @@ async def rebuild(deployment: Deployment, address: IndexAddress, wait_seconds: f
         total = sum(max(end - starts[partition], 0) for partition, end in ends.items())
         progress = Progress("rebuilt", total, quiet)
         index = RebuiltIndex(rebuilding.index, families)
-        run = _Rebuild(rebuilding, deployment, deployment.matcher(index), index, progress, dict(previous))
+        run = _Rebuild(rebuilding, deployment, deployment.matcher(index), index, progress, wait_seconds, dict(previous))
         renewing = asyncio.create_task(_renew(rebuilding))
         try:
             await _fill(run, settings, starts, ends, previous)
@@ -191,15 +217,20 @@ async def _fill(
         async for record in records:
             batch.append(record)
             if len(batch) == BATCH:
-                now_ms = max(now_ms, batch[-1].timestamp_ms)
+                now_ms = _time_of(batch, now_ms)
                 await run.admit(batch, previous, now_ms)
                 batch = []
     if batch:
-        await run.admit(batch, previous, max(now_ms, batch[-1].timestamp_ms))
+        await run.admit(batch, previous, _time_of(batch, now_ms))
     # Pass over records that were skipped at the end, or the index would seem to have lost them.
     await run.rebuild.index.pass_over(
         [Position(part, end - 1, previous.get(part, -1)) for part, end in ends.items() if end]
     )
+
+
+def _time_of(batch: Sequence[ConsumerRecord], before_ms: int) -> int:
+    """Return the time of a batch, which is not before that of the last one and not ahead of the clock."""
+    return max(before_ms, min(batch[-1].timestamp_ms, time.time_ns() // 1_000_000))
 
 
 async def _matched(settings: Settings, wait_seconds: float) -> dict[int, int]:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from nearstream.schemas.codec import SIGNATURE_MAX_BYTES, InvalidMessageError, decode_signature_line
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.codec import InvalidMessageError, decode_signature_line
+from nearstream.schemas.signature import SIGNATURE_MAX_BYTES, Signature
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signer import Signer

@@ -30,7 +30,7 @@ from nearstream.streams.alerting import (
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.probe import INTERVAL_SECONDS
-from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
+from nearstream.workers.pipeline.dead_letters import DeadLetterWriter, decide_apart
 from nearstream.workers.pipeline.step import Send
 
 _LAG_MARGIN_MS = 1000 * (INTERVAL_SECONDS + 5.0)  # how old the lag that the probe has read may be
@@ -87,6 +87,12 @@ class Alerting:
         Raises:
             IndexUnavailableError: Redis does not answer. Wait, then decide again.
         """
+        return await decide_apart(records, self._decide, self._failed)
+
+    async def _failed(self, record: ConsumerRecord, error: BaseException) -> ProducerRecord:
+        return self.dead_letters.unprocessable(record, Stage.ALERT, error)
+
+    async def _decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         outgoing = []
         families: dict[Subject, list[tuple[DocumentVerdict, int]]] = {}
         for record in records:
@@ -107,6 +113,9 @@ class Alerting:
         Raises:
             IndexUnavailableError: Redis does not answer. Wait, then decide again.
         """
+        return await decide_apart(records, self._count_letters, self._failed)
+
+    async def _count_letters(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         reasons: dict[str, list[StoredDeadLetter]] = {}
         for letter in filter(None, map(read_dead_letter, records)):
             reason = letter.reason if letter.reason in set(Reason) else _OTHER_REASON

@@ -2,17 +2,34 @@
 
 import asyncio
 import logging
+import struct
+import traceback
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from nearstream.schemas.dead_letter import ID_HEADER, REASON_HEADER, DeadLetter, Payload, Reason, dead_id, outgoing
+import msgspec
+
+from nearstream.schemas.dead_letter import (
+    ID_HEADER,
+    REASON_HEADER,
+    DeadLetter,
+    Payload,
+    Reason,
+    Stage,
+    dead_id,
+    outgoing,
+)
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord, header
 from nearstream.schemas.topics import DEAD_LETTERS
+from nearstream.workers.pipeline.step import Decide
 
 LOG_INTERVAL_SECONDS = 60.0
 WINDOW_RECORDS = 1000
 MIN_WINDOW_RECORDS = 200  # no ratio is judged before
+# What a step raises about data that no bound has refused. Other errors say that a server or the program is at fault.
+DATA_ERRORS = (ValueError, ArithmeticError, LookupError, struct.error, RecursionError, msgspec.MsgspecError)
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +90,35 @@ class DeadLetterWriter:
         """Log a dead letter and return the record to send."""
         self.log.add(dead_letter)
         return outgoing(dead_letter, self.topic, self.worker, self.payload, DEAD_LETTERS.max_message_bytes)
+
+    def unprocessable(self, record: ConsumerRecord, stage: Stage, error: BaseException) -> ProducerRecord:
+        """Return the dead letter of a record on which a step failed.
+
+        It says where, but not the text of the error, which may quote the record.
+        """
+        (*_, place) = traceback.extract_tb(error.__traceback__)
+        detail = f"the step failed with {type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
+        return self.write(DeadLetter(record, stage, Reason.UNPROCESSABLE, detail))
+
+
+async def decide_apart(
+    records: Sequence[ConsumerRecord],
+    decide: Decide,
+    refuse: Callable[[ConsumerRecord, BaseException], Awaitable[ProducerRecord]],
+) -> list[ProducerRecord]:
+    """Return what is decided for a batch. After an error of data its records are decided one by one.
+
+    Args:
+        records: The batch.
+        decide: Returns the records to send. It may be called again for a part of the batch.
+        refuse: Returns the dead letter of a record that fails alone.
+    """
+    try:
+        return list(await decide(records))
+    except DATA_ERRORS as error:
+        if len(records) == 1:
+            return [await refuse(records[0], error)]
+    return [sent for record in records for sent in await decide_apart([record], decide, refuse)]
 
 
 @dataclass(frozen=True)

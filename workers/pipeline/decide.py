@@ -13,7 +13,7 @@ from nearstream.streams.deciding import decide_page, to_compare
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.ingest.lineage import host_of
 from nearstream.workers.crawl.sites import site_of
-from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
+from nearstream.workers.pipeline.dead_letters import DeadLetterWriter, decide_apart
 from nearstream.workers.redis_index.decisions import DecisionStore
 
 
@@ -43,6 +43,12 @@ class Deciding:
         Raises:
             IndexUnavailableError: Redis does not answer. Wait, then decide again.
         """
+        return await decide_apart(records, self._decide, self._failed)
+
+    async def _failed(self, record: ConsumerRecord, error: BaseException) -> ProducerRecord:
+        return self.dead_letters.unprocessable(record, Stage.DECIDE, error)
+
+    async def _decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         outgoing = []
         for record in records:
             try:

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
 from nearstream.schemas.codec import InvalidMessageError, encode_event, event_headers, origin_header
 from nearstream.schemas.dead_letter import DeadLetter, Stage
@@ -26,7 +27,7 @@ from nearstream.streams.matcher import Arrival, Matched, Matcher
 from nearstream.streams.settling import Pause
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.workers.monitoring.metrics import GAP_RECORDS, count_verdict
-from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
+from nearstream.workers.pipeline.dead_letters import DeadLetterWriter, decide_apart
 from nearstream.workers.pipeline.signature_records import arrival_of
 from nearstream.workers.pipeline.step import Lost, cooperative_yield
 
@@ -149,6 +150,15 @@ class Matching:
         return admitted
 
     async def _match(self, records: Sequence[ConsumerRecord], admitted: dict[int, int]) -> list[ProducerRecord]:
+        """Match records, and update their last admitted offsets."""
+
+        async def failed(record: ConsumerRecord, error: BaseException) -> ProducerRecord:
+            await self._pass_over_dead_letters([record], admitted)
+            return self.dead_letters.unprocessable(record, Stage.MATCH, error)
+
+        return await decide_apart(records, partial(self._match_once, admitted=admitted), failed)
+
+    async def _match_once(self, records: Sequence[ConsumerRecord], admitted: dict[int, int]) -> list[ProducerRecord]:
         outgoing: list[ProducerRecord] = []
         reached = {part: admitted[part] for part in {record.partition for record in records} & admitted.keys()}
         arrivals: list[tuple[ConsumerRecord, Arrival]] = []

@@ -13,7 +13,7 @@ from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import Removal, parse_record
 from nearstream.streams.signing.signer import Signer, Unsigned
 from nearstream.workers.crawl.page import PageReader, WithParts, patience
-from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
+from nearstream.workers.pipeline.dead_letters import DeadLetterWriter, decide_apart
 from nearstream.workers.pipeline.file_source import INPUT
 from nearstream.workers.pipeline.step import cooperative_yield
 
@@ -46,6 +46,12 @@ class Signing:
 
         A document with an empty text has no result. While a page becomes text, the event loop runs on.
         """
+        return await decide_apart(records, self._decide, self._failed)
+
+    async def _failed(self, record: ConsumerRecord, error: BaseException) -> ProducerRecord:
+        return self.dead_letters.unprocessable(record, Stage.SIGN, error)
+
+    async def _decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         outgoing: list[ProducerRecord] = []
         group: list[_Parsed] = []
         until, held_bytes = patience(), 0

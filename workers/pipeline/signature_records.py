@@ -1,10 +1,13 @@
 """Records of `signatures`: signatures, removals and labels."""
 
+import re
+
 from nearstream.schemas.codec import InvalidMessageError, decode_label, decode_signature, encode_label, origin_of
 from nearstream.schemas.dead_letter import Reason
+from nearstream.schemas.document import ID_PATTERN, NAME_PATTERN, YEAR_9999_MS
 from nearstream.schemas.label import Label, label_key, labelled_document
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.signature import YEAR_9999_MS, Signature
+from nearstream.schemas.signature import Signature
 from nearstream.streams.index.contract import Position
 from nearstream.streams.index.labels import Labelling
 from nearstream.streams.ingest.defaults import DocumentLimits
@@ -80,10 +83,19 @@ def _read_signature(record: ConsumerRecord, scheme: Scheme, limits: DocumentLimi
 
 
 def _key(record: ConsumerRecord) -> str:
+    """Return a record key, whose collection and id are bounded.
+
+    Raises:
+        InvalidMessageError: It is no key of a document or of its label, and not empty either.
+    """
     try:
-        return (record.key or b"").decode("utf-8")
+        key = (record.key or b"").decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidMessageError(Reason.INVALID_SIGNATURE, "a record key in UTF-8 expected") from None
+    collection, _, document_id = (labelled_document(key) or key).partition("/")
+    if key and not (re.search(NAME_PATTERN, collection) and re.search(ID_PATTERN, document_id)):
+        raise InvalidMessageError(Reason.INVALID_SIGNATURE, "a record key <collection>/<id> expected")
+    return key
 
 
 def _check_time(signature: Signature, record: ConsumerRecord, limits: DocumentLimits) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from nearstream.schemas.decision import Decision
+from nearstream.schemas.document import LATEST
 from nearstream.schemas.evidence import Distance, DocumentRef, Interval
 from nearstream.schemas.verdict import DocumentVerdict, FamilyRef
 from nearstream.streams.deciding import (
@@ -262,3 +263,13 @@ def test_pages_are_compared_within_a_site(url: str, is_compared: bool) -> None:
 
 def test_documents_without_a_site_are_not_compared() -> None:
     assert to_compare(verdict("near_duplicate", 9, ref("b", url="b"), url=None, lineage="a"), host_of) == set()
+
+
+def test_a_page_of_the_year_9999_is_decided_until_the_end_of_time() -> None:
+    former = decide(None, verdict("unique"))
+    found = decide(former, verdict("unchanged", observed_at=LATEST - timedelta(seconds=1)))
+    assert found is not None
+    assert found.until == LATEST
+    again = decide(found, verdict("unchanged", observed_at=LATEST))
+    assert again is not None
+    assert again.until == LATEST

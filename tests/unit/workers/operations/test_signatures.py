@@ -82,7 +82,8 @@ def test_any_name_of_a_scheme_gives_a_reason(name: str) -> None:
     [
         ({"origin": Origin("nearstream.documents.v1", 0, 7)}, "names a record of Kafka"),
         ({"sketch": b"short"}, "invalid_signature: "),
-        ({"ld": bytes(140_000)}, "invalid_signature: expected at most 131072 bytes"),
+        ({"ld": bytes(70_000), "gaps": bytes(70_000)}, "invalid_signature: expected at most 131072 bytes"),
+        ({"ld": bytes(140_000)}, "length <= 98304"),
     ],
 )
 def test_a_signature_that_no_party_may_send_is_refused(tmp_path: Path, change: dict[str, object], reason: str) -> None:

@@ -7,12 +7,12 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from nearstream.schemas.codec import SIGNATURE_MAX_BYTES, decode_event, encode_signature
+from nearstream.schemas.codec import decode_event, encode_signature
 from nearstream.schemas.document import Document, to_milliseconds
 from nearstream.schemas.event_id import DocumentState, event_id
 from nearstream.schemas.events import Containment, Event, ExactDuplicate, NearDuplicate, Rearranged, Retraction, Version
 from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, header
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.signature import SIGNATURE_MAX_BYTES, Signature
 from nearstream.schemas.topics import EVENT_TOPICS
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.contract import IndexBehindError, Position
