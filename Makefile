@@ -7,7 +7,6 @@ BIN := .venv/bin
 STACK ?= build/stack
 SIGNER := $(wildcard streams/native/*.[ch] streams/native/*/*.h)
 SPACE := $() $()
-QUICK := $(addprefix tests/,benchmarks contract golden integration project property simulation unit)
 WRITABLE = test -w . || { echo "cannot write $(CURDIR): copy the checkout to a folder of yours" >&2; exit 1; }
 
 export PYTHONDONTWRITEBYTECODE := # what was compiled once need not be compiled by each command that tests start
@@ -21,8 +20,7 @@ demo: .venv/installed ## match the example documents in one process and check th
 	@$(BIN)/nearstream demo
 
 test: .venv/installed-test ## run every test on a real Kafka and Redis that are started here, JOBS=1 for one at a time
-	@quick=0; $(BIN)/pytest -n $(or $(JOBS),4) --dist worksteal $(QUICK) || quick=$$?; \
-		$(BIN)/pytest tests/fault && exit $$quick
+	@$(BIN)/pytest -n $(or $(JOBS),4) --dist worksteal
 
 faults: .venv/installed-test ## run every fault and compare with a single process: FAULTS="f04 f12" DOCUMENTS=20000 SEED=7
 	@DOCUMENTS=$(or $(DOCUMENTS),20000) $(BIN)/pytest tests/fault -q -o timeout=1800 -m "not soak" \

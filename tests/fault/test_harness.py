@@ -228,21 +228,21 @@ async def test_the_oracle_agrees_with_itself_in_every_order() -> None:
         assert split_families(families, again) == mixed_families(families, again) == unconnected(families, again) == 0
 
 
-async def test_each_wrong_loop_is_caught(kafka: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "names", [list(WRONG)[first : first + AT_ONCE] for first in range(0, len(WRONG), AT_ONCE)], ids=" and ".join
+)
+async def test_each_wrong_loop_is_caught(kafka: str, tmp_path: Path, names: list[str]) -> None:
     """Run several wrong loops at once, each with its own deployment, because they mostly wait.
 
     The deployments are created before any load, one after the other: the broker takes a second for the topics of each.
     Loops that lost a record cannot stop by themselves, so the watchdog ends them soon.
     """
-    sent, soon, reports = corpus(300, 3), {"stop_seconds": "5"}, list[Report]()
-    for names in (list(WRONG)[first : first + AT_ONCE] for first in range(0, len(WRONG), AT_ONCE)):
-        async with AsyncExitStack() as resources:
-            runs = [
-                await resources.enter_async_context(run(name, kafka, tmp_path / name, sent, **soon)) for name in names
-            ]
-            reports += await asyncio.gather(*map(_wrong, runs))
+    sent, soon = corpus(300, 3), {"stop_seconds": "5"}
+    async with AsyncExitStack() as resources:
+        runs = [await resources.enter_async_context(run(name, kafka, tmp_path / name, sent, **soon)) for name in names]
+        reports = await asyncio.gather(*map(_wrong, runs))
     found = {report.fault: {name for name, count in report.wrong.items() if count} for report in reports}
-    for name in WRONG:
+    for name in names:
         assert found[name] >= CAUGHT_BY[name], found
 
 
