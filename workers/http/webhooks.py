@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 import aiohttp
 
@@ -31,6 +31,13 @@ OUTDATED_SECONDS = 86_400  # older alerts come from a replay, or from documents 
 OUTCOMES = ("sent", "retried", "refused", "failed", "dropped", "outdated")
 
 _TRANSLATED = IPv6Network("64:ff9b::/96")  # the last four bytes are an IPv4 address
+# The only addresses of IPv6 that are given out for the internet (RFC 4291). Not among them are 64:ff9b:1::/48, which a
+# network translates as it likes, and addresses that contain one of IPv4 in an older form.
+_INTERNET = IPv6Network("2000::/3")
+_DOCUMENTATION = IPv6Network("3fff::/20")  # RFC 9637, which older Pythons do not know
+_TUNNELLED = (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe")  # before an address of IPv4 (ISATAP, RFC 5214)
+# Relays of 6to4, and the address under which a cloud serves secrets of its machines.
+_SPECIAL = (IPv4Network("192.88.99.0/24"), IPv4Network("168.63.129.16/32"))
 _RETRIABLE = (408, 425, 429)
 
 log = logging.getLogger(__name__)
@@ -166,13 +173,12 @@ def is_public(address: str) -> bool:
     ip = ip_address(address.partition("%")[0])
     if isinstance(ip, IPv6Address):
         inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo or (None, None))[1]
-        if inner is None and ip in _TRANSLATED:
+        if inner is None and (ip in _TRANSLATED or ip.packed[8:12] in _TUNNELLED):
             inner = IPv4Address(ip.packed[-4:])
         if inner is not None:
             return is_public(str(inner))
-        if ip.is_site_local:
-            return False
-    return ip.is_global and not ip.is_multicast
+        return ip.is_global and ip in _INTERNET and ip not in _DOCUMENTATION
+    return ip.is_global and not ip.is_multicast and not any(ip in network for network in _SPECIAL)
 
 
 def public_socket(found: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
