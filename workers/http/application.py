@@ -17,7 +17,17 @@ from nearstream.workers.http.access import Access, Gate
 from nearstream.workers.http.connection import Connection
 from nearstream.workers.http.openapi import OPEN_PATHS
 from nearstream.workers.http.openapi_live import PAGE_FILE_PATH
-from nearstream.workers.http.requests import ACCESS, ASKS_TOKEN, HEADER_BYTES, HEADERS, refusal, too_many_requests
+from nearstream.workers.http.requests import (
+    ACCESS,
+    ASKS_TOKEN,
+    BODIES,
+    HEADER_BYTES,
+    HEADERS,
+    HELD,
+    refusal,
+    too_many_requests,
+)
+from nearstream.workers.mail.memory import Memory
 from nearstream.workers.monitoring.metrics import CHECKS
 
 _KEEPALIVE_SECONDS = 75.0
@@ -28,6 +38,7 @@ _PAGE_FILES = PAGE_FILE_PATH.partition("{")[0]
 _EXPECTED = {
     404: "expected one of the paths that /v1/openapi.json lists",
     408: "expected the whole body within 10 s",
+    429: "expected fewer bytes in the bodies of all requests at a time, ask again",
 }
 
 
@@ -37,6 +48,7 @@ def application(tokens: str) -> web.Application:
     guard = _authorization(Gate(known)) if known else _own_names
     app = web.Application(middlewares=[_refusals, guard])
     app[ASKS_TOKEN] = bool(known)
+    app[BODIES] = Memory()
     return app
 
 
@@ -93,7 +105,11 @@ async def _refusals(request: web.Request, handler: Handler) -> web.StreamRespons
         response = refusal(status, status.name.lower(), _EXPECTED.get(error.status, status.phrase))
         if "Allow" in error.headers:
             response.headers["Allow"] = error.headers["Allow"]
+        if status == HTTPStatus.TOO_MANY_REQUESTS:
+            response.headers["Retry-After"] = "1"
         return response
+    finally:
+        request.app[BODIES].give_back(request.get(HELD, 0))
 
 
 @web.middleware

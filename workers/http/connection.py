@@ -1,6 +1,7 @@
 """Connections of the HTTP API, which refuse what is no proper request in JSON too."""
 
 import asyncio
+from collections import Counter
 
 from aiohttp import web
 from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
@@ -8,6 +9,7 @@ from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
 from nearstream.workers.http.requests import HEADER_BYTES, HEADERS, refusal
 
 CONNECTIONS = 512
+FIRST_SECONDS = 10.0  # within which a new connection sends the headers of its first request
 _TOO_MANY = "Too many headers"  # how aiohttp begins its message about them
 
 
@@ -20,10 +22,34 @@ class Connection(web.RequestHandler):
     __slots__ = ()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Close a connection at once if there are too many."""
+        """Make room for a connection if there are too many, or close it."""
         super().connection_made(transport)
+        self._loop.call_later(FIRST_SECONDS, self._end_without_request)
         if self._manager is not None and len(self._manager.connections) > CONNECTIONS:
-            self.force_close()
+            self._make_room([each for each in self._manager.connections if isinstance(each, Connection)])
+
+    def _end_without_request(self) -> None:
+        if self._request_count == 0:
+            self._abort()
+
+    def _make_room(self, connections: list["Connection"]) -> None:
+        """Close an idle connection of the address that has the most, so that idle ones keep nobody out.
+
+        Without one, or for an address that has more connections itself, the new one is closed.
+        """
+        held = Counter(each._address() for each in connections)
+        idle = [each for each in connections if each is not self and each._current_request is None]
+        most = max(idle, key=lambda each: held[each._address()], default=self)
+        (most if held[most._address()] >= held[self._address()] else self)._abort()
+
+    def _address(self) -> str:
+        peer = self.transport.get_extra_info("peername") if self.transport is not None else None
+        return str(peer[0]) if peer else ""
+
+    def _abort(self) -> None:
+        self.force_close()
+        if isinstance(self.transport, asyncio.Transport):
+            self.transport.abort()
 
     def handle_error(
         self,

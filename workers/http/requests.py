@@ -12,6 +12,7 @@ from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.workers.http.access import Access
 from nearstream.workers.http.reading import DEFAULT_TYPE, READABLE, is_mail_type, is_readable
+from nearstream.workers.mail.memory import Memory
 from nearstream.workers.mail.message import MESSAGE_MAX_BYTES
 from nearstream.workers.pipeline.file_source import INPUT
 
@@ -20,6 +21,8 @@ HEADERS = 64
 BODY_SECONDS = 10.0
 ACCESS = web.RequestKey("access", Access)  # where the middleware puts what a request may do
 ASKS_TOKEN = web.AppKey("asks_token", bool)  # whether an application asks for tokens
+BODIES = web.AppKey("bodies", Memory)  # the memory that the bodies of all requests in work share
+HELD = web.RequestKey("held", int)  # how many bytes of it a request has taken
 _PASSED_ON = ("content-type", "content-encoding")
 _STATUS_OF_REASON = {Reason.TOO_LARGE: 413, Reason.DECOMPRESSION_LIMIT: 413, Reason.UNSUPPORTED_CONTENT_TYPE: 415}
 
@@ -96,11 +99,15 @@ async def read_body(request: web.Request, limit: int) -> bytes:
     Raises:
         InvalidMessageError: It has more than `limit` bytes.
         HTTPRequestTimeout: The client did not send it in time.
+        HTTPTooManyRequests: The bodies of all requests in work have too many bytes together.
     """
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for piece in request.content.iter_any():
+                if not request.app[BODIES].take(len(piece)):
+                    raise web.HTTPTooManyRequests
+                request[HELD] = request.get(HELD, 0) + len(piece)
                 body += piece
                 if len(body) > limit:
                     raise InvalidMessageError(Reason.TOO_LARGE, f"expected a body of at most {limit} bytes")

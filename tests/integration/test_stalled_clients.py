@@ -1,0 +1,86 @@
+"""Clients that stall keep nobody else out, and their bodies share one bound of memory."""
+
+import asyncio
+from contextlib import ExitStack, suppress
+
+import pytest
+
+from nearstream.workers.http import connection
+from nearstream.workers.http.connection import CONNECTIONS
+from nearstream.workers.http.live import READERS
+from nearstream.workers.mail.memory import MEMORY_BYTES
+from tests.support.api import Api, served
+
+BODY_BYTES = 15 * 1024 * 1024
+HEAD = (
+    "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: message/rfc822\r\n"
+    f"Content-Length: {BODY_BYTES}\r\n\r\n"
+)
+
+
+async def connected(api: Api, held: ExitStack) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, port = api.address.rsplit(":", 1)
+    reader, writer = await asyncio.open_connection(host, int(port))
+    held.callback(writer.transport.abort)
+    return reader, writer
+
+
+async def test_stalled_bodies_share_a_bound(redis_url: str) -> None:
+    async def stall(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        """Send a body but for its last byte, and return the status of the answer."""
+        try:
+            writer.write(HEAD.encode() + b"\n" * (BODY_BYTES - 1))
+            await writer.drain()
+            return (await reader.readline()).split()[1]
+        except (ConnectionError, IndexError):
+            return b"429"  # the server closed before it had read all
+
+    with ExitStack() as held:
+        async with served(redis_url) as api:
+            clients = [await connected(api, held) for _ in range(100)]
+            statuses = await asyncio.gather(*(stall(*each) for each in clients))
+            assert set(statuses) == {b"408", b"429"}
+            assert 1 <= statuses.count(b"408") <= MEMORY_BYTES // BODY_BYTES
+            status, _ = await api.ask("a few words " * 20)  # all of it was given back
+            assert status == 200
+
+
+async def test_idle_connections_keep_nobody_out(redis_url: str) -> None:
+    with ExitStack() as held:
+        async with served(redis_url) as api:
+            for _ in range(CONNECTIONS):
+                await connected(api, held)
+            status, _ = await asyncio.wait_for(api.ask("a few words " * 20), 30)
+            assert status == 200
+
+
+async def test_a_connection_without_a_request_is_closed(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "FIRST_SECONDS", 0.2)
+    with ExitStack() as held:
+        async with served(redis_url) as api:
+            for beginning in (b"", b"GET / HTTP/1.1\r\nHost: "):
+                reader, writer = await connected(api, held)
+                writer.write(beginning)
+                with suppress(ConnectionError):
+                    assert await asyncio.wait_for(reader.read(), 30) == b""
+                assert reader.at_eof() or reader.exception() is not None
+
+
+async def test_a_reader_of_events_that_leaves_frees_its_place(redis_url: str) -> None:
+    ask = b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with ExitStack() as held:
+        async with served(redis_url) as api:
+            readers = [await connected(api, held) for _ in range(READERS)]
+            for _, writer in readers:
+                writer.write(ask)
+            assert {(await each.readline()).split()[1] for each, _ in readers} == {b"200"}
+            reader, writer = await connected(api, held)
+            writer.write(ask)
+            assert (await reader.readline()).split()[1] == b"429"
+            readers[0][1].transport.abort()
+            async with asyncio.timeout(10):  # less than the time between two comments
+                status = b""
+                while status != b"200":
+                    reader, writer = await connected(api, held)
+                    writer.write(ask)
+                    status = (await reader.readline()).split()[1]
