@@ -2,14 +2,13 @@
 
 In order of this page:
 
-    IndexUnavailableError, IndexBehindError, IndexLostError    all errors that an index raises
-    IndexLimits                                                the bounds of an index
-    Admission, Position                                        what goes in: a document or removal, and its record
-    Admitted, Status                                           what comes back: the earlier documents
-    Index, IndexState                                          the protocol, and whether answers can be trusted
+    Admission, Position    what goes in: a document or removal, and its record
+    Admitted, Status       what comes back: the earlier documents
+    Index, IndexState      the protocol, and whether answers can be trusted
 
-Two classes fulfil `Index`: `MemoryIndex` in this process and `RedisIndex` on a server. The constants below are part of
-the contract because both must give equal answers.
+The errors that an index raises, and its bounds, are those of `streams/store/limits.py`. Two classes fulfil `Index`:
+`MemoryIndex` in this process and `RedisIndex` on a server. The constants are part of the contract because both must
+give equal answers.
 """
 
 from collections.abc import Sequence
@@ -22,12 +21,16 @@ from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import Decision, Settled, Settlement
 from nearstream.streams.index.labels import Labelling
 from nearstream.streams.signing.scheme import Keys
-
-# Buckets. The oldest entries of a bucket are its heads, which newer ones never displace.
-BAND_CAP = 12  # entries of a band or digest bucket: the 6 oldest and the 6 newest
-HEADS = 6  # of a band or digest bucket
-ANCHOR_HEADS = 12
-LINEAGE_CAP = 8
+from nearstream.streams.store.limits import ANCHOR_HEADS as ANCHOR_HEADS
+from nearstream.streams.store.limits import BAND_CAP as BAND_CAP
+from nearstream.streams.store.limits import HEADS as HEADS
+from nearstream.streams.store.limits import LINEAGE_CAP as LINEAGE_CAP
+from nearstream.streams.store.limits import REMOVAL_MS as REMOVAL_MS
+from nearstream.streams.store.limits import WALK as WALK
+from nearstream.streams.store.limits import IndexBehindError as IndexBehindError
+from nearstream.streams.store.limits import IndexLimits as IndexLimits
+from nearstream.streams.store.limits import IndexLostError as IndexLostError
+from nearstream.streams.store.limits import IndexUnavailableError as IndexUnavailableError
 
 # Candidates: how they are weighed, and how many are read.
 ENOUGH = 2  # least weight for each anchor of the document with fewer of them, such as one rare anchor in 50
@@ -36,58 +39,8 @@ COMMON_READS = 8  # neighbours that are read though they share only what many do
 READS = 256  # neighbours that are read for one document, alive or not
 
 # History of a document, and its expiry.
-WALK = 64  # former states that are searched for the one of a redelivered record
 MARKS = 256  # steps in which the retention advances
 KEPT_CAP = 262_144  # documents that a recent copy or event protects from expiry
-REMOVAL_MS = 3_600_000  # how long a removal refuses documents that were sent before it
-
-
-class IndexUnavailableError(Exception):
-    """The index cannot answer now. Wait, then repeat the call."""
-
-
-class IndexBehindError(Exception):
-    """The index has lost its newest writes of a partition.
-
-    Admit its records again from `checkpoint` + 1.
-
-    Attributes:
-        partition: Partition of the signatures topic.
-        checkpoint: The last offset of this partition that the index knows, -1 if it knows none.
-    """
-
-    def __init__(self, partition: int, checkpoint: int) -> None:
-        """Hold the partition and the last offset that the index knows."""
-        super().__init__(
-            f"partition {partition}: the index has no writes after offset {checkpoint}; "
-            f"admit its signatures again from offset {checkpoint + 1}"
-        )
-        self.partition = partition
-        self.checkpoint = checkpoint
-
-
-class IndexLostError(Exception):
-    """The index was emptied or replaced. Rebuild it from the signatures topic."""
-
-
-@dataclass(frozen=True)
-class IndexLimits:
-    """Bounds of an index.
-
-    Attributes:
-        bucket_cap: Most entries of an anchor bucket, at least 12.
-        candidates: Most candidates for one document. Digest and lineage matches do not count.
-        retention_seconds: How long a document can be found. 0: for ever.
-        documents: Live documents expected. This shapes the layout of the store and limits nothing.
-        events_per_family: Most events of a document with each other family. 0: families change
-            nothing, so each document enters all its buckets and every pair gets its event.
-    """
-
-    bucket_cap: int = 100
-    candidates: int = 60
-    retention_seconds: int = 2_592_000
-    documents: int = 1_000_000
-    events_per_family: int = 1
 
 
 @dataclass(frozen=True)
