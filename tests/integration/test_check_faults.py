@@ -269,11 +269,13 @@ async def test_a_server_that_starts_before_the_index_waits_for_it(redis: LocalSe
 
 async def test_a_server_that_waits_for_the_index_can_be_stopped(redis: LocalServer) -> None:
     process = _serve(f"redis://{redis.address}/0", namespace=f"never-{secrets.token_hex(4)}", api="127.0.0.1:0")
-    assert process.stderr is not None
-    lines = iter(process.stderr.readline, b"")
-    assert await asyncio.to_thread(next, (line for line in lines if b"until a worker has made the index" in line), b"")
-    process.terminate()
-    assert await asyncio.to_thread(process.wait, 60) == 0
+    try:
+        lines = iter(process.stderr.readline, b"") if process.stderr else iter(())
+        waits = (line for line in lines if b"until a worker has made the index" in line)
+        assert await asyncio.to_thread(next, waits, b"")
+    finally:
+        process.terminate()
+        assert await asyncio.to_thread(process.wait, 60) == 0
 
 
 async def test_the_command_serves_until_it_is_stopped(redis: LocalServer, tmp_path: Path) -> None:
