@@ -148,7 +148,7 @@ async def test_a_worker_that_only_signs_is_refused_where_its_namespace_knows_no_
         async with deployed(kafka, url, tmp_path) as deployment:
             with deployment.worker("sign"):
                 await deployment.send(deployment.examples(LINES[:20]))
-                await until(lambda: _has_signed(deployment, 60), 60)
+                await until(lambda: _has_signed(deployment, 20), 60)
             then = deployment.changed(namespace=f"{deployment.settings.namespace}-x")
             if lost == "emptied":
                 then = deployment

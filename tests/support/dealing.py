@@ -35,8 +35,8 @@ def keep_durations(seconds: dict[str, float]) -> None:
 def dealt(tests: Sequence[_Test], durations: dict[str, float], processes: int) -> list[_Test]:
     """Return tests in an order of which each process gets a part of equal length.
 
-    A part begins with long tests. Those of one file stay together, because they share servers: the file that takes
-    longest goes to the process that has least to do. The other tests follow in their order.
+    A part begins with long tests. Those of one file stay together and in their order, because they share servers: the
+    file that takes longest goes to the process that has least to do. The other tests follow.
 
     Args:
         tests: The tests.
@@ -55,7 +55,7 @@ def dealt(tests: Sequence[_Test], durations: dict[str, float], processes: int) -
         if not free:
             continue  # they stay among the others
         least = min(free, key=loads.__getitem__)
-        parts[least] += sorted(some, key=lambda test: -durations[test.nodeid])
+        parts[least] += some
         loads[least] += _sum(some, durations)
     placed = {id(test) for part in parts for test in part}
     rest = iter([test for test in tests if id(test) not in placed])

@@ -25,7 +25,7 @@ def test_each_process_begins_with_files_that_take_long() -> None:
     names = [f"{file}::{number}" for file in "abcdef" for number in range(4)]
     durations = {"c::1": 50.0, "c::3": 60.0, "e::0": 90.0, "f::2": 20.0, "a::0": 5.0}
     one, other = parts(dealt([Case(name) for name in names], durations, 2), 2)
-    assert one[:3] == ["c::3", "c::1", "a::0"]
+    assert one[:3] == ["c::1", "c::3", "a::0"]
     assert other[:2] == ["e::0", "f::2"]
     assert sorted(one + other) == sorted(names)
 
