@@ -1,7 +1,7 @@
 """The child process that turns HTML into text, one document at a time.
 
 It is started as a script, so it imports nothing of nearstream. A message in either direction is a length in 4 bytes
-(big-endian) and that many bytes. A question begins with a byte that names the work: `v`, `m`, `a` or `d`. The first
+(big-endian) and that many bytes. A question begins with a byte that names the work: `v`, `m` or `a`. The first
 message of the child is empty and says that it is ready.
 
 A page that takes over the parser finds nothing here: no secret in the environment, no right to open a file or a
@@ -17,7 +17,6 @@ import socket
 import sys
 
 from resiliparse.extract.html2text import extract_plain_text
-from resiliparse.parse.encoding import detect_encoding
 from resiliparse.parse.html import HTMLTree
 
 try:
@@ -74,8 +73,6 @@ def page(html: str, *, main_content: bool) -> str:
 
 def answer(work: bytes, content: bytes) -> bytes:
     """Return the answer to a question."""
-    if work == b"d":
-        return (detect_encoding(content) or "").encode()
     html = content.decode("utf-8", "replace")
     text = visible_text(html) if work == b"v" else page(html, main_content=work == b"m")
     return text.encode("utf-8", "replace")
@@ -98,7 +95,6 @@ def confine() -> None:
         return
     ctypes.CDLL(None).prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     answer(b"m", b"<p>warm up</p>")  # what is imported late is imported now
-    answer(b"d", b"\xff\xfea\x00")
     if pyseccomp is not None:
         rules = pyseccomp.SyscallFilter(defaction=pyseccomp.ERRNO(1))
         for call in _CALLS:

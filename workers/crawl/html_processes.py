@@ -108,11 +108,6 @@ class HtmlProcesses:
         title, *parts = answer.decode("utf-8", "replace").split("\n")
         return PageText(title, tuple(parts))
 
-    def charset(self, data: bytes) -> str | None:
-        """Return the charset that bytes seem to have, None if there is no answer in time."""
-        answer = self._answer(b"d" + data, self._deadline)
-        return answer.decode("ascii", "replace") if answer else None
-
     def _answer(self, question: bytes, seconds: float) -> bytes | None:
         try:
             child = self._free.get(timeout=seconds)

@@ -95,7 +95,7 @@ class PageReader:
         """
         degraded = []
         if isinstance(html, bytes):
-            html, is_replaced = decode_page(html, content_type, self._charset)
+            html, is_replaced = decode_page(html, content_type)
             degraded += [CHARSET_REPLACED] * is_replaced
         found = self._extracted(html, deadline_seconds)
         if found is None:
@@ -157,9 +157,6 @@ class PageReader:
         if not is_parsable(html):
             return None
         return self._processes.page(html, main_content=self._main_content, deadline_seconds=deadline_seconds)
-
-    def _charset(self, data: bytes) -> str | None:
-        return self._processes.charset(data) if self._processes.is_available() else None
 
 
 def patience() -> float:

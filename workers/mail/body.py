@@ -1,13 +1,14 @@
 """The text of a message, within bounds of its size, its parts and the work of parsing it."""
 
-import codecs
 from collections.abc import Iterator, Sequence
 from email.message import Message
 from email.parser import BytesParser
 from email.policy import compat32
 from typing import cast
 
-from nearstream.streams.ingest.parse import NOT_CHARSETS
+from w3lib.encoding import html_body_declared_encoding
+
+from nearstream.streams.ingest.charset import decode
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.html_text import EXTRACTION_FALLBACK, read_html
 
@@ -17,6 +18,7 @@ CHARSET_REPLACED = "charset_replaced"
 PARSE_FALLBACK = "parse_fallback"
 TRUNCATED = "truncated"
 
+_PLAIN, _HTML = "text/plain", "text/html"
 _BOUNDARIES_MAX = 100
 _PARTS_MAX = 200
 _LINES_MAX = 300_000  # 16 MiB in lines of base64 have 220,000
@@ -155,10 +157,10 @@ class _Reading:
                 return ""  # a report of delivery has only headers
             inner = cast(Sequence[Message], part.get_payload())  # which is a list of messages, since it is multipart
             return self._best(inner) if kind == "multipart/alternative" else self._joined(inner)
-        if kind not in ("text/plain", "text/html") or part.get_content_disposition() == "attachment":
+        if kind not in (_PLAIN, _HTML) or part.get_content_disposition() == "attachment":
             return ""
-        text = self._decoded(part)
-        if kind == "text/html":
+        text = self._decoded(part, kind)
+        if kind == _HTML:
             text, is_fallback = read_html(text, self._html)
             self.degraded |= {EXTRACTION_FALLBACK} if is_fallback else set()
         return self._taken(text)
@@ -174,18 +176,14 @@ class _Reading:
     def _best(self, parts: Sequence[Message]) -> str:
         return next((text for part in reversed(parts) if (text := self.read(part)).strip()), "")
 
-    def _decoded(self, part: Message) -> str:
+    def _decoded(self, part: Message, kind: str) -> str:
         payload = part.get_payload(decode=True)
         data = payload if isinstance(payload, bytes) else b""
-        charset = part.get_content_charset() or "us-ascii"
-        for name in (charset, "utf-8"):
-            try:
-                if codecs.lookup(name).name not in NOT_CHARSETS:
-                    return data.decode(name)
-            except (LookupError, UnicodeDecodeError):
-                pass
-        self.degraded.add(CHARSET_REPLACED)
-        return data.decode("latin-1")
+        labels = [part.get_content_charset() or "", html_body_declared_encoding(data) or "" if kind == _HTML else ""]
+        text, is_replaced = decode(data, labels)
+        if is_replaced:
+            self.degraded.add(CHARSET_REPLACED)
+        return text
 
     def _taken(self, text: str) -> str:
         beginning = text[: self._bytes]  # of which nothing more is needed, and to look at all of it takes long

@@ -12,6 +12,7 @@ from itertools import islice
 
 from nearstream.schemas.document import ADDRESS_BYTES, EPOCH, ID_PATTERN, RECIPIENTS_MAX
 from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.ingest.charset import decode
 
 _SUBJECT_MAX_CHARACTERS = 4_096
 _DATE_MAX_CHARACTERS = 128
@@ -112,17 +113,10 @@ def _hashes(message: Message, names: Iterable[str], key: HashKey) -> list[str]:
 
 def _text(value: str) -> str:
     """Return a header as text. The parser keeps bytes that are not ASCII as surrogates."""
-    data = value.encode("utf-8", "surrogateescape")
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
+    return decode(value.encode("utf-8", "surrogateescape")).text
 
 
 def _decoded(piece: str | bytes, charset: str | None) -> str:
     if isinstance(piece, str):
         return piece
-    try:
-        return piece.decode(charset or "latin-1", "replace")
-    except LookupError:
-        return piece.decode("latin-1")
+    return decode(piece, [charset or ""]).text

@@ -18,6 +18,7 @@ from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, Mail, read_messag
 KEY = HashKey.public()
 NO_HTML = HtmlProcesses(0, deadline_seconds=0)
 RECEIVED = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+RUSSIAN = "Северные ворота порта будут закрыты во вторник из-за замены троса."
 BODY = "The bridge over the river is closed from Monday until further notice.\n"
 HEADERS = (
     'From: Anna <Anna@A.example>\r\nTo: b@b.example, "C, D" <c@c.example>\r\nCc: b@B.example\r\n'
@@ -131,7 +132,8 @@ def test_subjects_are_decoded_tolerantly(subject: bytes, decoded: str) -> None:
         ("Content-Transfer-Encoding: base64\r\n", b"Y2Fmw6k=", "café", ()),
         ("Content-Transfer-Encoding: quoted-printable\r\n", b"caf=C3=A9", "café", ()),
         ("Content-Type: text/plain; charset=nosuch\r\n", "café".encode(), "café", ()),
-        ("Content-Type: text/plain; charset=utf-8\r\n", b"caf\xe9", "café", ("charset_replaced",)),
+        ("Content-Type: text/plain; charset=utf-8\r\n", b"caf\xe9", "café", ()),
+        ("Content-Type: text/plain; charset=utf-8\r\n", b"caf\xff \xc3\xa9", "caf\ufffd é", ("charset_replaced",)),
         ("Content-Type: text/plain; charset=punycode\r\n", b"cafe", "cafe", ()),
         ("", b"ca\xc2\xadf\xe2\x80\x8be", "cafe", ()),
     ],
@@ -142,6 +144,23 @@ def test_texts_are_decoded_tolerantly(headers: str, content: bytes, text: str, d
     if filler:
         assert mail.document.text == f"{text}\n{BODY}"
     assert mail.degraded == degraded
+
+
+@pytest.mark.parametrize(
+    ("content_type", "encoding"),
+    [
+        ("text/html", "cp1251"),
+        ("text/html; charset=us-ascii", "cp1251"),
+        ("text/html; charset=koi8-r", "koi8-r"),
+        ("text/html; charset=iso-8859-1", "koi8-r"),
+        ("text/html; charset=x-unknown", "utf-8"),
+    ],
+)
+def test_html_is_read_in_the_charset_that_it_has(content_type: str, encoding: str) -> None:
+    content = '<meta http-equiv="Content-Type" content="text/html; charset=windows-1251"><p>' + RUSSIAN
+    mail = plain(f"{HEADERS}Content-Type: {content_type}\r\n\r\n".encode() + content.encode(encoding))
+    assert mail.document.text is not None
+    assert (mail.document.text.strip(), mail.degraded) == (RUSSIAN, ("extraction_fallback",))
 
 
 def test_of_alternatives_the_last_with_a_text_is_read(html: HtmlProcesses) -> None:

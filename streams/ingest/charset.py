@@ -1,0 +1,203 @@
+"""The charset of bytes from outside: what is declared where it fits, else what they look like.
+
+Labels are those of the Encoding Standard (https://encoding.spec.whatwg.org/#names-and-labels), which reads each charset
+as the superset that is really sent under its name, and the names that Python knows besides.
+"""
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator
+from encodings import normalize_encoding
+from encodings.aliases import aliases
+from functools import lru_cache
+from typing import NamedTuple
+
+from w3lib.encoding import DEFAULT_ENCODING_TRANSLATION, read_bom
+
+_LABEL_MAX_CHARACTERS = 64
+_SAMPLE_BYTES, _CONTEXT_BYTES = 16 * 1024, 64
+# A detected charset is believed against a declared one that fits if it is so much more probable.
+_MUCH_MORE = 2
+_SURE = 0.1
+# So many characters beyond ASCII must be right for each that is wrong, where a charset does not fit all bytes.
+_RIGHT_PER_WRONG = 2
+# Python decodes these to text. It is asked for no others, because it would remember each unknown name.
+_CODECS = frozenset(aliases.values()) - {
+    *("ascii", "base64_codec", "bz2_codec", "hex_codec", "mbcs", "quopri_codec", "rot_13", "uu_codec", "zlib_codec")
+}
+_DETECTED_AS = {"euc_jis_2004": "euc_jp", "shift_jis_2004": "cp932"}
+# These are ASCII in which some characters begin what stands for others.
+_SEVEN_BITS = frozenset({"hz", "utf-7"})
+_WIDE = frozenset({"utf-16-be", "utf-16-le", "utf-32-be", "utf-32-le"})
+_NO_ASCII = re.compile(rb"[\x00\x80-\xff]")
+# The detector would believe what a page or a script says of itself.
+_DECLARATION = re.compile(rb"charset|coding", re.IGNORECASE)
+_DESIGNATION = re.compile(rb"\x1b[$(]")
+_REPLACEMENT = "\ufffd"
+# Of these charsets Python knows less than is sent. To mend a character takes a microsecond.
+_EXTENDED = frozenset({"big5hkscs", "euc_jp", "gb18030", "iso2022_jp_ext"})
+_MENDED_MAX = 20_000
+_ERRORS = "nearstream.supersets"
+
+
+class Decoded(NamedTuple):
+    """Decoded bytes.
+
+    Attributes:
+        text: Their text.
+        is_replaced: It has replacement characters, or nothing but a weak guess speaks for its charset.
+    """
+
+    text: str
+    is_replaced: bool
+
+
+@lru_cache(maxsize=256)
+def charset_named(label: str) -> str | None:
+    """Return Python's name of the charset that is meant by a label.
+
+    It is the superset that is sent under the label, such as `gb18030` for `gb2312`.
+
+    Returns:
+        None if the label is unknown, or means US-ASCII, which says nothing of the bytes beyond it.
+    """
+    label = label.strip(" \t\r\n\f'\"")[:_LABEL_MAX_CHARACTERS]
+    name = normalize_encoding(label).lower() if label.isascii() else ""
+    name = aliases.get(name, name)
+    if name == "ascii":
+        return None
+    name = _standard_charsets().get(label.lower()) or (name if name in _CODECS else "")
+    name = DEFAULT_ENCODING_TRANSLATION.get(name, name)
+    if name.startswith("iso2022_jp"):
+        return "iso2022_jp_ext"
+    return codecs.lookup(name).name if name else None
+
+
+@lru_cache(maxsize=1)
+def _standard_charsets() -> dict[str, str]:
+    """Return Python's names of charsets by the labels of the Encoding Standard."""
+    # Not each command that can read a text needs them.
+    from webencodings import lookup
+    from webencodings.labels import LABELS
+
+    found = {label: lookup(label).codec_info.name for label in LABELS}
+    return {label: name for label, name in found.items() if name not in ("replacement", "x-user-defined")}
+
+
+def decode(data: bytes, labels: Iterable[str] = ()) -> Decoded:
+    """Decode bytes whose charset is declared, perhaps wrongly, or not at all.
+
+    The charset is that of the byte order mark, else UTF-8 if the bytes are valid UTF-8, whatever is declared, because a
+    text in another charset is hardly ever valid UTF-8. Escape sequences of ISO-2022 go before both, since they are
+    ASCII. Else it is the first declared charset that fits nearly all bytes, unless the detector is much more sure of
+    another one, and else the detected one.
+
+    Args:
+        data: The bytes.
+        labels: The declared charsets, the most credible first. Unknown ones are passed over.
+    """
+    declared = [charset for label in labels if (charset := charset_named(label))]
+    mark_charset, mark = read_bom(data)
+    if mark_charset is not None and mark is not None:
+        return _decoded(data[len(mark) :], mark_charset)
+    if b"\0" in data:
+        wide = next((charset for charset, _ in _detected(data) if charset in _WIDE), None)
+        if wide is not None:
+            return _decoded(data, wide)
+    if _DESIGNATION.search(data):
+        return _escaped(data)
+    if data.isascii():
+        return _decoded(data, next((charset for charset in declared if charset in _SEVEN_BITS), "utf-8"))
+    try:
+        return Decoded(text := data.decode(), _REPLACEMENT in text)
+    except UnicodeDecodeError:
+        return _of_eight_bits(data, declared)
+
+
+def _of_eight_bits(data: bytes, declared: list[str]) -> Decoded:
+    """Decode bytes that are not valid UTF-8."""
+    detected = list(_detected(data))
+    scores = dict(reversed(detected))
+    detectable = {charset_named(label) for label in _standard_charsets()}
+    surest = max(scores.values(), default=0.0)
+    for charset in dict.fromkeys(("utf-8", *declared)):
+        is_refuted = surest >= _SURE and charset in detectable and scores.get(charset, 0.0) * _MUCH_MORE < surest
+        found = _decoded(data, charset)
+        if charset == "utf-8":
+            is_near = _is_near(found.text, 1 if charset in declared else _RIGHT_PER_WRONG)
+        else:
+            is_near = not is_refuted and _is_near(found.text, _RIGHT_PER_WRONG)
+        if is_near:
+            return found
+    for charset, score in detected:
+        if score >= _SURE and not (found := _decoded(data, charset)).is_replaced:
+            return found
+    return Decoded(_decoded(data, next((charset for charset in declared if charset != "utf-8"), "cp1252")).text, True)
+
+
+def _is_near(text: str, right_per_wrong: int) -> bool:
+    """Return whether a text has few replacement characters for its characters beyond ASCII."""
+    wrong = text.count(_REPLACEMENT)
+    return not wrong or sum(character > "\x7f" for character in text) - wrong >= right_per_wrong * wrong
+
+
+def _detected(data: bytes) -> Iterator[tuple[str, float]]:
+    """Yield the charsets that bytes may have, each with its probability, the most probable first."""
+    # It is needed for few texts, and its models take long to load.
+    from chardet import EncodingEra, detect_all
+
+    first = _NO_ASCII.search(data)
+    eras = EncodingEra.MODERN_WEB | EncodingEra.LEGACY_ISO | EncodingEra.LEGACY_MAC | EncodingEra.DOS
+    sample = data[max(0, first.start() - _CONTEXT_BYTES) :][:_SAMPLE_BYTES] if first else data[:_SAMPLE_BYTES]
+    sample = _DECLARATION.sub(b"", sample)
+    for found in detect_all(sample, ignore_threshold=True, encoding_era=eras, compat_names=False):
+        name = found["encoding"]
+        charset = charset_named(_DETECTED_AS.get(name, name)) if name else None
+        if charset is not None:
+            yield charset, found["confidence"]
+
+
+def _escaped(data: bytes) -> Decoded:
+    """Decode ISO-2022, of which escape sequences remain if it cannot be read."""
+    found = _decoded(data, "iso2022_kr" if b"\x1b$)C" in data else "iso2022_jp_ext")
+    return Decoded(found.text, found.is_replaced or "\x1b" in found.text)
+
+
+def _decoded(data: bytes, charset: str) -> Decoded:
+    text = data.decode(charset, "replace")
+    if charset in _EXTENDED and 0 < text.count(_REPLACEMENT) <= _MENDED_MAX:
+        text = data.decode(charset, _ERRORS)
+    return Decoded(text, _REPLACEMENT in text)
+
+
+def _of_superset(error: UnicodeError) -> tuple[str, int]:
+    """Return a character that Python has only in a charset beside the one that it decodes, and where it ends."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    pair = error.object[error.start : error.start + 2]
+    if error.encoding == "gb18030" and pair[:1] == b"\x80":
+        return "\u20ac", error.start + 1
+    try:
+        if error.encoding in ("euc_jp", "iso2022_jp_ext"):
+            return _shifted(pair).decode("cp932"), error.start + 2
+        if error.encoding == "big5hkscs":
+            return pair.decode("cp950"), error.start + 2
+    except ValueError:
+        pass
+    return _REPLACEMENT, error.end
+
+
+def _shifted(pair: bytes) -> bytes:
+    """Return the row and the cell of a character of JIS X 0208 as two bytes of Shift JIS.
+
+    Raises:
+        ValueError: They are no row and cell.
+    """
+    row, cell = (byte & 0x7F for byte in pair)
+    if not (0x21 <= row <= 0x7E and 0x21 <= cell <= 0x7E):
+        raise ValueError("expected a row and a cell from 1 to 94")
+    lead = (row + 1) // 2 + (0x70 if row < 0x5F else 0xB0)
+    return bytes((lead, cell + (0x1F + (cell >= 0x60) if row % 2 else 0x7E)))
+
+
+codecs.register_error(_ERRORS, _of_superset)
