@@ -1,5 +1,6 @@
 """Programs from packages of Debian, unpacked into a folder of ours, so that nothing of the machine changes."""
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from tests.devstack.server import StackUnavailableError, end_with_parent, say
 DOWNLOAD_SECONDS = 240.0
 _LISTS_SECONDS = 3_600.0
 _TOOLS = ("apt-get", "dpkg-deb")
+_MAKING = 2  # counts the changes of how a tree is made from its recipe
 # The dynamic loader is that of the machine, and the C library has to fit it.
 _OF_THE_MACHINE = {"libc6", "libc-bin"}
 _MACHINE = f"{os.uname().machine}-linux-gnu"  # the folder of what is not the same on all machines
@@ -92,8 +94,8 @@ _RECIPES = {
     ),
     "fish": _Recipe(("usr/bin/fish", "--no-config", "-c", "complete -C 'cd '"), folders=("usr/etc/fish",)),
     "postfix": _Recipe(("usr/sbin/postconf", "-d", "mail_version")),
-    "prometheus": _Recipe(("usr/bin/promtool", "--version")),
-    "prometheus-alertmanager": _Recipe(("usr/bin/amtool", "--version")),
+    "prometheus": _Recipe(("usr/bin/prometheus", "--version")),
+    "prometheus-alertmanager": _Recipe(("usr/bin/prometheus-alertmanager", "--version")),
     "rspamd": _Recipe(("usr/bin/rspamd", "--version")),
     "spamassassin": _Recipe(("usr/bin/spamassassin", "--version"), perl=("-T",)),
     "swaks": _Recipe(("usr/bin/swaks", "--version"), perl=()),
@@ -115,13 +117,10 @@ def unpacked(package: str) -> Unpacked:
     Raises:
         StackUnavailableError: There is no apt-get, or no download.
     """
-    if missing := [tool for tool in _TOOLS if shutil.which(tool) is None]:
-        raise StackUnavailableError(f"no {package}: its Debian package is needed, and {missing[0]} is not on PATH")
+    recipe = f"{_MAKING} {_RECIPES[package]}"  # a tree of another recipe is another tree
+    name = f"debian-{_release()}-{package}-{hashlib.sha256(recipe.encode()).hexdigest()[:8]}"
     try:
-        # `whole`: trees of before lacked what was installed on the machine that made them.
-        return Unpacked(
-            cached(f"debian-{_release()}-{package}-whole", package, partial(_download, package), partial(_try, package))
-        )
+        return Unpacked(cached(name, package, partial(_download, package), partial(_try, package)))
     except StackUnavailableError:
         if not _is_installed(package):
             raise
@@ -202,7 +201,13 @@ def _update(apt: Sequence[str]) -> None:
 
 
 def _download(package: str, tree: Path) -> None:
-    """Download a package and what it needs, and unpack them."""
+    """Download a package and what it needs, and unpack them.
+
+    Raises:
+        StackUnavailableError: There is no apt-get, or no download.
+    """
+    if missing := [tool for tool in _TOOLS if shutil.which(tool) is None]:
+        raise StackUnavailableError(f"no {package}: its Debian package is needed, and {missing[0]} is not on PATH")
     say(f"downloading {package} from Debian, once")
     recipe, apt = _RECIPES[package], _apt_get()
     _update(apt)
