@@ -24,7 +24,12 @@ _MAIL_TYPE = "message/rfc822"
 NOT_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
 _CHARSET = re.compile(r';\s{0,8}charset\s{0,8}=\s{0,8}"?([a-z0-9._:-]{1,40})')
 # What a producer may say about a text that it took from a mail.
-_DEGRADED = frozenset({"charset_replaced", "extraction_fallback", "parse_fallback", "truncated"})
+_DEGRADED = frozenset(
+    {
+        *("charset_replaced", "content_unread", "extraction_fallback", "parse_fallback"),
+        *("structure_repaired", "truncated"),
+    }
+)
 _DEGRADED_MAX_BYTES = 256
 _LABEL_HEADER = "nearstream-label-"
 _FIELD_HEADERS = {

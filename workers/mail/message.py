@@ -12,12 +12,15 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.mail import headers
-from nearstream.workers.mail.body import HEADERS_MAX_BYTES, read_text, split_headers
-from nearstream.workers.mail.short_text import short_message_text
+from nearstream.workers.mail.attachments import digests
+from nearstream.workers.mail.body import read_body
+from nearstream.workers.mail.fields import head_of
+from nearstream.workers.mail.short_text import is_short, short_message_text
 from nearstream.workers.mail.threads import first_message, own_words
 
 MESSAGE_MAX_BYTES = 16 * 1024 * 1024
 SOURCE = "mail"
+CONTENT_UNREAD = "content_unread"
 WHOLE, THREAD = "whole", "thread"
 _LIMITS = DocumentLimits()
 _CLOCK_SKEW = timedelta(seconds=_LIMITS.clock_skew_seconds)
@@ -31,7 +34,8 @@ class Mail:
         document: With `id` (the Message-ID, else derived), `text`, `observed_at`, `source` and the hashes of addresses.
             It has a lineage only if threads are read, because a reply is no state of the mail that it answers.
         subject: The decoded Subject, which is not part of the text.
-        degraded: What was incomplete: `charset_replaced`, `extraction_fallback`, `parse_fallback`, `truncated`.
+        degraded: What was incomplete: `charset_replaced`, `content_unread` (it has few words of its own, and something
+            that is no text), `extraction_fallback`, `parse_fallback`, `structure_repaired`, `truncated`.
     """
 
     document: Document
@@ -68,15 +72,16 @@ def read_message(
         raise InvalidMessageError(Reason.EMPTY_VALUE, "expected a message that is not empty")
     if len(raw) > MESSAGE_MAX_BYTES:
         raise InvalidMessageError(Reason.TOO_LARGE, f"expected a message of at most {MESSAGE_MAX_BYTES} bytes")
-    head = BytesParser(policy=compat32).parsebytes(split_headers(raw)[0][:HEADERS_MAX_BYTES], headersonly=True)
-    text, degraded = read_text(raw, html)
+    head = BytesParser(policy=compat32).parsebytes(head_of(raw), headersonly=True)
+    text, unread, degraded = read_body(raw, html)
     lineage = None
     if content == THREAD:
         text, lineage = own_words(text), first_message(head)
     subject = headers.subject(head)
+    attachments = digests(unread, key) if is_short(text) else ()
     document = Document(
         id=headers.message_id(head),
-        text=short_message_text(subject, text, key) or text,
+        text=short_message_text(subject, text, attachments, key) or text,
         collection=collection,
         lineage=lineage,
         observed_at=headers.sent_at(head, received_at + _CLOCK_SKEW),
@@ -85,4 +90,4 @@ def read_message(
         recipient_hashes=headers.recipient_hashes(head, key),
     )
     complete = fill_defaults(document, _LIMITS, to_milliseconds(received_at))
-    return Mail(complete, subject, degraded)
+    return Mail(complete, subject, tuple(sorted({*degraded, *([CONTENT_UNREAD] if attachments else [])})))

@@ -1,5 +1,7 @@
 """Replace the text of a message that is too short for shingles by a digest."""
 
+from collections.abc import Iterable
+
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import NormalForm, normalize
 from nearstream.streams.fingerprints.parameters import MIN_SPACELESS_BYTES, MIN_WORDS, TextRules
@@ -11,26 +13,34 @@ _HEAD_CHARACTERS = 4_096
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
 
-def short_message_text(subject: str, text: str, key: HashKey) -> str:
-    """Return a text that is equal for short messages of equal Subject and body.
+def short_message_text(subject: str, text: str, attachments: Iterable[bytes], key: HashKey) -> str:
+    """Return a text that is equal for short messages of equal Subject, body and attachments.
 
     A few words like "thank you" say nothing about the message, so a short one is a copy only of a message that also
-    has its Subject. What is personal is masked first, as in the scheme `mail`. The result is too short for shingles, so
-    it is found by its digest alone.
+    has its Subject and its attachments. What is personal is masked first, as in the scheme `mail`. The result is too
+    short for shingles, so it is found by its digest alone.
+
+    Args:
+        subject: The Subject.
+        text: The text.
+        attachments: Digests of what is no text.
+        key: The deployment's key.
 
     Returns:
-        An empty text if the message is not short, or has neither Subject nor body.
+        An empty text if the message is not short, or has nothing.
     """
-    if not _is_short(_masked_form(text[:_HEAD_CHARACTERS])):
+    if not is_short(text):
         return ""
-    form = _masked_form(text)
-    if not _is_short(form):
+    form, title, others = _masked_form(text), _masked_form(subject), b"".join(attachments)
+    if not (title.data.size or form.data.size or others):
         return ""
-    title = _masked_form(subject)
-    if not (title.data.size or form.data.size):
-        return ""
-    digest = key.digest(title.data.tobytes() + b"\0" + form.data.tobytes())
+    digest = key.digest(title.data.tobytes() + b"\0" + form.data.tobytes() + (b"\0" + others if others else b""))
     return f"short message {digest.hex().translate(_LETTERS)}"
+
+
+def is_short(text: str) -> bool:
+    """Return whether a masked text is too short for shingles."""
+    return _is_short(_masked_form(text[:_HEAD_CHARACTERS])) and _is_short(_masked_form(text))
 
 
 def _masked_form(text: str) -> NormalForm:

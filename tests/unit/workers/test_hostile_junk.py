@@ -28,6 +28,10 @@ JUNK = {
     "declared boundaries": b"boundary*0 = ",
     "parts": b"--x\ncontent-type: multipart/mixed; boundary=x\n\n",
     "parameters": b"; a=b",
+    "delimiters": b"\n--xy",
+    "lines of base64": b"QUJD" * 19 + b"\n",
+    "padding": b"=A",
+    "escapes": b"=C3=A9=\n",
     "encoded words": b"=?utf-8?q?a?= ",
     "ends of lines": b"\n\r",
     "fields": b"x: y\n",
@@ -47,6 +51,12 @@ JUNK = {
     "no UTF-8": b"\xff\xfe",
     "zeros": b"\0",
 }
+HEADS = [
+    b"",
+    b"From: a@x.example\nMessage-ID: <1@x>\nContent-Type: text/plain\n\n",
+    b"Content-Type: multipart/mixed; boundary=x\n\n--x\nContent-Transfer-Encoding: base64\n\n",
+    b"Content-Type: image/png\nContent-Transfer-Encoding: quoted-printable\n\n",
+]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +82,7 @@ def tried(work: Callable[[], object]) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("size", [MIB, 16 * MIB - 200])
-@pytest.mark.parametrize("head", [b"", b"From: a@x.example\nMessage-ID: <1@x>\nContent-Type: text/plain\n\n"])
+@pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("junk", JUNK)
 def test_a_mail_of_junk_lets_others_run(junk: str, head: bytes, size: int, html: HtmlProcesses) -> None:
     raw = head + filled(JUNK[junk], size)

@@ -219,6 +219,7 @@ def nested(levels: int) -> bytes:
 
 
 _MIXED = (HEADERS + "Content-Type: multipart/mixed; boundary=x\r\n\r\n").encode()
+_IN_BASE64 = b"Content-Type: message/rfc822\r\nContent-Transfer-Encoding: base64\r\n\r\n"
 BOMBS = {
     "20,000 parts": (_MIXED + b"--x\r\n\r\npart of many words\r\n" * 20_000, ("truncated",)),
     "2,000 levels": (nested(2_000), ("parse_fallback",)),
@@ -231,8 +232,17 @@ BOMBS = {
         _MIXED + (b'--x\r\nContent-Type: text/plain; "' + b";" * 2_000 + b"\r\n\r\n") * 7_000,
         None,
     ),
-    "lines": (HEADERS.encode() + b"\r\n" + b"\n" * 16_000_000, ("parse_fallback", "truncated")),
-    "lines in levels": (nested(99) + b"\n" * 290_000, ("parse_fallback",)),
+    "lines": (HEADERS.encode() + b"\r\n" + b"\n" * 16_000_000, ("truncated",)),
+    "lines in levels": (nested(99) + b"\n" * 290_000, ()),
+    "long headers": (b"a: b\r\n" * 50_000 + b"\r\n" + BODY.encode(), ("parse_fallback",)),
+    "boundaries that are none": (_MIXED + b"--xx\r\n" * 2_000_000, ("structure_repaired", "truncated")),
+    "delimiters in levels": (nested(90) + b"\r\n--b1x" * 1_500_000, ("structure_repaired", "truncated")),
+    "messages in base64": (_IN_BASE64 * 20_000 + b"QQ==" * 3_000_000, None),
+    "padding": (HEADERS.encode() + b"Content-Transfer-Encoding: base64\r\n\r\n" + b"=A" * 8_000_000, None),
+    "no uuencode": (
+        HEADERS.encode() + b"Content-Transfer-Encoding: uue\r\n\r\nbegin 6 a\r\n" + b"zz\r\n" * 4_000_000,
+        None,
+    ),
     "headers": (b"a:b\r\n" * 40_000 + b"\r\n" + BODY.encode(), ()),
     "headers of a part": (_MIXED + b"--x\r\n" + b"a:b\r\n" * 290_000 + b"\r\nbody", None),
     "addresses": (b"To: " + b"a@b.example, " * 18_000 + b"(" * 20_000 + b"\r\n\r\n" + BODY.encode(), ()),
@@ -250,7 +260,7 @@ def test_b48_bombs_are_read_within_bounds(name: str) -> None:
     raw, degraded = BOMBS[name]
     started = time.process_time()
     mail = plain(raw)
-    assert time.process_time() - started < 20  # measured: at most 1 s
+    assert time.process_time() - started < 20  # measured: at most 2 s
     assert len((mail.document.text or "").encode()) <= TEXT_MAX_BYTES
     if degraded is not None:
         assert mail.degraded == degraded

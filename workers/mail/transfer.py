@@ -1,0 +1,133 @@
+"""Transfer encodings of mail: what is really sent under their names, decoded alike by every Python."""
+
+import binascii
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_PIECES_MAX = 10_000
+_BLOCK_BYTES = 256 * 1024  # which are decoded without letting others run
+_ALPHABET = b"+/=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_NO_BASE64 = bytes({*range(256)} - {*_ALPHABET})
+_BASE64_LINES = re.compile(rb"(?:[ \t]*+(?:[A-Za-z0-9+/=]++[ \t]*+(?:\r\n|\n|\r|\Z)|(?:\r\n|\n|\r)))*+")
+_BASE64_LINE = re.compile(rb"(?:\A|(?<=[\r\n]))[A-Za-z0-9+/]{40,}+=*+(?=[\r\n]|\Z)")
+_BLANKS = b" \t\r\n"
+_TRAILING = re.compile(rb"(?<![ \t])[ \t]++(?=\n)")
+_LOOKED_AT_BYTES = 64 * 1024
+# Lines that only base64 has.
+_LOOKS_BASE64 = re.compile(rb"\s*+(?:[A-Za-z0-9+/]{60,76}+\r?\n){2,}+(?:[A-Za-z0-9+/]*+=*+)?\s*+")
+_ESCAPE = re.compile(rb"=(?:[0-9A-F]{2}|[ \t]{0,8}\r?\n|[0-9A-F]?\r?\Z)")
+_TELLING = re.compile(rb"=(?:[89A-F][0-9A-F]|[ \t]{0,8}\r?\n)")
+
+
+class Transferred(NamedTuple):
+    """Decoded bytes.
+
+    Attributes:
+        content: The bytes.
+        is_repaired: They were not encoded as their encoding asks for.
+    """
+
+    content: bytes
+    is_repaired: bool = False
+
+
+def decode_transfer(content: bytes, encoding: str) -> Transferred:
+    """Return the content of a part without its transfer encoding. All bytes are decoded somehow.
+
+    Args:
+        content: As it was sent.
+        encoding: `base64`, `quoted-printable`, `uuencode`, or empty for none.
+    """
+    if encoding == "base64":
+        return _of_base64(content)
+    if encoding == "quoted-printable":
+        return Transferred(_of_quoted(content))
+    if encoding == "uuencode":
+        return _of_uuencode(content)
+    return Transferred(content)
+
+
+def decode_text(content: bytes, encoding: str) -> Transferred:
+    """Return the content of a text without its transfer encoding, which may be another than the declared one."""
+    if not encoding:
+        beginning = content[:_LOOKED_AT_BYTES]
+        if _LOOKS_BASE64.fullmatch(beginning):
+            return Transferred(_of_base64(content).content, is_repaired=True)
+        if content.isascii() and _TELLING.search(beginning) and b"=" not in _ESCAPE.sub(b"", beginning):
+            return Transferred(_of_quoted(content), is_repaired=True)
+    return decode_transfer(content, encoding)
+
+
+def _of_base64(content: bytes) -> Transferred:
+    """Decode base64, perhaps in several pieces that are padded each, with junk between lines or a text behind them.
+
+    Programs of mailing lists append their footers to encoded texts too.
+    """
+    compact = content.translate(None, _BLANKS)
+    if not compact.translate(None, _ALPHABET):
+        return Transferred(_pieces(compact))
+    lines = _BASE64_LINES.match(content)
+    end = lines.end() if lines else 0
+    if _BASE64_LINE.search(content, end, end + _LOOKED_AT_BYTES):
+        return Transferred(_pieces(content.translate(None, _NO_BASE64)), is_repaired=True)
+    return Transferred(_pieces(content[:end].translate(None, _BLANKS)) + b"\n" + content[end:], is_repaired=True)
+
+
+def _pieces(compact: bytes) -> bytes:
+    *pieces, rest = re.split(rb"=++", compact, maxsplit=_PIECES_MAX)
+    return b"".join(_whole(piece) for piece in (*pieces, rest.translate(None, b"=")))
+
+
+def _whole(piece: bytes) -> bytes:
+    piece = piece[: len(piece) - (len(piece) % 4 == 1)]
+    return binascii.a2b_base64(piece + b"=" * (-len(piece) % 4))
+
+
+def _of_quoted(content: bytes) -> bytes:
+    return b"".join(_of_quoted_block(block) for block in _blocks(content))
+
+
+def _of_quoted_block(block: bytes) -> bytes:
+    block = block.replace(b"\r\n", b"\n")
+    if b" \n" in block or b"\t\n" in block:
+        # Blanks at the end of a line were added on the way, and hide that its break is none.
+        block = _TRAILING.sub(b"", block)
+    return binascii.a2b_qp(block)
+
+
+def _blocks(content: bytes) -> Iterator[bytes]:
+    """Yield blocks of a content, which end with a line where there are lines, and never within an escape."""
+    start = 0
+    while start < len(content):
+        end = start + _BLOCK_BYTES
+        if end < len(content):
+            newline, escape = content.rfind(b"\n", start, end), content.rfind(b"=", end - 2, end)
+            end = newline + 1 if newline >= 0 else escape if escape > start else end
+        yield content[start:end]
+        start = end
+
+
+def _of_uuencode(content: bytes) -> Transferred:
+    lines = content.splitlines()
+    first = next((number for number, line in enumerate(lines) if line.startswith(b"begin ")), None)
+    if first is None:
+        return Transferred(content, is_repaired=True)
+    try:
+        decoded = [_uu_line(line) for line in lines[first + 1 : _end(lines, first)]]
+    except binascii.Error:
+        return Transferred(content, is_repaired=True)
+    return Transferred(b"".join(decoded))
+
+
+def _end(lines: list[bytes], first: int) -> int:
+    return next((at for at in range(first + 1, len(lines)) if lines[at].strip() in (b"end", b"`", b"")), len(lines))
+
+
+def _uu_line(line: bytes) -> bytes:
+    """Return the bytes of a line, whose length some programs count wrongly.
+
+    Raises:
+        binascii.Error: It is no line of this encoding.
+    """
+    return binascii.a2b_uu(line[: (((line[0] - 32) & 63) * 4 + 5) // 3])
