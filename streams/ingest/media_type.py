@@ -1,6 +1,7 @@
 """The media type of a page, also if its server declares none, or one that is invalid."""
 
 import re
+from collections import Counter
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 PAGE_TYPES = HTML_TYPES | {"text/plain"}
@@ -11,6 +12,12 @@ HTML_START = re.compile(
 )
 
 _HEAD_BYTES = 64 * 1024
+_SAMPLE_BYTES = 1024
+# No text has them, after https://mimesniff.spec.whatwg.org/#binary-data-byte. Here it may shift in and out.
+_NO_TEXT_BYTES = bytes({*range(9), 0x0B, *range(0x10, 0x1B), *range(0x1C, 0x20)})
+_SHORT_BYTES = 16
+_NO_TEXT_SHARE = 0.02  # a tenth of the bytes of what is compressed
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _VALID = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]{1,127}/[!#$%&'*+.^_`|~0-9a-z-]{1,127}")
 _UNKNOWN = frozenset({"unknown/unknown", "application/unknown", "*/*"})  # as browsers, which then look at the content
 
@@ -28,3 +35,20 @@ def media_type_of(content_type: str, content: bytes) -> str:
     declared = content_type.partition(";")[0].partition(",")[0].strip().lower()
     is_known = _VALID.fullmatch(declared) and declared not in _UNKNOWN
     return "text/html" if not is_known and HTML_START.match(content, 0, _HEAD_BYTES) else declared
+
+
+def is_binary(content: bytes) -> bool:
+    """Return whether a content is no text in any charset, by its first bytes.
+
+    A few control characters, and UTF-16 and UTF-32 also without a byte order mark, are a text.
+    """
+    head = content[:_SAMPLE_BYTES]
+    if head.startswith(b"%PDF-"):
+        return True
+    if head.startswith(_WIDE_MARKS):
+        return False
+    # Of a wide text every other byte is mostly the same, such as NUL.
+    halves = [half for half in (head[::2], head[1::2]) if half]
+    varied = b"".join(half for half in halves if half.count(Counter(half).most_common(1)[0][0]) * 2 < len(half))
+    counted = varied if len(head) > _SHORT_BYTES and varied else head
+    return len(counted) - len(counted.translate(None, _NO_TEXT_BYTES)) > _NO_TEXT_SHARE * len(counted)

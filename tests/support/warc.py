@@ -42,13 +42,17 @@ class Crawl:
             )
         )
 
-    def extracted(self, url: str, text: str) -> None:
+    def stored(self, url: str, content: bytes, content_type: str, kind: str = "resource") -> None:
+        """Write a record whose block is the content itself."""
         dated = {"WARC-Date": DATE}
         self._write(
             self._writer.create_warc_record(
-                url, "conversion", BytesIO(text.encode()), warc_content_type="text/plain", warc_headers_dict=dated
+                url, kind, BytesIO(content), warc_content_type=content_type, warc_headers_dict=dated
             )
         )
+
+    def extracted(self, url: str, text: str) -> None:
+        self.stored(url, text.encode(), "text/plain", "conversion")
 
     def content(self) -> bytes:
         return self._out.getvalue()

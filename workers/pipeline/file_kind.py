@@ -14,7 +14,7 @@ from nearstream.workers.pipeline.mail_source import MBOX_START, is_in_maildir
 HEAD_BYTES = 64 * 1024
 _LINE_SUFFIXES = (".jsonl", ".ndjson")
 _HTML_SUFFIXES = (".html", ".htm", ".xhtml")
-_WARC_START = re.compile(rb"WARC/[01]\.\d")
+_WARC_START = re.compile(rb"WARC/[01]\.\d|filedesc://")
 _UNREAD_STARTS = (
     (b"%PDF-", "binary (PDF): send its text"),
     (b"PK\x03\x04", "binary (zip archive or office document): send its text"),
@@ -49,7 +49,7 @@ class Kind(Enum):
     HTML = auto()  # one web page
     MAIL = auto()  # one message
     MBOX = auto()
-    WARC = auto()  # what a crawler has stored
+    WARC = auto()  # what a crawler has stored, also as ARC
 
 
 def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
@@ -123,7 +123,7 @@ def _refuse_unread(head: bytes) -> None:
 
 def _crawl() -> Kind:
     if not warc.is_available():
-        raise UnreadableFileError("WARC is read with the extra `crawl`: pip install 'nearstream[crawl]'")
+        raise UnreadableFileError("WARC and ARC are read with the extra `crawl`: pip install 'nearstream[crawl]'")
     return Kind.WARC
 
 

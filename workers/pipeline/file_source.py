@@ -16,7 +16,7 @@ import msgspec
 from nearstream.schemas.document import Id
 from nearstream.schemas.record import ConsumerRecord, Headers
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.workers.crawl.warc import Broken
+from nearstream.workers.crawl.records import Broken
 from nearstream.workers.mail.message import WHOLE
 from nearstream.workers.pipeline.file_content import (
     DOCUMENT_MAX_BYTES,

@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 from nearstream.schemas.record import Headers
 from nearstream.streams.ingest.defaults import lineage_of_page, name_of_page
+from nearstream.workers.crawl.records import Broken, PassedOver
 from nearstream.workers.crawl.redirects import Redirects
-from nearstream.workers.crawl.warc import Broken, PassedOver, Redirect, WarcPage, read_warc
+from nearstream.workers.crawl.warc import Redirect, WarcPage, read_warc
+from nearstream.workers.pipeline.file_content import UnreadableFileError
 
 
 class WarcDocument(NamedTuple):
@@ -25,7 +27,7 @@ class WarcDocument(NamedTuple):
 
 
 def read_documents(content: Iterator[bytes], passed_over: Counter[str]) -> Iterator[WarcDocument | Broken]:
-    """Yield the pages of a WARC file.
+    """Yield the pages of a WARC or ARC file.
 
     A page to which URLs earlier in the file redirect for good is yielded once for each of them, as a crawler sends it
     that asks for these URLs.
@@ -33,9 +35,13 @@ def read_documents(content: Iterator[bytes], passed_over: Counter[str]) -> Itera
     Args:
         content: The unpacked file.
         passed_over: Counts the other records.
+
+    Raises:
+        UnreadableFileError: The file cannot be unpacked to its end. All records before that place are yielded.
+        OSError: The file cannot be read to its end.
     """
-    redirects = Redirects()
-    for found in read_warc(content):
+    redirects, failures = Redirects(), list[UnreadableFileError | OSError]()
+    for found in read_warc(_until_failure(content, failures)):
         if isinstance(found, WarcPage):
             aliases = redirects.take(found.url)
             yield from (_document(found, asked) for asked in aliases or [found.url])
@@ -45,6 +51,16 @@ def read_documents(content: Iterator[bytes], passed_over: Counter[str]) -> Itera
             passed_over[found.reason if isinstance(found, PassedOver) else "redirect"] += 1
             if isinstance(found, Redirect):
                 redirects.add(found.url, found.location)
+    if failures:
+        raise failures[0]
+
+
+def _until_failure(content: Iterator[bytes], failures: list[UnreadableFileError | OSError]) -> Iterator[bytes]:
+    """Yield a content as far as it can be read, because what was read may hold whole records."""
+    try:
+        yield from content
+    except (UnreadableFileError, OSError) as failure:
+        failures.append(failure)
 
 
 def _document(page: WarcPage, asked: str) -> WarcDocument:

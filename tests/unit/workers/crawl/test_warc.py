@@ -1,6 +1,7 @@
 """Pages of WARC files, whatever is broken in them."""
 
 import gzip
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearstream.workers.crawl.warc import RECORD_MAX_BYTES, Broken, PassedOver, Redirect, WarcPage, read_warc
+from nearstream.workers.crawl.records import RECORD_MAX_BYTES, Broken, PassedOver
+from nearstream.workers.crawl.warc import Redirect, WarcPage, read_warc
 from tests.support.warc import Crawl, chunked, packed
 
 HTML = ("Content-Type", "text/html; charset=utf-8")
@@ -85,7 +87,8 @@ def test_a_response_that_is_not_encoded_as_its_headers_say_is_read_as_it_is(
 
 def test_a_refused_page_is_not_quoted() -> None:
     crawl = Crawl()
-    crawl.response("http://a.example/x", b"secret " * 50, headers=[HTML, CHUNKED])
+    damaged = gzip.compress(b"secret " * 50, 0).replace(b"secret", b"public", 1)
+    crawl.response("http://a.example/x", damaged, headers=[HTML, GZIP])
     crawl.response("http://a.example/y", b"<html>")
     (_, broken, page) = found(crawl.content())
     assert isinstance(broken, Broken)
@@ -105,7 +108,113 @@ def test_an_extracted_text_is_a_page() -> None:
     crawl.extracted("http://a.example/x", "größe")
     page = found(crawl.content())[1]
     assert isinstance(page, WarcPage)
-    assert (page.content_type, page.content) == ("text/plain; charset=utf-8", "größe".encode())
+    assert (page.content_type, page.content) == ("text/plain", "größe".encode())
+
+
+def test_resources_and_conversions_are_pages_by_the_type_of_their_record() -> None:
+    crawl = Crawl()
+    crawl.stored("http://a.example/a", b"<p>text", "text/html; charset=utf-8")
+    crawl.stored("file:///b.txt", b"text", "text/plain")
+    crawl.stored("urn:text:http://a.example/c", b"text", "text/plain")
+    crawl.stored("http://a.example/d", b"<p>text", "application/xhtml+xml", "conversion")
+    crawl.stored("http://a.example/e e", b"<html>text", "unknown/unknown")
+    crawl.stored("ftp://a.example/f", b"text", "text/plain", "response")
+    pages = [(page.url, page.content_type) for page in found(crawl.content()) if isinstance(page, WarcPage)]
+    assert pages == [
+        ("http://a.example/a", "text/html; charset=utf-8"),
+        ("file:///b.txt", "text/plain"),
+        ("urn:text:http://a.example/c", "text/plain"),
+        ("http://a.example/d", "application/xhtml+xml"),
+        ("http://a.example/e%20e", "unknown/unknown"),
+        ("ftp://a.example/f", "text/plain"),
+    ]
+
+
+def test_resources_that_are_no_pages_are_passed_over() -> None:
+    crawl = Crawl()
+    crawl.stored("metadata://gnu.org/software/wget/warc/wget_arguments.txt", b"--mirror", "text/plain")
+    crawl.stored("http://a.example/a", b"x", "image/png")
+    crawl.stored("http://a.example/b", b"", "text/plain")
+    crawl.stored("http://a.example/c", b"<p>" + bytes(5_000_000), "text/html")
+    crawl.stored("dns:a.example", b"20260302081500\na.example. 300 IN A 192.0.2.1", "text/dns", "response")
+    reasons = ["no_response", "no_response", "media_type", "empty", "too_large", "media_type"]
+    assert list(read_warc(pieces(crawl.content(), 65536))) == [PassedOver(reason) for reason in reasons]
+
+
+@pytest.mark.parametrize("content", [b"%PDF-1.4 text", b"\x89PNG\r\n\x1a\n" + bytes(99), bytes(range(256)) * 4])
+def test_what_is_no_text_is_no_page_whatever_its_type(content: bytes) -> None:
+    crawl = Crawl()
+    crawl.response("http://a.example/a", content)
+    crawl.stored("http://a.example/b", content, "text/plain")
+    assert found(crawl.content())[1:] == [PassedOver("media_type")] * 2
+
+
+def test_a_response_that_ends_inside_its_encoding_is_marked() -> None:
+    crawl = Crawl()
+    crawl.response("http://a.example/a", gzip.compress(b"<p>text " * 99)[:-9], headers=[HTML, GZIP])
+    crawl.response("http://a.example/b", b"6\r\n<p>tex\r\n9\r\nt", headers=[HTML, CHUNKED])
+    pages = [page for page in found(crawl.content()) if isinstance(page, WarcPage)]
+    assert [page.is_cut_off for page in pages] == [True, True]
+    assert pages[1].content == b"<p>text"
+
+
+def test_a_record_without_the_blank_lines_after_it_is_whole() -> None:
+    assert urls(found(three().rstrip(b"\r\n"))) == ["http://a.example/0", "http://a.example/1", "http://a.example/2"]
+
+
+FIELDS = "URL IP-address Archive-date Content-type Archive-length"
+
+
+def arc(*records: tuple[str, bytes], first: str = f"1 0 crawler\n{FIELDS}\n") -> bytes:
+    start = f"filedesc://a.arc 0.0.0.0 20260302081500 text/plain {len(first)}\n{first}".encode()
+    return start + b"".join(b"\n%s %d\n%s" % (line.encode(), len(block), block) for line, block in records) + b"\n"
+
+
+RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>text"
+LINE = "http://a.example/{} 192.0.2.1 20260302081500 text/html"
+
+
+def test_arc_is_read() -> None:
+    content = arc(
+        (LINE.format("a?q=a b"), RESPONSE),
+        ("http://a.example/b 192.0.2.1 20260302081500 text/html 200 - - 81 a.arc", RESPONSE),
+        ("http://a.example/c 2001:db8::1 20260302081500 text/html; charset=utf-8", b"<p>text"),
+        ("dns:a.example 192.0.2.1 20260302081500 text/dns", b"a.example. IN A 192.0.2.1"),
+        (LINE.format("d"), RESPONSE.replace(b"200 OK", b"404 Not Found")),
+        ("http://a.example/e 192.0.2.1 20261302081500 text/html", RESPONSE),
+        (LINE.format("f"), b""),
+        ("http://a.example/g 192.0.2.1 202603020815 text/html", RESPONSE),
+    )
+    records = found(content)
+    names = ["a?q=a%20b", "b", "c", "g"]
+    assert urls(records) == [f"http://a.example/{name}" for name in names]
+    pages = [page for page in records if isinstance(page, WarcPage)]
+    assert {(page.content, page.observed_at) for page in pages} == {
+        (b"<p>text", datetime(2026, 3, 2, 8, 15, tzinfo=UTC))
+    }
+    assert [page.content_type for page in pages] == ["text/html", "text/html", "text/html; charset=utf-8", "text/html"]
+    assert all(content[page.offset :].startswith(b"http://a.example/") for page in pages)
+    others = [PassedOver(reason) for reason in ("no_response", "media_type", "http_status", "media_type")]
+    assert [each for each in records if isinstance(each, PassedOver)] == [*others[:3], PassedOver("empty")]
+    assert [each.offset for each in records if isinstance(each, Broken)] == [content.index(b"http://a.example/e")]
+
+
+@pytest.mark.parametrize("length", ["-1", "abc", "99999999999999", "3", "900"])
+def test_a_broken_record_of_arc_hides_no_other(length: str) -> None:
+    content = arc(*((LINE.format(number), RESPONSE) for number in range(3)))
+    at = content.index(b"http://a.example/1")
+    broken = content[:at] + content[at:].replace(b" %d\n" % len(RESPONSE), f" {length}\n".encode(), 1)
+    records = found(broken)
+    assert urls(records) == ["http://a.example/0", "http://a.example/2"]
+    assert any(isinstance(each, Broken) and each.offset == at for each in records) or length.startswith("99")
+
+
+def test_the_lines_that_may_begin_a_record_of_arc_are_searched_in_linear_time() -> None:
+    hostile = b"\nhttp:" + b"1 " * 4_000
+    content = arc((LINE.format("a"), RESPONSE)) + hostile * 400 + b"\n" + arc((LINE.format("b"), RESPONSE))
+    started = time.process_time()
+    assert urls(list(read_warc(pieces(content, 65536)))) == ["http://a.example/a", "http://a.example/b"]
+    assert time.process_time() - started < 5
 
 
 def test_what_is_no_page_is_passed_over_with_a_reason() -> None:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -548,6 +549,91 @@ def test_the_document_of_a_page_that_a_crawler_has_cut_off_says_so(tmp_path: Pat
     content = crawl.content().replace(b"WARC-Type: response", b"WARC-Truncated: length\r\nWARC-Type: response")
     (item,) = read([str(file(tmp_path, "a.warc", content))])
     assert received(item).degraded == ("truncated",)
+
+
+def crawled(count: int) -> list[bytes]:
+    """Return WARC records of pages of 6.5 KB, which do not compress well."""
+    records, random = [], Random(1)
+    for number in range(count):
+        crawl = Crawl()
+        start = len(crawl.content())
+        body = f"<html><p>page {number} " + "".join(random.choices("abcdefghijklmnopqrstuvwxyz ", k=6_500))
+        crawl.response(f"http://a.example/{number}", body.encode())
+        records.append(crawl.content()[start:])
+    return records
+
+
+def unpacked_start(packed: bytes, suffix: str) -> bytes:
+    """Return what can be unpacked of members or frames, of which the last one is cut off."""
+    content = b""
+    while packed:
+        stream = zlib.decompressobj(31) if suffix == "gz" else zstd.ZstdDecompressor()
+        content += stream.decompress(packed)
+        packed = stream.unused_data
+    return content
+
+
+@pytest.mark.parametrize("suffix", PACKED)
+@pytest.mark.parametrize("count", [1, 3, 30])
+@pytest.mark.parametrize("is_one_stream", [True, False])
+def test_of_a_compressed_warc_file_that_is_cut_off_all_whole_records_are_read(
+    tmp_path: Path, suffix: str, count: int, is_one_stream: bool
+) -> None:
+    records, packed = crawled(count), PACKED[suffix]
+    whole = packed(b"".join(records)) if is_one_stream else b"".join(map(packed, records))
+    for cut in (1, 9, 200, len(packed(records[-1])) // 2, 4_000):
+        *items, refused = read([str(file(tmp_path, f"a.warc.{suffix}", whole[:-cut]))])
+        assert isinstance(refused, Refused)
+        assert refused.reason.startswith(f"the {'gzip' if suffix == 'gz' else 'zstd'} stream is cut off")
+        readable = len(unpacked_start(whole[:-cut], suffix)) + len(b"\r\n\r\n")
+        ends = accumulate(map(len, records))
+        assert sum(isinstance(item, Item) for item in items) == sum(end <= readable for end in ends) >= count - 20
+
+
+def test_what_precedes_the_damaged_member_of_a_warc_file_is_read(tmp_path: Path) -> None:
+    members = [bytearray(gz(record)) for record in crawled(30)]
+    members[20][100:110] = b"0" * 10
+    *items, refused = read([str(file(tmp_path, "a.warc.gz", b"".join(members)))])
+    assert isinstance(refused, Refused)
+    assert "damaged" in refused.reason
+    assert sum(isinstance(item, Item) for item in items) == 20
+
+
+def dictionary() -> zstd.ZstdDict:
+    return zstd.train_dict(crawled(40), 16 * 1024)
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_a_warc_file_is_read_with_the_zstd_dictionary_that_it_begins_with(tmp_path: Path, is_packed: bool) -> None:
+    trained, records = dictionary(), crawled(5)
+    stored = zstd.compress(trained.dict_content) if is_packed else trained.dict_content
+    start = b"\x5d\x2a\x4d\x18" + len(stored).to_bytes(4, "little") + stored
+    frames = b"".join(zstd.compress(record, zstd_dict=trained) for record in records)
+    items = list(read([str(file(tmp_path, "a.warc.zst", start + frames))]))
+    assert [isinstance(item, Item) for item in items] == [True] * 5
+    other = zstd.train_dict([record[::-1] for record in crawled(40)], 16 * 1024)
+    frames = b"".join(zstd.compress(record, zstd_dict=other) for record in records)
+    assert f"needs the dictionary {other.dict_id}" in refusal(file(tmp_path, "a.warc.zst", start + frames))
+
+
+def test_a_file_that_needs_another_zstd_dictionary_is_said_to(tmp_path: Path) -> None:
+    trained = dictionary()
+    packed = zstd.compress(b"".join(crawled(3)), zstd_dict=trained)
+    reason = refusal(file(tmp_path, "a.warc.zst", packed))
+    assert reason.startswith(f"the zstd stream needs the dictionary {trained.dict_id}, which the file does not hold")
+    assert "expected" not in reason
+    large = b"\x5d\x2a\x4d\x18\xff\xff\xff\x7f"
+    assert "its zstd dictionary has more than" in refusal(file(tmp_path, "b.warc.zst", large + packed))
+
+
+@pytest.mark.parametrize("name", ["a.arc", "a.arc.gz", "a"])
+def test_the_pages_of_an_arc_file_are_read(tmp_path: Path, name: str) -> None:
+    response = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>page"
+    content = b"filedesc://a.arc 0.0.0.0 20260302081500 text/plain 12\n1 0 crawler\n\n"
+    content += b"http://a.example/a 192.0.2.1 20260302081500 text/html %d\n%s\n" % (len(response), response)
+    (record,) = records([file(tmp_path, name, gz(content) if name.endswith("gz") else content)])
+    assert record.value == b"<html>page"
+    assert header(record.headers, "nearstream-url") == b"http://a.example/a"
 
 
 def test_a_page_of_a_warc_file_is_read_under_each_url_that_redirects_to_it(tmp_path: Path) -> None:

@@ -1,0 +1,157 @@
+"""Undo the encodings of an HTTP response as a crawler has stored it.
+
+The headers of a stored response often name encodings that it does not have, or not those that it has. So its first
+bytes count, where they show the encoding, before what is declared.
+"""
+
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from functools import partial
+from io import BytesIO
+from typing import NamedTuple
+
+from nearstream.streams.ingest.media_type import is_binary
+
+_GZIP, _ZSTD = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"
+_GZIP_WBITS, _ZLIB_WBITS, _RAW_WBITS = 31, 15, -15
+_NAMES = {"x-gzip": "gzip", "x-deflate": "deflate"}
+_SHOWN = frozenset({"gzip", "zstd"})  # by so many bytes that no text begins so
+_ENCODINGS_MAX = 8
+_PIECE_BYTES = 1024  # of the piece in which a body ends too early, FastWARC gives nothing
+_CHUNK = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]{0,64}(?:;[^\r\n]{0,1024})?\r?\n")
+_CHUNK_END = re.compile(rb"\r?\n|\Z")
+
+
+class EncodingError(Exception):
+    """A response is damaged, or encoded in no known way."""
+
+
+class Body(NamedTuple):
+    """The content of a response.
+
+    Attributes:
+        content: Its bytes.
+        is_cut_off: It ends before its encoding says.
+    """
+
+    content: bytes
+    is_cut_off: bool = False
+
+
+def undo(body: bytes, transfer: str, content: str, max_bytes: int) -> Body:
+    """Return a body without its transfer and content encodings.
+
+    What was stored without an encoding that is declared is left as it is, and gzip is unpacked without a declaration
+    too. Unknown encodings are passed over.
+
+    Args:
+        body: The body as it is stored.
+        transfer: The value of the header `Transfer-Encoding`.
+        content: The value of the header `Content-Encoding`.
+        max_bytes: Of a longer content one byte more than this is unpacked.
+
+    Raises:
+        EncodingError: The body is damaged, or encoded in no known way.
+    """
+    is_cut_off = False
+    declared = [name.strip() for name in f"{content},{transfer}".lower().split(",")[:_ENCODINGS_MAX]]
+    for name in reversed(declared):
+        found = _undone(body, _NAMES.get(name, name), max_bytes)
+        body, is_cut_off = found.content, is_cut_off or found.is_cut_off
+        if name in _READ and len(body) > max_bytes:
+            return Body(body, is_cut_off)
+    if body.startswith(_GZIP):
+        found = _undone(body, "gzip", max_bytes)
+        return Body(found.content, is_cut_off or found.is_cut_off)
+    return Body(body, is_cut_off)
+
+
+def _undone(body: bytes, name: str, max_bytes: int) -> Body:
+    """Return a body without one encoding.
+
+    The encodings that show in the first bytes are tried, then, if they are those of no text, the others.
+    """
+    if name == "chunked":
+        return _dechunked(body)
+    if name not in _READ or not body:
+        return Body(body)
+    declared = (name, "raw") if name == "deflate" else (name,)
+    tried = [*_shown(body), *([*declared, "br", "raw"] if is_binary(body) else [])]
+    for each in dict.fromkeys(tried):
+        try:
+            found = _READ[each](body, max_bytes)
+        except (OSError, zlib.error):
+            continue
+        if each in _SHOWN or _is_likely(found, is_declared=each in declared):
+            return found
+    if is_binary(body):
+        raise EncodingError
+    return Body(body)
+
+
+def _is_likely(found: Body, *, is_declared: bool) -> bool:
+    """Return whether a body can be what an encoding gives that its first bytes do not show."""
+    return bool(found.content) and not is_binary(found.content) and (is_declared or not found.is_cut_off)
+
+
+def _shown(body: bytes) -> list[str]:
+    """Return the encoding that the first bytes of a body show, if they do."""
+    has_zlib_header = body[0] & 0x0F == 8 and int.from_bytes(body[:2], "big") % 31 == 0
+    return ["gzip"] * body.startswith(_GZIP) + ["zstd"] * body.startswith(_ZSTD) + ["deflate"] * has_zlib_header
+
+
+def _dechunked(body: bytes) -> Body:
+    """Return the chunks of a body, or all of it if it has none."""
+    pieces, at = list[bytes](), 0
+    while chunk := _CHUNK.match(body, at):
+        size = int(chunk[1], 16)
+        if not size:
+            return Body(b"".join(pieces))
+        end = _CHUNK_END.match(body, min(chunk.end() + size, len(body)))
+        if end is None:
+            break
+        pieces.append(body[chunk.end() : chunk.end() + size])
+        at = end.end()
+        if chunk.end() + size > len(body):
+            break
+    return Body(b"".join(pieces), is_cut_off=True) if pieces else Body(body)
+
+
+def _inflated(body: bytes, max_bytes: int, wbits: int) -> Body:
+    """Unpack gzip, whose members follow each other, or deflate. What else follows is left out."""
+    content = bytearray()
+    while body:
+        stream = zlib.decompressobj(wbits)
+        content += stream.decompress(body, max_bytes + 1 - len(content))
+        if not stream.eof or len(content) > max_bytes:
+            return Body(bytes(content), is_cut_off=not stream.eof and len(content) <= max_bytes)
+        if wbits == _RAW_WBITS and stream.unused_data:
+            raise zlib.error("nothing follows what has no header and no checksum")
+        body = stream.unused_data if stream.unused_data.startswith(_GZIP) else b""
+    return Body(bytes(content))
+
+
+def _from_reader(body: bytes, max_bytes: int, name: str) -> Body:
+    """Unpack what FastWARC reads."""
+    from fastwarc.stream_io import BrotliReader, ZstdReader
+
+    reader = {"br": BrotliReader, "zstd": ZstdReader}[name](BytesIO(body))
+    content = bytearray()
+    try:
+        while len(content) <= max_bytes and (piece := reader.read(min(_PIECE_BYTES, max_bytes + 1 - len(content)))):
+            content += piece
+    except OSError:
+        if not content:
+            raise
+        return Body(bytes(content), is_cut_off=True)
+    return Body(bytes(content))
+
+
+_READ: Mapping[str, Callable[[bytes, int], Body]] = {
+    "gzip": partial(_inflated, wbits=_GZIP_WBITS),
+    "deflate": partial(_inflated, wbits=_ZLIB_WBITS),
+    "raw": partial(_inflated, wbits=_RAW_WBITS),
+    "br": partial(_from_reader, name="br"),
+    "zstd": partial(_from_reader, name="zstd"),
+}
