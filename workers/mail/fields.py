@@ -96,7 +96,7 @@ def read_head(head: bytes, default: str = TEXT) -> Head:
     declared = _value(head, b"type")
     kind, is_valid = _kind(declared) if declared.strip() else (default, True)
     boundary, charset = _BOUNDARY.search(declared), _CHARSET.search(declared)
-    encoding = _ENCODING.match(_value(head, b"transfer-encoding").lstrip(b" \t\"'"))
+    encoding = _ENCODING.match(_value(head, b"transfer-encoding").lstrip(b" \t\r\n\"'"))
     disposition = _value(head, b"disposition")
     return Head(
         kind,

@@ -1,0 +1,136 @@
+"""Transfer encodings are decoded as they are really sent."""
+
+import binascii
+import email
+import quopri
+from base64 import b64encode, encodebytes
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nearstream.workers.mail.fields import read_head
+from nearstream.workers.mail.transfer import decode_text, decode_transfer
+
+TEXT = (
+    b"The harbour office will close its north gate on Tuesday because the crane needs a new cable. Lorries should take "
+    b"the eastern ramp.\nPallets that arrive after four stay in shed nine overnight, at 5 \xe2\x82\xac = cheap.\n"
+)
+ENCODED = encodebytes(TEXT)
+QUOTED = quopri.encodestring(TEXT)
+UUENCODED = b"".join(binascii.b2a_uu(TEXT[at : at + 45]) for at in range(0, len(TEXT), 45))
+FOOTER = b"\n_______________\nlist mailing list\nhttps://lists.example/info\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "encoding"),
+    [
+        (b"base64 ", "base64"),
+        (b"base64;", "base64"),
+        (b"base64 (x)", "base64"),
+        (b'"BASE64"', "base64"),
+        (b"\r\n base64", "base64"),
+        (b"quoted printable", "quoted-printable"),
+        (b"quoted_printable", "quoted-printable"),
+        (b"QuotedPrintable", "quoted-printable"),
+        (b"x-uuencode", "uuencode"),
+        (b"uue", "uuencode"),
+        (b"7bit", ""),
+        (b"unknown", ""),
+        (b"", ""),
+    ],
+)
+def test_an_encoding_is_known_under_each_name_that_is_sent(value: bytes, encoding: str) -> None:
+    assert read_head(b"Subject: x\r\nContent-Transfer-Encoding: " + value + b"\r\nX: y").encoding == encoding
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding"),
+    [
+        (ENCODED, "base64"),
+        (ENCODED.replace(b"\n", b"\r\n"), "base64"),
+        (ENCODED.replace(b"\n", b" \t\n\n"), "base64"),
+        (ENCODED.replace(b"\n", b""), "base64"),
+        (ENCODED.rstrip(b"=\n"), "base64"),
+        (b64encode(TEXT[:100]) + b"\n" + b64encode(TEXT[100:110]) + b"\n" + b64encode(TEXT[110:]), "base64"),
+        (b64encode(TEXT[:100]) + b64encode(TEXT[100:]), "base64"),
+        (QUOTED, "quoted-printable"),
+        (QUOTED.replace(b"\n", b"\r\n"), "quoted-printable"),
+        (QUOTED.replace(b"=\n", b"= \t\r\n"), "quoted-printable"),
+        (b"begin 644 a.txt\n" + UUENCODED + b"`\nend\n", "uuencode"),
+        (b"text\n\nbegin 644 a.txt\n" + UUENCODED + b"end\n", "uuencode"),
+        (TEXT, ""),
+    ],
+)
+def test_a_text_is_decoded(content: bytes, encoding: str) -> None:
+    assert decode_text(content, encoding) == (TEXT, False)
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding", "text"),
+    [
+        (ENCODED, "", TEXT),
+        (ENCODED.replace(b"\n", b"\r\n"), "", TEXT),
+        (QUOTED, "", TEXT),
+        (QUOTED.replace(b"\n", b"\r\n"), "", TEXT),
+        (TEXT, "base64", b"\n" + TEXT),
+        (TEXT, "uuencode", TEXT),
+        (ENCODED + FOOTER, "base64", TEXT + b"\n" + FOOTER.lstrip()),
+        (ENCODED.replace(b"\n", b"!\n", 1), "base64", TEXT),
+        (b"-- junk --\n" + ENCODED, "base64", None),
+    ],
+)
+def test_a_text_that_is_encoded_otherwise_than_said_is_repaired(
+    content: bytes, encoding: str, text: bytes | None
+) -> None:
+    found = decode_text(content, encoding)
+    assert found.is_repaired
+    assert text is None or found.content == text
+    assert TEXT[60:200] in found.content
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"See https://a.example/?id=20&name=AB for more = and so on.\n",
+        b"a=b\nc=3D\nBerlin=C3\n",
+        b"A" * 70 + b"\n",
+        b"one word\n",
+        b"",
+    ],
+)
+def test_texts_that_only_look_encoded_stay_as_they_are(text: bytes) -> None:
+    assert decode_text(text, "") == (text, False)
+
+
+def test_what_is_no_text_is_decoded_only_as_it_says() -> None:
+    assert decode_transfer(ENCODED, "") == (ENCODED, False)
+
+
+@given(st.binary(max_size=400), st.sampled_from(["base64", "quoted-printable", "uuencode", ""]))
+def test_any_bytes_are_decoded(content: bytes, encoding: str) -> None:
+    assert decode_transfer(content, encoding) == decode_transfer(content, encoding)
+    assert isinstance(decode_text(content, encoding).content, bytes)
+
+
+@given(st.binary(min_size=1, max_size=3_000), st.integers(1, 900))
+def test_pieces_of_base64_are_joined_wherever_they_were_cut(content: bytes, size: int) -> None:
+    pieces = b"\r\n".join(b64encode(content[at : at + size]) for at in range(0, len(content), size))
+    assert decode_transfer(pieces, "base64") == (content, False)
+
+
+@given(st.text(max_size=600))
+def test_texts_are_decoded_as_the_standard_library_does(text: str) -> None:
+    sent = quopri.encodestring(text.encode("utf-8", "replace"))
+    message = email.message_from_bytes(b"Content-Transfer-Encoding: quoted-printable\n\n" + sent)
+    expected = message.get_payload(decode=True)
+    assert isinstance(expected, bytes)
+    assert decode_transfer(sent, "quoted-printable").content.split() == expected.split()
+
+
+def test_long_texts_are_decoded_in_blocks() -> None:
+    for content in (TEXT * 5_000, TEXT.replace(b"\n", b" ") * 5_000, b"\xff" * 1_000_001):
+        whole = (
+            b"".join(b"=%02X" % byte for byte in content) if content[:1] == b"\xff" else quopri.encodestring(content)
+        )
+        assert decode_transfer(whole, "quoted-printable").content == content
