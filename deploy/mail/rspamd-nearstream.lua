@@ -1,6 +1,7 @@
 -- NEARSTREAM_BULK: many copies of the message arrived within the last hour. The option of the symbol says how many.
 -- NEARSTREAM_KNOWN_BAD, NEARSTREAM_KNOWN_GOOD: it is a copy of mail that was labelled as spam, or as ham. The option says
 -- with which weight.
+-- NEARSTREAM_OTHER_ATTACHMENTS: it is a copy of another message by its text, and has other attachments.
 local rspamd_http = require 'rspamd_http'
 local rspamd_logger = require 'rspamd_logger'
 local ucl = require 'ucl'
@@ -16,6 +17,9 @@ local function insert(task, answer)
     task:insert_result('NEARSTREAM_KNOWN_BAD', 1.0, tostring(labels.spam))
   elseif answer.verdict == 'known_good' then
     task:insert_result('NEARSTREAM_KNOWN_GOOD', 1.0, tostring(labels.ham))
+  end
+  for _, reason in ipairs(type(answer.low_confidence) == 'table' and answer.low_confidence or {}) do
+    if reason == 'attachments_differ' then task:insert_result('NEARSTREAM_OTHER_ATTACHMENTS', 1.0) end
   end
 end
 
@@ -39,3 +43,5 @@ rspamd_config:register_symbol({ name = 'NEARSTREAM_KNOWN_BAD', type = 'virtual',
   score = 6.0, description = 'A copy of mail that was labelled as spam' })
 rspamd_config:register_symbol({ name = 'NEARSTREAM_KNOWN_GOOD', type = 'virtual', parent = id, group = 'nearstream',
   score = -3.0, description = 'A copy of mail that was labelled as ham' })
+rspamd_config:register_symbol({ name = 'NEARSTREAM_OTHER_ATTACHMENTS', type = 'virtual', parent = id,
+  group = 'nearstream', score = 0.0, description = 'A copy of other mail, with other attachments' })

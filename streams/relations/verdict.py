@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Literal
 
+from nearstream.schemas.document import ATTACHMENTS_LABEL
 from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.relations.rules import (
@@ -22,6 +23,7 @@ from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Threshol
 
 MANY_SIBLINGS = "many_siblings"
 COMMON_TEXT = "common_text"
+ATTACHMENTS_DIFFER = "attachments_differ"
 BELOW_MIN_LENGTH = "below_min_length"
 NEAR_THRESHOLD = "near_threshold"
 SHINGLES_MIN = 40  # below this, one word more or less moves every share by several percent
@@ -85,7 +87,14 @@ class Verdict:
         """Reasons why the numbers are weak, if they are."""
         reasons = low_confidence_reasons((self.newer, self.older), self.estimate, self.decided_by, self.bounds)
         reasons = (*reasons, MANY_SIBLINGS) if self.many_siblings else reasons
+        reasons = (*reasons, ATTACHMENTS_DIFFER) if self._attachments_differ else reasons
         return (*reasons, COMMON_TEXT) if self.common_text else reasons
+
+    @property
+    def _attachments_differ(self) -> bool:
+        """Whether two mails are copies by their texts, and have other attachments."""
+        newer, older = (text.labels.get(ATTACHMENTS_LABEL) for text in (self.newer, self.older))
+        return is_copy(self.decided_by) and newer != older
 
 
 def relate(

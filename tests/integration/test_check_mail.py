@@ -1,8 +1,11 @@
 """A whole message is read as a mail: its text, its identity, and within bounds."""
 
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from email import message_from_bytes
 from email.message import EmailMessage
+from email.policy import default
 
 import pytest
 
@@ -62,6 +65,41 @@ async def test_a_short_message_is_a_copy_only_with_its_subject(api: Api) -> None
     await _deliver(api, short("invoice"))
     assert (await _ask(api, short("invoice")))[1]["verdict"] == "near_duplicate"
     assert (await _ask(api, short("lunch")))[1]["verdict"] == "unknown"
+
+
+def _with(attachment: bytes, name: str) -> bytes:
+    message = message_from_bytes(_message(BODY, name), policy=default)
+    assert isinstance(message, EmailMessage)
+    message.add_attachment(attachment, "application", "pdf", filename="a.pdf")
+    return message.as_bytes()
+
+
+async def test_a_copy_with_other_attachments_is_told(api: Api) -> None:
+    await _deliver(api, _with(b"%PDF one", "anna"))
+    asked = (_with(b"%PDF one", "bernd"), _with(b"%PDF two", "bernd"), _message(BODY, "bernd"))
+    same, other, none = [(await _ask(api, raw))[1] for raw in asked]
+    assert [answer["verdict"] for answer in (same, other, none)] == ["near_duplicate"] * 3
+    told = ["attachments_differ" in answer["low_confidence"] for answer in (same, other, none)]
+    assert told == [False, True, True]
+
+
+async def test_mails_without_words_are_copies_only_with_equal_attachments(api: Api) -> None:
+    def scan(content: bytes, name: str) -> bytes:
+        encoded = b64encode(content * 100)
+        head = b"Subject: Message from KM_C258\r\nMessage-ID: <%b@a.example>\r\n" % name.encode()
+        return head + b"Content-Type: application/pdf\r\nContent-Transfer-Encoding: base64\r\n\r\n" + encoded
+
+    await _deliver(api, scan(b"one", "1"))
+    assert (await _ask(api, scan(b"one", "2")))[1]["verdict"] == "near_duplicate"
+    assert (await _ask(api, scan(b"two", "3")))[1]["verdict"] == "unknown"
+
+
+async def test_a_large_attachment_delays_no_answer(api: Api) -> None:
+    await _deliver(api, _message(BODY))
+    raw = _with(bytes(range(256)) * 20_000, "bernd")
+    assert len(raw) > 6_000_000
+    answers = [(await _ask(api, raw))[1]["verdict"] for _ in range(5)]
+    assert "near_duplicate" in answers, answers
 
 
 async def test_collections_of_mail_are_apart(api: Api) -> None:

@@ -122,6 +122,15 @@ async def test_a_copy_of_labelled_mail_gets_its_symbol_with_the_weight(
     assert (name, symbol["score"], symbol["options"]) == (f"NEARSTREAM_{verdict.upper()}", points, ["4"])
 
 
+async def test_a_copy_with_other_attachments_gets_a_symbol_of_its_own(rspamd: Rspamd) -> None:
+    answer = b'{"verdict":"near_duplicate","low_confidence":["near_threshold","attachments_differ"]}'
+    rspamd.response = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(answer), answer)
+    async with asyncio.timeout(90):
+        while not (symbols := await rspamd.scan(campaign_mail("anna"))):
+            pass  # the machine is busy with other tests, so that the answer came too late
+    assert set(symbols) == {"NEARSTREAM_OTHER_ATTACHMENTS"}
+
+
 @pytest.mark.parametrize(
     "response",
     [

@@ -27,12 +27,12 @@ _FIELDS = {
     for name in (b"type", b"transfer-encoding", b"disposition")
 }
 _TOKEN = rb"[a-z0-9!#$&^_.+-]"
-_MEDIA = re.compile(rb"[\s\"'<(=:;,]*+(" + _TOKEN + rb"{1,64})(?:\s*+/\s*+(" + _TOKEN + rb"{1,127}))?", re.IGNORECASE)
-_VALID = re.compile(rb"\s*+" + _TOKEN + rb"++/" + _TOKEN + rb"++\s*+(?:\([^()]*+\)\s*+)?(?:;|\Z)", re.IGNORECASE)
+_MEDIA = re.compile(rb"\A[\s\"'<(=:;,]*+(" + _TOKEN + rb"{1,64})(?:\s*+/\s*+(" + _TOKEN + rb"{1,127}))?", re.IGNORECASE)
+_VALID = re.compile(rb"\A\s*+" + _TOKEN + rb"++/" + _TOKEN + rb"++\s*+(?:\([^()]*+\)\s*+)?(?:;|\Z)", re.IGNORECASE)
 _BOUNDARY = re.compile(rb"""\bboundary\*?\s*+=\s*+(?:"((?:[^"\\]|\\.){1,256})|([^\s;"]{1,256}))""", re.IGNORECASE)
 _CHARSET = re.compile(rb"""\bcharset\*?\d*\*?\s*+=\s*+["']?\s*+([^\s;,"]{1,80})""", re.IGNORECASE)
 _ENCODING = re.compile(rb"base64|quoted[ _-]?printable|(?:x-)?uu(?:encode)?\b|(?:x-)?uue\b", re.IGNORECASE)
-_INLINE = re.compile(rb"[\s\"']*+(?:inline|\Z)", re.IGNORECASE)
+_INLINE = re.compile(rb"\A[\s\"']*+(?:inline|\Z)", re.IGNORECASE)
 _NAMED = re.compile(rb"\b(?:file)?name\*?\d*\*?\s*+=", re.IGNORECASE)
 TEXT, HTML, UNKNOWN = "text/plain", "text/html", ""
 # What programs write for the whole of a type.

@@ -7,7 +7,7 @@ from email.policy import compat32
 
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.document import DEFAULT_COLLECTION, Document, to_milliseconds
+from nearstream.schemas.document import ATTACHMENTS_LABEL, DEFAULT_COLLECTION, Document, to_milliseconds
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
 from nearstream.workers.crawl.html_processes import HtmlProcesses
@@ -15,7 +15,7 @@ from nearstream.workers.mail import headers
 from nearstream.workers.mail.attachments import digests
 from nearstream.workers.mail.body import read_body
 from nearstream.workers.mail.fields import head_of
-from nearstream.workers.mail.short_text import is_short, short_message_text
+from nearstream.workers.mail.short_text import short_message_text
 from nearstream.workers.mail.threads import first_message, own_words
 
 MESSAGE_MAX_BYTES = 16 * 1024 * 1024
@@ -31,7 +31,8 @@ class Mail:
     """A message as a document, and what its headers say about it.
 
     Attributes:
-        document: With `id` (the Message-ID, else derived), `text`, `observed_at`, `source` and the hashes of addresses.
+        document: With `id` (the Message-ID, else derived), `text`, `observed_at`, `source`, the hashes of addresses and
+            a digest of its attachments as a label.
             It has a lineage only if threads are read, because a reply is no state of the mail that it answers.
         subject: The decoded Subject, which is not part of the text.
         degraded: What was incomplete: `charset_replaced`, `content_unread` (it has few words of its own, and something
@@ -78,16 +79,19 @@ def read_message(
     if content == THREAD:
         text, lineage = own_words(text), first_message(head)
     subject = headers.subject(head)
-    attachments = digests(unread, key) if is_short(text) else ()
+    attachments = digests(unread, key)
+    short_text = short_message_text(subject, text, attachments, key)
     document = Document(
         id=headers.message_id(head),
-        text=short_message_text(subject, text, attachments, key) or text,
+        text=short_text or text,
         collection=collection,
         lineage=lineage,
         observed_at=headers.sent_at(head, received_at + _CLOCK_SKEW),
         source=SOURCE,
+        labels={ATTACHMENTS_LABEL: key.digest(b"".join(attachments)).hex()} if attachments else {},
         sender_hash=headers.sender_hash(head, key),
         recipient_hashes=headers.recipient_hashes(head, key),
     )
     complete = fill_defaults(document, _LIMITS, to_milliseconds(received_at))
-    return Mail(complete, subject, tuple(sorted({*degraded, *([CONTENT_UNREAD] if attachments else [])})))
+    is_unread = bool(short_text and attachments)
+    return Mail(complete, subject, tuple(sorted({*degraded, *([CONTENT_UNREAD] if is_unread else [])})))

@@ -88,6 +88,7 @@ def mail_record(document: Document, degraded: tuple[str, ...]) -> MailRecord:
         headers.append(("nearstream-sender-hash", document.sender_hash.encode()))
     if document.recipient_hashes:
         headers.append(("nearstream-recipient-hashes", " ".join(document.recipient_hashes).encode()))
+    headers += [(f"nearstream-label-{name}", value.encode()) for name, value in document.labels.items()]
     if degraded:
         headers.append(("nearstream-degraded", " ".join(degraded).encode()))
     return MailRecord((document.text or "").encode("utf-8", "replace") or _NO_TEXT, headers, degraded)

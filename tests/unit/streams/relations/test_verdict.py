@@ -196,6 +196,16 @@ def test_clear_pairs_have_no_reason_for_doubt() -> None:
     assert verdict([*LONG[:800], *words(6, 40), *LONG[800:]], LONG).low_confidence == ()
 
 
+@pytest.mark.parametrize("sample", ["equal_digest", "mean_resemblance", "covered", "reordered"])
+@pytest.mark.parametrize("labels", [({}, {"attachments": "1f"}), ({"attachments": "2e"}, {"attachments": "1f"})])
+def test_copies_with_other_attachments_say_so(sample: str, labels: tuple[dict[str, str], dict[str, str]]) -> None:
+    newer, older, numbers = numbers_of(sample)
+    newer, older = (replace_fields(text, labels=said) for text, said in zip((newer, older), labels, strict=True))
+    is_copy = RELATIONS[sample] in ("exact_duplicate", "near_duplicate")
+    assert ("attachments_differ" in relate(newer, older, numbers).low_confidence) is is_copy
+    assert "attachments_differ" not in relate(newer, newer, numbers).low_confidence
+
+
 @pytest.mark.parametrize(
     ("reason", "fields", "changes"),
     [

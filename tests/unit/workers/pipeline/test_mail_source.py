@@ -155,6 +155,18 @@ def test_short_messages_are_hashed_under_the_key(tmp_path: Path) -> None:
     assert "thank" not in (texts[0] or "").lower()
 
 
+def test_the_digest_of_attachments_is_a_label_under_the_key(tmp_path: Path) -> None:
+    inner = b"--b\n\n" + TEXT + b"\n--b\nContent-Type: image/png\n\npicture\n--b--\n"
+    path = file(tmp_path, "a.eml", b"Content-Type: multipart/mixed; boundary=b\n" + SENT + inner)
+    labels = [
+        parsed(next(iter(read([str(path)], key)))).document.labels
+        for key in (None, HashKey.public(), HashKey.from_secret(b"another"))
+    ]
+    assert labels[0] == labels[1] != labels[2]
+    assert re.fullmatch("[0-9a-f]{32}", labels[0]["attachments"])
+    assert parsed(next(iter(read([str(file(tmp_path, "b.eml", message(1)))])))).document.labels == {}
+
+
 def test_what_a_header_says_to_be_degraded_is_known_or_ignored(tmp_path: Path) -> None:
     (item,) = read([str(file(tmp_path, "a.eml", message(1)))])
     assert isinstance(item, Item)
