@@ -101,11 +101,13 @@ def shingle_bytes(blocks: Sequence[MatchingBlock], lead: float) -> float:
 def common_shingles(
     both: SignaturePair, in_order: Sequence[MatchingBlock], moved: MovedBlocks, sketch_resemblance: float
 ) -> float:
-    """Estimate the common shingles from the common blocks and the sketches.
+    """Estimate the common shingles, each as often as both texts have it.
 
-    Common shingles are counted by the bytes at which one can start. The length of each block is known to about one
-    rate. The blocks found in another order represent all text that moved, which is uncertain by about the part of it
-    that was not found.
+    A set of shingles cannot tell a text from that text ten times, so repetitions count. The common blocks say how much
+    text both have, by the bytes at which a shingle can start. The sketches say how many distinct shingles both have,
+    and no text has more repetitions in common than it has at all. The length of each block is known to about one rate.
+    The blocks found in another order represent all text that moved, which is uncertain by about the part of it that was
+    not found.
 
     Args:
         both: Two texts.
@@ -113,17 +115,20 @@ def common_shingles(
         moved: Their common blocks in another order.
         sketch_resemblance: Resemblance of the sketches.
     """
-    lead, shingles = both.lead, both.shorter.shingles
+    lead, counts, distinct = both.lead, both.shingle_counts, (both.shorter.shingles, both.longer.shingles)
     if both.is_equal:
-        return float(min(shingles, both.longer.shingles))  # a signature from outside may state a wrong number
-    per_byte = shingles / max(1.0, both.shorter.n_bytes - lead)
+        return float(min(counts))  # a signature from outside may state a wrong number
+    per_byte = counts[0] / max(1.0, both.shorter.n_bytes - lead)
+    # Text that either side has only once is distinct.
+    new_per_byte = per_byte * max(distinct[0] / max(1, counts[0]), distinct[1] / max(1, counts[1]))
     moved_bytes = shingle_bytes(moved.blocks, lead)
     guessed = moved_bytes * (moved.symbols_per_match - 1)
     found = shingle_bytes(in_order, lead) + moved_bytes + guessed
     uncertain = both.rate * sqrt(len(in_order) + 1)
     deviation = sqrt(uncertain * uncertain + guessed * guessed)
-    sizes = shingles, both.longer.shingles
-    return weighted_shingles(found * per_byte, deviation * per_byte, sketch_resemblance, sizes)
+    common = weighted_shingles(found * new_per_byte, deviation * new_per_byte, sketch_resemblance, distinct)
+    repeated = min(counts[0] - distinct[0], counts[1] - distinct[1])
+    return min(max(found * per_byte, common), common + repeated)
 
 
 def _best_segment(blocks: Sequence[MatchingBlock]) -> tuple[MatchingBlock, MatchingBlock, float]:

@@ -27,11 +27,12 @@ class Estimate(NamedTuple):
         symbols_longer: LD symbols of the longer text at this rate.
         common: Symbols that both texts have, in any order.
         matches: Symbols that both texts have in one order.
-        shingles_shorter: Distinct shingles of the shorter text.
-        shingles_longer: Distinct shingles of the longer text.
+        shingles_shorter: Shingles of the shorter text, each as often as it comes.
+        shingles_longer: Shingles of the longer text, each as often as it comes.
         length_ratio: Smaller over larger number of words. Of bytes, where no spaces separate the words.
         sketch_resemblance: Resemblance of the sketches.
-        common_shingles: Shingles that both texts have, estimated from the common blocks and from the sketches.
+        common_shingles: Shingles that both texts have, each as often as both have it, estimated from the common blocks
+            and from the sketches.
         text_in_order: Share of the shorter text in common blocks, in order, of at least four words.
         spread_shorter: Share of the shorter text from the block that holds the 5 % point of this common text to the
             block that holds the 95 % point.
@@ -48,7 +49,7 @@ class Estimate(NamedTuple):
         common_words: Number of words that the common shingles represent, in the text with fewer words.
         order_gap: Share of the shorter text that comes in another order.
         mean_resemblance: Common shingles over all shingles of both texts. It is a mean of two estimates, or the
-            resemblance of the sketches if there are no LD symbols.
+            resemblance of the sketches if there are no LD symbols, and then at most what the lengths allow.
         spread: The smaller of both spreads.
         distance_ratio: The distance over the longer length.
         scattered: Whether single characters were edited all over the texts, as the distance was read.

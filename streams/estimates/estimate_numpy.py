@@ -30,9 +30,10 @@ def estimate(a: Signature, b: Signature) -> Estimate:
     value, low, high, expected = both.in_characters(distance.value, *band, distance.expected)
     sketch_resemblance = resemblance(shorter, longer)
     common = common_shingles(both, alignment.blocks, moved, sketch_resemblance)
-    shared_shorter = ratio(common, shorter.shingles)
-    shared = ratio(common, min(shorter.shingles, longer.shingles))
-    symbol_resemblance = ratio(common, shorter.shingles + longer.shingles - common)
+    counts = both.shingle_counts
+    shared_shorter, shared = ratio(common, counts[0]), ratio(common, min(counts))
+    symbol_resemblance = ratio(common, sum(counts) - common)
+    bounded_resemblance = min(sketch_resemblance, ratio(min(counts), max(counts)))
     text_in_order = min(1.0, in_order.common / shorter.n_bytes)
     spreads = min(1.0, in_order.spreads[0] / shorter.n_bytes), min(1.0, in_order.spreads[1] / longer.n_bytes)
     longer_characters = max(shorter.characters, longer.characters)
@@ -45,8 +46,8 @@ def estimate(a: Signature, b: Signature) -> Estimate:
         symbols_longer=both.longer_side.symbols,
         common=alignment.common,
         matches=alignment.matches,
-        shingles_shorter=shorter.shingles,
-        shingles_longer=longer.shingles,
+        shingles_shorter=counts[0],
+        shingles_longer=counts[1],
         length_ratio=both.length_ratio,
         sketch_resemblance=sketch_resemblance,
         common_shingles=common,
@@ -63,7 +64,7 @@ def estimate(a: Signature, b: Signature) -> Estimate:
         shared=shared,
         common_words=shared * both.fewer_words,
         order_gap=max(0.0, shared_shorter - text_in_order),
-        mean_resemblance=symbol_resemblance if both.rate else sketch_resemblance,
+        mean_resemblance=symbol_resemblance if both.rate else bounded_resemblance,
         spread=min(spreads),
         distance_ratio=value / longer_characters,
         scattered=distance.scattered,

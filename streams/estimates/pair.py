@@ -88,8 +88,13 @@ class SignaturePair:
     def fewer_words(self) -> int:
         """Return the smaller number of words, or of shingles in spaceless texts."""
         if self.shorter.spaceless or self.longer.spaceless:
-            return min(self.shorter.shingles, self.longer.shingles)
+            return min(self.shingle_counts)
         return min(self.shorter.words, self.longer.words)
+
+    @property
+    def shingle_counts(self) -> tuple[int, int]:
+        """Return the shingles of both texts, each as often as it comes."""
+        return _shingle_count(self.shorter), _shingle_count(self.longer)
 
     @property
     def least_common(self) -> int:
@@ -197,6 +202,15 @@ def _cached_side(stored: tuple[int, bytes, bytes], rate: int, bits: int, n_bytes
 
 def _is_short(text: Signature) -> bool:
     return text.n_bytes < MIN_SPACELESS_BYTES if text.spaceless else text.words < MIN_WORDS
+
+
+def _shingle_count(text: Signature) -> int:
+    """Return the number of places at which a shingle starts, which is at least that of the distinct shingles."""
+    if text.spaceless:
+        places = max(0, text.n_bytes - SPACELESS_SHINGLE_BYTES) * text.characters // text.n_bytes + 1
+    else:
+        places = text.words - (SHINGLE_WORDS - 1)
+    return max(text.shingles, places)
 
 
 def _rank(side: Side, signature: Signature) -> tuple[int, int, bytes]:

@@ -76,6 +76,15 @@ static double length_ratio(const Content *shorter, const Content *longer)
     return (double)fewer / (double)most_of(1, more);
 }
 
+/* Returns the shingles of a text, each as often as it comes. */
+static i64 shingle_count(const Content *text)
+{
+    i64 places = text->words - (SHINGLE_WORDS - 1);
+    if (text->spaceless)
+        places = most_of(0, text->n_bytes - SPACELESS_SHINGLE_BYTES) * text->characters / text->n_bytes + 1;
+    return most_of(text->shingles, places);
+}
+
 static int is_short(const Content *text)
 {
     return text->spaceless ? text->n_bytes < MIN_SPACELESS_BYTES : text->words < MIN_WORDS;
@@ -154,15 +163,21 @@ static int find_blocks(Side both[2], i64 rate, i64 least, Comparing *with, Found
 static double common_shingles(const Side both[2], const Found *found, double rate, double lead, double resemblance)
 {
     const Content *shorter = both[0].content, *longer = both[1].content;
+    i64 counts[2] = {shingle_count(shorter), shingle_count(longer)}, one = shorter->shingles, other = longer->shingles;
     if (is_equal(shorter, longer))
-        return (double)least_of(shorter->shingles, longer->shingles);
+        return (double)least_of(counts[0], counts[1]);
     double places = (double)shorter->n_bytes - lead;
-    double per_byte = (double)shorter->shingles / (places > 1 ? places : 1);
+    double per_byte = (double)counts[0] / (places > 1 ? places : 1);
+    double new_one = (double)one / (double)most_of(1, counts[0]), new_other = (double)other / (double)most_of(1, counts[1]);
+    double new_per_byte = per_byte * (new_one > new_other ? new_one : new_other);
     double moved = shingle_bytes(found->moved, lead), guessed = moved * (found->symbols_per_match - 1);
     double bytes = shingle_bytes(found->in_order, lead) + moved + guessed;
     double uncertain = rate * sqrt((double)(found->in_order.count + 1));
     double deviation = sqrt(uncertain * uncertain + guessed * guessed);
-    return weighted_shingles(bytes * per_byte, deviation * per_byte, resemblance, shorter->shingles, longer->shingles);
+    double common = weighted_shingles(bytes * new_per_byte, deviation * new_per_byte, resemblance, one, other);
+    double most = common + (double)least_of(counts[0] - one, counts[1] - other);
+    double counted = bytes * per_byte > common ? bytes * per_byte : common;
+    return counted < most ? counted : most;
 }
 
 /* Writes the distance with its band, in characters. It sorts the blocks. */
@@ -206,8 +221,10 @@ static void write_shares(Estimate *e)
     e->shared = ratio(e->common_shingles, (double)least_of(e->shingles_shorter, e->shingles_longer));
     e->common_words = e->shared * (double)e->fewer_words;
     e->order_gap = e->shared_shorter > e->text_in_order ? e->shared_shorter - e->text_in_order : 0;
-    e->mean_resemblance =
-        e->rate ? ratio(e->common_shingles, shingles - e->common_shingles) : e->sketch_resemblance;
+    double fewer = (double)least_of(e->shingles_shorter, e->shingles_longer);
+    double bound = ratio(fewer, shingles - fewer);
+    double sketched = e->sketch_resemblance < bound ? e->sketch_resemblance : bound;
+    e->mean_resemblance = e->rate ? ratio(e->common_shingles, shingles - e->common_shingles) : sketched;
     e->spread = e->spread_longer < e->spread_shorter ? e->spread_longer : e->spread_shorter;
     e->distance_ratio = e->distance / (double)e->longer_characters;
 }
@@ -223,15 +240,15 @@ static int write_estimate(Side both[2], i64 least, Comparing *with, Estimate *ou
     Layout lie = layout(found.in_order, lead, &with->room);
     *out = (Estimate){
         .longer_characters = most_of(shorter->characters, longer->characters),
-        .fewer_words = is_either_spaceless(shorter, longer) ? least_of(shorter->shingles, longer->shingles)
+        .fewer_words = is_either_spaceless(shorter, longer) ? least_of(shingle_count(shorter), shingle_count(longer))
                                                      : least_of(shorter->words, longer->words),
         .rate = most_of(shorter->rate, longer->rate),
         .symbols_shorter = (i64)both[0].view->size,
         .symbols_longer = (i64)both[1].view->size,
         .common = (i64)found.common,
         .matches = (i64)found.matches,
-        .shingles_shorter = shorter->shingles,
-        .shingles_longer = longer->shingles,
+        .shingles_shorter = shingle_count(shorter),
+        .shingles_longer = shingle_count(longer),
         .length_ratio = length_ratio(shorter, longer),
         .sketch_resemblance = resemblance(shorter, longer),
         .text_in_order = at_most_one(lie.common / bytes),
