@@ -15,6 +15,7 @@ from nearstream.schemas.document import EPOCH, Document
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
 from nearstream.streams.index.contract import IndexLostError, IndexUnavailableError
+from nearstream.streams.ingest.charset import decode
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.application import application, listening
@@ -43,6 +44,7 @@ _WAIT_SECONDS = 0.5  # between looks for an index that is not made yet
 _SWITCH_SECONDS = 0.0005
 # A text that is not ASCII. The tables that the first one needs take half a second to build.
 _FIRST = Document(id="first", text="Grüße", observed_at=EPOCH)
+_STRANGE = b"\xe9"  # in no declared charset, so that what detects charsets is loaded before the first question
 
 log = logging.getLogger(__name__)
 
@@ -132,6 +134,7 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, fee
         pages = PageReader(settings.html_content, settings.max_text_bytes, html)
         signer = deployment.signer()
         signer.sign(_FIRST)
+        decode(_STRANGE)
         checker = Checker(deployment, signer, index, html, pages, readers, large, cpu)
         learner = Learner(
             outbox, deployment.topic(DOCUMENTS), deployment.topic(SIGNATURES), deployment.document_limits, cpu

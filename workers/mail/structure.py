@@ -125,14 +125,20 @@ class _Splitting:
         return decode_transfer(content, encoding).content
 
     def _pieces(self, data: bytes, start: int, end: int, boundary: bytes) -> list[tuple[int, int]]:
-        """Return where each part of a multipart begins and ends, at most one more than are read."""
+        """Return where each part of a multipart begins and ends, at most one more than are read.
+
+        Parts behind its end are read too: they are there where a multipart and one in it have one boundary.
+        """
         pieces: list[tuple[int, int]] = []
         begin: int | None = None
+        is_ended = False
         for line, after, is_last in self._delimiters(data, start, end, boundary):
             if begin is not None:
                 pieces.append((begin, max(begin, line)))
             begin = None if is_last else after
-            if is_last or len(pieces) > self._parts:
+            self._note(STRUCTURE_REPAIRED, is_ended and not is_last)
+            is_ended |= is_last
+            if len(pieces) > self._parts:
                 break
         return pieces if begin is None else [*pieces, (begin, end)]
 

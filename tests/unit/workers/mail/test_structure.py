@@ -70,6 +70,13 @@ BROKEN = {
         "Content-Type: multipart/mixed; boundary=b",
         parts("b", f"Content-Type: multipart/alternative; boundary=other\n\n{PARTED}"),
     ),
+    "one boundary of two multiparts": (
+        "Content-Type: multipart/mixed; boundary=b",
+        "--b\nContent-Type: multipart/alternative; boundary=b\n\n"
+        + parts("b", "Content-Type: text/plain\n\n")
+        + "\n\n"
+        + parts("b", f"Content-Type: text/html\n\n{HTML}"),
+    ),
     "base64 around the parts": (
         "Content-Type: multipart/alternative; boundary=other\nContent-Transfer-Encoding: base64",
         base64.encodebytes(PARTED.encode()).decode(),
