@@ -206,3 +206,7 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
 
     ready: Annotated[bool, Meta(description="Redis answered within a second, and holds the index.")]
     why: Annotated[str, Meta(description="Why it is not ready, else empty.")]
+    halted: Annotated[
+        tuple[str, ...],
+        Meta(description="Each worker that is halted, and why. Checks are answered all the same, but learn less."),
+    ]

@@ -82,8 +82,9 @@ class LiveState(msgspec.Struct, frozen=True, kw_only=True):
     source: Annotated[
         Literal["kafka", "demo"], Meta(description="Where the events come from: Kafka, or a replay in this process.")
     ]
-    connected: Annotated[bool, Meta(description="Whether events can be read now.")]
+    connected: Annotated[bool, Meta(description="Whether events can be read now: Kafka and Redis answer.")]
     why: Annotated[str, Meta(description="Why they cannot, else empty.")]
+    halted: Annotated[tuple[str, ...], Meta(description="Each worker that has halted, with the reason and the remedy.")]
     slot_seconds: Annotated[int, Meta(ge=1, description="Width of a slot of `verdicts` in seconds.")]
     verdicts: Annotated[
         dict[str, tuple[int, ...]],

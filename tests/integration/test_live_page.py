@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import quote
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from nearstream.schemas.alert import ALL_COLLECTIONS
 from nearstream.schemas.document import Document, from_milliseconds
@@ -99,6 +99,41 @@ async def test_the_live_view_shows_what_arrives(browser: Browser) -> None:
         await expect(page.locator(".legend").first).to_contain_text("near duplicate1")
         await expect(page.locator("#growing")).to_contain_text("first")
         await expect(page.locator("#received")).to_have_text("3")
+
+
+async def test_what_stands_still_is_red_on_every_view(browser: Browser) -> None:
+    feed = new_feed()
+    async with live_server(feed) as server, _opened(browser, server.address) as page:
+        link, trouble = page.locator("#link"), page.locator("#trouble")
+        await expect(link).to_have_text("live")
+        await expect(trouble).to_be_hidden()
+        for view in ("live", "families", "settings"):
+            await page.goto(f"http://{server.address}/#/{view}")
+            feed.halted = (f"worker all is halted: {HOSTILE}",)
+            await expect(trouble).to_have_text(f"worker all is halted: {HOSTILE}")
+            await expect(link).to_have_text("halted")
+            await expect(link).to_have_class("link off")
+            feed.halted, feed.away["Redis"] = (), "Redis does not answer within 2 s"
+            await expect(trouble).to_have_text("Redis does not answer within 2 s")
+            await expect(link).to_have_class("link off")
+            feed.away.clear()
+            await expect(trouble).to_be_hidden()
+            await expect(link).to_have_class("link on")
+
+
+async def test_a_server_that_answers_no_more_makes_the_page_red(browser: Browser) -> None:
+    feed = new_feed()
+    async with live_server(feed) as server, _opened(browser, server.address) as page:
+        await expect(page.locator("#link")).to_have_class("link on")
+
+        async def stay_silent(_: Route) -> None:
+            """Leave a question about the state without an answer, as a server that hangs does."""
+
+        await page.route("**/v1/live**", stay_silent)
+        await expect(page.locator("#link")).to_have_class("link off", timeout=5_000)
+        await expect(page.locator("#trouble")).to_contain_text("The server does not say how the stream is")
+        await page.unroute("**/v1/live**")
+        await expect(page.locator("#link")).to_have_class("link on")
 
 
 async def test_hostile_ids_stay_text(browser: Browser) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import logging
+import os
+import socket
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from functools import partial
 from importlib.metadata import version
@@ -38,6 +40,7 @@ from nearstream.workers.pipeline.match import Matching, SignatureTopic
 from nearstream.workers.pipeline.sign import Signing
 from nearstream.workers.redis_index.client import ask, connect, open_client, server_facts, until_answered
 from nearstream.workers.redis_index.decisions import DecisionStore
+from nearstream.workers.redis_index.halts import Halt, say_halted
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.tallies import TallyStore
 
@@ -213,9 +216,17 @@ def _start_monitoring(deployment: Deployment, role: str, health: Health, agents:
             async with open_client(address.connection) as client:
                 await ask(client, "EXISTS", address.key)
 
+    own = own_group(settings, role)
+    name = f"{socket.gethostname()}:{os.getpid()}"
+
+    async def say(why: str, since_ms: int) -> None:
+        async with open_client(address.connection) as client:
+            halt = Halt(worker=name, role=role, group=own.group, since_ms=since_ms, why=why)
+            await say_halted(client, settings.namespace, halt)
+
     read = {"alert": (VERDICTS, DEAD_LETTERS), "decide": (VERDICTS,)}.get(role, (DOCUMENTS, SIGNATURES))
-    open_lag = partial(lag_reader, own_group(settings, role), WATCH_SECONDS, read)
-    start_probe(health, open_lag, ask_index, deployment.topic(SIGNATURES))
+    open_lag = partial(lag_reader, own, WATCH_SECONDS, read)
+    start_probe(health, open_lag, ask_index, deployment.topic(SIGNATURES), say)
     build = {"version": version("nearstream"), "role": role, "scheme": address.scheme}
     counts = agents.matching.matcher.counts if agents.matching else None
     WorkerMetrics(health, counts, build).register()

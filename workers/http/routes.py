@@ -1,5 +1,6 @@
 """The paths of the HTTP API and what answers them."""
 
+import asyncio
 from time import perf_counter
 
 import msgspec
@@ -10,6 +11,8 @@ from nearstream.schemas.codec import InvalidMessageError, decode_document, decod
 from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.document import document_key
 from nearstream.schemas.label import Label
+from nearstream.streams.index.contract import IndexUnavailableError
+from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http import openapi
 from nearstream.workers.http.access import ForbiddenError
 from nearstream.workers.http.check import AT_ONCE, BusyError, Checker
@@ -29,6 +32,7 @@ from nearstream.workers.http.requests import (
 from nearstream.workers.http.skipping import SkipChecker
 from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS, EXPOSITION_TYPE, SKIPS, exposition
 from nearstream.workers.operations.signatures import LINE_MAX_BYTES, why_not_sent
+from nearstream.workers.redis_index.halts import halts
 
 _CHECKER = web.AppKey("checker", Checker)
 _LEARNER = web.AppKey("learner", Learner)
@@ -68,7 +72,7 @@ def add_waiting_routes(app: web.Application, why: str) -> None:
     """
 
     async def not_ready(_: web.Request) -> web.Response:
-        return json_response(Readiness(ready=False, why=why), 503)
+        return json_response(Readiness(ready=False, why=why, halted=()), 503)
 
     async def no_answer(_: web.Request) -> web.Response:
         return refusal(503, "no_index", "expected an index, which a worker makes when it starts for the first time")
@@ -214,8 +218,18 @@ def _from_another_site() -> web.Response:
 
 async def _ready(request: web.Request) -> web.Response:
     checker = request.app[_CHECKER]
-    why = await checker.ready(max(_READY_SECONDS, checker.deployment.settings.api_seconds))
-    return json_response(Readiness(ready=not why, why=why), 503 if why else 200)
+    seconds = max(_READY_SECONDS, checker.deployment.settings.api_seconds)
+    why = await checker.ready(seconds)
+    halted: tuple[str, ...] = ()
+    if not why:
+        try:
+            async with asyncio.timeout(seconds):
+                found = await halts(checker.index.asking, checker.deployment.settings.namespace)
+            # Without its host, because this path is open to all.
+            halted = tuple(f"worker {halt.role} is halted: {halt.why}" for halt in found)
+        except (IndexUnavailableError, SettingsError, TimeoutError) as error:
+            why = f"whether a worker is halted is not known: {str(error) or 'Redis did not answer in time'}"
+    return json_response(Readiness(ready=not why, why=why, halted=halted), 503 if why else 200)
 
 
 async def _healthy(_: web.Request) -> web.Response:

@@ -29,6 +29,7 @@ from nearstream.workers.http.skipping import SkipChecker
 from nearstream.workers.live.details import Stored
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.kafka_source import fed_by_kafka
+from nearstream.workers.live.redis_source import watching_redis
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.client import until_answered
 from nearstream.workers.redis_index.decisions import DecisionStore
@@ -143,7 +144,7 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, fee
         add_routes(app, checker, learner, skip_checker)
         add_live_routes(app, feed, Stored(deployment, partial(_states, index)))
         add_operator_routes(app, feed, deployment, partial(replay_reason, deployment))
-        async with listening(app, settings.api) as address:
+        async with watching_redis(index.asking, settings.namespace, feed), listening(app, settings.api) as address:
             yield address
 
 

@@ -39,13 +39,19 @@ _Answer = TypeVar("_Answer")
 
 
 @asynccontextmanager
-async def admin(settings: Settings, wait_seconds: float) -> AsyncIterator[AIOKafkaAdminClient]:
+async def admin(
+    settings: Settings, wait_seconds: float, request_seconds: float = 10.0
+) -> AsyncIterator[AIOKafkaAdminClient]:
     """Connect an admin client, and close it at the end.
+
+    A broker has `request_seconds` for an answer.
 
     Raises:
         KafkaUnreachableError: No broker answered within `wait_seconds`.
     """
-    client = await connect(partial(AIOKafkaAdminClient, request_timeout_ms=10_000), settings, wait_seconds)
+    client = await connect(
+        partial(AIOKafkaAdminClient, request_timeout_ms=int(1000 * request_seconds)), settings, wait_seconds
+    )
     try:
         yield client
     finally:
@@ -103,6 +109,15 @@ async def finish(stopping: Coroutine[Any, Any, None], seconds: float = STOP_SECO
         raise
     if not task.cancelled() and task.done() and task.exception() is not None:
         log.debug("a client of Kafka was not closed: %r", task.exception())
+
+
+async def require_answer(client: AIOKafkaAdminClient) -> None:
+    """Return as soon as one broker has answered.
+
+    Raises:
+        KafkaError: None did.
+    """
+    await client._client.fetch_all_metadata()
 
 
 async def describe(client: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[str, list[int]]:

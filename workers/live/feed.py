@@ -31,6 +31,8 @@ class Feed:
         lag: How far the workers are behind, None if that is not known.
         lags: Of each consumer group, the lag in each partition of what it reads.
         why: Why no events can be read now. Empty: they can.
+        away: Of each service that does not answer now, its name and why. It is asked every second.
+        halted: What each halted worker says of itself.
         alarms: The alerts.
         is_alerting: Whether a worker `alert` has ever read the verdicts, None if that is not known.
         letters: The newest dead letters.
@@ -47,6 +49,8 @@ class Feed:
         self.lag: LiveLag | None = None
         self.lags: dict[str, list[PartitionLag]] = {}
         self.why = "no event source is connected yet"
+        self.away: dict[str, str] = {}
+        self.halted: tuple[str, ...] = ()
         self._clock, self._source = clock, source
         self.alarms = Alarms()
         self.is_alerting: bool | None = None
@@ -79,14 +83,16 @@ class Feed:
         """Return the last hour of a collection, or of all collections if it is empty."""
         now_ms = self._clock()
         rates = self._rates.get(collection) or Rates()
+        why = "; ".join(self.away.values()) or self.why
         p50, p99 = rates.ages(now_ms, 0.5, 0.99)
         return LiveState(
             now=from_milliseconds(now_ms),
             version=_VERSION,
             collection=collection,
             source=self._source,
-            connected=not self.why,
-            why=self.why,
+            connected=not why,
+            why=why,
+            halted=self.halted,
             slot_seconds=SLOT_MS // 1000,
             verdicts=rates.series(now_ms),
             totals=dict(rates.totals),

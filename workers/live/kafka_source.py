@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 
 from nearstream.schemas.codec import InvalidMessageError, decode_alert
@@ -13,7 +13,7 @@ from nearstream.schemas.live import LiveLag
 from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, VERDICTS
 from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError
-from nearstream.workers.kafka.client import TopicPartition, consumer
+from nearstream.workers.kafka.client import AIOKafkaAdminClient, TopicPartition, admin, consumer, require_answer
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.kafka.lag import lag_reader
 from nearstream.workers.kafka.offsets import ever_committed_if_known, partitions
@@ -27,6 +27,9 @@ _RETRY_SECONDS = 2.0
 _LAG_SECONDS = 5.0
 _ALERTING_SECONDS = 15.0
 _STOP_SECONDS = 5.0
+_WATCH_SECONDS = 0.5
+_ANSWER_SECONDS = 2.0  # for any broker
+_BROKER_SECONDS = 0.9  # for one, so that another is asked in time
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +55,7 @@ async def fed_by_kafka(settings: Settings, feed: Feed, since_ms: int | None) -> 
             _ALERTING_SECONDS,
         ),
         _follow_letters(settings, feed),
+        _watch(settings, feed),
     )
     tasks = {asyncio.create_task(each) for each in work}
     try:
@@ -78,6 +82,32 @@ async def _follow(settings: Settings, feed: Feed, since_ms: int | None) -> None:
             feed.why = str(error)
             log.warning("the live page gets no events: %s", error)
         await asyncio.sleep(_RETRY_SECONDS)
+
+
+async def _watch(settings: Settings, feed: Feed) -> None:
+    """Ask every second whether a broker answers, because a consumer waits in silence while none does."""
+    while True:
+        try:
+            async with admin(settings, _ANSWER_SECONDS, _BROKER_SECONDS) as client:
+                while await _answers(client):
+                    feed.away.pop("Kafka", None)
+                    await asyncio.sleep(_WATCH_SECONDS)
+                # Before the client is closed, which may take seconds.
+                feed.away["Kafka"] = f"Kafka at {settings.kafka} does not answer within {_ANSWER_SECONDS:g} s"
+        except (KafkaUnreachableError, SettingsError) as error:
+            feed.away["Kafka"] = str(error)
+        await asyncio.sleep(_WATCH_SECONDS)
+
+
+async def _answers(client: AIOKafkaAdminClient) -> bool:
+    """Return whether a broker answers, of which each is asked at most twice."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            for _ in range(2):
+                with suppress(KafkaError):
+                    await require_answer(client)
+                    return True
+    return False
 
 
 async def _repeat(what: str, read: Callable[[], Awaitable[None]], pause_seconds: float) -> None:

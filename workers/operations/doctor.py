@@ -23,6 +23,7 @@ from nearstream.workers.operations.claim import describe_lost_index, describe_lo
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.address import Connection
 from nearstream.workers.redis_index.client import open_client, server_facts, server_time_ms, until_answered
+from nearstream.workers.redis_index.halts import Halt, halts
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.stats import CROWDED, mean_fields
 
@@ -150,6 +151,8 @@ async def _redis(deployment: Deployment, wait_seconds: float) -> AsyncIterator[C
         yield persistence(info)
     yield clock("Redis", ahead, within)
     yield await _workers(deployment, wait_seconds)
+    async for check in _halted(deployment, wait_seconds):
+        yield check
     yield await _index(deployment, wait_seconds)
 
 
@@ -181,6 +184,21 @@ async def _workers(deployment: Deployment, wait_seconds: float) -> Check:
     if record is None:
         return Check(Grade.OK, "workers", "none has started yet, the first one fixes scheme, key and group")
     return Check(Grade.OK, "workers", f"group {record.group}, scheme {record.scheme}")
+
+
+async def _halted(deployment: Deployment, wait_seconds: float) -> AsyncIterator[Check]:
+    """Yield a failed check for each worker that says that it is halted."""
+    address = deployment.index_address()
+
+    async def once() -> list[Halt]:
+        async with open_client(address.connection) as client:
+            return await halts(client, address.namespace)
+
+    try:
+        for halt in await until_answered(once, wait_seconds):
+            yield Check(Grade.FAIL, "workers", str(halt))
+    except (IndexUnavailableError, SettingsError) as error:
+        yield Check(Grade.FAIL, "workers", f"whether one is halted is not known: {error}")
 
 
 async def _index(deployment: Deployment, wait_seconds: float) -> Check:

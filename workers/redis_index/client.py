@@ -179,7 +179,7 @@ async def server_facts(client: Client) -> list[dict[str, Any]]:
         return [await client.info(target_nodes=node) for node in client.get_primaries()]
 
 
-async def server_time_ms(client: Client) -> int:
+async def server_time_ms(client: Caller) -> int:
     """Return the server's time in milliseconds since 1970.
 
     The retention follows this clock. In a cluster it is the clock of any node.

@@ -14,14 +14,14 @@ const VIEWS = {
   settings: ["Settings", SettingsView],
   family: [null, FamiliesView, "families"], pair: [null, PairView, "document"], letter: [null, LetterView, "letters"],
 };
-const EVERY = 1000, RECENT = 60;
+const EVERY = 1000, WITHIN = 2500, RECENT = 60;
 
-const main = document.getElementById("main"), tabs = document.getElementById("tabs"), link = document.getElementById("link");
+const main = document.getElementById("main"), tabs = document.getElementById("tabs"), link = document.getElementById("link"), trouble = document.getElementById("trouble");
 const choice = document.getElementById("collection"), received = document.getElementById("received");
 const shown = Object.entries(VIEWS).filter(([, [title]]) => title);
 const newest = []; // events for a view that is opened
 const arrived = []; // events since the last frame
-let frame = null, view = null, latest = null, total = 0, missed = 0, isConnected = false, reading = new AbortController();
+let frame = null, view = null, latest = null, total = 0, missed = 0, isConnected = false, unanswered = "", reading = new AbortController();
 
 function open() {
   const [name, ...rest] = location.hash.slice(2).split("/").map((part) => { try { return decodeURIComponent(part); } catch { return ""; } });
@@ -39,24 +39,37 @@ function open() {
   if (latest) view.show(latest);
 }
 
+/** Return what is wrong: a word, and a sentence for each thing. */
+function wrong() {
+  if (unanswered || !isConnected) return ["no connection", [unanswered || "The server sends no events."]];
+  if (!latest) return ["no events", []];
+  if (!latest.connected) return ["no events", [latest.why, ...latest.halted]];
+  return latest.halted.length ? ["halted", latest.halted] : null;
+}
+
 function connection() {
-  const on = isConnected && latest?.connected;
+  const [word, sentences] = wrong() ?? [latest.source === "demo" ? "demo" : "live", ["Events arrive"]], on = !wrong();
   link.className = `link ${on ? "on" : "off"}`;
-  link.lastChild.textContent = on ? (latest.source === "demo" ? "demo" : "live") : isConnected ? "no events" : "no connection";
-  link.title = on ? "Events arrive" : isConnected ? (latest?.why ?? "") : "The server does not answer";
+  link.lastChild.textContent = word;
+  link.title = sentences.join("\n");
+  trouble.hidden = on || !(latest || unanswered);
+  const said = trouble.hidden ? "" : sentences.join("\n");
+  if (trouble.textContent !== said) trouble.textContent = said;
 }
 
 async function poll() {
   try {
     if (!document.hidden || !latest) {
-      latest = await get(`/v1/live?collection=${encodeURIComponent(choice.value)}`);
+      latest = await get(`/v1/live?collection=${encodeURIComponent(choice.value)}`, { signal: AbortSignal.timeout(WITHIN) });
+      unanswered = "";
       document.getElementById("clock").textContent = clock(latest.now);
       collections(latest.collections);
       choice.value = latest.collection;
       view.show(latest);
     }
   } catch (error) {
-    console.info("the state of the stream is not known:", error.message);
+    unanswered = `The server does not say how the stream is: ${error.message}`;
+    console.info(unanswered);
   }
   connection();
   setTimeout(poll, EVERY);

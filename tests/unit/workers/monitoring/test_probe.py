@@ -63,6 +63,31 @@ async def test_a_broker_that_is_away_or_refuses_us_is_told(error: Exception) -> 
     assert health.away == REASON
 
 
+async def test_a_halt_is_said_again_and_again_with_the_time_when_it_began(caplog: pytest.LogCaptureFixture) -> None:
+    health, said = Health(), list[tuple[str, int]]()
+    answers = [IndexUnavailableError(REASON), IndexUnavailableError(REASON), ZeroDivisionError(), None, None]
+
+    async def say(why: str, since_ms: int) -> None:
+        said.append((why, since_ms))
+        error = answers[len(said) - 1] if len(said) <= len(answers) else None
+        if error is not None:
+            raise error
+
+    with patch.object(probe, "SAY_SECONDS", 0.0):
+        saying = asyncio.create_task(probe._say(health, say))
+        await asyncio.sleep(0.01)
+        assert said == []
+        health.halted = "4 dead letters in a row"
+        async with asyncio.timeout(60):
+            while len(said) < len(answers):
+                await asyncio.sleep(0)
+        saying.cancel()
+    assert len(set(said)) == 1
+    assert said[0][0] == "4 dead letters in a row"
+    assert said[0][1] > 1_700_000_000_000
+    assert caplog.text.count(f"others are not told that this worker is halted: {REASON}") == 1
+
+
 async def test_a_keyed_topic_that_grows_is_a_reason_to_stop() -> None:
     counts = [6, 6, 0, 6, 8, 8]
 

@@ -1,0 +1,172 @@
+"""What stands still is seen by doctor, by the HTTP API and on the live page, and no longer when it goes on."""
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES, VERDICTS, Topic
+from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.live.feed import Feed
+from nearstream.workers.live.kafka_source import fed_by_kafka
+from nearstream.workers.redis_index.halts import SAID_SECONDS, Halt, halts, say_halted
+from tests.devstack.kafka import kafka_server
+from tests.devstack.redis import redis_server
+from tests.devstack.server import LocalServer, free_ports, running
+from tests.support.api import served
+from tests.support.deployment import TEXTS, LocalDeployment, deployed, until
+from tests.support.mail import command
+
+WITHIN_SECONDS = 5.0
+HALT = Halt(worker="host:1", role="sign", group="g", since_ms=1, why="4 dead letters in a row")
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[LocalServer]:
+    """Start a broker for a single test, which may stop it."""
+    with running(kafka_server(tmp_path / "kafka")) as server:
+        yield server
+
+
+@asynccontextmanager
+async def _api(deployment: LocalDeployment, log: Path) -> AsyncIterator[aiohttp.ClientSession]:
+    """Run `nearstream serve` for the block, and yield a client of it when it is ready."""
+    (port,) = free_ports(1)
+    with command(log, "serve", **deployment.given() | {"api": f"127.0.0.1:{port}", "api_seconds": "60"}):
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
+
+            async def is_ready() -> bool:
+                try:
+                    return (await _get(session, "/readyz"))[0] == 200
+                except aiohttp.ClientError:
+                    return False
+
+            await until(is_ready, 60)
+            yield session
+
+
+async def _get(session: aiohttp.ClientSession, path: str) -> tuple[int, dict[str, object]]:
+    async with session.get(path) as response:
+        return response.status, await response.json()
+
+
+@pytest.mark.parametrize(("role", "topic"), [("all", DOCUMENTS), ("match", SIGNATURES), ("decide", VERDICTS)])
+async def test_a_halted_worker_is_seen_until_it_is_stopped(
+    kafka: str, redis_url: str, tmp_path: Path, role: str, topic: Topic
+) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        with deployment.worker() as healthy, deployment.worker(role) as other:
+            await deployment.send([deployment.document("a", TEXTS[0])])
+            async with _api(deployment, tmp_path / "api.log") as session:
+
+                async def seen() -> tuple[object, object, int]:
+                    _, ready = await _get(session, "/readyz")
+                    _, live = await _get(session, "/v1/live")
+                    return ready.get("halted", []), live["halted"], (await _doctor(deployment))[0]
+
+                assert (await seen())[:2] == ([], [])
+                bad = [
+                    ProducerRecord(deployment.topic(topic), str(number).encode(), b"{bad", []) for number in range(600)
+                ]
+                await deployment.send(bad)
+
+                async def all_see_it() -> bool:
+                    ready, live, code = await seen()
+                    return bool(ready) and bool(live) and code == Exit.NO
+
+                await until(all_see_it, 90)
+                status, ready = await _get(session, "/readyz")
+                assert (status, ready["ready"]) == (200, True)
+                assert " is halted: " in str(ready["halted"])
+                assert "nearstream dlq list" in (await _doctor(deployment))[1]
+                for process in (healthy, other):
+                    process.send_signal(signal.SIGTERM)
+                for process in (healthy, other):
+                    await asyncio.to_thread(process.wait, 60)
+
+                async def nobody_is() -> bool:
+                    ready, live, _ = await seen()
+                    return not ready and not live
+
+                await until(nobody_is, 60)
+                assert "halted" not in (await _doctor(deployment))[1]
+
+
+async def _doctor(deployment: LocalDeployment) -> tuple[int, str]:
+    done = await asyncio.to_thread(deployment.run, "doctor")
+    return done.returncode, done.stdout.decode()
+
+
+async def test_a_worker_that_only_signs_is_seen_too(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        with deployment.worker("sign"):
+            name = deployment.topic(DOCUMENTS)
+            await deployment.send([ProducerRecord(name, b"k%d" % number, b"{bad", []) for number in range(600)])
+
+            async def is_seen() -> bool:
+                return "worker sign" in (await _doctor(deployment))[1]
+
+            await until(is_seen, 60)
+
+
+async def test_what_is_said_counts_for_a_while_and_is_then_forgotten(redis_url: str) -> None:
+    async with served(redis_url) as api:
+        client, namespace = api.index.client, api.deployment.settings.namespace
+        await say_halted(client, namespace, HALT)
+        assert await halts(api.index.asking, namespace) == [HALT]
+        key = f"{{{namespace}}}:halted".encode()
+        said = json.loads(await client.execute_command("HGET", key, b"host:1"))
+        said[0 if isinstance(said, list) else "at_ms"] -= int(1000 * SAID_SECONDS) + 1
+        await client.execute_command("HSET", key, b"host:1", json.dumps(said).encode())
+        assert await halts(client, namespace) == []
+        await say_halted(client, namespace, Halt(worker="host:2", role="all", group="g", since_ms=2, why="why"))
+        assert await client.execute_command("HLEN", key) == 1
+        assert 0 < await client.execute_command("PTTL", key) <= 6000 * SAID_SECONDS
+
+
+@pytest.mark.parametrize("how", ["pause", "kill"])
+async def test_the_page_says_within_seconds_that_redis_is_away(tmp_path: Path, how: str) -> None:
+    with running(redis_server(tmp_path / "redis")) as redis:
+        async with served(f"redis://{redis.address}/0") as api:
+            api.feed.why = ""
+            assert api.feed.state("").connected
+            await _is_told(api.feed, redis, how, "Redis")
+
+
+@pytest.mark.parametrize("how", ["pause", "kill"])
+async def test_the_page_says_within_seconds_that_kafka_is_away(
+    broker: LocalServer, redis_url: str, tmp_path: Path, how: str
+) -> None:
+    async with deployed(broker.address, redis_url, tmp_path) as deployment:
+        feed = Feed(lambda: 0)
+        async with fed_by_kafka(deployment.settings, feed, None):
+
+            async def is_connected() -> bool:
+                return feed.state("").connected
+
+            await until(is_connected, 60)
+            await _is_told(feed, broker, how, "Kafka")
+
+
+async def _is_told(feed: Feed, server: LocalServer, how: str, name: str) -> None:
+    """Take a server away and bring it back, and require that the page is told within seconds each time."""
+
+    async def is_away() -> bool:
+        state = feed.state("")
+        return not state.connected and name in state.why
+
+    async def is_back() -> bool:
+        return feed.state("").connected
+
+    await asyncio.to_thread(getattr(server, how))
+    try:
+        await until(is_away, WITHIN_SECONDS)
+    finally:
+        await asyncio.to_thread(server.resume if how == "pause" else server.start)
+    await until(is_back, 60)

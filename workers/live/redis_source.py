@@ -1,0 +1,38 @@
+"""Tell the live page whether Redis answers, and which workers have halted."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from nearstream.streams.index.contract import IndexUnavailableError
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.live.feed import Feed
+from nearstream.workers.redis_index.client import Caller
+from nearstream.workers.redis_index.halts import halts
+
+_WATCH_SECONDS = 0.5
+_ANSWER_SECONDS = 2.0
+
+
+@asynccontextmanager
+async def watching_redis(client: Caller, namespace: str, feed: Feed) -> AsyncIterator[None]:
+    """Keep `feed.halted`, and the entry of Redis in `feed.away`, up to date while the block runs."""
+    task = asyncio.create_task(_watch(client, namespace, feed))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def _watch(client: Caller, namespace: str, feed: Feed) -> None:
+    while True:
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                feed.halted = tuple(map(str, await halts(client, namespace)))
+            feed.away.pop("Redis", None)
+        except TimeoutError:
+            feed.away["Redis"] = f"Redis does not answer within {_ANSWER_SECONDS:g} s"
+        except (IndexUnavailableError, SettingsError) as error:
+            feed.away["Redis"] = str(error)
+        await asyncio.sleep(_WATCH_SECONDS)
