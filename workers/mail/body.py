@@ -28,6 +28,11 @@ _NOT_SHOWN = frozenset(
     )
 )
 _MARKED_UP = frozenset({"text/enriched", "text/richtext"})
+# What programs call a text that they do not know.
+_ANYTHING = frozenset(f"application/{kind}" for kind in ("html", "octet-stream", "octetstream", "text", "txt"))
+_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_BLANKS_MIN = 7  # of a text of 8 words
+_BYTES_PER_WORD_MAX = 25  # of a text, which what is encrypted has not
 _PARAMETER = re.compile(rb"<param>(?>[^<]{0,1000})</param>", re.IGNORECASE)
 _LOOKED_AT_BYTES = 64 * 1024
 _HTML = re.compile(
@@ -56,7 +61,7 @@ def read_body(raw: bytes, html: HtmlProcesses) -> Body:
     """Return the text of a message, and what is not in it.
 
     Of alternatives the last one with a text is read, which is what mail programs show. Attachments are left out, unless
-    there is no other text: then the first one that is a text is read.
+    there is no other text: then the first one is read that is a text.
 
     Args:
         raw: The message.
@@ -67,10 +72,10 @@ def read_body(raw: bytes, html: HtmlProcesses) -> Body:
     reading.degraded |= structure.degraded
     text = reading.read(structure.root)
     if not text.strip():
-        for number, part in enumerate(reading.unread):
-            if part.head.kind in _SHOWN and (text := reading.leaf(part)).strip():
+        for part in sorted(reading.unread, key=lambda part: part.head.kind not in _SHOWN):
+            if _may_be_text(part) and (text := reading.leaf(part)).strip():
                 reading.degraded.add(STRUCTURE_REPAIRED)
-                del reading.unread[number]
+                reading.unread.remove(part)
                 break
     return Body(text, tuple(reading.unread), frozenset(reading.degraded))
 
@@ -148,6 +153,18 @@ def _is_text(part: Part) -> bool:
     if kind in _SHOWN or kind == UNKNOWN:
         return True
     return not part.head.is_named and (kind == _XHTML or (kind.startswith("text/") and kind not in _NOT_SHOWN))
+
+
+def _may_be_text(part: Part) -> bool:
+    """Return whether a part that is not shown with a message is a text, where there is no other."""
+    kind = part.head.kind
+    if kind.startswith("text/"):
+        return kind not in _NOT_SHOWN
+    if kind not in _ANYTHING:
+        return False
+    beginning = decode_text(part.content[:_LOOKED_AT_BYTES], part.head.encoding).content
+    blanks = beginning.count(b" ")
+    return not _BINARY.search(beginning) and blanks >= max(_BLANKS_MIN, len(beginning) / _BYTES_PER_WORD_MAX)
 
 
 def _cut(text: str, max_bytes: int) -> str:

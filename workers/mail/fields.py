@@ -41,6 +41,7 @@ _ALONE = {
     **{kind: f"multipart/{kind}" for kind in ("alternative", "mixed", "related", "report", "signed")},
     **{"multipart": "multipart/mixed", "html": HTML, "text": TEXT, "plain": TEXT, "message": "message/rfc822"},
 }
+_MAIN_TYPES = {*(kind.partition("/")[0] for kind in _ALONE.values()), "chemical", "x-world"}
 
 
 class Head(NamedTuple):
@@ -119,9 +120,9 @@ def _kind(declared: bytes) -> tuple[str, bool]:
     if found is None:
         return UNKNOWN, False
     first, second = (part.decode().lower() if part else "" for part in found.groups())
-    if second:
+    if second and first in _MAIN_TYPES:
         return f"{first}/{second}", _VALID.match(declared) is not None
-    return _ALONE.get(first, UNKNOWN), False
+    return UNKNOWN if second else _ALONE.get(first, UNKNOWN), False
 
 
 def _encoding(name: bytes) -> str:

@@ -18,7 +18,12 @@ _DECODED_MAX_BYTES = 32 * 1024 * 1024  # of messages that are encoded as a whole
 _MESSAGES = frozenset({"message/rfc822", "message/global", "message/news"})
 _CLOSE = re.compile(rb"(--)?[ \t]{0,32}+(?:\r\n|\n|\r|\Z)")
 _GUESSED_WITHIN_BYTES = 256 * 1024
-_GUESS = re.compile(rb"(?:\A|(?<=[\r\n]))--([^\r\n]{1,200})(?:\r\n|\n|\r)content-[a-z-]{1,30}[ \t]*+:", re.IGNORECASE)
+_LINE_START = rb"(?:\A|(?<=[\r\n]))"
+# A line like a delimiter, with the header of a part below it, or with a blank line. Lines of dashes alone are none.
+_GUESSES = tuple(
+    re.compile(_LINE_START + rb"--(?=-{0,70}+[^\s-])([^\r\n]{1,200})(?:\r\n|\n|\r)" + below, re.IGNORECASE)
+    for below in (rb"content-[a-z-]{1,30}[ \t]{0,8}+:", rb"[\r\n]")
+)
 
 
 class Part(NamedTuple):
@@ -90,8 +95,8 @@ class _Splitting:
         pieces = self._pieces(data, start, end, head.boundary) if head.boundary else []
         if not pieces:
             self.degraded.add(STRUCTURE_REPAIRED)
-            guess = _GUESS.search(data, start, min(end, start + _GUESSED_WITHIN_BYTES))
-            pieces = self._pieces(data, start, end, guess[1].rstrip()) if guess else []
+            boundary = _guessed_boundary(data, start, end)
+            pieces = self._pieces(data, start, end, boundary) if boundary else []
         if not pieces:
             return Part(head._replace(kind=UNKNOWN), data[start:end])
         default = "message/rfc822" if head.kind == "multipart/digest" else TEXT
@@ -157,6 +162,16 @@ class _Splitting:
             if found := _CLOSE.match(data, at + len(delimiter), end):
                 yield at - 1 - (data[at - 2 : at] == b"\r\n"), found.end(), bool(found[1])
             at = _behind(data, newline, delimiter, at + len(delimiter), end)
+
+
+def _guessed_boundary(data: bytes, start: int, end: int) -> bytes:
+    """Return the boundary that a multipart seems to use, or an empty one."""
+    for guess in _GUESSES:
+        found = guess.search(data, start, min(end, start + _GUESSED_WITHIN_BYTES))
+        boundary = found[1].rstrip() if found else b""
+        if boundary and (guess is _GUESSES[0] or data.find(b"--" + boundary + b"--", start, end) >= 0):
+            return boundary
+    return b""
 
 
 def _behind(data: bytes, newline: bytes, delimiter: bytes, start: int, end: int) -> int | None:

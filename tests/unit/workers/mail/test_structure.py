@@ -16,6 +16,7 @@ from tests.unit.workers.mail.test_message import RECEIVED
 KEY = HashKey.public()
 TEXT = "The harbour office will close its north gate on Tuesday because the crane needs a new cable."
 HTML = f"<p>{TEXT}</p>"
+PACKED = base64.encodebytes(HTML.encode()).decode()
 REPAIRED = {"structure_repaired"}
 
 
@@ -48,6 +49,13 @@ BROKEN = {
     "markdown": ("Content-Type: text/markdown", TEXT),
     "enriched": ("Content-Type: text/enriched", f"<bold>{TEXT}</bold><param>red</param>"),
     "html of an unknown kind": ("Content-Type: text/x-web; charset=utf-8", HTML),
+    "markdown with a name": ("Content-Type: text/markdown; name=a.md", TEXT),
+    "a type that is none": ("Content-Type: x-unknown/text", TEXT),
+    "a text that is said to be anything": ("Content-Type: application/octet-stream; name=body", TEXT),
+    "a text of an application": ("Content-Type: application/text", TEXT),
+    "html of an application": ("Content-Type: application/html\nContent-Transfer-Encoding: base64", PACKED),
+    "a boundary in wrong quotes": ("Content-Type: multipart/mixed; boundary='b'", parts("b", f"\n{TEXT}")),
+    "no boundary and no headers": ("Content-Type: multipart/mixed", "-----\n\n" + parts("--b", f"\n{TEXT}")),
     "xhtml": ("Content-Type: application/xhtml+xml", HTML),
     "an attachment": ("Content-Type: text/plain\nContent-Disposition: attachment; filename=a.txt", TEXT),
     "an attachment of html": ("Content-Type: text/html\nContent-Disposition: attachment", HTML),
@@ -139,6 +147,12 @@ WORDLESS = {
         "Content-Type: multipart/mixed; boundary=b",
         "--b\nContent-Type: text/plain\n\n\n--b\nContent-Type: application/pdf; name=a.pdf\n"
         "Content-Disposition: attachment\nContent-Transfer-Encoding: base64\n\n{}\n--b--",
+    ),
+    "encrypted by PGP": (
+        "Content-Type: multipart/encrypted; boundary=b",
+        "--b\nContent-Type: application/pgp-encrypted\n\nVersion: 1\n--b\nContent-Type: application/octet-stream\n\n"
+        "-----BEGIN PGP MESSAGE-----\nVersion: GnuPG v2 (GNU/Linux)\nComment: Using GnuPG with a mail program - x\n\n"
+        "{}\n-----END PGP MESSAGE-----\n--b--",
     ),
     "a photo": ("Content-Type: image/jpeg\nContent-Transfer-Encoding: base64", "{}"),
     "a photo in html": (
