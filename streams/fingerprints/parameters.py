@@ -40,7 +40,8 @@ class TextRules:
         spaceless_share: A text is spaceless if at least one in `spaceless_share` of its code points belongs to a script
             without spaces. Spaces are not counted. 0: no text is spaceless.
         spelling: `plain/1` leaves out invisible characters and Arabic vowel marks, and reads letters that imitate those
-            of another script, before anything else. Empty: every code point counts.
+            of another script, before anything else. `plain/2` also reads letters as languages do (`plain_words.py`).
+            Empty: every code point counts.
         signs: `signs/1` lets texts be equal only if their signs that mean something are. Empty: no sign counts.
         masks: `mail/1` masks what differs between personalised mails. Empty: nothing is masked.
     """
@@ -203,7 +204,7 @@ def invalid_parameters(
         ("word_bytes: 2 to 64", 2 <= text.word_bytes <= _MAX_POWER),
         ("mark_run: 1 to 64", 1 <= text.mark_run <= _MAX_POWER),
         ("spaceless_share: 0 to 4,096", 0 <= text.spaceless_share <= _MAX_SHARE),
-        ("spelling: plain/1 or none", text.spelling in ("", "plain/1")),
+        ("spelling: plain/1, plain/2 or none", text.spelling in ("", "plain/1", "plain/2")),
         ("signs: signs/1 or none", text.signs in ("", "signs/1")),
         ("masks: mail/1 or none", text.masks in ("", "mail/1")),
         ("slots: 128", sketch.slots == SLOTS),

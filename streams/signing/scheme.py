@@ -176,17 +176,18 @@ class Scheme:
 
 _COMPACT_LD = LdRules(rates=(16, 32, 64, 128), symbol_bits=16, gap_bits=0, gap_steps=GAP_STEPS, max_symbols=1_024)
 _DENSE_LD = LdRules(rates=(4, 8, 16, 32, 64), lengths=(512, 4_096, 16_384, 65_536), max_symbols=8_192)
+_DENSE = {
+    "ld": _DENSE_LD,
+    "anchors": AnchorRules(dense_below=400, max_anchors=2_048),
+    "sampled": SampledRules(),
+    "bands": BandRules(bands=4),
+}
 _PRESETS: dict[str, dict[str, Any]] = {  # Any: each field of Scheme has a type of its own
     "standard": {},
     "compact": {"sketch": SketchRules(bits=8), "ld": _COMPACT_LD, "anchors": AnchorRules(run=64)},
     "bands-only": {"ld": None, "anchors": None},
-    "dense": {
-        "text": TextRules(spelling="plain/1", signs="signs/1"),
-        "ld": _DENSE_LD,
-        "anchors": AnchorRules(dense_below=400, max_anchors=2_048),
-        "sampled": SampledRules(),
-        "bands": BandRules(bands=4),
-    },
+    "dense": {"text": TextRules(spelling="plain/1", signs="signs/1"), **_DENSE},
+    "letters": {"text": TextRules(spelling="plain/2", signs="signs/1"), **_DENSE},
     "noise": {"noise": NoiseRules()},
     "mail": {
         "text": TextRules(spelling="plain/1", signs="signs/1", masks="mail/1"),
@@ -202,6 +203,7 @@ def preset(label: str, key: HashKey, bands: int | None = None, rows: int | None 
 
     Args:
         label: `standard`, `dense` (`standard` with other keys, which find short and noisy texts: the default),
+            `letters` (`dense`, with letters as each language reads them),
             `compact` (less than half the bytes), `bands-only` (exact and near-duplicates only), `noise` (`standard`
             with keys that survive replaced characters) or `mail` (personalised copies are near-duplicates).
         key: The deployment's key. Only its fingerprint enters the scheme.

@@ -21,6 +21,9 @@ TEXTS = {
     "e": ("x" * 200 + " ") * 9,
     "f": "v" * 9000 + " " + " ".join(map(str, range(200))),
 }
+LETTERS = (
+    "\u0130\u015e\u00c7\u0130 stra\u00dfe \u06cc\u06a9 \u05e9\u05c1\u05b8 \u4f7f Python \u03ac\u03c2 twice and again"
+)
 COUNTS = {  # n_bytes, characters, words, spaceless, digest starts
     "a": (49, 49, 10, False, "830a2aa648ac4ebd"),
     "b": (3889, 3889, 1000, False, "c1ea1570c1811c0e"),
@@ -128,3 +131,21 @@ def test_the_fold_table_is_the_golden_one() -> None:
     lines = ["-" if not keep else f"{codes[i]:x}{'B' if bases[i] else 'M'}" for i, keep in enumerate(kept.tolist())]
     assert int(kept.sum()) == 135_955
     assert short_hash(("\n".join(lines) + "\n").encode()) == "800b0038474d6b7b"
+
+
+@each_implementation
+def test_the_signature_of_other_letters_is_frozen(implementation: str) -> None:
+    s = signed(LETTERS, implementation, "letters")
+    assert s.scheme == "letters-1-u14-k0d3e89c8-cd9cec30"
+    assert (s.n_bytes, s.characters, s.words, s.spaceless, s.digest.hex()) == (
+        52,
+        43,
+        8,
+        False,
+        "ceff41582c90a8c2ff4b49a7cd317504",
+    )
+    assert (short_hash(s.sketch), short_hash(s.ld), short_hash(s.anchors)) == (
+        "ba674a5a642f2a5b",
+        "b149147e133b4eca",
+        "4f500cb03bd4d61a",
+    )

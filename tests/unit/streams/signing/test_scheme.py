@@ -19,7 +19,8 @@ from nearstream.streams.signing.signer import Signer
 
 KEY = HashKey.public()
 OTHER_KEY = HashKey.from_secret(b"another secret of thirty-two bytes")
-STANDARD, COMPACT, BANDS_ONLY, DENSE, NOISE, MAIL = (preset(label, KEY) for label in LABELS)
+STANDARD, COMPACT, BANDS_ONLY, DENSE, LETTERS, NOISE, MAIL = (preset(label, KEY) for label in LABELS)
+ALL = (STANDARD, COMPACT, BANDS_ONLY, DENSE, LETTERS, NOISE, MAIL)
 FROZEN = ["aaefd45c661d4cb7", "551439e544c0ac66", "0f4798284b2237a8", "7ab3ed63feb91dfb"]
 LONG = " ".join(f"word{number * number % 1009}" for number in range(900))
 
@@ -52,7 +53,7 @@ def variants(scheme: Scheme) -> Iterator[tuple[str, dict[str, Any]]]:
             yield each.name, {each.name: changed(value)}
 
 
-@pytest.mark.parametrize("scheme", [STANDARD, COMPACT, BANDS_ONLY, DENSE, NOISE, MAIL], ids=lambda scheme: scheme.label)
+@pytest.mark.parametrize("scheme", ALL, ids=lambda scheme: scheme.label)
 def test_changing_any_field_changes_the_name(scheme: Scheme) -> None:
     scheme = replace(scheme, bands=BandRules(bands=10, rows=5))
     names = {scheme.name}
@@ -70,7 +71,7 @@ def test_the_label_is_a_nickname_in_front_of_the_name() -> None:
 
 
 def test_two_presets_never_have_one_name() -> None:
-    assert len({scheme.name.partition("-1-")[2] for scheme in (STANDARD, COMPACT, BANDS_ONLY, DENSE, NOISE, MAIL)}) == 6
+    assert len({scheme.name.partition("-1-")[2] for scheme in ALL}) == len(ALL)
 
 
 def test_bands_and_rows_replace_those_of_the_preset() -> None:
@@ -97,7 +98,7 @@ def test_few_bits_with_bands_are_refused() -> None:
 
 
 def test_an_unknown_label_is_refused_with_those_known() -> None:
-    with pytest.raises(ValueError, match="standard, compact, bands-only, dense, noise, mail"):
+    with pytest.raises(ValueError, match="standard, compact, bands-only, dense, letters, noise, mail"):
         preset("huge", KEY)
 
 
@@ -305,5 +306,5 @@ def test_without_signs_the_scheme_has_its_former_name() -> None:
 @pytest.mark.parametrize("rule", ["spelling", "signs", "masks"])
 def test_unknown_rules_of_texts_are_refused(rule: str) -> None:
     scheme = replace(preset("dense", KEY), text=TextRules(**{rule: "new/1"}))
-    with pytest.raises(ValueError, match=f"{rule}: .*/1 or none expected"):
+    with pytest.raises(ValueError, match=f"{rule}: .* or none expected"):
         Signer(scheme, KEY)

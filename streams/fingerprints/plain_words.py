@@ -1,0 +1,131 @@
+"""The first step of a normal form that has one form for all ways in which a language writes a text.
+
+`letters.py` has what each letter becomes. This page has what depends on the letters around.
+
+It runs before C or numpy sign a text, so both read the one table. Texts of ASCII alone are not looked at.
+"""
+
+import re
+import unicodedata
+from functools import cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearstream.streams.fingerprints.case_folding import BASE, fold_table
+from nearstream.streams.fingerprints.letters import LETTERS
+from nearstream.streams.fingerprints.normalize import without_unsafe
+from nearstream.streams.fingerprints.parameters import TextRules
+from nearstream.streams.fingerprints.plain_letters import plain_letters
+
+_CODE_POINTS = 0x110000
+_DROPPED, _SEVERAL = _CODE_POINTS, _CODE_POINTS + 1  # beyond all code points: a letter that becomes none, or several
+_DOT = "i\u0307"  # what the lower case of the Turkish capital is in two code points
+# What a code point is, one bit each.
+_MARK, _EAST_ASIAN, _BLANK = 1, 2, 4
+# Han, Hiragana, Katakana and Bopomofo, which put no blanks between words. Blanks beside them are layout.
+_EAST_ASIAN_RANGES: Final = (
+    *((0x3005, 0x3007), (0x3040, 0x30FF), (0x3100, 0x312F), (0x31A0, 0x31BF), (0x31F0, 0x31FF), (0x3400, 0x4DBF)),
+    *((0x4E00, 0x9FFF), (0x20000, 0x3FFFF)),
+)
+_RANGES: Final = {
+    _MARK: ((0x300, 0x344),),  # Greek letters lose these where NFKC has not composed them
+    _EAST_ASIAN: _EAST_ASIAN_RANGES,
+    _BLANK: ((0x09, 0x0D), (0x20, 0x20)),  # NFKC makes these of nearly all others
+}
+_GREEK_MARKS = re.compile("(?<=[\u0370-\u03ff])[\u0300-\u0344]+")
+
+
+def plain_words(text: str, rules: TextRules) -> str:
+    """Return a text as its language writes it in plain letters.
+
+    1. `plain_letters` of the NFKC of the text.
+    2. Letters become others by the table: full case folding, i without regard to its dot, Greek without accents, one
+       yeh, kaf and heh in Arabic, one apostrophe, comma below for cedilla, one set of digits, Hebrew without points.
+       Zero width spaces are left out.
+    3. Blanks between two letters of which one is East Asian are left out.
+
+    Args:
+        text: Any text. ASCII is returned as it is.
+        rules: The longest run of marks that is kept.
+    """
+    if text.isascii():
+        return text
+    composed = _composed(text, rules)
+    plain = _in_table(plain_letters(composed.replace("\u200b", "")))
+    if plain.isascii():
+        return plain
+    plain = _composed(plain, rules).replace(_DOT, "i")
+    codes = _code_points(plain)
+    kinds = _kinds().take(codes)
+    seen = int(np.bitwise_or.reduce(kinds, initial=0))
+    if seen & _EAST_ASIAN and seen & _BLANK:
+        plain = _without_blanks(codes, kinds)
+    return _GREEK_MARKS.sub("", plain) if seen & _MARK else plain
+
+
+def _composed(text: str, rules: TextRules) -> str:
+    return unicodedata.normalize("NFKC", without_unsafe(text, rules.mark_run))
+
+
+def _in_table(text: str) -> str:
+    """Return a text in which each letter has become what the table says."""
+    found = _table().take(_code_points(text))
+    return text.translate(_rows()) if np.any(found >= _DROPPED) else _text(found)
+
+
+def _without_blanks(codes: NDArray[np.uint32], kinds: NDArray[np.uint8]) -> str:
+    """Return a text without the blanks between two letters of which one is East Asian.
+
+    Blanks beside a sign remain, because a sign at the start of a line is another one than within it.
+    """
+    blank = np.flatnonzero(kinds & _BLANK)
+    is_first, is_last = np.diff(blank, prepend=-2) > 1, np.diff(blank, append=codes.size + 1) > 1
+    before, after = (
+        blank[is_first] - 1,
+        np.minimum(blank[is_last] + 1, codes.size - 1),
+    )  # at an end this is a blank itself, which is no letter
+    are_letters = (fold_table().take(codes[before]) & fold_table().take(codes[after]) & BASE) != 0
+    beside = (kinds[before] | kinds[after]) & _EAST_ASIAN != 0
+    lengths = np.diff(np.flatnonzero(is_first), append=blank.size)
+    kept = np.ones(codes.size, dtype=np.bool_)
+    kept[blank] = np.repeat(~(are_letters & beside & (before >= 0)), lengths)
+    return _text(codes[kept])
+
+
+def _code_points(text: str) -> NDArray[np.uint32]:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+
+
+def _text(codes: NDArray[np.uint32]) -> str:
+    return codes.astype("<u4", copy=False).tobytes().decode("utf-32-le", "surrogatepass")
+
+
+@cache
+def _kinds() -> NDArray[np.uint8]:
+    """Return what each code point is."""
+    kinds = np.zeros(_CODE_POINTS, dtype=np.uint8)
+    for kind, spans in _RANGES.items():
+        for first, last in spans:
+            kinds[first : last + 1] |= kind
+    return kinds
+
+
+@cache
+def _rows() -> dict[int, str]:
+    rows: dict[int, str] = {}
+    for packed in LETTERS.values():
+        for row in packed.split():
+            letter, plain = row.split(":")
+            rows[int(letter, 16)] = "".join(chr(int(each, 16)) for each in plain.split("+") if each)
+    return rows
+
+
+@cache
+def _table() -> NDArray[np.uint32]:
+    """Return what each code point becomes, if that is one."""
+    table = np.arange(_CODE_POINTS, dtype=np.uint32)
+    for letter, plain in _rows().items():
+        table[letter] = ord(plain) if len(plain) == 1 else _SEVERAL if plain else _DROPPED
+    return table
