@@ -34,6 +34,13 @@ _CALLS = (
     *("rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "alarm", "setitimer", "restart_syscall"),
     *("clock_gettime", "clock_nanosleep", "gettimeofday", "getpid", "gettid", "tgkill", "exit", "exit_group"),
 )
+# A main content of fewer than 100 words is not believed beside other text, and one of fewer than 200 not beside other
+# sentences, because it may be a notice. The limits were measured on the pages of the tests of trafilatura.
+_MAIN_WORDS, _SMALL_WORDS, _SENTENCE_WORDS = 200, 100, 10
+_WORD_MAX_CHARACTERS = 16  # on average, with what is between words
+_PROSE_LOST = 0.5  # of the words of the main content
+_SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff"
+_WORD = re.compile(rf"[{_SPACELESS}]{{1,2}}|[^\W{_SPACELESS}]+")
 _STYLE_MAX_CHARACTERS = 4_096
 _HIDING = re.compile(r"(?:\A|;)\s{0,16}(?:display\s{0,16}:\s{0,16}none|font-size\s{0,16}:\s{0,16}0{1,8}(?![.\d]))")
 
@@ -54,21 +61,47 @@ def visible_text(html: str) -> str:
 
 
 def page(html: str, *, main_content: bool) -> str:
-    """Return the title of a web page, and its text.
+    """Return the title of a web page and its text, after a sign.
 
-    Each is on lines of its own: the title first, then each part of the text, such as a paragraph.
+    Each is on lines of its own: the title first, then each part of the text, such as a paragraph. The sign is `s` if
+    the main content was too small, so that the text is all text of the page, else `-`.
 
     Args:
         html: The page.
-        main_content: Leave out what surrounds the content, such as navigation and footers. A page without such a
-            content gives all of its text.
+        main_content: Leave out what surrounds the content, such as navigation and footers.
     """
     tree = HTMLTree.parse(html)
-    text = _plain(tree, main_content=True) if main_content else ""
-    if not text.strip():
-        text = _plain(tree, main_content=False)
-    lines = [tree.title or "", *filter(str.strip, text.split("\n"))]
-    return "\n".join(" ".join(line.split()) for line in lines)
+    parts = _parts(tree, main_content=main_content)
+    sign = "-"
+    is_short = main_content and sum(map(len, parts)) < _MAIN_WORDS * _WORD_MAX_CHARACTERS  # counting takes its time
+    if is_short and (words := sum(map(_count_words, parts))) < _MAIN_WORDS:
+        every = _parts(tree, main_content=False)
+        if _is_too_small(words, _lost(parts, every)):
+            sign, parts = "s", every
+    return "\n".join([sign + " ".join((tree.title or "").split()), *parts])
+
+
+def _is_too_small(words: int, lost: tuple[int, int]) -> bool:
+    """Return whether a main content may be a notice or a heading beside what a person reads.
+
+    Args:
+        words: Of the main content.
+        lost: Words that are not in it: all of them, and those in parts as long as a sentence.
+    """
+    return (words < _SMALL_WORDS and lost[0] > 0) or lost[1] > words * _PROSE_LOST
+
+
+def _lost(parts: list[str], every: list[str]) -> tuple[int, int]:
+    kept, counts = list(map(_count_words, parts)), list(map(_count_words, every))
+    return sum(counts) - sum(kept), _prose(counts) - _prose(kept)
+
+
+def _prose(counts: list[int]) -> int:
+    return sum(count for count in counts if count >= _SENTENCE_WORDS)
+
+
+def _count_words(text: str) -> int:
+    return len(_WORD.findall(text))
 
 
 def answer(work: bytes, content: bytes) -> bytes:
@@ -78,10 +111,12 @@ def answer(work: bytes, content: bytes) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _plain(tree: HTMLTree, *, main_content: bool) -> str:
-    return extract_plain_text(
+def _parts(tree: HTMLTree, *, main_content: bool) -> list[str]:
+    """Return the paragraphs, headings and other parts of a page, each in one line."""
+    text = extract_plain_text(
         tree, main_content=main_content, preserve_formatting=True, list_bullets=False, alt_texts=False, links=False
     )
+    return [" ".join(line.split()) for line in text.split("\n") if line.strip()]
 
 
 def confine() -> None:

@@ -33,10 +33,12 @@ class PageText(NamedTuple):
     Attributes:
         title: Its title in one line, which may be empty.
         parts: Its paragraphs, headings and other parts in order, each in one line.
+        is_main_small: The main content was too small, so these are the parts of all text.
     """
 
     title: str
     parts: tuple[str, ...]
+    is_main_small: bool = False
 
 
 class HtmlProcesses:
@@ -106,7 +108,7 @@ class HtmlProcesses:
         if answer is None:
             return None
         title, *parts = answer.decode("utf-8", "replace").split("\n")
-        return PageText(title, tuple(parts))
+        return PageText(title[1:], tuple(parts), is_main_small=title.startswith("s"))
 
     def _answer(self, question: bytes, seconds: float) -> bytes | None:
         try:

@@ -19,6 +19,7 @@ from nearstream.workers.crawl.html_text import EXTRACTION_FALLBACK, HTML_MAX_CHA
 
 CHARSET_REPLACED = "charset_replaced"
 TRUNCATED = "truncated"
+MAIN_CONTENT_SMALL = "main_content_small"
 MAIN, ALL = "main", "all"
 
 _PROCESSES = 2
@@ -35,7 +36,8 @@ class Page(NamedTuple):
     Attributes:
         title: Its title in one line. It is not a part of the text. Empty if only the tags were stripped.
         text: Its main content, or all of its text, cut off at the limit of a text.
-        degraded: What was incomplete: `charset_replaced`, `extraction_fallback`, `truncated`.
+        degraded: What was incomplete: `charset_replaced`, `extraction_fallback`, `truncated`. `main_content_small`: all
+            text was read, because the main content was too small.
         parts: The hashes of the parts of the text, packed. Empty without a key, or if something was incomplete.
     """
 
@@ -107,6 +109,7 @@ class PageReader:
         text = " ".join(found.parts).encode("utf-8", "replace")
         degraded += [TRUNCATED] * (is_cut or len(text) > self._text_max_bytes)
         parts = pack_parts(found.parts, self._key) if self._key and not degraded else b""
+        degraded += [MAIN_CONTENT_SMALL] * found.is_main_small
         return Page(found.title, text[: self._text_max_bytes].decode("utf-8", "ignore"), tuple(degraded), parts)
 
     def with_text(self, unsigned: Unsigned) -> Unsigned:
@@ -124,7 +127,9 @@ class PageReader:
         page = self.read(_content(document), document.content_type or "", deadline_seconds)
         complete = msgspec.structs.replace(document, text=page.text, html=None, raw=None, content_type=None)
         degraded = tuple(sorted({*unsigned.degraded, *page.degraded}))
-        return WithParts(unsigned._replace(document=complete, degraded=degraded), b"" if degraded else page.parts)
+        return WithParts(
+            unsigned._replace(document=complete, degraded=degraded), b"" if unsigned.degraded else page.parts
+        )
 
     async def with_texts(self, batch: Sequence[Unsigned], until: float) -> list[WithParts]:
         """Return documents with their texts and parts, in order, while the event loop runs on.

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearstream.workers.crawl.html_processes import HtmlProcesses
+from nearstream.workers.crawl.html_processes import HtmlProcesses, PageText
 from nearstream.workers.crawl.html_text import HTML_MAX_CHARACTERS, _depth_at_most, read_html, strip_tags
 
 MANY_ATTRIBUTES = "<a " + " ".join(f"a{number}=1" for number in range(180_000)) + ">link</a> behind"
@@ -189,4 +189,4 @@ def test_a_process_that_reads_html_knows_no_secret_and_has_no_rights(monkeypatch
         assert re.search(r"Max open files +64 +64", limits)
         assert re.search(r"Max core file size +0 +0", limits)
         assert re.search(r"Max address space +1073741824 +1073741824", limits)
-        assert html.page("<title>t</title><p>after", main_content=True) == ("t", ("after",))
+        assert html.page("<title>t</title><p>after", main_content=True) == PageText("t", ("after",))

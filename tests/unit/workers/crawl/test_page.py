@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import re
 import time
 from collections.abc import Iterator
 
@@ -16,7 +17,7 @@ from nearstream.workers.crawl.page import ALL, Page, PageReader
 
 ARTICLE = "<h1>The flood</h1>" + "".join(
     f"<p>The river rose by {number} metres, and the people of the town carried sand to the old bridge.</p>"
-    for number in range(5)
+    for number in range(13)
 )
 FRAME = "<nav>" + "".join(f"<a href='/{number}'>Topic {number} of our site</a>" for number in range(200)) + "</nav>"
 PAGE = f"<html><head><title> A \n title </title></head><body>{FRAME}<article>{ARTICLE}</article></body></html>"
@@ -58,13 +59,65 @@ def test_all_text_of_a_page_is_read_if_it_is_wanted() -> None:
     text = reader.read(PAGE).text
     reader.close()
     assert "Topic 7 of our site" in text
-    assert "The river rose by 4 metres" in text
+    assert "The river rose by 12 metres" in text
 
 
 def test_a_page_without_a_main_content_gives_all_of_its_text(pages: PageReader) -> None:
-    assert pages.read("<title>Error</title><body><p>Not found").text == "Not found"
-    assert pages.read("<nav><a href='/'>Only a menu</a></nav>").text == "Only a menu"
+    assert pages.read("<title>Error</title><body><p>Not found") == Page("Error", "Not found", ())
+    menu = pages.read("<nav><a href='/'>Only a menu</a></nav>")
+    assert menu == Page("", "Only a menu", ("main_content_small",))
     assert pages.read("").text == ""
+
+
+NEWS = (
+    "The ferry to the island runs again, the school has a new head, and the market moves to the lower square.",
+    "A storm took the roof of the boat house, the choir sang at the feast, and a whale was seen off the point.",
+)
+HIDDEN = ("navigation", "banner", "sidebar", "menu-item", "popup", "related", "advert", "cookie", "print-only")
+
+
+@pytest.mark.parametrize(
+    ("attribute", "name"), [("class", "hidden-xs"), *((kind, name) for kind in ("class", "id") for name in HIDDEN)]
+)
+@pytest.mark.parametrize(("notice_words", "news_times"), [(3, 1), (17, 1), (60, 1), (99, 1), (99, 9), (190, 9)])
+def test_a_notice_is_no_main_content(
+    pages: PageReader, attribute: str, name: str, notice_words: int, news_times: int
+) -> None:
+    words = re.findall(r"\S+", "This site is run by volunteers of the board, who answer letters on Fridays. " * 14)
+    notice = " ".join(words[:notice_words])
+    for news in NEWS:
+        html = f"<div {attribute}='{name}'><h1>News</h1><p>{news * news_times}</p></div><div><p>{notice}</p></div>"
+        page = pages.read(f"<!doctype html><html><body>{html}</body></html>")
+        assert (news in page.text, page.degraded) == (True, ("main_content_small",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["渡轮再次开往岛上,学校有了新校长,市场搬到了下广场。" * 4, "เรือข้ามฟากไปยังเกาะกลับมาให้บริการอีกครั้ง" * 4],
+    ids=["Chinese", "Thai"],
+)
+def test_the_words_of_scripts_without_blanks_count(pages: PageReader, text: str) -> None:
+    notice = "本网站由港口委员会的志愿者运营,他们每周五回信。"
+    page = pages.read(f"<body><div class='sidebar'><p>{text}</p></div><div><p>{notice}</p></div>")
+    assert text in page.text
+    assert page.degraded == ("main_content_small",)
+    long = pages.read(f"<body><nav>{notice * 8}</nav><article><p>{text * 8}</p></article>")
+    assert (notice in long.text, long.degraded) == (False, ())
+
+
+def test_a_long_article_is_read_without_its_frame_however_long_that_is(pages: PageReader) -> None:
+    frame = "<footer>" + "<p>All rights are reserved, and nothing may be copied from here without our leave.</p>" * 400
+    page = pages.read(f"<body><article>{ARTICLE * 2}</article>{frame}</footer>")
+    assert ("All rights" in page.text, page.degraded) == (False, ())
+
+
+def test_a_page_whose_main_content_is_small_has_parts(pages: PageReader) -> None:
+    key = HashKey.public()
+    reader = PageReader(processes=HtmlProcesses(1, deadline_seconds=60, start_seconds=60), key=key)
+    found = reader.with_parts(Unsigned(Document(id="1", html="<nav>Menu of the site</nav><p>A notice")))
+    reader.close()
+    assert found.unsigned.degraded == ("main_content_small",)
+    assert found.parts == pack_parts(("Menu of the site", "A notice"), key)
 
 
 def test_the_parts_of_a_page_are_its_paragraphs_headings_and_lines() -> None:

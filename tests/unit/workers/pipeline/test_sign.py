@@ -232,8 +232,9 @@ async def test_a_text_that_grows_beyond_the_limit_when_normalised_is_too_large()
 
 
 async def test_a_page_is_signed_as_its_text() -> None:
-    page = f"<html><nav><a href=/>Menu</a></nav><article><p>{TEXT}</p></article></html>"
-    of_text = await signature(document(text=TEXT))
+    text = " ".join([TEXT] * 20)
+    page = f"<html><nav><a href=/>Menu</a></nav><article><p>{text}</p></article></html>"
+    of_text = await signature(document(text=text))
     for made in (
         await signature(document(text=None, html=page)),
         await signature(page.encode("utf-16"), [("content-type", b"text/html; charset=utf-16")]),
