@@ -15,6 +15,7 @@ ID_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f]{1,512}(?!\n)$"
 LINEAGE_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f]+(?!\n)$"
 DEFAULT_COLLECTION = "default"
 ATTACHMENTS_LABEL = "attachments"  # of a mail: a keyed digest of all in it that is no text
+ATTACHMENTS_UNREAD = "unread"  # in place of the digest, if there was not enough time for it
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 YEAR_9999_MS = 253_402_300_799_999
 LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Literal
 
-from nearstream.schemas.document import ATTACHMENTS_LABEL
+from nearstream.schemas.document import ATTACHMENTS_LABEL, ATTACHMENTS_UNREAD
 from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.relations.rules import (
@@ -93,8 +93,8 @@ class Verdict:
     @property
     def _attachments_differ(self) -> bool:
         """Whether two mails are copies by their texts, and have other attachments."""
-        newer, older = (text.labels.get(ATTACHMENTS_LABEL) for text in (self.newer, self.older))
-        return is_copy(self.decided_by) and newer != older
+        labels = {text.labels.get(ATTACHMENTS_LABEL) for text in (self.newer, self.older)}
+        return is_copy(self.decided_by) and len(labels) > 1 and ATTACHMENTS_UNREAD not in labels
 
 
 def relate(

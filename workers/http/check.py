@@ -135,8 +135,10 @@ class Checker:
         loop = asyncio.get_running_loop()
         if is_mail(record):
             readers = self.large if len(record.value or b"") > _LARGE_BYTES else self.readers
-            content = self.deployment.settings.mail_content
-            return loop.run_in_executor(readers, read_mail, record, self.deployment.key, self.html, content)
+            settings, key = self.deployment.settings, self.deployment.key
+            return loop.run_in_executor(
+                readers, read_mail, record, key, self.html, settings.mail_content, settings.api_seconds
+            )
         future: asyncio.Future[Source] = loop.create_future()
         future.set_result(record)
         return future

@@ -1,5 +1,6 @@
 """Read the body of a question into a document."""
 
+import time
 from datetime import UTC, datetime
 
 import msgspec
@@ -19,6 +20,7 @@ from nearstream.workers.mail.message import read_message
 from nearstream.workers.pipeline.sign import parse_document, parse_unsigned
 
 _MAIL = "message/rfc822"
+_ATTACHMENTS_SHARE = 0.5  # of the time for an answer, after which no more attachments are read
 READABLE = (_MAIL, "text/plain", "application/json", *sorted(HTML_TYPES))
 DEFAULT_TYPE = "application/json"  # of a body without a type
 
@@ -74,10 +76,18 @@ def read_page(record: ConsumerRecord, limits: DocumentLimits, pages: PageReader)
     return pages.with_text(parsed)
 
 
-def read_mail(record: ConsumerRecord, key: HashKey, html: HtmlProcesses, content: str) -> Unsigned:
+def read_mail(record: ConsumerRecord, key: HashKey, html: HtmlProcesses, content: str, seconds: float) -> Unsigned:
     """Return the document of a question that is a whole mail.
 
-    It blocks while the HTML of the mail becomes text.
+    It blocks while the HTML of the mail becomes text. Attachments of a mail with words are read as long as there is
+    time for an answer after them.
+
+    Args:
+        record: The question.
+        key: The deployment's key.
+        html: Where HTML becomes text.
+        content: `whole` or `thread`.
+        seconds: How long the answer may take.
 
     Raises:
         InvalidMessageError: The body holds no mail.
@@ -85,7 +95,8 @@ def read_mail(record: ConsumerRecord, key: HashKey, html: HtmlProcesses, content
     if (header(record.headers, "content-encoding") or b"identity").strip().lower() != b"identity":
         raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, "expected a message without content-encoding")
     received_at = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)
-    mail = read_message(record.value or b"", received_at, key, html, _collection(record), content)
+    until = time.monotonic() + _ATTACHMENTS_SHARE * seconds
+    mail = read_message(record.value or b"", received_at, key, html, _collection(record), content, until)
     return Unsigned(mail.document, None, mail.degraded)
 
 

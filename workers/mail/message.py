@@ -4,10 +4,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.parser import BytesParser
 from email.policy import compat32
+from math import inf
 
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.document import ATTACHMENTS_LABEL, DEFAULT_COLLECTION, Document, to_milliseconds
+from nearstream.schemas.document import (
+    ATTACHMENTS_LABEL,
+    ATTACHMENTS_UNREAD,
+    DEFAULT_COLLECTION,
+    Document,
+    to_milliseconds,
+)
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
 from nearstream.workers.crawl.html_processes import HtmlProcesses
@@ -15,7 +22,7 @@ from nearstream.workers.mail import headers
 from nearstream.workers.mail.attachments import digests
 from nearstream.workers.mail.body import read_body
 from nearstream.workers.mail.fields import head_of
-from nearstream.workers.mail.short_text import short_message_text
+from nearstream.workers.mail.short_text import is_short, short_message_text
 from nearstream.workers.mail.threads import first_message, own_words
 
 MESSAGE_MAX_BYTES = 16 * 1024 * 1024
@@ -51,6 +58,7 @@ def read_message(
     html: HtmlProcesses,
     collection: str = DEFAULT_COLLECTION,
     content: str = WHOLE,
+    until: float = inf,
 ) -> Mail:
     """Read a message into a document.
 
@@ -65,6 +73,7 @@ def read_message(
         html: Where HTML parts become text.
         collection: The tenant.
         content: `whole` for all of the text, or `thread` for the words of the sender, with the thread as lineage.
+        until: The time of `time.monotonic()` until which attachments of a message with words are read.
 
     Raises:
         InvalidMessageError: `empty_value` or `too_large`.
@@ -79,19 +88,27 @@ def read_message(
     if content == THREAD:
         text, lineage = own_words(text), first_message(head)
     subject = headers.subject(head)
-    attachments = digests(unread, key)
-    short_text = short_message_text(subject, text, attachments, key)
+    has_few_words = is_short(text)
+    attachments = digests(unread, key, inf if has_few_words else until)
+    if has_few_words and (short_text := short_message_text(subject, text, attachments or (), key)):
+        text = short_text
+        degraded |= {CONTENT_UNREAD} if attachments else set()
     document = Document(
         id=headers.message_id(head),
-        text=short_text or text,
+        text=text,
         collection=collection,
         lineage=lineage,
         observed_at=headers.sent_at(head, received_at + _CLOCK_SKEW),
         source=SOURCE,
-        labels={ATTACHMENTS_LABEL: key.digest(b"".join(attachments)).hex()} if attachments else {},
+        labels=_labels(attachments, key),
         sender_hash=headers.sender_hash(head, key),
         recipient_hashes=headers.recipient_hashes(head, key),
     )
     complete = fill_defaults(document, _LIMITS, to_milliseconds(received_at))
-    is_unread = bool(short_text and attachments)
-    return Mail(complete, subject, tuple(sorted({*degraded, *([CONTENT_UNREAD] if is_unread else [])})))
+    return Mail(complete, subject, tuple(sorted(degraded)))
+
+
+def _labels(attachments: tuple[bytes, ...] | None, key: HashKey) -> dict[str, str]:
+    if attachments is None:
+        return {ATTACHMENTS_LABEL: ATTACHMENTS_UNREAD}
+    return {ATTACHMENTS_LABEL: key.digest(b"".join(attachments)).hex()} if attachments else {}

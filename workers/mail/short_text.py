@@ -27,18 +27,18 @@ def short_message_text(subject: str, text: str, attachments: Iterable[bytes], ke
         key: The deployment's key.
 
     Returns:
-        An empty text if the message is not short, or has nothing.
+        An empty text if the message has nothing.
     """
-    if not _is_short(_masked_form(text[:_HEAD_CHARACTERS])):
-        return ""
-    form = _masked_form(text)
-    if not _is_short(form):
-        return ""
-    title, others = _masked_form(subject), b"".join(attachments)
+    form, title, others = _masked_form(text), _masked_form(subject), b"".join(attachments)
     if not (title.data.size or form.data.size or others):
         return ""
     digest = key.digest(title.data.tobytes() + b"\0" + form.data.tobytes() + (b"\0" + others if others else b""))
     return f"short message {digest.hex().translate(_LETTERS)}"
+
+
+def is_short(text: str) -> bool:
+    """Return whether a masked text is too short for shingles."""
+    return _is_short(_masked_form(text[:_HEAD_CHARACTERS])) and _is_short(_masked_form(text))
 
 
 def _masked_form(text: str) -> NormalForm:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 _PIECES_MAX = 10_000
 _BLOCK_BYTES = 256 * 1024  # which are decoded without letting others run
-_ALPHABET = b"+/=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_ALPHABET = b"=+/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _NO_BASE64 = bytes({*range(256)} - {*_ALPHABET})
 _BASE64_LINES = re.compile(rb"(?:[ \t]*+(?:[A-Za-z0-9+/=]++[ \t]*+(?:\r\n|\n|\r|\Z)|(?:\r\n|\n|\r)))*+")
 _BASE64_LINE = re.compile(rb"(?:\A|(?<=[\r\n]))[A-Za-z0-9+/]{40,}+=*+(?=[\r\n]|\Z)")
@@ -46,6 +46,18 @@ def decode_transfer(content: bytes, encoding: str) -> Transferred:
     if encoding == "uuencode":
         return _of_uuencode(content)
     return Transferred(content)
+
+
+def decode_blocks(content: bytes, encoding: str) -> Iterator[bytes]:
+    """Yield the content of a part without its transfer encoding, in blocks if it is large and encoded soundly."""
+    compact = content.translate(None, _BLANKS) if encoding == "base64" else b""
+    if encoding == "quoted-printable":
+        yield from map(_of_quoted_block, _blocks(content))
+    elif compact and not compact.rstrip(b"=").translate(None, _ALPHABET[1:]):
+        for start in range(0, len(compact), _BLOCK_BYTES):  # four characters of base64 are three bytes
+            yield _whole(compact[start : start + _BLOCK_BYTES].rstrip(b"="))
+    else:
+        yield decode_transfer(content, encoding).content
 
 
 def decode_text(content: bytes, encoding: str) -> Transferred:

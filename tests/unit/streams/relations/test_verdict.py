@@ -204,6 +204,8 @@ def test_copies_with_other_attachments_say_so(sample: str, labels: tuple[dict[st
     is_copy = RELATIONS[sample] in ("exact_duplicate", "near_duplicate")
     assert ("attachments_differ" in relate(newer, older, numbers).low_confidence) is is_copy
     assert "attachments_differ" not in relate(newer, newer, numbers).low_confidence
+    unread = replace_fields(newer, labels={"attachments": "unread"})
+    assert "attachments_differ" not in relate(unread, older, numbers).low_confidence
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import base64
 import time
 from collections.abc import Iterator
+from math import inf
 
 import pytest
 
@@ -198,6 +199,20 @@ def test_the_order_of_attachments_and_signatures_of_a_message_do_not_count(html:
 
     assert message("one", "two") == message("two", "one") != message("one")
     assert message(*map(str, range(100))) != message(*map(str, range(1, 101)))
+
+
+def test_attachments_are_told_apart_by_each_byte_and_read_in_time_or_not_at_all(html: HtmlProcesses) -> None:
+    def label(content: bytes, until: float = inf, text: str = TEXT) -> str | None:
+        packed = base64.encodebytes(content).decode()
+        pdf = f"Content-Type: application/pdf\nContent-Transfer-Encoding: base64\n\n{packed}"
+        raw = f"Subject: Hello\nContent-Type: multipart/mixed; boundary=b\n\n{parts('b', chr(10) + text, pdf)}".encode()
+        return read_message(raw, RECEIVED, KEY, html, until=until).document.labels.get("attachments")
+
+    large = bytes(range(256)) * 8_000
+    other = large[:1_000_000] + b"x" + large[1_000_001:]
+    assert label(large) == label(large) != label(other)
+    assert label(large, until=0) == "unread"
+    assert label(large, until=0, text="short") == label(large)
 
 
 def test_of_a_message_with_words_attachments_are_not_missed(html: HtmlProcesses) -> None:

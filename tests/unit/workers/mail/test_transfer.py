@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearstream.workers.mail.fields import read_head
-from nearstream.workers.mail.transfer import decode_text, decode_transfer
+from nearstream.workers.mail.transfer import decode_blocks, decode_text, decode_transfer
 
 TEXT = (
     b"The harbour office will close its north gate on Tuesday because the crane needs a new cable. Lorries should take "
@@ -101,6 +101,12 @@ def test_a_text_that_is_encoded_otherwise_than_said_is_repaired(
 )
 def test_texts_that_only_look_encoded_stay_as_they_are(text: bytes) -> None:
     assert decode_text(text, "") == (text, False)
+
+
+@given(st.binary(max_size=2_000), st.sampled_from(["base64", "quoted-printable", "uuencode", ""]))
+def test_blocks_hold_what_is_decoded_at_once(content: bytes, encoding: str) -> None:
+    for sent in (content, b64encode(content)):
+        assert b"".join(decode_blocks(sent, encoding)) == decode_transfer(sent, encoding).content
 
 
 def test_what_is_no_text_is_decoded_only_as_it_says() -> None:
