@@ -9,9 +9,11 @@ RUN apt-get update \
  && apt-get install --yes --no-install-recommends gcc libc6-dev \
  && rm -rf /var/lib/apt/lists/*
 COPY . .
+# Only files whose hashes are in the lock are installed. Our own wheel is built with the newest setuptools.
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
  && python -m venv --without-pip /opt/nearstream \
- && pip --python /opt/nearstream/bin/python install --no-cache-dir /wheels/*.whl
+ && pip --python /opt/nearstream/bin/python install --no-cache-dir --no-deps --require-hashes -r deploy/requirements.lock \
+ && pip --python /opt/nearstream/bin/python install --no-cache-dir --no-deps /wheels/*.whl
 
 FROM python:3.12-slim
 RUN pip uninstall --yes --root-user-action ignore pip \

@@ -182,7 +182,7 @@ def test_the_image_is_built_from_what_the_wheel_is_made_of() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     made_of = {"pyproject.toml", project["project"]["readme"], *project["project"]["license-files"]}
     links = [path for path in (ROOT / "src/nearstream").iterdir() if path.is_symlink()]
-    made_of |= {"src", *(link.name for link in links)}
+    made_of |= {"deploy/requirements.lock", "src", *(link.name for link in links)}
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     rules = [line for line in lines if not line.startswith("#")]
     assert rules[0] == "*"

@@ -9,6 +9,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import nearstream
 from tests.support.distributions import README_EXAMPLE, ROOT, run
@@ -157,3 +160,21 @@ def test_the_lists_of_public_names_agree() -> None:
         assert getattr(nearstream, name) is getattr(sys.modules[str(module)], name)
     with pytest.raises(AttributeError, match="no attribute 'absent'"):
         nearstream.absent  # noqa: B018 - looking it up is what fails
+
+
+def test_the_lock_of_the_image_has_what_the_project_needs_by_hash() -> None:
+    """Each line pins a version, which `pyproject.toml` allows, by the hashes of its files."""
+    lock = (ROOT / "deploy/requirements.lock").read_text().replace("\\\n", " ")
+    pinned: dict[str, list[tuple[Marker | None, str]]] = {}
+    for line in lock.splitlines():
+        requirement, *hashes = re.split(r"\s+--hash=sha256:", line.strip())
+        assert hashes, line
+        assert all(re.fullmatch(r"[0-9a-f]{64}", each) for each in hashes), line
+        one = Requirement(requirement)
+        (version,) = one.specifier
+        assert version.operator == "==", line
+        pinned.setdefault(canonicalize_name(one.name), []).append((one.marker, version.version))
+    for text in PROJECT["dependencies"]:
+        needed = Requirement(text)
+        found = pinned[canonicalize_name(needed.name)]
+        assert all(needed.specifier.contains(version) for _, version in found), text

@@ -11,7 +11,6 @@ _LINE = (
     rb" (?P<type>[^ ;\r\n]{1,128}(?:; ?[^ \r\n]{1,64})?)"
     rb"(?:(?: [^ \r\n]{1,1024}){5})? (?P<length>\d{1,15})[ \t]{0,8}\r?\n"
 )
-_HEADER = re.compile(_LINE)
 NEXT = re.compile(rb"\n(?=%s)" % _LINE)
 
 
@@ -35,7 +34,7 @@ def read_header(data: bytes) -> ArcHeader | None:
     Args:
         data: The line of the header and the first bytes of its block, at least.
     """
-    line = _HEADER.match(data)
+    line = re.match(_LINE, data)
     if line is None:
         return None
     is_response = data.startswith(b"HTTP/", line.end())

@@ -19,8 +19,7 @@ _NAMES = {"x-gzip": "gzip", "x-deflate": "deflate"}
 _SHOWN = frozenset({"gzip", "zstd"})  # by so many bytes that no text begins so
 _ENCODINGS_MAX = 8
 _PIECE_BYTES = 1024  # of the piece in which a body ends too early, FastWARC gives nothing
-_CHUNK = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]{0,64}(?:;[^\r\n]{0,1024})?\r?\n")
-_CHUNK_END = re.compile(rb"\r?\n|\Z")
+_CHUNK_LINE_BYTES = 1_100  # of the line before a chunk, with its extensions
 
 
 class EncodingError(Exception):
@@ -104,18 +103,24 @@ def _shown(body: bytes) -> list[str]:
 def _dechunked(body: bytes) -> Body:
     """Return the chunks of a body, or all of it if it has none."""
     pieces, at = list[bytes](), 0
-    while chunk := _CHUNK.match(body, at):
+    while chunk := _chunk_line(body[at : at + _CHUNK_LINE_BYTES]):
         size = int(chunk[1], 16)
         if not size:
             return Body(b"".join(pieces))
-        end = _CHUNK_END.match(body, min(chunk.end() + size, len(body)))
-        if end is None:
+        start = at + chunk.end()
+        end = start + size
+        after = re.match(rb"\r?\n|\Z", body[end : end + 2])
+        if after is None:
             break
-        pieces.append(body[chunk.end() : chunk.end() + size])
-        at = end.end()
-        if chunk.end() + size > len(body):
+        pieces.append(body[start:end])
+        at = end + after.end()
+        if end > len(body):
             break
     return Body(b"".join(pieces), is_cut_off=True) if pieces else Body(body)
+
+
+def _chunk_line(data: bytes) -> re.Match[bytes] | None:
+    return re.match(rb"([0-9a-fA-F]{1,8})[ \t]{0,64}(?:;[^\r\n]{0,1024})?\r?\n", data)
 
 
 def _inflated(body: bytes, max_bytes: int, wbits: int) -> Body:

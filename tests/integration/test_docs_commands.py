@@ -1,0 +1,118 @@
+"""The commands of the pages run as they stand, in their order, in a new deployment."""
+
+import gzip
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.devstack.server import free_ports
+from tests.support.deployment import TEXTS, LocalDeployment, deployed
+
+ROOT = Path(__file__).parents[2]
+# Their other commands need Docker, or the rights of an administrator, or measure for hours.
+PAGES = ("api", "crawler", "double-blind", "live", "mail", "relations")
+WITHIN_SECONDS = 240
+HTTP = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<!doctype html><title>Flood</title><p>"
+START = """\
+set -eu
+curl() {
+  case " $* " in
+    *" -N "*) command curl --no-progress-meter --max-time 3 "$@" || test $? = 28 ;;
+    *) command curl --no-progress-meter --fail-with-body --max-time 60 "$@" ;;
+  esac
+}
+ready() { until command curl --silent --fail --output /dev/null "http://$NEARSTREAM_API/readyz"; do sleep 0.2; done; }
+set -x
+"""
+SERVERS = "nearstream worker &\nnearstream serve &\nready\n"
+# The other side of a double-blind check knows one of the manuscripts.
+OTHER_SIDE = "nearstream produce manuscripts/0.txt\nuntil nearstream check manuscripts/0.txt; do sleep 0.2; done\n"
+
+
+def commands(page: str) -> str:
+    """Return the commands of a page as a script. Those that would run for ever run beside the others."""
+    text = (ROOT / f"docs/{page}.md").read_text()
+    script, serves = "", False
+    for block in re.findall(r"^```(?:sh|bash)?\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        lines = [line.partition("  #")[0].rstrip() for line in block.splitlines() if not line.startswith("pip ")]
+        if not lines or not re.match(r"(nearstream|curl|export) ", lines[0]):
+            continue
+        for line in lines:
+            is_server = re.match(r"nearstream (worker|serve|demo --live)", line) and not line.endswith("&")
+            script += f"{line} &\n" if is_server else f"{line}\n"
+        if "nearstream serve" in block:
+            serves = True
+            script += "ready\n"
+    before = "" if serves else SERVERS + (OTHER_SIDE if page == "double-blind" else "")
+    return before + script
+
+
+def given(folder: Path) -> None:
+    """Make the files that the commands name."""
+    for name in ("examples", "deploy"):
+        (folder / name).symlink_to(ROOT / name)
+    for name, text in (("A", TEXTS[0]), ("B", TEXTS[0][:-500]), ("text.txt", TEXTS[2])):
+        (folder / name).write_text(text)
+    (folder / "mail.eml").write_text(f"From: a@a.example\nSubject: news\nMessage-ID: <1@a.example>\n\n{TEXTS[3]}\n")
+    for name in ("saved-pages", "manuscripts"):
+        (folder / name).mkdir()
+    for number in range(2):
+        (folder / f"saved-pages/{number}.html").write_text(f"<!doctype html><p>{TEXTS[number]}")
+        (folder / f"manuscripts/{number}.txt").write_text(TEXTS[number])
+    (folder / "shared.key").write_text("a key that both sides of a check have agreed on")
+    (folder / "shared.key").chmod(0o400)
+    content = HTTP + TEXTS[4].encode()
+    head = (
+        "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: https://a.example/flood\r\n"
+        "WARC-Date: 2026-03-02T08:15:00Z\r\nWARC-Record-ID: <urn:uuid:0c9a2f0e-7d5e-4c62-9a4e-0a4a3a3f4d11>\r\n"
+        f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(content)}\r\n\r\n"
+    )
+    (folder / "crawl.warc.gz").write_bytes(gzip.compress(head.encode() + content + b"\r\n\r\n"))
+
+
+def run(deployment: LocalDeployment, page: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the commands of a page, and end every process that they have started."""
+    (port,) = free_ports(1)
+    address = f"127.0.0.1:{port}"
+    environment = deployment.environment | {
+        "NEARSTREAM_API": address,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    if page == "double-blind":  # both sides have the key before they begin
+        environment["NEARSTREAM_HASH_KEY_FILE"] = str(folder / "shared.key")
+    script = START + commands(page).replace("127.0.0.1:9465", address)
+    log = folder / "page.log"
+    with log.open("w") as told:
+        process = subprocess.Popen(
+            ["bash", "-c", script],  # noqa: S607
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=told,
+            stderr=told,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(WITHIN_SECONDS)
+        except subprocess.TimeoutExpired:
+            code = -1
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return subprocess.CompletedProcess(script, code, log.read_text())
+
+
+@pytest.mark.parametrize("page", PAGES)
+async def test_the_commands_of_a_page_run_as_they_stand(page: str, kafka: str, redis_url: str, tmp_path: Path) -> None:
+    folder = tmp_path / "page"
+    folder.mkdir()
+    given(folder)
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        done = run(deployment, page, folder)
+    assert done.returncode == 0, f"{page}: {done.stdout[-3000:]}"
+    assert "Traceback" not in done.stdout
