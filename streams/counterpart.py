@@ -126,7 +126,7 @@ class Compared:
         return (
             self.is_common_text,
             place,
-            -self.estimate.sketch_resemblance,
+            -self.estimate.mean_resemblance,  # that of the sketches says nothing of repetition
             (earlier.observed_at_ms, earlier.id, earlier.version),
         )
 

@@ -172,9 +172,12 @@ def _change_share(verdict: DocumentVerdict) -> float:
     """Return the share of a text that has changed, as far as the verdict knows."""
     if verdict.of is None or not (_is_own(verdict) or verdict.verdict in _COPIES):
         return 1.0
+    shorter, longer = sorted((verdict.characters, verdict.of.characters))
     if not isinstance(verdict.distance, UnsetType):
-        return round(min(verdict.distance.value / max(verdict.characters, verdict.of.characters, 1), 1.0), 4)
-    return 1.0 if isinstance(verdict.resemblance, UnsetType) else round(1.0 - verdict.resemblance.value, 4)
+        return round(min(verdict.distance.value / max(longer, 1), 1.0), 4)
+    if isinstance(verdict.resemblance, UnsetType):
+        return 1.0
+    return round(1.0 - min(verdict.resemblance.value, shorter / max(longer, 1)), 4)
 
 
 def _decision(

@@ -147,6 +147,9 @@ def test_the_share_of_a_change_is_known_as_far_as_the_verdict_knows_it() -> None
     assert decided(first, verdict("version", 9, former, distance=distance(5_000))).change_share == 1.0
     alike = Interval(value=0.75, low=0.7, high=0.8)
     assert decided(first, verdict("version", 9, former, resemblance=alike)).change_share == 0.25
+    # What comes ten times has the shingles of what comes once, so the lengths say how much has changed.
+    repeated = verdict("version", 9, former, characters=10_000, resemblance=Interval(value=1.0, low=0.9, high=1.0))
+    assert decided(first, repeated).change_share == 0.9
     assert decided(first, verdict("version", 9, former)).change_share == 1.0
 
 

@@ -375,6 +375,18 @@ async def test_a_replay_restates_the_same_events() -> None:
     assert one.counts.statuses["replayed"] == 4
 
 
+@pytest.mark.parametrize("label", ["dense", "bands-only"])
+async def test_the_counterpart_is_the_text_that_comes_as_often(label: str) -> None:
+    scheme, once = preset(label, KEY), words(1, 120)
+    signer, one = Signer(scheme, KEY), Matcher(MemoryIndex(), scheme, KEY)
+    for minute, times in enumerate((15, 10, 11)):
+        text, seen = " ".join(once * times), NOON + timedelta(minutes=minute)
+        settled = await one.match(signer.sign(Document(id=str(times), text=text, observed_at=seen)))
+    assert settled.verdict is not None
+    assert settled.verdict.of is not None
+    assert (settled.verdict.verdict, settled.verdict.of.id) == ("near_duplicate", "10")
+
+
 async def test_a_removal_voids_what_was_said() -> None:
     one = matcher()
     await one.match_all([Arrival("default/a/x", sign("a/x", TEXT))])
