@@ -33,7 +33,7 @@ _NO_ASCII = re.compile(rb"[\x00\x80-\xff]")
 # The detector would believe what a page or a script says of itself.
 _DECLARATION = re.compile(rb"charset|coding", re.IGNORECASE)
 _DESIGNATION = re.compile(rb"\x1b[$(]")
-_REPLACEMENT = "\ufffd"
+REPLACEMENT = "\ufffd"
 # Of these charsets Python knows less than is sent. To mend a character takes a microsecond.
 _EXTENDED = frozenset({"big5hkscs", "euc_jp", "gb18030", "iso2022_jp_ext"})
 _MENDED_MAX = 20_000
@@ -109,7 +109,7 @@ def decode(data: bytes, labels: Iterable[str] = ()) -> Decoded:
     if data.isascii():
         return _decoded(data, next((charset for charset in declared if charset in _SEVEN_BITS), "utf-8"))
     try:
-        return Decoded(text := data.decode(), _REPLACEMENT in text)
+        return Decoded(text := data.decode(), REPLACEMENT in text)
     except UnicodeDecodeError:
         return _of_eight_bits(data, declared)
 
@@ -132,12 +132,14 @@ def _of_eight_bits(data: bytes, declared: list[str]) -> Decoded:
     for charset, score in detected:
         if score >= _SURE and not (found := _decoded(data, charset)).is_replaced:
             return found
-    return Decoded(_decoded(data, next((charset for charset in declared if charset != "utf-8"), "cp1252")).text, True)
+    return Decoded(
+        _decoded(data, next((charset for charset in declared if not charset.startswith("utf-")), "cp1252")).text, True
+    )
 
 
 def _is_near(text: str, right_per_wrong: int) -> bool:
     """Return whether a text has few replacement characters for its characters beyond ASCII."""
-    wrong = text.count(_REPLACEMENT)
+    wrong = text.count(REPLACEMENT)
     return not wrong or sum(character > "\x7f" for character in text) - wrong >= right_per_wrong * wrong
 
 
@@ -165,9 +167,9 @@ def _escaped(data: bytes) -> Decoded:
 
 def _decoded(data: bytes, charset: str) -> Decoded:
     text = data.decode(charset, "replace")
-    if charset in _EXTENDED and 0 < text.count(_REPLACEMENT) <= _MENDED_MAX:
+    if charset in _EXTENDED and 0 < text.count(REPLACEMENT) <= _MENDED_MAX:
         text = data.decode(charset, _ERRORS)
-    return Decoded(text, _REPLACEMENT in text)
+    return Decoded(text, REPLACEMENT in text)
 
 
 def _of_superset(error: UnicodeError) -> tuple[str, int]:
@@ -184,7 +186,7 @@ def _of_superset(error: UnicodeError) -> tuple[str, int]:
             return pair.decode("cp950"), error.start + 2
     except ValueError:
         pass
-    return _REPLACEMENT, error.end
+    return REPLACEMENT, error.end
 
 
 def _shifted(pair: bytes) -> bytes:

@@ -17,6 +17,7 @@ _SAMPLE_BYTES = 1024
 _NO_TEXT_BYTES = bytes({*range(9), 0x0B, *range(0x10, 0x1B), *range(0x1C, 0x20)})
 _SHORT_BYTES = 16
 _NO_TEXT_SHARE = 0.02  # a tenth of the bytes of what is compressed
+_WIDE_SHARE = 0.08  # such letters as of Polish have any lower byte
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _VALID = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]{1,127}/[!#$%&'*+.^_`|~0-9a-z-]{1,127}")
 _UNKNOWN = frozenset({"unknown/unknown", "application/unknown", "*/*"})  # as browsers, which then look at the content
@@ -50,5 +51,6 @@ def is_binary(content: bytes) -> bool:
     # Of a wide text every other byte is mostly the same, such as NUL.
     halves = [half for half in (head[::2], head[1::2]) if half]
     varied = b"".join(half for half in halves if half.count(Counter(half).most_common(1)[0][0]) * 2 < len(half))
-    counted = varied if len(head) > _SHORT_BYTES and varied else head
-    return len(counted) - len(counted.translate(None, _NO_TEXT_BYTES)) > _NO_TEXT_SHARE * len(counted)
+    is_wide = len(head) > _SHORT_BYTES and 0 < len(varied) < len(head)
+    counted, share = (varied, _WIDE_SHARE) if is_wide else (head, _NO_TEXT_SHARE)
+    return len(counted) - len(counted.translate(None, _NO_TEXT_BYTES)) > max(1, share * len(counted))

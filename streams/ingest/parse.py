@@ -1,6 +1,5 @@
 """Parse records of `documents` into documents and removals."""
 
-import codecs
 import re
 import zlib
 from dataclasses import dataclass
@@ -13,15 +12,15 @@ from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.document import Document, document_key
 from nearstream.schemas.record import ConsumerRecord, Headers, header
 from nearstream.schemas.signature import Origin
+from nearstream.streams.ingest.charset import REPLACEMENT, decode
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults, shortened
 from nearstream.streams.ingest.fields import FieldMap, with_our_names
 from nearstream.streams.ingest.media_type import HTML_TYPES, media_type_of
 
 INFLATED_MAX_BYTES = 16 * 1024 * 1024
 INFLATED_MAX_RATIO = 100
+CHARSET_REPLACED = "charset_replaced"
 _MAIL_TYPE = "message/rfc822"
-# Python has these codecs, but they are not charsets, and some take quadratic time.
-NOT_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
 _CHARSET = re.compile(r';\s{0,8}charset\s{0,8}=\s{0,8}"?([a-z0-9._:-]{1,40})')
 # What a producer may say about a text that it took from a mail.
 _DEGRADED = frozenset(
@@ -135,7 +134,7 @@ def _with_text(document: Document) -> tuple[Document, tuple[str, ...]]:
     if len(contents) > 1:
         raise InvalidMessageError(Reason.SEVERAL_CONTENTS, f"expected only one of {', '.join(contents)}")
     if document.raw is None:
-        return document, ()
+        return document, (CHARSET_REPLACED,) * (REPLACEMENT in (document.text or ""))
     media_type, charset = _split_content_type((document.content_type or "").encode(), document.raw)
     if media_type in HTML_TYPES:
         return document, ()
@@ -207,24 +206,16 @@ def _decode_header(field: str, value: bytes | None) -> str:
 
 
 def _split_content_type(value: bytes, content: bytes) -> tuple[str, str]:
-    """Return the media type of a content and its charset (default `utf-8`) in lower case."""
+    """Return the media type of a content and its charset, which may be empty, in lower case."""
     text = value.decode("latin-1").lower()
     charset = _CHARSET.search(text)
-    return media_type_of(text, content), charset[1] if charset else "utf-8"
+    return media_type_of(text, content), charset[1] if charset else ""
 
 
 def _decode(value: bytes, charset: str) -> tuple[str, tuple[str, ...]]:
-    """Decode a text.
-
-    If the charset is unknown or does not fit, the text is decoded as UTF-8, invalid bytes are replaced, and the result
-    is marked as `charset_replaced`.
-    """
-    try:
-        if codecs.lookup(charset).name not in NOT_CHARSETS:
-            return value.decode(charset), ()
-    except (LookupError, UnicodeDecodeError):
-        pass
-    return value.decode("utf-8", "replace"), ("charset_replaced",)
+    """Decode a text, and say whether characters of it had to be replaced."""
+    text, is_replaced = decode(value, [charset])
+    return text, (CHARSET_REPLACED,) * is_replaced
 
 
 def _inflate(value: bytes, headers: Headers) -> bytes:

@@ -12,12 +12,13 @@ import msgspec
 from nearstream.schemas.document import Document
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.page_parts import pack_parts
+from nearstream.streams.ingest.charset import REPLACEMENT
+from nearstream.streams.ingest.parse import CHARSET_REPLACED
 from nearstream.streams.signing.signer import MAX_BYTES, Unsigned
 from nearstream.workers.crawl.charset import decode_page
 from nearstream.workers.crawl.html_processes import HtmlProcesses, PageText
 from nearstream.workers.crawl.html_text import EXTRACTION_FALLBACK, HTML_MAX_CHARACTERS, is_parsable, strip_tags
 
-CHARSET_REPLACED = "charset_replaced"
 TRUNCATED = "truncated"
 MAIN_CONTENT_SMALL = "main_content_small"
 MAIN, ALL = "main", "all"
@@ -106,6 +107,8 @@ class PageReader:
             found = PageText("", (strip_tags(html[:HTML_MAX_CHARACTERS]),))
         else:
             is_cut = False
+        if CHARSET_REPLACED not in degraded and any(REPLACEMENT in part for part in found.parts):
+            degraded.append(CHARSET_REPLACED)  # before it came here
         text = " ".join(found.parts).encode("utf-8", "replace")
         degraded += [TRUNCATED] * (is_cut or len(text) > self._text_max_bytes)
         parts = pack_parts(found.parts, self._key) if self._key and not degraded else b""

@@ -6,7 +6,8 @@ from pathlib import PurePath
 
 import msgspec
 
-from nearstream.streams.ingest.media_type import HTML_START
+from nearstream.streams.ingest.charset import REPLACEMENT, decode
+from nearstream.streams.ingest.media_type import HTML_START, is_binary
 from nearstream.workers.crawl import warc
 from nearstream.workers.pipeline.file_content import PACKED_SUFFIXES, UnreadableFileError
 from nearstream.workers.pipeline.mail_source import MBOX_START, is_in_maildir
@@ -76,7 +77,7 @@ def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
     if not is_lines and suffix != ".json" and not _looks_like_documents(head):
         return Kind.TEXT
     if not start.startswith((b"{", b"[")) or b"\0" in start[:2]:
-        refuse_binary(head)
+        _refuse_binary(head)
         if not is_lines:
             raise UnreadableFileError("expected a JSON object or array, as the name says")
     if start.startswith(b"["):
@@ -84,7 +85,24 @@ def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
     return Kind.JSON_LINES if is_lines or _has_lines(start) else Kind.JSON_OBJECTS
 
 
-def refuse_binary(content: bytes) -> None:
+def refuse_no_text(content: bytes) -> None:
+    """Refuse a content that is no text in any charset.
+
+    A few characters that cannot be read are accepted, because they are replaced, and the events of the document say so.
+
+    Raises:
+        UnreadableFileError: It has a NUL character, is binary by its first bytes, or more than a tenth of its
+            characters cannot be read.
+    """
+    text = decode(content).text
+    unreadable = text.count(REPLACEMENT) + sum(map(text.count, _UNUSUAL.decode()))
+    looks_binary = b"\0" not in content and is_binary(content)  # of a wide text, the charset is known by now
+    if "\0" in text or looks_binary or unreadable > _UNREADABLE_MAX_RATIO * len(text):
+        _refuse_binary(content)
+        raise UnreadableFileError("binary, or a text in an unknown charset: convert a text to UTF-8 with iconv")
+
+
+def _refuse_binary(content: bytes) -> None:
     """Refuse a content that is no text in UTF-8.
 
     A few invalid bytes are accepted, because they are replaced, and the events of the document say so.

@@ -26,7 +26,7 @@ from nearstream.workers.pipeline.file_content import (
     read_pieces,
     with_head,
 )
-from nearstream.workers.pipeline.file_kind import HEAD_BYTES, Kind, kind_of, refuse_binary
+from nearstream.workers.pipeline.file_kind import HEAD_BYTES, Kind, kind_of, refuse_no_text
 from nearstream.workers.pipeline.json_split import split_lines, split_values
 from nearstream.workers.pipeline.mail_source import (
     MailReading,
@@ -231,8 +231,8 @@ def _recognised(path: str, stream: BufferedReader) -> tuple[Kind, Iterator[bytes
 
 def _text(path: str, content: Iterator[bytes]) -> _Found:
     value = _whole(content)
-    refuse_binary(value)
-    return _of_file(path, value, b"text/plain; charset=utf-8")
+    refuse_no_text(value)
+    return _of_file(path, value, b"text/plain")
 
 
 def _page(path: str, content: Iterator[bytes]) -> _Found:

@@ -366,8 +366,10 @@ def test_b43_an_unknown_content_encoding_is_a_dead_letter() -> None:
     "charset", ["nosuch", "base64", "rot13", "idna", "punycode", "undefined", "unicode_escape", "ascii", "utf-32"]
 )
 def test_b44_what_a_charset_cannot_read_is_replaced_and_said_to_be(charset: str) -> None:
-    result = received("Brücke\\x".encode() + b"\xff", [("content-type", f"text/plain; charset={charset}".encode())])
-    assert result.document.text == "Brücke\\x\ufffd"
+    result = received(
+        "Größe, Brücke, Straße\\x".encode() + b"\xff", [("content-type", f"text/plain; charset={charset}".encode())]
+    )
+    assert result.document.text == "Größe, Brücke, Straße\\x\ufffd"
     assert result.degraded == ("charset_replaced",)
 
 
@@ -387,6 +389,23 @@ def test_b44_a_known_charset_is_read(content_type: str, encoding: str) -> None:
     assert received(text.encode(encoding), [("content-type", content_type.encode())]) == ParsedDocument(
         document(text.encode(), PLAIN)
     )
+
+
+@pytest.mark.parametrize("charset", ["latin-1", "cp1252", "iso8859-2", "cp1250", "utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("named", ["", "; charset=utf-8", "; charset=us-ascii", "; charset=nosuch"])
+def test_b44_a_text_is_read_in_the_charset_that_it_has(charset: str, named: str) -> None:
+    text = "Die alte Brücke über den Fluss ist gesperrt, weil das Lager für Möbel gestern früh gebrannt hat."
+    content_type = f"text/plain{named}".encode()
+    of_record = received(text.encode(charset), [("content-type", content_type)])
+    raw = base64.b64encode(text.encode(charset)).decode()
+    of_json = received(json.dumps({"raw": raw, "content_type": content_type.decode()}).encode())
+    for found in (of_record, of_json):
+        assert (found.document.text, found.degraded) == (text, ())
+
+
+def test_b44_replacement_characters_that_were_sent_are_said_to_be_there() -> None:
+    assert received('{"text":"Br\ufffdcke"}'.encode()).degraded == ("charset_replaced",)
+    assert received("Br\ufffdcke".encode(), [("content-type", b"text/plain")]).degraded == ("charset_replaced",)
 
 
 def test_b44_raw_content_in_json_has_a_charset_too() -> None:

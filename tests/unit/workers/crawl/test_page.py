@@ -140,6 +140,13 @@ def test_bytes_are_read_in_their_charset(pages: PageReader) -> None:
     assert pages.read(russian.encode("koi8-r")).text.startswith("Это русский текст")
 
 
+@pytest.mark.parametrize("html", ["<p>Br\ufffdcke", "<p>Br&#xFFFD;cke", "<p>Br\ufffdcke".encode()])
+def test_replacement_characters_in_the_text_of_a_page_are_said_to_be_there(
+    pages: PageReader, html: str | bytes
+) -> None:
+    assert pages.read(html) == Page("", "Br\ufffdcke", ("charset_replaced",))
+
+
 def test_without_the_extra_tags_are_stripped_and_the_log_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -109,11 +109,30 @@ def test_a_time_of_change_that_no_calendar_holds_is_refused() -> None:
         assert "outside the years 1 to 9999" in refusal(path)
 
 
-def test_a_text_with_a_few_bytes_that_are_no_utf8_is_read_with_replacement(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"Die alte Br\xfccke ist gesperrt")
+def test_a_text_with_a_byte_that_is_no_utf8_is_read_with_replacement(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("Die größte Brücke führt über den Fluß".encode() + b" \xfc.")
     (item,) = read([str(tmp_path / "a.txt")])
-    assert received(item).document.text == "Die alte Br\ufffdcke ist gesperrt"
+    assert received(item).document.text == "Die größte Brücke führt über den Fluß \ufffd."
     assert received(item).degraded == ("charset_replaced",)
+
+
+GERMAN = "Die alte Brücke über den Fluss ist gesperrt, weil das größte Lager für Möbel gestern früh gebrannt hat."
+POLISH = "Stary most nad rzeką jest zamknięty, ponieważ wczoraj rano spłonął największy skład mebli."
+RUSSIAN = "Северные ворота порта будут закрыты во вторник, поэтому грузовики едут по восточному пандусу."
+FRENCH = "Le vieux pont est fermé, parce que le plus grand dépôt a brûlé hier. « Passez par là », dit l\u2019employé."
+ENCODED = [
+    *((GERMAN, charset) for charset in ("latin-1", "cp1252", "iso8859-15", "utf-16-le", "utf-16-be", "utf-16")),
+    *((POLISH, charset) for charset in ("iso8859-2", "cp1250", "utf-16-le", "utf-16")),
+    *((RUSSIAN, charset) for charset in ("cp1251", "koi8-r", "iso8859-5", "utf-16-le", "utf-16-be")),
+    *((FRENCH, charset) for charset in ("cp1252", "utf-16-le")),
+]
+
+
+@pytest.mark.parametrize(("text", "charset"), ENCODED)
+def test_a_text_is_read_in_its_charset(tmp_path: Path, text: str, charset: str) -> None:
+    name = file(tmp_path, "a.txt", text.encode(charset))
+    (item,) = read([str(name)])
+    assert (received(item).document.text, received(item).degraded) == (text, ())
 
 
 def test_an_empty_text_is_refused_but_empty_json_lines_hold_no_document(tmp_path: Path) -> None:
@@ -151,7 +170,7 @@ def test_a_record_carries_the_time_of_reading(folder: Path) -> None:
 def test_a_document_of_json_lines_gets_no_header(folder: Path) -> None:
     assert [record.headers for record in records([folder / "inner"])] == [[], []]
     (text,) = records([folder / "a.txt"])
-    assert header(text.headers, "content-type") == b"text/plain; charset=utf-8"
+    assert header(text.headers, "content-type") == b"text/plain"
 
 
 @pytest.mark.parametrize(
@@ -462,13 +481,7 @@ NUL = "binary, or UTF-16 without a byte order mark: it has a NUL byte"
     ("content", "reason"),
     [
         (b"some text\nand\0more", f"{NUL} (line 2, byte 13)"),
-        ("{text}\n".encode("utf-16-le"), f"{NUL} (line 1, byte 1)"),
-        ("größe und mehr".encode("utf-16-be"), f"{NUL} (line 1, byte 0)"),
         (bytes(range(1, 256)), "binary, or a text that is not UTF-8 (line 2, byte 127): convert a text with iconv"),
-        (
-            "вода в реке".encode("cp1251"),
-            "binary, or a text that is not UTF-8 (line 1, byte 0): convert a text with iconv",
-        ),
         (b"\x01\x02\x03text", "binary, or a text that is not UTF-8: convert a text with iconv"),
         (b"%PDF-1.7\n", "binary (PDF): send its text"),
         (b"PK\x03\x04\n", "binary (zip archive or office document): send its text"),
@@ -485,6 +498,14 @@ NUL = "binary, or UTF-16 without a byte order mark: it has a NUL byte"
 @pytest.mark.parametrize("name", ["a", "a.txt", "a.jsonl"])
 def test_a_binary_file_is_refused_with_a_reason(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
     assert refusal(file(tmp_path, name, content)) == reason
+
+
+@pytest.mark.parametrize("charset", ["utf-16-be", "utf-16-le", "cp1251"])
+def test_lines_of_json_in_another_charset_are_refused(tmp_path: Path, charset: str) -> None:
+    assert refusal(file(tmp_path, "a.jsonl", "вода в реке".encode(charset))).startswith("binary, or ")
+    wide = "{text}\n".encode("utf-16-le")
+    assert refusal(file(tmp_path, "b.jsonl", wide)) == f"{NUL} (line 1, byte 1)"
+    assert values(file(tmp_path, "b.txt", wide)) == [wide]
 
 
 def test_a_line_with_a_nul_byte_does_not_affect_the_others(tmp_path: Path) -> None:
