@@ -11,7 +11,7 @@ import argparse
 import asyncio
 import json
 from collections import OrderedDict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer
@@ -54,10 +54,14 @@ def is_void(verdict: Event, removal: Event) -> bool:
     """Return whether a verdict is about a state of the removed document from before its removal."""
     if (verdict["collection"], verdict["id"]) != (removal["collection"], removal["document_id"]):
         return False
+    removed_at = datetime.fromisoformat(removal["removed_at"])
+    sent_at = datetime.fromisoformat(verdict.get("sent_at") or verdict["observed_at"])
     places = [(record.get("topic"), record.get("partition")) for record in (verdict, removal)]
     if places[0] == places[1] and "offset" in verdict and "offset" in removal:
-        return bool(verdict["offset"] < removal["offset"])
-    return datetime.fromisoformat(verdict["observed_at"]) <= datetime.fromisoformat(removal["removed_at"])
+        # A state sent later than that is of a topic that was deleted and made anew, whose offsets began again.
+        is_of_a_new_topic = "sent_at" in verdict and sent_at > removed_at + timedelta(seconds=1)
+        return bool(verdict["offset"] < removal["offset"]) and not is_of_a_new_topic
+    return sent_at <= removed_at
 
 
 def remember(kept: OrderedDict[Any, Event], key: object, value: Event) -> None:

@@ -18,6 +18,7 @@ ATTACHMENTS_LABEL = "attachments"  # of a mail: a keyed digest of all in it that
 ATTACHMENTS_UNREAD = "unread"  # in place of the digest, if there was not enough time for it
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 YEAR_9999_MS = 253_402_300_799_999
+CLOCKS_MS = 1000  # by which the clocks of those who send a document and its removal may differ
 LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
 COUNT_MAX = 2**53 - 1  # the largest integer that every reader of JSON keeps
 OFFSET_MAX = 2**48 - 1  # the index stores offsets in 6 bytes

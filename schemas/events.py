@@ -1,5 +1,6 @@
 """Events: verdicts about documents, relations of pairs, and removals."""
 
+from datetime import timedelta
 from typing import Annotated, Literal, get_args
 
 import msgspec
@@ -7,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from nearstream.schemas.alert import Alert
 from nearstream.schemas.document import (
+    CLOCKS_MS,
     COUNT_MAX,
     Count,
     Id,
@@ -146,6 +148,8 @@ class Retraction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", ta
         require_times(self.removed_at)
 
 
+_CLOCKS = timedelta(milliseconds=CLOCKS_MS)
+
 PairEvent = ExactDuplicate | NearDuplicate | Containment | Version | Rearranged | Overlap
 Event = DocumentVerdict | PairEvent | Retraction
 
@@ -153,8 +157,9 @@ Event = DocumentVerdict | PairEvent | Retraction
 def is_void(event: PairEvent | DocumentVerdict, retraction: Retraction) -> bool:
     """Return whether an event is about a state of the removed document from before its removal.
 
-    A relation event is about both documents, a verdict only about its own. Positions on `documents` decide. Without a
-    common partition to compare, the time of observation does.
+    A relation event is about both documents, a verdict only about its own. Positions on `documents` decide. A
+    state that was sent more than `CLOCKS_MS` after the removal belongs to a new topic, and is valid. Without a
+    common partition to compare, the time of sending decides, or of observation where that is not known.
     """
     about = (event,) if isinstance(event, DocumentVerdict) else (event.newer, event.older)
     named = [ref for ref in about if ref.id == retraction.document_id]
@@ -164,8 +169,9 @@ def is_void(event: PairEvent | DocumentVerdict, retraction: Retraction) -> bool:
 def _is_before(ref: DocumentRef, removal: Retraction) -> bool:
     same_partition = (ref.topic, ref.partition) == (removal.topic, removal.partition)
     if same_partition and ref.offset is not None and removal.offset is not UNSET:
-        return ref.offset < removal.offset
-    return ref.observed_at <= removal.removed_at
+        is_of_a_new_topic = ref.sent_at is not None and ref.sent_at > removal.removed_at + _CLOCKS
+        return ref.offset < removal.offset and not is_of_a_new_topic
+    return (ref.sent_at or ref.observed_at) <= removal.removed_at
 
 
 def kind_of(event: Event | RelationEvent | Alert) -> str:

@@ -45,6 +45,7 @@ class DocumentRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         topic: The topic of the record that held the document.
         partition: The partition of that record.
         offset: The offset of that record.
+        sent_at: The timestamp of that record.
     """
 
     id: Id
@@ -58,10 +59,11 @@ class DocumentRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     topic: TopicName | None = None
     partition: Partition | None = None
     offset: Offset | None = None
+    sent_at: Time | None = None
 
     def __post_init__(self) -> None:
         """Check the time."""
-        require_times(self.observed_at)
+        require_times(self.observed_at, *(() if self.sent_at is None else (self.sent_at,)))
 
 
 class SharedKeys(msgspec.Struct, frozen=True):

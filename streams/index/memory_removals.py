@@ -35,8 +35,7 @@ class Removals:
         origin = admission.origin
         if removal is None or origin is None or removed_ms + REMOVAL_MS < now_ms:
             return None
-        is_later = removal.partition == origin.partition and origin.offset <= removal.offset
-        return removal if is_later else None
+        return removal if origin.is_before(removal) else None
 
     def remember(self, admission: Admission, now_ms: int) -> None:
         """Remember a removal, so that documents that were sent before it are refused."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from nearstream.schemas.document import from_milliseconds
@@ -200,7 +199,9 @@ def retraction(key: str, removed_at_ms: int, scheme: str, origin: Origin | None 
     """
     collection, _, document_id = key.partition("/")
     position = origin.position if origin else str(removed_at_ms)
-    where: dict[str, Any] = {} if origin is None else msgspec.structs.asdict(origin)
+    where: dict[str, Any] = {}
+    if origin is not None:
+        where = {"topic": origin.topic, "partition": origin.partition, "offset": origin.offset}
     return Retraction(
         event_id=event_id("retraction", DocumentState(key), DocumentState(position=position), scheme),
         collection=collection,
@@ -237,6 +238,7 @@ def document_state(text: Signature) -> DocumentState:
 def document_ref(text: Signature) -> DocumentRef:
     """Return a state as events name it."""
     origin = text.origin
+    sent_at_ms = origin.sent_at_ms if origin else 0
     return DocumentRef(
         id=text.id,
         version=text.version,
@@ -249,6 +251,7 @@ def document_ref(text: Signature) -> DocumentRef:
         topic=origin.topic if origin else None,
         partition=origin.partition if origin else None,
         offset=origin.offset if origin else None,
+        sent_at=from_milliseconds(sent_at_ms) if sent_at_ms else None,
     )
 
 

@@ -96,3 +96,27 @@ async def test_whatever_the_order_of_arrival_the_last_position_decides(index: An
             last = max(last, offset)
         elif offset > last:
             live = True
+
+
+@pytest.mark.parametrize(("sent_ms", "status"), [(0, Status.OVERTAKEN), (6000, Status.OVERTAKEN), (6001, Status.NEW)])
+async def test_a_document_on_a_topic_made_anew_is_new(index: AnyIndex, sent_ms: int, status: Status) -> None:
+    document, gone = sent_at(admission("a", bands=[1]), 1000, ms=1), sent_at(removal("a"), 1001, ms=5000)
+    again = sent_at(admission("a", bands=[1]), 3, ms=sent_ms)
+    *_, answer, other = await admit(index, *in_order([document, gone, again, admission("b", bands=[1])]))
+    assert answer.status is status
+    assert answer.removed_by == (Origin("documents", 0, 1001, 5000) if status is Status.OVERTAKEN else None)
+    assert ids(other.candidates) == ([] if status is Status.OVERTAKEN else ["a"])
+
+
+async def test_a_removal_on_a_topic_made_anew_removes(index: AnyIndex) -> None:
+    batch = [
+        sent_at(admission("a", bands=[1]), 1000, ms=1),
+        sent_at(removal("a"), 1001, ms=2),
+        sent_at(admission("a", bands=[1]), 3, ms=9000),
+        sent_at(removal("a"), 4, ms=9001),
+        sent_at(admission("a", bands=[1]), 3, ms=9000),
+        admission("b", bands=[1]),
+    ]
+    *_, gone, late, other = await admit(index, *in_order(batch))
+    assert (gone.status, gone.found, gone.repeated) == (Status.REMOVED, True, False)
+    assert (late.status, ids(other.candidates)) == (Status.OVERTAKEN, [])

@@ -5,6 +5,7 @@ import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
 from itertools import pairwise
 from operator import itemgetter
 
@@ -217,8 +218,9 @@ def _decoded(told: Iterable[tuple[str, ConsumerRecord]]) -> Iterator[tuple[Event
 
 def _is_before(ref: DocumentRef, retraction: Retraction) -> bool:
     if ref.partition == retraction.partition and ref.offset is not None and isinstance(retraction.offset, int):
-        return ref.offset < retraction.offset
-    return ref.observed_at <= retraction.removed_at
+        is_of_a_new_topic = ref.sent_at is not None and ref.sent_at > retraction.removed_at + timedelta(seconds=1)
+        return ref.offset < retraction.offset and not is_of_a_new_topic
+    return (ref.sent_at or ref.observed_at) <= retraction.removed_at
 
 
 def _named(event: Event) -> tuple[list[Place], list[DocumentRef]]:

@@ -117,7 +117,8 @@ def test_the_example_signature_decodes_and_reencodes_equal() -> None:
 def test_the_example_signature_is_what_the_public_key_makes_of_the_example_document() -> None:
     key = HashKey.public()
     document = fill_defaults(decode_document(example("document.json")), DocumentLimits())
-    signed = Signer(preset("standard", key), key).sign(document, Origin("nearstream.documents.v1", 2, 4410))
+    sent_at_ms = decode_signature(example("signature.msgpack")).observed_at_ms
+    signed = Signer(preset("standard", key), key).sign(document, Origin("nearstream.documents.v1", 2, 4410, sent_at_ms))
     assert encode_signature(signed) == example("signature.msgpack")
     preset("standard", key).check(signed)
 

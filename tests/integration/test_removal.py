@@ -3,10 +3,14 @@
 import json
 from pathlib import Path
 
+import pytest
+from aiokafka.admin import NewTopic
+
 from nearstream.schemas.events import RelationEvent, Retraction, is_void
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS
-from tests.support.deployment import TEXTS, Deployment, deployed
+from nearstream.workers.kafka.client import admin
+from tests.support.deployment import DOCUMENT_PARTITIONS, TEXTS, Deployment, deployed, until
 
 
 def _page(number: int, **fields: str) -> dict[str, str]:
@@ -101,3 +105,74 @@ async def test_a_document_that_comes_back_keeps_its_new_relations(kafka: str, re
             assert is_void(event, removal) == earlier
         live = {(event.newer.id, event.older.id) for event in relations.values() if not is_void(event, removal)}
         assert {("a", "twin"), ("b", "twin")} <= live
+
+
+@pytest.mark.parametrize(
+    ("observed_at", "partitions"),
+    [
+        (None, DOCUMENT_PARTITIONS),
+        ("2026-03-02T08:15:00Z", DOCUMENT_PARTITIONS),
+        ("2026-03-02T08:15:00Z", DOCUMENT_PARTITIONS + 1),
+    ],
+)
+async def test_documents_and_removals_of_a_topic_that_was_made_anew_count(
+    kafka: str, redis_url: str, tmp_path: Path, observed_at: str | None, partitions: int
+) -> None:
+    fields = {"observed_at": observed_at} if observed_at else {}
+    names = [f"d{number}" for number in range(10)]
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        topic = deployment.topic(DOCUMENTS)
+
+        def documents(some: list[str]) -> list[ProducerRecord]:
+            lines = [json.dumps({"id": name, "text": TEXTS[names.index(name)], **fields}).encode() for name in some]
+            return deployment.examples(lines)
+
+        def removals(some: list[str]) -> list[ProducerRecord]:
+            return [ProducerRecord(topic, name.encode(), None, []) for name in some]
+
+        with deployment.worker():
+            # Other documents first, so that the offsets are higher than all that come later.
+            await deployment.send([*deployment.examples(_fillers()), *documents(names), *removals(names)])
+            await deployment.drained()
+            assert set(_statuses(deployment, names)) == {"removed"}
+        first = {verdict.event_id: verdict for verdict in await deployment.verdicts()}
+        await _make_anew(deployment, topic, partitions)
+        with deployment.worker():
+            await deployment.send(documents(names))
+            await deployment.drained()
+            assert set(_statuses(deployment, names)) == {"live"}
+            _, removed = await _told(deployment)
+            again = [each for each in await deployment.verdicts() if each.id in names and each.event_id not in first]
+            assert {verdict.id for verdict in again} == set(names)
+            assert not any(is_void(verdict, removal) for verdict in again for removal in removed)
+            assert all(
+                any(is_void(each, removal) for removal in removed) for each in first.values() if each.id in names
+            )
+            await deployment.send(removals(names))
+            await deployment.drained()
+            assert set(_statuses(deployment, names)) == {"removed"}
+            _, removed = await _told(deployment)
+            assert all(any(is_void(verdict, removal) for removal in removed) for verdict in again)
+        assert await deployment.letters() == []
+
+
+def _fillers() -> list[bytes]:
+    return [json.dumps({"id": f"filler-{number}", "text": f"filler {number}"}).encode() for number in range(200)]
+
+
+async def _make_anew(deployment: Deployment, topic: str, partitions: int) -> None:
+    """Delete a topic and create it again."""
+    async with admin(deployment.settings, 10.0) as client:
+        await client.delete_topics([topic])
+
+        async def is_gone() -> bool:
+            return topic not in await client.list_topics()
+
+        await until(is_gone, 60)
+        made = NewTopic(topic, partitions, 1, topic_configs=DOCUMENTS.config(0))
+
+        async def is_made() -> bool:
+            await client.create_topics([made])
+            return topic in await client.list_topics()
+
+        await until(is_made, 60)

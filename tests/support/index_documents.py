@@ -63,9 +63,9 @@ def removal(name: str) -> Admission:
     return Admission(f"default/{name}", None, NO_KEYS)
 
 
-def sent_at(one: Admission, offset: int, partition: int = 0) -> Admission:
-    """Return the admission with its record on `documents`."""
-    origin = Origin("documents", partition, offset)
+def sent_at(one: Admission, offset: int, partition: int = 0, ms: int = 0) -> Admission:
+    """Return the admission with its record on `documents`, whose timestamp is `ms`, 0 if it is not known."""
+    origin = Origin("documents", partition, offset, ms)
     if one.signature is None:
         return replace(one, removal=origin)
     return replace(one, signature=replace_fields(one.signature, origin=origin))

@@ -1,4 +1,4 @@
-"""Tell the live page whether Redis answers, and which workers have halted."""
+"""Watch Redis and the halted workers for the live page."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -199,7 +199,8 @@ class Matching:
         if admitted.status is not Status.OVERTAKEN or admitted.removed_by is None or admitted.found:
             return []
         headers: Headers = [origin_header(admitted.removed_by)]
-        return [ProducerRecord(record.topic, arrival.document_key.encode(), None, headers, record.timestamp_ms)]
+        removed_ms = admitted.removed_by.sent_at_ms or record.timestamp_ms
+        return [ProducerRecord(record.topic, arrival.document_key.encode(), None, headers, removed_ms)]
 
     def _log_unknown_removal(self, record: ConsumerRecord) -> None:
         """Log the first removal that matches no document, because the sender may use another record key."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from nearstream.schemas.codec import InvalidMessageError, encode_signature, origin_header
 from nearstream.schemas.dead_letter import DeadLetter, Reason, Stage
+from nearstream.schemas.document import YEAR_9999_MS
 from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, page_parts_headers, traceparent
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.ingest.defaults import DocumentLimits
@@ -128,7 +129,9 @@ def parse_document(record: ConsumerRecord, limits: DocumentLimits) -> Unsigned |
         InvalidMessageError: The record holds neither.
     """
     parsed = parse_record(record, limits)
-    origin = Origin(record.topic, record.partition, record.offset) if record.topic != INPUT else None
+    origin = None
+    if record.topic != INPUT:
+        origin = Origin(record.topic, record.partition, record.offset, min(max(record.timestamp_ms, 0), YEAR_9999_MS))
     if isinstance(parsed, Removal):
         return replace(parsed, origin=origin)
     return Unsigned(parsed.document, origin, parsed.degraded)

@@ -2,6 +2,8 @@
 
 import re
 
+from msgspec.structs import replace as replace_fields
+
 from nearstream.schemas.codec import InvalidMessageError, decode_label, decode_signature, encode_label, origin_of
 from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.document import ID_PATTERN, NAME_PATTERN, YEAR_9999_MS
@@ -42,7 +44,9 @@ def arrival_of(record: ConsumerRecord, previous: int, scheme: Scheme, limits: Do
         return Arrival(labelled, None, position, labelling=_labelling(record))
     key, signature = _read_signature(record, scheme, limits)
     if signature is None:
-        return Arrival(key, None, position, record.timestamp_ms, origin_of(record.headers))
+        removal = origin_of(record.headers)
+        sent = None if removal is None else replace_fields(removal, sent_at_ms=record.timestamp_ms)
+        return Arrival(key, None, position, record.timestamp_ms, sent)
     return Arrival(key, signature, position)
 
 

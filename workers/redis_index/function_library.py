@@ -6,7 +6,7 @@ from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
 
-from nearstream.schemas.document import ADDRESS_BYTES
+from nearstream.schemas.document import ADDRESS_BYTES, CLOCKS_MS
 from nearstream.streams.index.candidate import BAND_ANCHORS, RARE_BELOW, RARE_KEYS, RARE_PART, UNIT, WEIGHT_MAX
 from nearstream.streams.index.contract import (
     ANCHOR_HEADS,
@@ -67,6 +67,7 @@ from nearstream.workers.redis_index.layout import (
     RECIPIENTS,
     RECORD,
     RECORD_FORMAT,
+    REMOVED,
     REMOVED_FORMAT,
     SENDERS,
     SENT,
@@ -157,6 +158,8 @@ LUA_CONSTANTS: dict[str, LuaValue] = {
     "LABEL_FORMAT": LABEL_FORMAT,
     "LABELLED_FORMAT": LABELLED_FORMAT,
     "REMOVED_FORMAT": REMOVED_FORMAT,
+    "REMOVED_SIZE": REMOVED.size,
+    "CLOCKS_MS": CLOCKS_MS,
     "MEMBER_FORMAT": MEMBER_FORMAT,
     "MEMBER_SIZE": MEMBER.size,
     "FAMILY_FORMAT": FAMILY_FORMAT,

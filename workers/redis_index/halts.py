@@ -55,7 +55,7 @@ async def say_halted(client: Caller, namespace: str, halt: Halt) -> None:
 
 
 async def halts(client: Caller, namespace: str) -> list[Halt]:
-    """Return what the workers say that are halted now, the one that halted first before the others.
+    """Return the workers that are halted now, ordered by the time of the halt.
 
     Raises:
         IndexUnavailableError: The server does not answer.

@@ -29,8 +29,9 @@ contents:
                               the members' current states, 0 for those that have left
     g  MARKS          LIST    `ms:number`: the marks, oldest first
     d  REMOVALS       HASH    + partition, offset div 256: answers to removals, for seven days
-    u  REMOVED        HASH    + half-hour since 1970: hash of a document key → time, partition and offset on `documents`
-                              of its removal. For an hour it refuses documents that were sent before their removal
+    u  REMOVED        HASH    + half-hour since 1970: hash of a document key → time, and partition, offset and timestamp
+                              on `documents`, of its removal. For an hour it refuses documents that were sent
+                              before their removal
     s  SPARED         ZSET    spared numbers, by the time of the mark before the event or copy that spared them
     k  SPARED_RECORD  HASH    + number: the fields that such a state has in RECORDS, if it was spared late in its life
     t  LABELS         STRING  + hash of a document key: the label of this document, as `LABEL_FORMAT` describes it. It
@@ -228,13 +229,13 @@ STATUS_LETTERS = {
 # hash of the document key.
 RECORD_FORMAT = ">I5I2I6I6c8BI2c9"
 # Registry chunk, hash of the document key, flags, partition, offset, previous offset + 1, observed at + 2^46 ms,
-# version, count of bands, count of anchors, partition and offset on `documents`. Chunk and field of each key follow:
-# digest, lineage, bands, anchors. The record from the length of the id on comes last.
-ADMISSION_FORMAT = ">c4c9BI2I6I6I6c8BI2I2I6"
+# version, count of bands, count of anchors, partition, offset and timestamp on `documents`. Chunk and field of
+# each key follow: digest, lineage, bands, anchors. The record from the length of the id on comes last.
+ADMISSION_FORMAT = ">c4c9BI2I6I6I6c8BI2I2I6I6"
 # Kind, weight, time when it was given, offset of its record. An admission of a label has 0 in place of the offset.
 LABEL_FORMAT = ">BBI6I6"
 LABELLED_FORMAT = ">I5BBI6"  # number of the state, kind, weight, time when it was given
-REMOVED_FORMAT = ">I6I2I6"  # time, partition and offset on `documents`
+REMOVED_FORMAT = ">I6I2I6I6"  # time, partition, offset and timestamp on `documents`
 ANSWER_FORMAT = ">I2BI5"  # count of full buckets, flags, number of the presumed representative
 CANDIDATE_FORMAT = ">I5BI2B"  # number, shared bands, shared anchors, flags
 # Number of the founder (of a presumption: of the representative, or its own once it was denied), ordinal, degraded.

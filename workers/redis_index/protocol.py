@@ -87,10 +87,10 @@ def _pack_head(admission: Admission, layout: IndexLayout, flags: int = 0) -> byt
     if position is not None:
         flags |= AdmissionFlag.HAS_POSITION
         partition, offset, previous = position.partition, position.offset, position.previous
-    sent_to, sent_at = NO_PARTITION, 0
+    sent_to, sent_at, sent_at_ms = NO_PARTITION, 0, 0
     if origin is not None and origin.partition < NO_PARTITION:
         flags |= AdmissionFlag.HAS_ORIGIN
-        sent_to, sent_at = origin.partition, origin.offset
+        sent_to, sent_at, sent_at_ms = origin.partition, origin.offset, origin.sent_at_ms
     return ADMISSION.pack(
         *hash_of(admission.document_key, layout),
         flags,
@@ -103,6 +103,7 @@ def _pack_head(admission: Admission, layout: IndexLayout, flags: int = 0) -> byt
         len(keys.anchors),
         sent_to,
         sent_at.to_bytes(6, "big"),
+        sent_at_ms.to_bytes(6, "big"),
     )
 
 
@@ -168,8 +169,8 @@ def _unpack_answer(answer: bytes, state_of: Callable[[int], StoredState], admiss
         return Admitted(status, found=found, repeated=bool(flags & AnswerFlag.REPEATED))
     origin, own = admission.origin, admission.signature
     if status is Status.OVERTAKEN and origin is not None:
-        _, partition, offset = REMOVED.unpack(rest)
-        return Admitted(status, found=found, removed_by=Origin(origin.topic, partition, integer_of(offset)))
+        _, partition, *place = REMOVED.unpack(rest)
+        return Admitted(status, found=found, removed_by=Origin(origin.topic, partition, *map(integer_of, place)))
     previous, decision = None, None
     if flags & AnswerFlag.HAS_PREVIOUS:
         (previous,), rest = unpack_candidates(rest[: CANDIDATE.size], state_of), rest[CANDIDATE.size :]

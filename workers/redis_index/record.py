@@ -23,7 +23,7 @@ _URL_IS_LINEAGE, _LINEAGE_IS_ID = 1, 2
 class _Identity(msgspec.Struct, array_like=True):
     """What a signature says about the document, without what the head of a record has.
 
-    `Signature` describes the fields. Defaults at the end are not written, so that the array has up to 12 values.
+    `Signature` describes the fields. Defaults at the end are not written, so that the array has up to 13 values.
     lua/states.lua reads `partition` and `offset`.
 
     Attributes:
@@ -36,6 +36,7 @@ class _Identity(msgspec.Struct, array_like=True):
         collection: None for the default one.
         topic: Topic of the origin. None for the default one.
         observed_at_ms: None unless the time does not fit into the head.
+        sent_after_ms: Timestamp of the origin minus the time of observation. None: it is not known.
     """
 
     partition: int
@@ -50,6 +51,7 @@ class _Identity(msgspec.Struct, array_like=True):
     degraded: tuple[str, ...] | None = None
     topic: str | None = None
     observed_at_ms: int | None = None
+    sent_after_ms: int | None = None
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -76,6 +78,7 @@ def pack_signature(signature: Signature, observed_in_head: bool) -> bytes:
         signature.degraded or None,
         None if origin is None or origin.topic == DOCUMENTS.name else origin.topic,
         None if observed_in_head else signature.observed_at_ms,
+        origin.sent_at_ms - signature.observed_at_ms if origin is not None and origin.sent_at_ms else None,
     ]
     while fields[-1] is None:
         fields.pop()
@@ -136,6 +139,7 @@ class Recorded(NamedTuple):
         text = unpack_text(self.packed, self.text_at)
         digest = self.version_bytes + text[0]
         partition, offset = identity.partition, identity.offset
+        sent_at_ms = 0 if identity.sent_after_ms is None else self.observed_at_ms + identity.sent_after_ms
         return Signature(
             self.scheme,
             self.collection,
@@ -149,7 +153,7 @@ class Recorded(NamedTuple):
             lineage if identity.flags & _URL_IS_LINEAGE else identity.url,
             identity.source,
             identity.labels or {},
-            None if partition < 0 else Origin(identity.topic or DOCUMENTS.name, partition, offset),
+            None if partition < 0 else Origin(identity.topic or DOCUMENTS.name, partition, offset, sent_at_ms),
             identity.degraded or (),
         )
 

@@ -21,8 +21,8 @@ def event(newer_offset: int = 5, older_offset: int = 9, older_at: datetime = NOO
     """
     said = decode_event((EXAMPLES / "near_duplicate.json").read_bytes())
     assert isinstance(said, NearDuplicate)
-    newer = msgspec.structs.replace(said.newer, partition=5, offset=newer_offset)
-    older = msgspec.structs.replace(said.older, partition=3, offset=older_offset, observed_at=older_at)
+    newer = msgspec.structs.replace(said.newer, partition=5, offset=newer_offset, sent_at=None)
+    older = msgspec.structs.replace(said.older, partition=3, offset=older_offset, observed_at=older_at, sent_at=None)
     return msgspec.structs.replace(said, newer=newer, older=older)
 
 
@@ -44,6 +44,16 @@ def removal(**fields: object) -> Retraction:
 @pytest.mark.parametrize("dated", [timedelta(days=-300), timedelta(0), timedelta(days=1)], ids=str)
 def test_positions_decide_whatever_the_dates_are(offset: int, void: bool, dated: timedelta) -> None:
     assert is_void(event(older_offset=offset, older_at=NOON + dated), removal()) is void
+
+
+@pytest.mark.parametrize("dated", [timedelta(days=-300), timedelta(0)], ids=str)
+@pytest.mark.parametrize(("sent_ms", "void"), [(-1, True), (1000, True), (1001, False)])
+def test_a_state_sent_after_the_removal_to_a_topic_made_anew_stays(dated: timedelta, sent_ms: int, void: bool) -> None:
+    told = event(older_offset=3, older_at=NOON + dated)
+    sent = msgspec.structs.replace(told.older, sent_at=NOON + timedelta(milliseconds=sent_ms))
+    again = msgspec.structs.replace(told, older=sent)
+    assert is_void(again, removal()) is void
+    assert is_void(again, removal(partition=4)) is (sent_ms <= 0)
 
 
 def test_either_document_of_an_event_may_be_the_removed_one() -> None:

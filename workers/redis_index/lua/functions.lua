@@ -450,8 +450,11 @@ local function later_removal(c, d)
   for back = 0, REMOVAL_MS / HALF_HOUR_MS do
     local packed = redis.call('HGET', removed_key(c, half_hour - back), d.doc)
     if packed then
-      local at, partition, offset = struct.unpack(REMOVED_FORMAT, packed)
-      local is_later = partition == d.sent_to and d.sent_at <= offset
+      packed = packed .. string.rep('\0', REMOVED_SIZE - #packed) -- a former release wrote no timestamp
+      local at, partition, offset, sent_ms = struct.unpack(REMOVED_FORMAT, packed)
+      -- As `Origin.is_before`: the offsets of a topic that was deleted and made anew begin again.
+      local is_of_a_new_topic = sent_ms > 0 and d.sent_ms > sent_ms + CLOCKS_MS
+      local is_later = partition == d.sent_to and d.sent_at <= offset and not is_of_a_new_topic
       return is_later and c.now - at <= REMOVAL_MS and packed or nil
     end
   end
@@ -462,7 +465,7 @@ end
 local function remember_removal(c, d)
   if bit.band(d.flags, HAS_ORIGIN) == 0 then return end
   local key = removed_key(c, math.floor(c.now / HALF_HOUR_MS))
-  redis.call('HSET', key, d.doc, struct.pack(REMOVED_FORMAT, math.max(c.now, 0), d.sent_to, d.sent_at))
+  redis.call('HSET', key, d.doc, struct.pack(REMOVED_FORMAT, math.max(c.now, 0), d.sent_to, d.sent_at, d.sent_ms))
   redis.call('PEXPIRE', key, 2 * REMOVAL_MS)
   redis.call('HSET', c.facts, 'removed', decimal(c.now))
   c.removed = c.now
@@ -625,7 +628,7 @@ end
 local function parse_admission(c, blob)
   local d = {blob = blob, most_exist = 0}
   d.chunk, d.doc, d.flags, d.partition, d.offset, d.previous, d.observed, d.version, d.bands, d.anchors, d.sent_to,
-    d.sent_at = struct.unpack(ADMISSION_FORMAT, blob)
+    d.sent_at, d.sent_ms = struct.unpack(ADMISSION_FORMAT, blob)
   d.previous = d.previous - 1
   d.position = bit.band(d.flags, HAS_POSITION) > 0
   if d.position then

@@ -49,7 +49,7 @@ async def test_a_document_becomes_its_signature_under_its_document_key() -> None
         "crawler",
         {"lang": "en"},
     )
-    assert made.origin == Origin("nearstream.documents.v1", 2, 4410)
+    assert made.origin == Origin("nearstream.documents.v1", 2, 4410, TIMESTAMP_MS)
     assert made.observed_at_ms == TIMESTAMP_MS
     assert made.n_bytes > 0
 
