@@ -182,7 +182,7 @@ def test_a_value_is_read_as_documented(value: bytes | None, headers: dict[str, s
 
 
 def test_a_charset_that_does_not_fit_is_told() -> None:
-    document = parsed(b"\xff", {"content-type": "text/plain; charset=ascii"})
+    document = parsed("Größe und Maß der Brücke ".encode() + b"\xff", {"content-type": "text/plain; charset=utf-8"})
     assert isinstance(document, ParsedDocument)
     assert document.degraded == ("charset_replaced",)
 
