@@ -157,7 +157,9 @@ async def test_b39_a_text_over_a_mebibyte_is_a_dead_letter() -> None:
 
 
 async def test_b44_a_replaced_charset_is_told_by_the_signature() -> None:
-    made = await signature("Größe und Maß der Brücke ".encode() * 3 + b"\xff", [("content-type", b"text/plain"), ("nearstream-id", b"a")])
+    made = await signature(
+        "Größe und Maß der Brücke ".encode() * 3 + b"\xff", [("content-type", b"text/plain"), ("nearstream-id", b"a")]
+    )
     assert made.degraded == ("charset_replaced",)
     assert (await signature(document())).degraded == ()
 
