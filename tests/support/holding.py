@@ -20,11 +20,24 @@ def quick_switches() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def longest_hold(work: Callable[[], object]) -> float:
+def longest_hold(work: Callable[[], object], enough_seconds: float) -> float:
     """Return the longest time, in seconds of its CPU, in which work held the interpreter.
 
-    Time of the CPU is counted, because a busy machine may keep this thread from running for longer.
+    Time of the CPU is counted, because a busy machine may keep this thread from running for longer. The machine may
+    also run the work and not the thread that watches it, so work that seems to hold for too long is done again.
+
+    Args:
+        work: What is done, up to three times.
+        enough_seconds: A hold of so many seconds is good, and is not measured again.
     """
+    longest = _longest_hold(work)
+    for _ in range(2):
+        if longest > enough_seconds:
+            longest = min(longest, _longest_hold(work))
+    return longest
+
+
+def _longest_hold(work: Callable[[], object]) -> float:
     began, done = threading.Event(), threading.Event()
 
     def run() -> None:
