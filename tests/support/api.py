@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import aiohttp
 from yarl import URL
 
-from nearstream.schemas.document import Document, from_milliseconds
+from nearstream.schemas.document import DEFAULT_COLLECTION, Document, from_milliseconds
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.outbox import Outbox, connected
 from nearstream.workers.http.server import serving
@@ -39,9 +39,9 @@ class Api:
     session: aiohttp.ClientSession
     feed: Feed
 
-    async def admit(self, name: str, text: str, **fields: str) -> None:
+    async def admit(self, name: str, text: str, collection: str = DEFAULT_COLLECTION) -> None:
         """Add a document to the index, as a worker does."""
-        document = Document(id=name, text=text, observed_at=from_milliseconds(START_MS), **fields)
+        document = Document(id=name, text=text, observed_at=from_milliseconds(START_MS), collection=collection)
         await self.deployment.matcher(self.index).match(self.deployment.signer().sign(document))
 
     async def ask(self, text: str | bytes, **headers: str) -> tuple[int, dict[str, object]]:

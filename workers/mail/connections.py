@@ -1,6 +1,7 @@
 """Connections of mail servers: a limited number of them, each served by a generator of replies."""
 
 import asyncio
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,7 +12,30 @@ from nearstream.workers.monitoring.metrics import MAIL_CONNECTIONS
 TAKE_SECONDS = 300.0  # within which a client takes a reply
 _STOP_SECONDS = 1.0  # for messages in work
 
+_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)  # Linux has it
+
 Replies = Callable[[asyncio.StreamReader], AsyncGenerator[bytes]]
+
+
+class _PromptProtocol(asyncio.StreamReaderProtocol):
+    """Acknowledges what it gets at once, also where no reply follows.
+
+    A client that writes several small packets, such as the headers of a message for a milter, sends the next ones only
+    after that. The kernel would wait 40 ms for a reply with which it could send the acknowledgement.
+    """
+
+    _socket: socket.socket | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the socket of the connection."""
+        self._socket = transport.get_extra_info("socket")
+        super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Take data. The kernel forgets the option with each reply, so it is set each time."""
+        super().data_received(data)
+        if _QUICKACK is not None and self._socket is not None:
+            self._socket.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
 
 
 @dataclass
@@ -75,9 +99,12 @@ async def serving(address: str, connections: Connections) -> AsyncIterator[str]:
     Raises:
         SettingsError: The address cannot be used.
     """
+    loop = asyncio.get_running_loop()
     host, port = address.rsplit(":", 1)
     try:
-        server = await asyncio.start_server(connections.talk, host, int(port))
+        server = await loop.create_server(
+            lambda: _PromptProtocol(asyncio.StreamReader(loop=loop), connections.talk, loop=loop), host, int(port)
+        )
     except OSError as error:
         raise SettingsError(f"--listen: cannot listen on {address}: {error.strerror or error}") from None
     try:

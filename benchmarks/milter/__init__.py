@@ -1,0 +1,1 @@
+"""How much later a mail is accepted because of the mail filter."""
