@@ -5,6 +5,7 @@ import json
 import re
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -87,13 +88,17 @@ async def test_stats_tell_how_full_the_index_is(kafka: str, redis_url: str, tmp_
         with deployment.worker():
             await deployment.send([_document(deployment, str(one), STANDARD) for one in range(40)])
             await deployment.drained()
-        told = json.loads(deployment.run("stats", "--json").stdout)
+        told = json.loads(deployment.run("stats", "--json", "--internals").stdout)
         assert (told["shard"], told["state"], told["documents"], told["numbers"]) == (0, "ready", 40, 40)
         assert sum(told["checkpoints"].values()) + len(told["checkpoints"]) == 40
         assert {each["kind"] for each in told["hottest"]} == {"band", "digest"}
         assert told["overflows"] == 28 * 5  # the digest and the bands of a text with many anchors
         assert 500 < told["memory_bytes"]["records"] < 40 * 500  # the equal texts are stored once
-        lines = deployment.run("stats").stdout.decode().splitlines()
+        whole = json.loads(deployment.run("stats", "--json").stdout)
+        assert (whole["documents"], whole["families"], whole["copies"]) == (40, 1, 39)
+        assert abs(whole["oldest_ms"] / 1000 - time.time()) < 600
+        assert whole["redis_used_bytes"] > whole["memory_bytes"] > 0
+        lines = deployment.run("stats", "--internals").stdout.decode().splitlines()
         assert lines[0] == f"{deployment.settings.namespace}, scheme {told['scheme']}: ready"
         assert "documents     40 live; 40 numbers given" in lines
         nowhere = replace(deployment, environment=deployment.environment | {"NEARSTREAM_REDIS": "redis://127.0.0.1:1"})
@@ -232,7 +237,7 @@ async def _run_over_parts(deployment: LocalDeployment, parts: int) -> None:
     events = await deployment.events()
     assert await disagreement(deployment) == {}
     assert {event.collection for event in events} == {"default", *collections}
-    told = [json.loads(line) for line in deployment.run("stats", "--json").stdout.splitlines()]
+    told = [json.loads(line) for line in deployment.run("stats", "--json", "--internals").stdout.splitlines()]
     assert [part["shard"] for part in told] == list(range(parts))
     assert sum(part["documents"] for part in told) == 60 + 24
     assert json.loads(deployment.run("inspect", "1-c3", "--collection", "c3", "--json").stdout)["status"] == "live"

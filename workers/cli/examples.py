@@ -19,7 +19,7 @@ EXAMPLES = {
     "kafka_commands:show_lag": "nearstream lag --max 10000",
     "index_commands:show_document": "nearstream inspect https://a.example/1 --collection news",
     "index_commands:remove_by_id": "nearstream remove https://a.example/1",
-    "index_commands:show_stats": "nearstream stats --json",
+    "stats_command:show_stats": "nearstream stats --json",
     "families_command:show_families": "nearstream families --top 20",
     "index_commands:rebuild_index": "nearstream rebuild",
     "index_commands:list_schemes": "nearstream index list",

@@ -26,7 +26,6 @@ from nearstream.workers.redis_index.deployments import forget_scheme
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.rebuild import RebuildRefusedError
 from nearstream.workers.redis_index.schemes import SchemeRefusedError, drop_scheme, schemes, switch_scheme
-from nearstream.workers.redis_index.stats import ShardFacts, index_facts
 
 _STATUS_BEFORE = {
     DocumentStatus.LIVE: "live",
@@ -70,29 +69,6 @@ def remove_by_id(settings: Settings, options: argparse.Namespace) -> Exit:
         else:
             print_line(f"{escaped(document.document_key)}: {_STATUS_BEFORE[document.status]}, removal sent")
     return Exit.OK if all(document.status is DocumentStatus.LIVE for document in removed) else Exit.NO
-
-
-def show_stats(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Print how full the index is and how much memory it takes, for each shard."""
-    address = _beside(_address(settings))
-
-    async def read() -> tuple[ShardFacts, ...]:
-        index = await until_answered(partial(RedisIndex.open_to_read, address), options.timeout)
-        try:
-            return await index_facts(index)
-        finally:
-            await index.close()
-
-    shards = asyncio.run(read())
-    for number, shard in enumerate(shards):
-        if options.json:
-            print_json(index_report.shard_object(shard, address.scheme, number))
-        else:
-            of_shards = f", shard {number} of {len(shards)}" if len(shards) > 1 else ""
-            name = f"{address.namespace}, scheme {address.scheme}{of_shards}"
-            for line in index_report.shard_lines(shard, name):
-                print_line(line)
-    return Exit.OK
 
 
 def list_schemes(settings: Settings, options: argparse.Namespace) -> Exit:

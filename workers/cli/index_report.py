@@ -1,4 +1,4 @@
-"""Format an index and its documents as lines for a person, or as JSON."""
+"""Format what an index knows of a document as lines for a person, or as JSON."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,11 +10,8 @@ from msgspec import to_builtins
 from nearstream.schemas.signature import Signature
 from nearstream.workers.cli.family_report import family_object
 from nearstream.workers.operations.inspection import Inspected
-from nearstream.workers.operations.terminal import escaped, in_bytes, utc_time
+from nearstream.workers.operations.terminal import escaped, row, utc_time
 from nearstream.workers.redis_index.document_facts import BucketFacts, DocumentFacts, MemberFacts, StateFacts
-from nearstream.workers.redis_index.stats import CROWDED, ShardFacts
-
-_HOTTEST_SHOWN = 10
 
 
 def document_lines(inspected: Inspected, now_ms: int) -> Iterator[str]:
@@ -27,8 +24,8 @@ def document_lines(inspected: Inspected, now_ms: int) -> Iterator[str]:
     facts = inspected.facts
     yield f"{escaped(inspected.document_key)}: {inspected.status}{_expiry(facts, now_ms)}"
     if inspected.reason:
-        yield _row("", inspected.reason)
-    yield _row("scheme", inspected.scheme)
+        yield row("", inspected.reason)
+    yield row("scheme", inspected.scheme)
     if facts is None:
         return
     yield from _signature_lines(facts.states[0].signature)
@@ -51,37 +48,6 @@ def document_object(inspected: Inspected) -> dict[str, Any]:
     }
 
 
-def shard_lines(shard: ShardFacts, name: str) -> Iterator[str]:
-    """Yield the state, documents, memory, chunks, overflows and checkpoints of a shard."""
-    yield f"{name}: {shard.state}"
-    expired = f", those below {shard.floor} have expired" if shard.floor > 1 else ""
-    yield _row("documents", f"{shard.documents} live; {shard.numbers} numbers given{expired}")
-    if shard.kept:
-        yield _row("", f"{shard.kept} kept beyond their retention because an event names them")
-    if shard.rebuilt:
-        yield _row("", f"numbers up to {shard.rebuilt} come from a rebuild")
-    yield _row("memory", _memory(shard))
-    for chunk in shard.chunks:
-        fill = f"{chunk.chunks} of {chunk.mean:g} fields on average, {chunk.largest} at most"
-        yield _row("chunks" if chunk is shard.chunks[0] else "", f"{chunk.kind:<9} {fill}{_crowded(chunk.mean)}")
-    yield _row("overflows", f"{shard.overflows}{', the hottest buckets:' if shard.hottest else ''}")
-    for bucket in shard.hottest[:_HOTTEST_SHOWN]:
-        yield _row("", f"{bucket.kind:<9} {bucket.name}, {bucket.overflows} times")
-    checkpoints = ", ".join(f"{partition}: {offset}" for partition, offset in sorted(shard.checkpoints.items()))
-    yield _row("checkpoints", checkpoints or "none")
-
-
-def shard_object(shard: ShardFacts, scheme: str, number: int) -> dict[str, Any]:
-    """Return everything known of a shard, for JSON."""
-    facts = to_builtins(shard)
-    del facts["key"]
-    return {"shard": number, "scheme": scheme, **facts}
-
-
-def _row(name: str, text: str) -> str:
-    return f"{name:<12}  {text}".rstrip()
-
-
 def _expiry(facts: DocumentFacts | None, now_ms: int) -> str:
     if facts is None or facts.states[0].expired:
         return ""
@@ -99,17 +65,17 @@ def _span(ms: int) -> str:
 
 
 def _signature_lines(signature: Signature) -> Iterator[str]:
-    yield _row("observed", utc_time(signature.observed_at_ms))
-    yield _row("size", f"{signature.characters} characters, {signature.words} words, {signature.n_bytes} bytes")
+    yield row("observed", utc_time(signature.observed_at_ms))
+    yield row("size", f"{signature.characters} characters, {signature.words} words, {signature.n_bytes} bytes")
     if signature.lineage is not None:
-        yield _row("lineage", escaped(signature.lineage))
+        yield row("lineage", escaped(signature.lineage))
     if signature.url is not None and signature.url != signature.lineage:
-        yield _row("url", escaped(signature.url))
+        yield row("url", escaped(signature.url))
     if signature.origin is not None:
         origin = signature.origin
-        yield _row("origin", f"{escaped(origin.topic)} {origin.partition} offset {origin.offset}")
+        yield row("origin", f"{escaped(origin.topic)} {origin.partition} offset {origin.offset}")
     if signature.degraded:
-        yield _row("degraded", ", ".join(map(escaped, signature.degraded)))
+        yield row("degraded", ", ".join(map(escaped, signature.degraded)))
 
 
 def _family_lines(state: StateFacts) -> Iterator[str]:
@@ -117,19 +83,19 @@ def _family_lines(state: StateFacts) -> Iterator[str]:
     member = state.family
     facts = member.facts if member else None
     if member is None:
-        yield _row("family", "its own")
+        yield row("family", "its own")
         return
     if facts is None:
-        yield _row("family", "its own, without copies" if member.ordinal else _presumed(member))
+        yield row("family", "its own, without copies" if member.ordinal else _presumed(member))
         return
     place = f"no. {member.ordinal}, {facts.size} live" if member.ordinal else _presumed(member)
-    yield _row("family", f"{facts.family_id}, {place}")
+    yield row("family", f"{facts.family_id}, {place}")
     founder = "this state" if facts.number == state.number else escaped(facts.founder) or f"number {facts.number}"
     others = f"number {facts.representative}" if facts.representative else "nobody"
     representative = "this state" if facts.representative == state.number else others
-    yield _row("", f"founded by {founder}, represented by {representative}")
+    yield row("", f"founded by {founder}, represented by {representative}")
     hour, day, week = facts.joined
-    yield _row("", f"joined: {hour} in the last hour, {day} in the last day, {week} in the last week")
+    yield row("", f"joined: {hour} in the last hour, {day} in the last day, {week} in the last week")
 
 
 def _presumed(member: MemberFacts) -> str:
@@ -137,10 +103,10 @@ def _presumed(member: MemberFacts) -> str:
 
 
 def _state_lines(states: Sequence[StateFacts]) -> Iterator[str]:
-    yield _row("states", f"{'number':>8}  {'version':<16}  {'':<8}  {'signature':<16}  bytes  events  observed")
+    yield row("states", f"{'number':>8}  {'version':<16}  {'':<8}  {'signature':<16}  bytes  events  observed")
     for state in states:
         position = f"{state.position[0]} offset {state.position[1]}" if state.position else "seen again"
-        yield _row(
+        yield row(
             "",
             f"{state.number:>8}  {state.signature.version}  {_status(state):<8}  {position:<16}"
             f"  {state.record_bytes:>5}  {state.reports:>6}  {utc_time(state.signature.observed_at_ms)}",
@@ -159,10 +125,10 @@ def _bucket_lines(buckets: Sequence[BucketFacts]) -> Iterator[str]:
         of_kind = list(group)
         fills = sorted(Counter(bucket.entries for bucket in of_kind).items())
         counts = ", ".join(f"{count} with {entries or 'none'}" for entries, count in fills)
-        yield _row("buckets" if of_kind[0] is buckets[0] else "", f"{kind:<8} {counts}, of at most {of_kind[0].cap}")
+        yield row("buckets" if of_kind[0] is buckets[0] else "", f"{kind:<8} {counts}, of at most {of_kind[0].cap}")
     for bucket in sorted((each for each in buckets if each.is_hot), key=lambda bucket: -bucket.overflows):
         fill = f"{bucket.entries} of {bucket.cap}, overflowed {bucket.overflows} times"
-        yield _row("  HOT", f"{bucket.kind:<8} {bucket.name}: {fill}")
+        yield row("  HOT", f"{bucket.kind:<8} {bucket.name}: {fill}")
 
 
 def _family_object(member: MemberFacts) -> dict[str, Any]:
@@ -194,18 +160,3 @@ def _state_object(state: StateFacts) -> dict[str, Any]:
         "events": state.reports,
         "record_bytes": state.record_bytes,
     }
-
-
-def _memory(shard: ShardFacts) -> str:
-    used = shard.memory_bytes
-    if used is None:
-        return "unknown, because the Redis user may not run MEMORY USAGE"
-    total = sum(used.values())
-    largest = sorted(((size, name) for name, size in used.items() if size), reverse=True)
-    shares = ", ".join(f"{name} {100 * size / total:.0f} %" for size, name in largest)
-    mean = f", {total / shard.documents:.0f} bytes a document" if shard.documents else ""
-    return f"{in_bytes(total)} (estimated){mean}" + (f": {shares}" if shares else "")
-
-
-def _crowded(mean: float) -> str:
-    return "  CROWDED: create a new index with a larger NEARSTREAM_INDEX_DOCUMENTS" if mean > CROWDED else ""

@@ -25,8 +25,15 @@ def add_index_commands(commands: "Commands") -> None:
     add_json(remove, "one JSON object per line")
     for command in (inspect, remove):
         add_collection(command, "documents")
-    stats = add(commands, "stats", "index_commands:show_stats", "show the size of the index and its fullest buckets")
-    add_json(stats, "one JSON object per line, one for each shard")
+    stats = add(
+        commands, "stats", "stats_command:show_stats", "show how large the index is, and how much of Redis it takes"
+    )
+    stats.add_argument(
+        "--internals",
+        action="store_true",
+        help="show chunks, fullest buckets and checkpoints of each shard instead",
+    )
+    add_json(stats, "one JSON object, with --internals one for each shard")
     families = add(
         commands, "families", "families_command:show_families", "show the largest families of copies and their growth"
     )

@@ -67,6 +67,11 @@ def print_message(text: str) -> None:
     sys.stderr.flush()
 
 
+def row(name: str, text: str) -> str:
+    """Return a line with a name and a text in the column beside it."""
+    return f"{name:<12}  {text}".rstrip()
+
+
 def in_bytes(count: float) -> str:
     """Return a number of bytes with a unit that fits its size."""
     unit = 0

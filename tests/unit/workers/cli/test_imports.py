@@ -52,6 +52,7 @@ BUDGETS: dict[str, tuple[set[str], int]] = {
     "signature_commands": (ARRAYS | REDIS, 660),
     "families_command": (ARRAYS | REDIS, 600),
     "index_commands": (ARRAYS | REDIS | KAFKA, 700),
+    "stats_command": (ARRAYS | REDIS, 600),
     "replay_commands": (ARRAYS | REDIS | KAFKA, 720),
     "doctor_command": (ARRAYS | REDIS | KAFKA, 700),
     "explain_commands": (ARRAYS | REDIS | KAFKA, 740),

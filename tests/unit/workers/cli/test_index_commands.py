@@ -10,14 +10,16 @@ import pytest
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.index.contract import IndexState
 from nearstream.streams.index.family import FamilyFacts
-from nearstream.workers.cli.index_report import document_lines, document_object, shard_lines, shard_object
+from nearstream.workers.cli.index_report import document_lines, document_object
 from nearstream.workers.cli.main import main
+from nearstream.workers.cli.stats_report import index_lines, shard_lines, shard_object
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.operations.inspection import DocumentStatus, Inspected
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.document_facts import BucketFacts, DocumentFacts, MemberFacts, PairFacts, StateFacts
 from nearstream.workers.redis_index.stats import ChunkFacts, HotBucket, ShardFacts
+from nearstream.workers.redis_index.totals import Totals
 
 DAY_MS = 86_400_000
 NOW_MS = 1_700_000_000_000
@@ -215,7 +217,23 @@ def test_a_shard_has_these_fields_in_json() -> None:
     }
 
 
-def test_an_index_is_told_with_what_is_due() -> None:
+def test_an_operator_is_told_documents_families_and_what_redis_has_left() -> None:
+    whole = Totals(NOW_MS, 24, 80, 4 * 1024**2, 16 * 1024**2)
+    assert list(index_lines([PART, PART], whole, "n", 30 * 86_400)) == [
+        "n: ready",
+        f"documents     398 live, the oldest observed {OBSERVED}, kept for 30 days",
+        "families      24 with 80 copies (estimated)",
+        "memory        8.0 KiB (estimated), 21 bytes a document",
+        "Redis         4.0 MiB used of maxmemory 16.0 MiB (25 %), room for about 599186 documents more",
+    ]
+    unlimited = list(index_lines([replace(PART, memory_bytes=None)], replace(whole, limit_bytes=0), "n", 0))
+    assert unlimited[3:] == [
+        "memory        unknown, because the Redis user may not run MEMORY USAGE",
+        "Redis         4.0 MiB used, no maxmemory: set it, so that a full index pauses the workers",
+    ]
+
+
+def test_a_shard_is_told_with_what_is_due() -> None:
     assert list(shard_lines(PART, "n")) == [
         "n: ready",
         "documents     199 live; 260 numbers given, those below 41 have expired",

@@ -1,0 +1,110 @@
+"""Format what an index holds as lines for a person, or as JSON."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import to_builtins
+
+from nearstream.workers.operations.terminal import in_bytes, row, utc_time
+from nearstream.workers.redis_index.stats import CROWDED, ShardFacts
+from nearstream.workers.redis_index.totals import Totals
+
+_HOTTEST_SHOWN = 10
+_DAY_SECONDS = 86_400
+
+
+def index_lines(shards: Sequence[ShardFacts], whole: Totals, name: str, retention_seconds: int) -> Iterator[str]:
+    """Yield the documents, families and memory of an index, and what Redis has left.
+
+    Args:
+        shards: The facts of each shard.
+        whole: The facts about all of them.
+        name: Namespace and scheme.
+        retention_seconds: How long a document can be found. 0: without limit.
+    """
+    told = index_object(shards, whole, "", retention_seconds)
+    yield f"{name}: {told['state']}"
+    oldest = f", the oldest observed {utc_time(told['oldest_ms'])}" if told["oldest_ms"] else ""
+    kept = f", kept for {retention_seconds / _DAY_SECONDS:g} days" if retention_seconds else ", kept without limit"
+    yield row("documents", f"{told['documents']} live{oldest}{kept}")
+    yield row("families", f"{told['families']} with {told['copies']} copies (estimated)")
+    used, each = told["memory_bytes"], told["bytes_a_document"]
+    mean = f", {each} bytes a document" if each else ""
+    yield row("memory", _MEMORY_UNKNOWN if used is None else f"{in_bytes(used)} (estimated){mean}")
+    yield row("Redis", _of_limit(whole, each))
+
+
+def index_object(shards: Sequence[ShardFacts], whole: Totals, scheme: str, retention_seconds: int) -> dict[str, Any]:
+    """Return the size of an index for JSON, whose values are Any."""
+    documents = sum(shard.documents for shard in shards)
+    known = [shard.memory_bytes for shard in shards if shard.memory_bytes is not None]
+    used = sum(sum(each.values()) for each in known) if len(known) == len(shards) else None
+    states = {str(shard.state) for shard in shards}
+    return {
+        "scheme": scheme,
+        "state": ", ".join(sorted(states)),
+        "documents": documents,
+        "oldest_ms": whole.oldest_ms,
+        "retention_seconds": retention_seconds,
+        "families": whole.families,
+        "copies": whole.copies,
+        "memory_bytes": used,
+        "bytes_a_document": round(used / documents) if used is not None and documents else None,
+        "redis_used_bytes": whole.used_bytes,
+        "redis_limit_bytes": whole.limit_bytes,
+    }
+
+
+def shard_lines(shard: ShardFacts, name: str) -> Iterator[str]:
+    """Yield the state, documents, memory, chunks, overflows and checkpoints of a shard."""
+    yield f"{name}: {shard.state}"
+    expired = f", those below {shard.floor} have expired" if shard.floor > 1 else ""
+    yield row("documents", f"{shard.documents} live; {shard.numbers} numbers given{expired}")
+    if shard.kept:
+        yield row("", f"{shard.kept} kept beyond their retention because an event names them")
+    if shard.rebuilt:
+        yield row("", f"numbers up to {shard.rebuilt} come from a rebuild")
+    yield row("memory", _memory(shard))
+    for chunk in shard.chunks:
+        fill = f"{chunk.chunks} of {chunk.mean:g} fields on average, {chunk.largest} at most"
+        yield row("chunks" if chunk is shard.chunks[0] else "", f"{chunk.kind:<9} {fill}{_crowded(chunk.mean)}")
+    yield row("overflows", f"{shard.overflows}{', the hottest buckets:' if shard.hottest else ''}")
+    for bucket in shard.hottest[:_HOTTEST_SHOWN]:
+        yield row("", f"{bucket.kind:<9} {bucket.name}, {bucket.overflows} times")
+    checkpoints = ", ".join(f"{partition}: {offset}" for partition, offset in sorted(shard.checkpoints.items()))
+    yield row("checkpoints", checkpoints or "none")
+
+
+def shard_object(shard: ShardFacts, scheme: str, number: int) -> dict[str, Any]:
+    """Return everything known of a shard, for JSON."""
+    facts = to_builtins(shard)
+    del facts["key"]
+    return {"shard": number, "scheme": scheme, **facts}
+
+
+_MEMORY_UNKNOWN = "unknown, because the Redis user may not run MEMORY USAGE"
+
+
+def _of_limit(whole: Totals, bytes_a_document: int | None) -> str:
+    """Say how much memory Redis has left, and for how many documents."""
+    if not whole.limit_bytes:
+        return f"{in_bytes(whole.used_bytes)} used, no maxmemory: set it, so that a full index pauses the workers"
+    left = max(whole.limit_bytes - whole.used_bytes, 0)
+    more = f", room for about {left // bytes_a_document} documents more" if bytes_a_document else ""
+    share = f"{100 * whole.used_bytes / whole.limit_bytes:.0f} %"
+    return f"{in_bytes(whole.used_bytes)} used of maxmemory {in_bytes(whole.limit_bytes)} ({share}){more}"
+
+
+def _memory(shard: ShardFacts) -> str:
+    used = shard.memory_bytes
+    if used is None:
+        return _MEMORY_UNKNOWN
+    total = sum(used.values())
+    largest = sorted(((size, name) for name, size in used.items() if size), reverse=True)
+    shares = ", ".join(f"{name} {100 * size / total:.0f} %" for size, name in largest)
+    mean = f", {total / shard.documents:.0f} bytes a document" if shard.documents else ""
+    return f"{in_bytes(total)} (estimated){mean}" + (f": {shares}" if shares else "")
+
+
+def _crowded(mean: float) -> str:
+    return "  CROWDED: create a new index with a larger NEARSTREAM_INDEX_DOCUMENTS" if mean > CROWDED else ""
