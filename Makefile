@@ -2,11 +2,15 @@
 # Maven for a real Kafka (or NEARSTREAM_KAFKA with the address of one). Redis comes from PATH or from a package, mail
 # servers from packages of Debian, which the tests unpack into ~/.cache.
 
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
 PYTHON ?= python3
 BIN := .venv/bin
 STACK ?= build/stack
 SIGNER := $(wildcard streams/native/*.[ch] streams/native/*/*.h)
 SPACE := $() $()
+# What pip does goes to stderr line by line, because a first install takes minutes, and `make -s stack` is evaluated.
+SHOWN := | awk '!/already satisfied/ { print "  " substr($$0, 1, 110); fflush() }' >&2
 WRITABLE = test -w . || { echo "cannot write $(CURDIR): copy the checkout to a folder of yours" >&2; exit 1; }
 
 export PYTHONDONTWRITEBYTECODE := # what was compiled once need not be compiled by each command that tests start
@@ -71,30 +75,30 @@ clean: ## stop the stack and remove what was built
 
 .venv/installed: pyproject.toml $(SIGNER) | .venv/bin/python
 	@$(WRITABLE)
-	@echo "installing . into .venv" >&2
-	@$(BIN)/pip install --quiet --editable .
+	@echo "installing . into .venv, which takes some minutes the first time" >&2
+	@$(BIN)/pip install --disable-pip-version-check --editable . $(SHOWN)
 	@touch $@
 
 .venv/installed-test: pyproject.toml $(SIGNER) | .venv/bin/python
 	@$(WRITABLE)
-	@echo "installing .[test] into .venv" >&2
-	@$(BIN)/pip install --quiet --editable '.[test]'
+	@echo "installing .[test] into .venv, which takes some minutes the first time" >&2
+	@$(BIN)/pip install --disable-pip-version-check --editable '.[test]' $(SHOWN)
 	@touch $@ .venv/installed
 
 .venv/installed-dev: pyproject.toml $(SIGNER) | .venv/bin/python
 	@$(WRITABLE)
-	@echo "installing .[dev] into .venv" >&2
-	@$(BIN)/pip install --quiet --editable '.[dev]'
+	@echo "installing .[dev] into .venv, which takes some minutes the first time" >&2
+	@$(BIN)/pip install --disable-pip-version-check --editable '.[dev]' $(SHOWN)
 	@touch $@ .venv/installed .venv/installed-test
 
 .venv/installed-bench: pyproject.toml $(SIGNER) | .venv/bin/python
 	@$(WRITABLE)
-	@echo "installing .[bench] into .venv" >&2
-	@$(BIN)/pip install --quiet --editable '.[bench]'
+	@echo "installing .[bench] into .venv, which takes some minutes the first time" >&2
+	@$(BIN)/pip install --disable-pip-version-check --editable '.[bench]' $(SHOWN)
 	@touch $@ .venv/installed
 
 .venv/bin/python:
 	@$(WRITABLE)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer expected, this is " + sys.version.split()[0] + ": make PYTHON=python3.12 ...")'
-	@echo "making .venv; a minute, once" >&2
+	@echo "making .venv" >&2
 	@$(PYTHON) -m venv .venv

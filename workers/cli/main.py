@@ -18,7 +18,7 @@ from pkgutil import resolve_name
 
 from nearstream.workers.cli import logs
 from nearstream.workers.cli.errors import exit_code, message
-from nearstream.workers.cli.parser import create_parser
+from nearstream.workers.cli.parser import FIRST_STEPS, create_parser
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings, load
 from nearstream.workers.operations.terminal import print_message
@@ -57,7 +57,7 @@ def command_function(name: str) -> Command:
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line, or show all commands where it names none, and exit."""
+    """Parse the command line, or show the first steps where it names no command, and exit."""
     parser = create_parser()
     given = sys.argv[1:] if arguments is None else arguments
     complaint = io.StringIO()  # argparse would quote arguments as they are
@@ -65,7 +65,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         with contextlib.redirect_stderr(complaint):
             if given:
                 return parser.parse_args(given)
-            parser.print_help(sys.stderr)
+            complaint.write(f"{FIRST_STEPS}\n")
             sys.exit(Exit.USAGE)
     finally:
         for line in complaint.getvalue().split("\n")[:-1]:

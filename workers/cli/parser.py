@@ -1,4 +1,4 @@
-"""Declare every command with its arguments.
+"""Declare every command with its arguments, and group them by who needs them.
 
 A command names its function as `module:function` in this package. The module is imported when the command runs, so
 that help and the version load nothing that only one command needs.
@@ -6,7 +6,7 @@ that help and the version load nothing that only one command needs.
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nearstream.workers.cli.arguments import positive_seconds
 from nearstream.workers.cli.parser_explain import add_explaining_commands
@@ -20,6 +20,25 @@ if TYPE_CHECKING:
 
 SHELLS = ("bash", "zsh", "fish")
 ROLES = ("sign", "match", "decide", "alert", "all")
+
+# Who needs which commands, in the order of the help.
+GROUPS = (
+    ("anybody with files, without servers", ("scan", "compare", "demo")),
+    ("operators, to set up and run", ("doctor", "topics", "worker", "serve", "settings", "completion")),
+    ("operators, to watch", ("lag", "families", "stats", "audit")),
+    ("operators, to repair", ("dlq", "rebuild", "index")),
+    ("producers and consumers of documents", ("produce", "remove", "tail", "check", "sign")),
+    ("mail servers", ("milter", "lmtp")),
+    ("whoever asks why two documents are related, or not", ("explain", "why-not", "inspect", "tune")),
+)
+FIRST_STEPS = """\
+nearstream says how each document relates to those before it. Three first steps:
+
+  nearstream scan FOLDER    which files are copies, versions or parts of each other, without any server
+  nearstream demo --live    the live page over a made-up day, without any server
+  nearstream doctor         what workers on Kafka and Redis still need here
+
+`nearstream --help` lists all commands, `nearstream COMMAND --help` shows one."""
 
 _EXIT_CODES = """exit codes:
   0    success
@@ -43,19 +62,51 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+class _Parser(argparse.ArgumentParser):
+    """Names the nearest known word in place of an unknown one."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 - as argparse
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError:
+            from difflib import get_close_matches
+
+            known = list(map(str, action.choices or ()))
+            near = get_close_matches(str(value), known, 1)
+            is_command = isinstance(action, argparse._SubParsersAction)
+            listed = "`--help` lists all commands" if is_command else f"choose from {', '.join(known)}"
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}: {meant}{listed}") from None
+
+
+class _Grouped(argparse.RawDescriptionHelpFormatter):
+    """Lists the commands under those who need them."""
+
+    def _format_action(self, action: argparse.Action) -> str:
+        if not isinstance(action, argparse._SubParsersAction):
+            return super()._format_action(action)
+        rows, told = {row.dest: row for row in action._get_subactions()}, []
+        for title, names in GROUPS:
+            told.append(f"  {title}:\n")
+            self._indent()
+            told += map(super()._format_action, [rows[name] for name in names])
+            self._dedent()
+        return "".join(told)
+
+
 def create_parser() -> argparse.ArgumentParser:
     """Create the parser of the whole command line.
 
     `command` of its result names the function of the chosen command.
     """
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="nearstream",
         description="Find out how each arriving document relates to the documents before it.",
         epilog=_EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Grouped,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
-    commands = parser.add_subparsers(required=True, metavar="command")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="command")
     _add_local_commands(commands)
     _add_server_commands(commands)
     add_kafka_commands(commands)

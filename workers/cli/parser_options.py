@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: "Commands", name: str, function: str, summary: str) -> argparse.ArgumentParser:
-    """Add a command that runs `function`, named as `module:function`, with its exit code 1 and its example."""
+    """Add a command that runs `function`, named as `module:function`."""
     answer = f" Exit code 1: {ANSWERS_NO[function]}." if function in ANSWERS_NO else ""
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=summary, description=f"{_sentence(summary)}.{answer}", epilog=f"example: {EXAMPLES[function]}"
@@ -43,7 +43,8 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
         "paths",
         nargs="+",
         metavar="PATH",
-        help="JSON Lines (.jsonl, .ndjson, or - for standard input), JSON (.json), texts, folders; also gzip, zstd",
+        help="JSON Lines (.jsonl, .ndjson, or - for standard input), JSON (.json), texts, web pages (HTML), mail "
+        "(.eml, mbox, Maildir), crawls (WARC, WET, ARC), and folders of these, also with gzip or zstd",
     )
     add_quiet(parser)
 

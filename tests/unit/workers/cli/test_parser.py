@@ -5,6 +5,7 @@ import inspect
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from nearstream.workers.cli.arguments import since
 from nearstream.workers.cli.examples import ANSWERS_NO, EXAMPLES
 from nearstream.workers.cli.main import command_function, main
-from nearstream.workers.cli.parser import create_parser
+from nearstream.workers.cli.parser import GROUPS, create_parser
 from tests.support.commands import COMMANDS, PARSERS
 
 PAGE = (Path(__file__).parents[4] / "docs/operations.md").read_text()
@@ -29,6 +30,27 @@ for arguments in sys.argv[1:]:
         pass
 print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
 """
+
+
+def test_the_help_has_every_command_once_under_who_needs_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown = capsys.readouterr().out
+    assert Counter(name for _, names in GROUPS for name in names) == Counter({path[0] for path in COMMANDS})
+    for title, names in GROUPS:
+        rows = shown.partition(f"  {title}:\n")[2]
+        assert re.findall(r"^    ([a-z-]+)\b", rows, re.MULTILINE)[: len(names)] == list(names)
+
+
+@pytest.mark.parametrize("command", ["scan", "produce"])
+def test_the_help_of_a_command_that_reads_files_names_every_kind(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    shown = capsys.readouterr().out
+    for kind in ("JSON", "texts", "HTML", ".eml", "mbox", "Maildir", "WARC", "WET", "ARC", "folders", "gzip", "zstd"):
+        assert kind in shown
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
