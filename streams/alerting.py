@@ -231,7 +231,7 @@ def _next(rule: Rule, subject: Subject, tally: Tally, merged: Sequence[Arrival],
 
 
 def _end(rule: Rule, begun: Alert, arrivals: Sequence[Arrival], before_ms: int | None) -> Alert | None:
-    """Return the end of an alert, when at most half of the limit are within the window.
+    """Return the end of an alert, once half of the limit is left.
 
     Only times before `before_ms` count, because more arrivals of that millisecond may come.
     """

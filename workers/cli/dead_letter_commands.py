@@ -21,7 +21,7 @@ _HEX_COLUMNS = 16
 
 
 def list_reasons(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Print how many dead letters each reason has, with the newest of them, or print each one."""
+    """Print the dead letters of each reason, or print each one."""
     if options.each:
         asyncio.run(_list_each(settings, options))
         return Exit.OK

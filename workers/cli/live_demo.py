@@ -19,7 +19,7 @@ _ANY_PORT = "127.0.0.1:0"
 
 
 def show_day(settings: Settings, folder: Path, options: argparse.Namespace) -> Exit:
-    """Serve the live page over a made-up day until it is stopped, in this process or through Kafka and Redis.
+    """Serve the live page over a made-up day until it is stopped.
 
     Without `NEARSTREAM_API` it listens on a free port, beside a server that runs.
 

@@ -1,4 +1,4 @@
-"""Write the log of a command or a worker to stderr, as text or as lines of JSON."""
+"""Write the log of a command or a worker to stderr."""
 
 import json
 import logging

@@ -45,7 +45,7 @@ _BATCH = 200
 
 
 def own_deployment(settings: Settings) -> Settings:
-    """Return settings with topics, a group and keys of their own, so that no other deployment is touched."""
+    """Return settings with topics, a group and keys of their own."""
     name = f"demo-{secrets.token_hex(4)}"
     return replace(settings, topic_prefix=f"{name}.", group=name, namespace=name, status="off", verdicts="all")
 
@@ -148,7 +148,7 @@ async def _index_of_workers(deployment: Deployment) -> RedisIndex:
 
 
 async def _send_day(settings: Settings, examples: Sequence[Document], speed: float, send_all: SendAll) -> None:
-    """Send the first half hour of the day as fast as possible, and the rest at its speed."""
+    """Send the first half hour at once, and the rest at its speed."""
     topic, began, batch = settings.topic_prefix + DOCUMENTS.name, 0.0, list[ProducerRecord]()
     for happening in hours(examples):
         is_early = happening.at_ms < BEGIN_MS + WARM_UP_MS

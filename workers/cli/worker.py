@@ -90,7 +90,7 @@ def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group:
 
 
 class Agents(NamedTuple):
-    """The parts with which the agents of a worker decide, None for an agent that its role does not have."""
+    """The parts with which the agents of a worker decide, None for a missing agent."""
 
     signing: Signing | None = None
     matching: Matching | None = None

@@ -1,1 +1,1 @@
-"""The HTTP API of `nearstream serve`, which a mail filter or a crawler asks about single documents."""
+"""The HTTP API of `nearstream serve`, and its live page."""

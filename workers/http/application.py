@@ -114,7 +114,7 @@ async def _refusals(request: web.Request, handler: Handler) -> web.StreamRespons
 
 @web.middleware
 async def _own_names(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse requests under the name of another site, where no token keeps its pages from reading the answers."""
+    """Refuse requests under the name of another site."""
     if is_foreign_name(request.headers.get("Host")):
         return refusal(403, "foreign_name", FOREIGN_NAME)
     request[ACCESS] = Access()

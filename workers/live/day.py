@@ -141,7 +141,7 @@ class _Hour:
         yield Happening(self._at(57), removed=key)
 
     def _unreadable(self) -> Iterator[Happening]:
-        """Yield the records of a producer that forgets the zone of its times for a while, and a few broken ones."""
+        """Yield records with times that have no zone, and a few broken ones."""
         for place in range(_WITHOUT_ZONE):
             minute = self._random.uniform(*_WITHOUT_ZONE_MINUTES)
             name, time = (
