@@ -16,6 +16,7 @@ LINEAGE_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f]+(?!\n)$"
 DEFAULT_COLLECTION = "default"
 ATTACHMENTS_LABEL = "attachments"  # of a mail: a keyed digest of all in it that is no text
 ATTACHMENTS_UNREAD = "unread"  # in place of the digest, if there was not enough time for it
+SENDER_DOMAIN_LABEL = "sender-domain"  # of a mail: a keyed hash of the domain that it was sent from
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 YEAR_9999_MS = 253_402_300_799_999
 CLOCKS_MS = 1000  # by which the clocks of those who send a document and its removal may differ

@@ -18,9 +18,9 @@ from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import Family
 from nearstream.streams.relations.describe import Related, distance, document_ref, document_state, resemblance
-from nearstream.streams.relations.rules import EQUAL_DIGEST, SAME_LINEAGE, Rule
+from nearstream.streams.relations.rules import COMMON_END, EQUAL_DIGEST, SAME_LINEAGE, Rule
 from nearstream.streams.relations.thresholds import Thresholds
-from nearstream.streams.relations.verdict import Verdict, first_rule, is_copy, rule_of_texts
+from nearstream.streams.relations.verdict import Verdict, first_rule, is_copy, rule_of_mails, rule_of_texts
 from nearstream.streams.signing.scheme import Keys, Scheme
 
 # The relations of verdicts, the best first. A version of the same lineage comes before a containment.
@@ -94,6 +94,8 @@ class Compared:
     @cached_property
     def is_common_text(self) -> bool:
         """Whether both share only what many documents have, such as the frame of a site, and neither is inside it."""
+        if self.rule is COMMON_END:
+            return True
         if self.candidate.shares_rare or self.is_copy or self.same_lineage:
             return False
         return self.estimate.containment_shorter.value < _COVERED_FROM
@@ -136,6 +138,8 @@ def compare_with(newcomer: Newcomer, candidates: Sequence[Candidate]) -> list[Co
     estimates, found = compare(newcomer.signature, [candidate.earlier for candidate in candidates]), []
     for candidate, numbers in zip(candidates, estimates, strict=True):
         by_text = rule_of_texts(numbers, newcomer.thresholds)
+        if by_text.relation == "near_duplicate":
+            by_text = rule_of_mails(by_text, newcomer.signature, candidate.signature)
         rule = first_rule(by_text, numbers)
         found.append(Compared(candidate, newcomer, numbers, rule, is_copy(by_text)))
     return found

@@ -31,9 +31,8 @@ from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.mail_form import mask_personal
 from nearstream.streams.fingerprints.minhash import resemblance
-from nearstream.streams.fingerprints.parameters import TextRules
+from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
@@ -168,10 +167,10 @@ def masking_time(mails: Sequence[Text]) -> dict[str, object]:
 
     Each is the best of five runs, in turns.
     """
-    rules, signer = TextRules(masks="mail/1"), Signer(preset("dense", KEY), KEY)
+    rules, signer = preset("mail", KEY).text, Signer(preset("dense", KEY), KEY)
     documents = [Document(id=text.id, text=text.text, observed_at=_START) for text in mails]
     jobs: dict[str, Callable[[], object]] = {
-        "masking": lambda: [mask_personal(text.text, rules) for text in mails],
+        "masking": lambda: [rewritten(text.text, rules) for text in mails],
         "words": lambda: [_WORD.findall(text.text) for text in mails],
         "signing": lambda: [signer.sign(document) for document in documents],
     }

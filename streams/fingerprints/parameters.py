@@ -43,7 +43,8 @@ class TextRules:
             of another script, before anything else. `plain/2` also reads letters as languages do (`plain_words.py`).
             Empty: every code point counts.
         signs: `signs/1` lets texts be equal only if their signs that mean something are. Empty: no sign counts.
-        masks: `mail/1` masks what differs between personalised mails. Empty: nothing is masked.
+        masks: `mail/1` masks what differs between personalised mails. `mail/2` also puts one word in the place of legal
+            notices and signature blocks. Empty: nothing is masked.
     """
 
     mark_run: int = 30
@@ -206,7 +207,7 @@ def invalid_parameters(
         ("spaceless_share: 0 to 4,096", 0 <= text.spaceless_share <= _MAX_SHARE),
         ("spelling: plain/1, plain/2 or none", text.spelling in ("", "plain/1", "plain/2")),
         ("signs: signs/1 or none", text.signs in ("", "signs/1")),
-        ("masks: mail/1 or none", text.masks in ("", "mail/1")),
+        ("masks: mail/1, mail/2 or none", text.masks in ("", "mail/1", "mail/2")),
         ("slots: 128", sketch.slots == SLOTS),
         ("bits: 8, 16 or 32", sketch.bits in (8, 16, 32)),
         ("shingle_words: 1 to 64", 1 <= sketch.shingle_words <= _MAX_POWER),

@@ -1,15 +1,37 @@
 """What happens to a text before its normal form is made."""
 
+from hashlib import blake2b
+from typing import Final
+
 from nearstream.streams.fingerprints.mail_form import mask_personal
+from nearstream.streams.fingerprints.normalize import normalize
+from nearstream.streams.fingerprints.notices import split_notices
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.fingerprints.plain_letters import plain_letters
 from nearstream.streams.fingerprints.plain_words import plain_words
 
+WITHOUT_NOTICES: Final = "mail/2"
+_WORD_LETTERS = 12  # fewer than a window has bytes, so that this word makes no two mails alike
+_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")  # digits are masked
+
 
 def rewritten(text: str, rules: TextRules) -> str:
-    """Return a text in plain letters, and with personal words masked, if the rules say so."""
+    """Return a text in its plain spelling, masked and without notices, as the rules say."""
+    own, common = split_notices(text) if rules.masks == WITHOUT_NOTICES else (text, "")
+    word = _word_for(common, rules)
+    plain = _masked(own, rules)
+    return f"{plain}\n{word}" if word else plain
+
+
+def _masked(text: str, rules: TextRules) -> str:
     if rules.spelling == "plain/2":
         text = plain_words(text, rules)
     elif rules.spelling:
         text = plain_letters(text)
     return mask_personal(text, rules) if rules.masks else text
+
+
+def _word_for(common: str, rules: TextRules) -> str:
+    """Return a word that represents notices, so that other notices make another text."""
+    form = normalize(_masked(common, rules), rules).data.tobytes() if common else b""
+    return blake2b(form).hexdigest().translate(_LETTERS)[:_WORD_LETTERS] if form else ""

@@ -28,6 +28,7 @@ class Rule:
 
 EQUAL_DIGEST = Rule("equal_digest", "exact_duplicate")
 SAME_LINEAGE = Rule("same_lineage", "version")
+COMMON_END = Rule("common_end", "overlap")
 TOO_SHORT = Rule("too_short", "unrelated")
 FEW_EDITS = Rule(
     "few_edits", "near_duplicate", ("few_edits_words_max", "few_edits_ratio_max", "few_edits_length_min", "symbols_min")

@@ -7,7 +7,9 @@ from typing import Literal
 from nearstream.schemas.document import ATTACHMENTS_LABEL, ATTACHMENTS_UNREAD
 from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.estimate import Estimate
+from nearstream.streams.relations.common_end import have_other_texts_above
 from nearstream.streams.relations.rules import (
+    COMMON_END,
     COMPARED_FIELDS,
     COVERED,
     EQUAL_DIGEST,
@@ -108,7 +110,8 @@ def relate(
         estimate: Their estimate.
         thresholds: Thresholds of the rules.
     """
-    return Verdict(newer, older, estimate, first_rule(rule_of_texts(estimate, thresholds), estimate), thresholds)
+    by_text = rule_of_mails(rule_of_texts(estimate, thresholds), newer, older)
+    return Verdict(newer, older, estimate, first_rule(by_text, estimate), thresholds)
 
 
 def first_rule(by_text: Rule, estimate: Estimate) -> Rule:
@@ -121,6 +124,18 @@ def rule_of_texts(estimate: Estimate, thresholds: Thresholds = DEFAULT_THRESHOLD
     if estimate.is_equal:
         return EQUAL_DIGEST
     return TOO_SHORT if estimate.is_short else decide(estimate, thresholds)
+
+
+def rule_of_mails(by_text: Rule, one: Signature, other: Signature) -> Rule:
+    """Return the rule of two texts, or `common_end` if they are such mails.
+
+    Args:
+        by_text: The rule that two texts decide.
+        one: One of them.
+        other: The other one.
+    """
+    is_near = by_text.relation == "near_duplicate"
+    return COMMON_END if is_near and have_other_texts_above(one, other) else by_text
 
 
 def is_copy(by_text: Rule) -> bool:

@@ -190,7 +190,7 @@ _PRESETS: dict[str, dict[str, Any]] = {  # Any: each field of Scheme has a type 
     "letters": {"text": TextRules(spelling="plain/2", signs="signs/1"), **_DENSE},
     "noise": {"noise": NoiseRules()},
     "mail": {
-        "text": TextRules(spelling="plain/1", signs="signs/1", masks="mail/1"),
+        "text": TextRules(spelling="plain/2", signs="signs/1", masks="mail/2"),
         "sketch": SketchRules(shingle_words=3),
         "anchors": AnchorRules(dense_below=400),
     },

@@ -84,6 +84,12 @@ def sender_hash(message: Message, key: HashKey) -> str | None:
     return next(iter(_hashes(message, ("from",), key) or _hashes(message, ("sender",), key)), None)
 
 
+def sender_domain_hash(message: Message, key: HashKey) -> str | None:
+    """Return the hash of the sender's domain, or None where `sender_hash` is None."""
+    addresses = _addresses(message, ("from",), key) or _addresses(message, ("sender",), key)
+    return address_hash(addresses[0].rpartition("@")[2], key) if addresses else None
+
+
 def recipient_hashes(message: Message, key: HashKey) -> tuple[str, ...]:
     """Return the hashes of the first 64 addresses in To and Cc, in ascending order.
 
@@ -102,13 +108,17 @@ def address_hash(address: str, key: HashKey) -> str:
 
 
 def _hashes(message: Message, names: Iterable[str], key: HashKey) -> list[str]:
+    hashes = dict.fromkeys(address_hash(address, key) for address in _addresses(message, names, key))
+    return list(hashes)[:RECIPIENTS_MAX]
+
+
+def _addresses(message: Message, names: Iterable[str], key: HashKey) -> list[str]:
+    """Return the addresses in headers, none if the key is public."""
     if key.fingerprint == HashKey.public().fingerprint:
         return []
     values = [value for name in names for value in raw_headers(message, name, _ADDRESSES_MAX_CHARACTERS)]
     text = _QUOTED.sub(" ", "\n".join(values)[:_ADDRESSES_MAX_CHARACTERS])
-    found = islice(_ADDRESS.finditer(text), _ADDRESSES_MAX)
-    hashes = dict.fromkeys(address_hash(address[0], key) for address in found)
-    return list(hashes)[:RECIPIENTS_MAX]
+    return [address[0] for address in islice(_ADDRESS.finditer(text), _ADDRESSES_MAX)]
 
 
 def _text(value: str) -> str:

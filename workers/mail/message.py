@@ -12,6 +12,7 @@ from nearstream.schemas.document import (
     ATTACHMENTS_LABEL,
     ATTACHMENTS_UNREAD,
     DEFAULT_COLLECTION,
+    SENDER_DOMAIN_LABEL,
     Document,
     to_milliseconds,
 )
@@ -38,9 +39,9 @@ class Mail:
     """A message as a document, and what its headers say about it.
 
     Attributes:
-        document: With `id` (the Message-ID, else derived), `text`, `observed_at`, `source`, the hashes of addresses and
-            a digest of its attachments as a label.
-            It has a lineage only if threads are read, because a reply is no state of the mail that it answers.
+        document: With `id` (the Message-ID, else derived), `text`, `observed_at`, `source`, the hashes of addresses,
+            and as labels a digest of its attachments and the hash of its sender's domain. It has a lineage only if
+            threads are read, because a reply is no state of the mail that it answers.
         subject: The decoded Subject, which is not part of the text.
         degraded: What was incomplete: `charset_replaced`, `content_unread` (it has few words of its own, and something
             that is no text), `extraction_fallback`, `parse_fallback`, `structure_repaired`, `truncated`.
@@ -100,7 +101,7 @@ def read_message(
         lineage=lineage,
         observed_at=headers.sent_at(head, received_at + _CLOCK_SKEW),
         source=SOURCE,
-        labels=_labels(attachments, key),
+        labels=_labels(attachments, headers.sender_domain_hash(head, key), key),
         sender_hash=headers.sender_hash(head, key),
         recipient_hashes=headers.recipient_hashes(head, key),
     )
@@ -108,7 +109,8 @@ def read_message(
     return Mail(complete, subject, tuple(sorted(degraded)))
 
 
-def _labels(attachments: tuple[bytes, ...] | None, key: HashKey) -> dict[str, str]:
+def _labels(attachments: tuple[bytes, ...] | None, sender_domain: str | None, key: HashKey) -> dict[str, str]:
+    labels = {SENDER_DOMAIN_LABEL: sender_domain} if sender_domain else {}
     if attachments is None:
-        return {ATTACHMENTS_LABEL: ATTACHMENTS_UNREAD}
-    return {ATTACHMENTS_LABEL: key.digest(b"".join(attachments)).hex()} if attachments else {}
+        return {ATTACHMENTS_LABEL: ATTACHMENTS_UNREAD, **labels}
+    return {ATTACHMENTS_LABEL: key.digest(b"".join(attachments)).hex(), **labels} if attachments else labels

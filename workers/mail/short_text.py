@@ -4,10 +4,11 @@ from collections.abc import Iterable
 
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import NormalForm, normalize
+from nearstream.streams.fingerprints.notices import split_notices
 from nearstream.streams.fingerprints.parameters import MIN_SPACELESS_BYTES, MIN_WORDS, TextRules
 from nearstream.streams.fingerprints.rewriting import rewritten
 
-_RULES = TextRules(spelling="plain/1", masks="mail/1")
+_RULES = TextRules(spelling="plain/2", masks="mail/1")
 _HEAD_CHARACTERS = 4_096
 # The normal form of mail masks digits, so the digest is written in letters.
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
@@ -37,8 +38,9 @@ def short_message_text(subject: str, text: str, attachments: Iterable[bytes], ke
 
 
 def is_short(text: str) -> bool:
-    """Return whether a masked text is too short for shingles."""
-    return _is_short(_masked_form(text[:_HEAD_CHARACTERS])) and _is_short(_masked_form(text))
+    """Return whether a masked text without notices is too short for shingles."""
+    own = split_notices(text).own
+    return _is_short(_masked_form(own[:_HEAD_CHARACTERS])) and _is_short(_masked_form(own))
 
 
 def _masked_form(text: str) -> NormalForm:

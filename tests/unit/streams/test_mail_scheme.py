@@ -19,8 +19,10 @@ from tests.support.implementations import computing_of, each_implementation
 
 KEY = HashKey.public()
 SCHEME = preset("mail", KEY)
-FROZEN = ("mail-1-u14-k0d3e89c8-1391b559", "3aa1c5bcde7a2e44", 160)
+FROZEN = ("mail-1-u14-k0d3e89c8-ff758121", "3aa1c5bcde7a2e44", 160)
+NOTICED = ("defc4b204edf9bf5fafe9275384d2903", 12)  # what stands for the notice and the signature is a word
 FORMER = (
+    ("mail-1-u14-k0d3e89c8-1391b559", "3aa1c5bcde7a2e44", 160),  # notices were compared, letters as they came
     ("mail-1-u14-k0d3e89c8-732ef509", "3aa1c5bcde7a2e44", 160),  # no sign counted
     ("mail-1-u14-k0d3e89c8-feb8a2ca", "3aa1c5bcde7a2e44", 160),  # every code point counted
 )
@@ -83,8 +85,17 @@ def test_the_scheme_meets_no_other() -> None:
 
 
 @each_implementation
+def test_the_signature_of_a_mail_with_a_notice_is_frozen(implementation: str) -> None:
+    notice = "This e-mail and any attachments are confidential. If you are not the intended recipient, delete it."
+    text = f"Schöne Grüße an alle im Büro, und bis Montag um neun\n\n{notice}\n-- \nAnna"
+    signature = Signer(SCHEME, KEY, computing=computing_of(implementation, SCHEME)).sign(document(text))
+    assert (signature.digest.hex(), signature.words) == NOTICED
+
+
+@each_implementation
 def test_signatures_of_mail_are_frozen(implementation: str) -> None:
-    rules = SCHEME.text, TextRules(spelling="plain/1", masks="mail/1"), TextRules(masks="mail/1")
+    former = TextRules(spelling="plain/1", signs="signs/1", masks="mail/1")
+    rules = SCHEME.text, former, TextRules(spelling="plain/1", masks="mail/1"), TextRules(masks="mail/1")
     for text, frozen in zip(rules, (FROZEN, *FORMER), strict=True):
         scheme = replace(SCHEME, text=text)
         signer = Signer(scheme, KEY, computing=computing_of(implementation, scheme))
@@ -99,9 +110,9 @@ def test_the_raw_digest_is_that_of_the_original_text() -> None:
     assert first.raw_digest == KEY.digest(campaign("Anna", 1).encode())
 
 
-@pytest.mark.parametrize("masks", ["news", "mail/2"])
+@pytest.mark.parametrize("masks", ["news", "mail/3"])
 def test_unknown_masks_are_refused(masks: str) -> None:
     scheme = preset("mail", KEY)
     scheme = replace(scheme, text=replace(scheme.text, masks=masks))
-    with pytest.raises(ValueError, match="masks: mail/1 or none expected"):
+    with pytest.raises(ValueError, match="masks: mail/1, mail/2 or none expected"):
         Signer(scheme, KEY)
