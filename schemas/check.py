@@ -1,4 +1,4 @@
-"""Messages of the HTTP API: its answers, its refusals, and the request of a label."""
+"""Messages of the HTTP API: answers, refusals, and requests of labels."""
 
 from datetime import datetime
 from typing import Annotated, Literal, get_args
@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Meta
 
 from nearstream.schemas.decision import Action
-from nearstream.schemas.document import DEFAULT_COLLECTION, Count, Id, Name, Share
-from nearstream.schemas.evidence import Relation
+from nearstream.schemas.document import DEFAULT_COLLECTION, AddressHash, Count, Id, Name, Share
+from nearstream.schemas.evidence import HexId, Relation
 from nearstream.schemas.label import Kind, Weight
 from nearstream.schemas.signature import Signature
 
@@ -16,6 +16,7 @@ CheckVerdict = Literal["known_bad", "known_good", "bulk", "near_duplicate", "non
 CheckReason = Literal["", "deadline", "index_unavailable", "index_lost", "index_refused"]
 SkipReason = Literal["", "deadline", "index_unavailable", "index_refused"]
 CHECK_VERDICTS: tuple[str, ...] = get_args(CheckVerdict)
+MEMBERS_MAX = 1_000  # in one answer
 
 LearnReason = Literal["", "deadline", "kafka_unavailable", "outbox_full", "kafka_refused"]
 
@@ -154,6 +155,36 @@ class SkipAnswer(msgspec.Struct, frozen=True, kw_only=True):
     ] = ""
 
 
+class FamilyMember(msgspec.Struct, frozen=True, kw_only=True):
+    """A document of a family, in its current state."""
+
+    id: Annotated[str, Meta(description="Its id.")]
+    version: Annotated[str, Meta(description="The first 8 bytes of its digest, in hex.")]
+    observed_at: Annotated[datetime, Meta(description="When it was observed.")]
+
+
+class FamilyMembers(msgspec.Struct, frozen=True, kw_only=True):
+    """Some members of the family of a document. Every field is always there."""
+
+    family: Annotated[HexId, Meta(description="Id of the family.")]
+    size: Annotated[Count, Meta(description="Live documents of the family.")]
+    first_seen: Annotated[datetime, Meta(description="When the first document of the family was observed.")]
+    members: Annotated[
+        tuple[FamilyMember, ...],
+        Meta(description="Its stored documents, in the order of joining. There may be none in an answer with `next`."),
+    ]
+    next: Annotated[
+        int | None, Meta(description="Ask again with `after` set to this for further members. Null: there are none.")
+    ]
+    senders: Annotated[
+        tuple[AddressHash, ...],
+        Meta(description="Keyed hashes of the addresses that sent the mails that joined within the last hour."),
+    ]
+    recipients: Annotated[
+        tuple[AddressHash, ...], Meta(description="Keyed hashes of the addresses that received these mails.")
+    ]
+
+
 class LabelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Request of a label for a document, by its id or with its signature."""
 
@@ -165,6 +196,9 @@ class LabelRequest(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     collection: Annotated[Name, Meta(description="The tenant of the id.")] = DEFAULT_COLLECTION
     weight: Weight = 1
+    expected: Annotated[
+        bool, Meta(description="The document need not be in the index yet. Without this an unknown id is refused.")
+    ] = False
 
 
 class Labelled(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,6 +227,17 @@ class ApiError(msgspec.Struct, frozen=True, kw_only=True):
 
     error: Annotated[str, Meta(description="What is wrong, as a word for programs.")]
     detail: Annotated[str, Meta(description="What was expected. It never quotes the request.")]
+
+
+class UnknownDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a label was refused: the index does not have the document."""
+
+    error: Annotated[str, Meta(description="`unknown_document`.")]
+    detail: Annotated[str, Meta(description="What was expected.")]
+    known: Annotated[
+        tuple[str, ...],
+        Meta(description="The id as the index knows it: with the angle brackets of a Message-ID, or without them."),
+    ]
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,10 +10,23 @@ from aiohttp import web
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from nearstream.schemas.check import ApiError, CheckAnswer, Health, Readiness, Removal, SkipAnswer
+from nearstream.schemas.check import (
+    ApiError,
+    CheckAnswer,
+    FamilyMember,
+    FamilyMembers,
+    Health,
+    Readiness,
+    Removal,
+    SkipAnswer,
+    UnknownDocument,
+)
+from nearstream.streams.signing.scheme import Scheme
 from nearstream.workers.http.check import Checker
+from nearstream.workers.http.label_routes import add_label_routes
 from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.live import add_live_routes
+from nearstream.workers.http.members import MemberReader
 from nearstream.workers.http.openapi import OPEN_PATHS, description
 from nearstream.workers.http.openapi_live import LIVE_MESSAGES
 from nearstream.workers.http.operator import Replay, add_operator_routes
@@ -26,7 +39,10 @@ from tests.support.api import served
 from tests.support.deployment import TEXTS
 
 PUBLISHED = Path(__file__).parents[2] / "docs/openapi.json"
-ANSWERS = (CheckAnswer, SkipAnswer, Removal, ApiError, Health, Readiness, *LIVE_MESSAGES)
+ANSWERS = (
+    *(CheckAnswer, SkipAnswer, Removal, ApiError, UnknownDocument, Health, Readiness, FamilyMember, FamilyMembers),
+    *LIVE_MESSAGES,
+)
 
 
 def test_a_public_validator_accepts_the_description() -> None:
@@ -81,6 +97,7 @@ async def test_no_path_is_left_out(redis_url: str) -> None:
 def test_every_route_is_described() -> None:
     app = web.Application()
     add_routes(app, cast(Checker, None), cast(Learner, None), cast(SkipChecker, None))
+    add_label_routes(app, cast(Scheme, None), cast(Learner, None), cast(MemberReader, None))
     add_live_routes(app, cast(Feed, None), cast(Stored, None))
     add_operator_routes(app, cast(Feed, None), cast(Deployment, None), cast(Replay, print))
     routes = {(route.resource.canonical, route.method) for route in app.router.routes() if route.resource is not None}

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 from urllib.parse import quote
 
 from msgspec.structs import replace
@@ -73,7 +74,7 @@ async def test_what_resembles_a_labelled_document_is_known_also_after_a_rebuild(
         url = f"redis://{redis.address}/0"
         async with _deployed(kafka, url, tmp_path) as (local, api):
             # The label may come before its document, because they are in partitions of their own.
-            assert await _label(api, id=NAME, label="spam", weight=3) == ACCEPTED
+            assert await _label(api, id=NAME, label="spam", weight=3, expected=True) == ACCEPTED
             with local.worker():
                 await local.send([local.document(NAME, TEXT), local.document("b", NEAR), local.document("c", OTHER)])
                 await local.drained()
@@ -98,6 +99,39 @@ async def test_what_resembles_a_labelled_document_is_known_also_after_a_rebuild(
             assert re.fullmatch(rb"admitted 3, removed 0, skipped 0, labels ([5-9]|\d\d)\n", done.stdout)
             assert await _verdict(api, TEXT) == ("known_good", _counts(ham=2))
             assert await local.letters() == []
+
+
+async def test_an_unknown_id_is_refused_and_members_are_listed_and_labelled_by_the_command(
+    kafka: str, redis_url: str, tmp_path: Path
+) -> None:
+    async with _deployed(kafka, redis_url, tmp_path) as (local, api):
+        unknown = await _label(api, id="nobody", label="spam")
+        assert (unknown[0], unknown[1]["error"], unknown[1]["known"]) == (409, "unknown_document", [])
+        with local.worker():
+            await local.send([local.document(NAME, TEXT), local.document("b/c", NEAR)])
+            await local.drained()
+            bare = await _label(api, id=NAME.strip("<>"), label="spam")
+            assert (bare[0], bare[1]["known"]) == (409, [NAME])
+            status, answer = await api.send("GET", f"/v1/families/{quote(NAME, safe='')}/members?limit=1")
+            (first,) = cast(list[dict[str, str]], answer["members"])
+            assert (status, answer["size"], answer["next"]) == (200, 2, 1)
+            status, answer = await api.send("GET", "/v1/families/b%2Fc/members?after=1")
+            (second,) = cast(list[dict[str, str]], answer["members"])
+            assert ({first["id"], second["id"]}, answer["next"]) == ({NAME, "b/c"}, None)
+            for query, code in (("", 404), ("?limit=0", 400), ("?limit=1001", 400), ("?before=1", 400)):
+                assert (await api.send("GET", f"/v1/families/nobody/members{query}"))[0] == code
+            shown = local.run("families", "members", "b/c", "--json")
+            assert [json.loads(line)["id"] for line in shown.stdout.splitlines()] == [first["id"], second["id"]]
+            assert local.run("families", "members", "nobody").returncode == 1
+
+            new = tmp_path / "new.txt"
+            new.write_text(OTHER)
+            done = local.run("label", "spam", NAME, str(new), "--weight", "2")
+            assert (done.returncode, done.stdout.count(b"spam sent")) == (0, 2), done
+            mistaken = local.run("label", "ham", NAME.strip("<>"))
+            assert (mistaken.returncode, mistaken.stdout.count(NAME.encode())) == (1, 1)
+            await local.drained()
+            assert await _verdict(api, NEAR) == await _verdict(api, OTHER) == ("known_bad", _counts(spam=2))
 
 
 async def test_a_signature_is_learned_and_labelled_without_its_text(kafka: str, redis_url: str, tmp_path: Path) -> None:
@@ -129,7 +163,7 @@ async def test_a_fresh_label_does_not_count_yet(kafka: str, redis_url: str, tmp_
     async with _deployed(kafka, redis_url, tmp_path, label_delay_seconds="300") as (local, api):
         with local.worker():
             await local.send([local.document("a", TEXT)])
-            assert await _label(api, id="a", label="spam") == ACCEPTED
+            assert await _label(api, id="a", label="spam", expected=True) == ACCEPTED
             await local.drained()
         assert await _verdict(api, TEXT) == ("near_duplicate", _counts())
 

@@ -28,7 +28,7 @@ GROUPS = (
     ("operators, to watch", ("lag", "families", "stats", "audit")),
     ("operators, to repair", ("dlq", "rebuild", "index")),
     ("producers and consumers of documents", ("produce", "remove", "tail", "check", "sign")),
-    ("mail servers", ("milter", "lmtp")),
+    ("mail servers", ("milter", "lmtp", "label")),
     ("whoever asks why two documents are related, or not", ("explain", "why-not", "inspect", "tune")),
 )
 FIRST_STEPS = """\

@@ -1,7 +1,9 @@
 """Declare the commands for the index and its schemes."""
 
-from typing import TYPE_CHECKING
+import argparse
+from typing import TYPE_CHECKING, get_args
 
+from nearstream.schemas.label import WEIGHT_MAX, LabelKind
 from nearstream.workers.cli.arguments import document_id, whole_number
 from nearstream.workers.cli.parser_options import add, add_collection, add_group, add_json, add_quiet, add_timeout
 
@@ -45,12 +47,46 @@ def add_index_commands(commands: "Commands") -> None:
         help="show N of the largest and N of the fastest growing (default 10)",
     )
     add_json(families, "one JSON object per line, one for each family")
+    _add_members(families)
+    _add_label(commands)
     rebuild = add(commands, "rebuild", "index_commands:rebuild_index", "rebuild a lost index, sending no events")
     for command in (families, rebuild):
         add_quiet(command)
     for command in (inspect, remove, stats, families, rebuild):
         add_timeout(command, 10.0)
     _add_scheme_commands(commands)
+
+
+def _add_members(families: argparse.ArgumentParser) -> None:
+    """Add the command that shows one family."""
+    actions = families.add_subparsers(metavar="action")
+    members = add(
+        actions, "members", "members_command:show_members", "show all documents of the family that a document is in"
+    )
+    members.add_argument("id", type=document_id, metavar="ID", help="id of any document of the family")
+    add_collection(members, "documents")
+    add_json(members, "one JSON object per line")
+    add_timeout(members, 10.0)
+
+
+def _add_label(commands: "Commands") -> None:
+    """Add the commands that label documents."""
+    actions = add_group(commands, "label", "say of documents that they are spam, or ham: spam, ham")
+    for label in get_args(LabelKind):
+        command = add(actions, label, "label_commands:label_as", f"say of documents that they are {label}")
+        command.set_defaults(label=label)
+        command.add_argument(
+            "targets", nargs="+", metavar="ID | FILE", help="ids of documents, or files as for `nearstream scan`"
+        )
+        command.add_argument(
+            "--weight",
+            type=whole_number(1, WEIGHT_MAX),
+            default=1,
+            metavar="N",
+            help=f"how much the label counts, 1 to {WEIGHT_MAX} (default 1)",
+        )
+        add_collection(command, "ids")
+        add_timeout(command, 10.0)
 
 
 def _add_check(commands: "Commands") -> None:

@@ -7,12 +7,14 @@ import msgspec
 from nearstream.schemas.check import (
     ApiError,
     CheckAnswer,
+    FamilyMembers,
     Health,
     Labelled,
     LabelRequest,
     Readiness,
     Removal,
     SkipAnswer,
+    UnknownDocument,
 )
 from nearstream.schemas.document import Document
 from nearstream.workers.http.openapi_live import LIVE_MESSAGES, PAGE_FILE_PATH, PAGE_PATH, live_paths
@@ -20,11 +22,15 @@ from nearstream.workers.http.openapi_parts import REFUSALS, TOKEN, Json, header,
 
 DOCUMENT_PATH = "/v1/documents/{collection}/{id}"
 LABEL_PATH, LABELLED_PATH = "/v1/label", "/v1/label/{collection}/{id}"
+MEMBERS_PATH = "/v1/families/{id}/members"
 CHECK_PATH, SKIP_PATH, DESCRIPTION_PATH = "/v1/check", "/v1/skip", "/v1/openapi.json"
 READY_PATH, HEALTHY_PATH, METRICS_PATH = "/readyz", "/healthz", "/metrics"
 OPEN_PATHS = (READY_PATH, HEALTHY_PATH, DESCRIPTION_PATH, PAGE_PATH, PAGE_FILE_PATH)  # need no token
 
-_ANSWERS = (CheckAnswer, SkipAnswer, Labelled, Removal, ApiError, Health, Readiness, *LIVE_MESSAGES)
+_ANSWERS = (
+    *(CheckAnswer, SkipAnswer, FamilyMembers, Labelled, Removal, ApiError, UnknownDocument, Health, Readiness),
+    *LIVE_MESSAGES,
+)
 _DOCUMENT_IN_PATH = [
     in_path("collection", "The tenant."),
     in_path("id", "The id, percent-encoded. It may contain slashes."),
@@ -47,6 +53,7 @@ def description() -> Json:
             DOCUMENT_PATH: {"delete": _remove()},
             LABEL_PATH: {"post": _label()},
             LABELLED_PATH: {"delete": _unlabel()},
+            MEMBERS_PATH: {"get": _members()},
             READY_PATH: {"get": _probe("Say whether checks get whole answers", Readiness, "503")},
             HEALTHY_PATH: {"get": _probe("Say whether the process works", Health)},
             METRICS_PATH: {"get": _metrics()},
@@ -136,7 +143,10 @@ def _label() -> Json:
         "summary": "Say that a document is spam or ham, which counts for all of its family",
         "security": TOKEN,
         "requestBody": {"required": True, "content": {"application/json": {"schema": reference(LabelRequest)}}},
-        "responses": _confirmed(Labelled, "408", "413"),
+        "responses": {
+            **_confirmed(Labelled, "408", "413"),
+            "409": response("The index does not have the document.", UnknownDocument),
+        },
     }
 
 
@@ -147,6 +157,26 @@ def _unlabel() -> Json:
         "security": TOKEN,
         "parameters": _DOCUMENT_IN_PATH,
         "responses": _confirmed(Labelled),
+    }
+
+
+def _members() -> Json:
+    return {
+        "operationId": "members",
+        "summary": "Say which documents are in the family of a document, in the order of joining",
+        "security": TOKEN,
+        "parameters": [
+            in_path("id", "The id of any document of the family, percent-encoded. It may contain slashes."),
+            in_query("collection", "The tenant, by default `default`."),
+            in_query("after", "`next` of the former answer, by default 0."),
+            in_query("limit", "Most members that are read, 1 to 1000, by default 100."),
+        ],
+        "responses": {
+            "200": response("Some members.", FamilyMembers),
+            **_without_body(),
+            "404": response("The index does not have the document.", ApiError),
+            "503": response("Redis does not answer, or refuses to. Ask again after `Retry-After`.", ApiError),
+        },
     }
 
 

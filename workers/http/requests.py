@@ -44,6 +44,14 @@ def any_name(path: str) -> str:
     return path.replace("}", ":[^/]+}")
 
 
+def any_id(path: str) -> str:
+    """Return a path with the names of a collection and a document, which match any text.
+
+    What is wrong with a name is said by what reads it.
+    """
+    return path.replace("{collection}", "{collection:[^/]+}").replace("{id}", r"{id:[\s\S]+}")
+
+
 def is_from_another_site(request: web.Request) -> bool:
     """Return whether a browser sent a request for a page of another site.
 

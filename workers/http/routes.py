@@ -6,23 +6,21 @@ from time import perf_counter
 import msgspec
 from aiohttp import web
 
-from nearstream.schemas.check import Health, Labelled, Readiness, Removal
-from nearstream.schemas.codec import InvalidMessageError, decode_document, decode_label_request
-from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.document import document_key
-from nearstream.schemas.label import Label
+from nearstream.schemas.check import Health, Readiness, Removal
+from nearstream.schemas.codec import InvalidMessageError, decode_document
 from nearstream.streams.index.contract import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http import openapi
 from nearstream.workers.http.access import ForbiddenError
 from nearstream.workers.http.check import AT_ONCE, BusyError, Checker
 from nearstream.workers.http.learning import Learner
+from nearstream.workers.http.refusals import forbidden, from_another_site, named, unconfirmed
 from nearstream.workers.http.requests import (
     ACCESS,
     SECURITY_HEADERS,
+    any_id,
     is_from_another_site,
     json_response,
-    read_body,
     read_record,
     refusal,
     refused_unread,
@@ -31,28 +29,19 @@ from nearstream.workers.http.requests import (
 )
 from nearstream.workers.http.skipping import SkipChecker
 from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS, EXPOSITION_TYPE, SKIPS, exposition
-from nearstream.workers.operations.signatures import LINE_MAX_BYTES, why_not_sent
 from nearstream.workers.redis_index.halts import halts
 
 _CHECKER = web.AppKey("checker", Checker)
 _LEARNER = web.AppKey("learner", Learner)
 _SKIP_CHECKER = web.AppKey("skip_checker", SkipChecker)
 _READY_SECONDS = 1.0
-_LABEL_BYTES = 4096 + LINE_MAX_BYTES
-# `_named` says what is wrong with a name, so any name is matched.
-_DOCUMENT_PATH, _LABELLED_PATH = (
-    path.replace("{collection}", "{collection:[^/]+}").replace("{id}", r"{id:[\s\S]+}")
-    for path in (openapi.DOCUMENT_PATH, openapi.LABELLED_PATH)
-)
 
 
 def add_routes(app: web.Application, checker: Checker, learner: Learner, skip_checker: SkipChecker) -> None:
-    """Add all paths of the API to an application."""
+    """Add the paths of questions, removals and probes to an application."""
     app[_CHECKER], app[_LEARNER], app[_SKIP_CHECKER] = checker, learner, skip_checker
     app.router.add_post(openapi.CHECK_PATH, _check, expect_handler=_before_body)
-    app.router.add_delete(_DOCUMENT_PATH, _remove)
-    app.router.add_post(openapi.LABEL_PATH, _label)
-    app.router.add_delete(_LABELLED_PATH, _unlabel)
+    app.router.add_delete(any_id(openapi.DOCUMENT_PATH), _remove)
     for path, handler in (
         (openapi.SKIP_PATH, _skip),
         (openapi.READY_PATH, _ready),
@@ -97,7 +86,7 @@ async def _check(request: web.Request) -> web.Response:
         CHECKS.labels("refused").inc()
         return refusal(status_of(error.reason), error.reason, error.detail)
     except ForbiddenError:
-        return _forbidden()
+        return forbidden()
     except BusyError:
         return _busy()
     CHECKS.labels(answer.verdict).inc()
@@ -120,7 +109,7 @@ def _refused_unread(request: web.Request) -> web.Response | None:
     if request.query.get("learn", "0") not in ("0", "1"):
         return refusal(400, "bad_request", "expected learn=0 or learn=1")
     if "learn" in request.query and is_from_another_site(request):
-        return _from_another_site()
+        return from_another_site()
     refused = refused_unread(request, checker.deployment.settings.max_value_bytes)
     if refused is not None:
         CHECKS.labels("refused").inc()
@@ -140,7 +129,7 @@ async def _skip(request: web.Request) -> web.Response:
         asked = decode_document(msgspec.json.encode(dict(given)))
         request[ACCESS].require(asked.collection)
     except ForbiddenError:
-        return _forbidden()
+        return forbidden()
     except InvalidMessageError as error:
         return refusal(400, error.reason, error.detail)
     answer = await request.app[_SKIP_CHECKER].check(asked.url or "", asked.collection)
@@ -149,71 +138,11 @@ async def _skip(request: web.Request) -> web.Response:
 
 
 async def _remove(request: web.Request) -> web.Response:
-    named = _named(request)
-    if isinstance(named, web.Response):
-        return named
-    reason = await request.app[_LEARNER].remove(request.match_info["id"], named)
-    return _unconfirmed(reason) if reason else json_response(Removal(removed=True), 202)
-
-
-async def _label(request: web.Request) -> web.Response:
-    if is_from_another_site(request):
-        return _from_another_site()
-    try:
-        said = decode_label_request(await read_body(request, _LABEL_BYTES))
-        request[ACCESS].require(said.signature.collection if said.signature else said.collection)
-    except ForbiddenError:
-        return _forbidden()
-    except InvalidMessageError as error:
-        return refusal(status_of(error.reason), error.reason, error.detail)
-    label = Label(label=said.label, weight=said.weight)
-    if said.signature is None:
-        return await _labelled(request, document_key(said.collection, said.id or ""), label)
-    wrong = why_not_sent(said.signature, request.app[_CHECKER].deployment.scheme)
-    if wrong:
-        return refusal(400, Reason.INVALID_SIGNATURE, wrong)
-    reason = await request.app[_LEARNER].learn_signature(said.signature)
-    return _unconfirmed(reason) if reason else await _labelled(request, said.signature.document_key, label)
-
-
-async def _unlabel(request: web.Request) -> web.Response:
-    named = _named(request)
-    if isinstance(named, web.Response):
-        return named
-    return await _labelled(request, document_key(named, request.match_info["id"]), None)
-
-
-async def _labelled(request: web.Request, key: str, label: Label | None) -> web.Response:
-    reason = await request.app[_LEARNER].label(key, label)
-    return _unconfirmed(reason) if reason else json_response(Labelled(accepted=True), 202)
-
-
-def _named(request: web.Request) -> str | web.Response:
-    """Return the collection of the document that a path names, or the refusal of a request to change something."""
-    if is_from_another_site(request):
-        return _from_another_site()
-    try:
-        named = decode_document(msgspec.json.encode(dict(request.match_info)))
-        request[ACCESS].require(named.collection)
-    except ForbiddenError:
-        return _forbidden()
-    except InvalidMessageError as error:
-        return refusal(400, error.reason, error.detail)
-    return named.collection
-
-
-def _unconfirmed(reason: str) -> web.Response:
-    response = refusal(503, reason, "expected Kafka to confirm the record, ask again")
-    response.headers["Retry-After"] = "1"
-    return response
-
-
-def _forbidden() -> web.Response:
-    return refusal(403, "collection_forbidden", "expected a collection that the token is for")
-
-
-def _from_another_site() -> web.Response:
-    return refusal(403, "cross_origin", "expected no request of a page of another site")
+    collection = named(request)
+    if isinstance(collection, web.Response):
+        return collection
+    reason = await request.app[_LEARNER].remove(request.match_info["id"], collection)
+    return unconfirmed(reason) if reason else json_response(Removal(removed=True), 202)
 
 
 async def _ready(request: web.Request) -> web.Response:

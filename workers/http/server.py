@@ -20,8 +20,10 @@ from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.application import application, listening
 from nearstream.workers.http.check import Checker
+from nearstream.workers.http.label_routes import add_label_routes
 from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.live import add_live_routes
+from nearstream.workers.http.members import MemberReader
 from nearstream.workers.http.operator import add_operator_routes, replay_reason
 from nearstream.workers.http.outbox import Outbox, connected
 from nearstream.workers.http.routes import add_routes, add_waiting_routes
@@ -142,6 +144,7 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, fee
         )
         skip_checker = SkipChecker(DecisionStore(index.asking, settings.namespace), settings.api_seconds)
         add_routes(app, checker, learner, skip_checker)
+        add_label_routes(app, deployment.scheme, learner, MemberReader(index))
         add_live_routes(app, feed, Stored(deployment, partial(_states, index)))
         add_operator_routes(app, feed, deployment, partial(replay_reason, deployment))
         async with watching_redis(index.asking, settings.namespace, feed), listening(app, settings.api) as address:

@@ -51,6 +51,8 @@ BUDGETS: dict[str, tuple[set[str], int]] = {
     "tune_command": (ARRAYS, 580),
     "signature_commands": (ARRAYS | REDIS, 660),
     "families_command": (ARRAYS | REDIS, 600),
+    "members_command": (ARRAYS | REDIS, 600),
+    "label_commands": (ARRAYS | REDIS | KAFKA, 740),
     "index_commands": (ARRAYS | REDIS | KAFKA, 700),
     "stats_command": (ARRAYS | REDIS, 600),
     "replay_commands": (ARRAYS | REDIS | KAFKA, 720),

@@ -1,0 +1,39 @@
+"""Refusals that several paths share, and the document that a path names."""
+
+import msgspec
+from aiohttp import web
+
+from nearstream.schemas.codec import InvalidMessageError, decode_document
+from nearstream.workers.http.access import ForbiddenError
+from nearstream.workers.http.requests import ACCESS, is_from_another_site, refusal
+
+
+def named(request: web.Request) -> str | web.Response:
+    """Return the collection in a path, or refuse to change something there."""
+    if is_from_another_site(request):
+        return from_another_site()
+    try:
+        given = decode_document(msgspec.json.encode(dict(request.match_info)))
+        request[ACCESS].require(given.collection)
+    except ForbiddenError:
+        return forbidden()
+    except InvalidMessageError as error:
+        return refusal(400, error.reason, error.detail)
+    return given.collection
+
+
+def unconfirmed(reason: str) -> web.Response:
+    """Return the refusal of what Kafka has not confirmed."""
+    response = refusal(503, reason, "expected Kafka to confirm the record, ask again")
+    response.headers["Retry-After"] = "1"
+    return response
+
+
+def forbidden() -> web.Response:
+    """Return the refusal of a collection that the token is not for."""
+    return refusal(403, "collection_forbidden", "expected a collection that the token is for")
+
+
+def from_another_site() -> web.Response:
+    """Return the refusal of a request that a browser sent for a page of another site."""
+    return refusal(403, "cross_origin", "expected no request of a page of another site")

@@ -1,0 +1,92 @@
+"""Say of documents that they are spam, or ham, by their ids or their files."""
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from nearstream.schemas.document import document_key
+from nearstream.schemas.label import Label
+from nearstream.schemas.signature import Signature
+from nearstream.schemas.topics import SIGNATURES
+from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.kafka import records as kafka_records
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.sign import signature_record
+from nearstream.workers.pipeline.signature_records import label_record
+from nearstream.workers.redis_index.client import until_answered
+from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.members import current_number, spellings
+
+
+class Target(NamedTuple):
+    """A document to be labelled.
+
+    Attributes:
+        collection: Its collection.
+        document_id: Its id.
+        signature: Its signature, with which one is labelled that the index does not have. None: only its id is known.
+    """
+
+    collection: str
+    document_id: str
+    signature: Signature | None = None
+
+
+class Labelled(NamedTuple):
+    """What became of a document to be labelled.
+
+    Attributes:
+        document_id: Its id.
+        is_sent: Whether its label was sent.
+        is_new: Its signature was sent before, because the index did not have it.
+        known: Of one that is unknown: another way to write its id, which the index knows. None: it knows none.
+    """
+
+    document_id: str
+    is_sent: bool
+    is_new: bool = False
+    known: str | None = None
+
+
+async def label_documents(
+    deployment: Deployment, targets: Sequence[Target], label: Label, wait_seconds: float
+) -> list[Labelled]:
+    """Send the label of each document that the index has, or whose signature is given.
+
+    Raises:
+        IndexUnavailableError: Redis did not answer within `wait_seconds`. Nothing was sent.
+        IndexLostError: There is no index. Nothing was sent.
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The index or the topic does not fit the settings.
+    """
+    settings, topic = deployment.settings, deployment.topic(SIGNATURES)
+    index = await until_answered(partial(RedisIndex.open_to_read, deployment.index_address()), wait_seconds)
+    try:
+        looked_up = [await _look_up(index, target) for target in targets]
+    finally:
+        await index.close()
+    given_ms, records = time.time_ns() // 1_000_000, []
+    for target, labelled in zip(targets, looked_up, strict=True):
+        if labelled.is_new and target.signature is not None:
+            records.append(signature_record(topic, target.signature))
+        if labelled.is_sent:
+            records.append(label_record(topic, document_key(target.collection, target.document_id), label, given_ms))
+    if records:
+        await kafka_offsets.partitions(settings, [topic], wait_seconds)
+        async with kafka_records.sender(settings, wait_seconds) as send_all:
+            await send_all(records)
+    return looked_up
+
+
+async def _look_up(index: RedisIndex, target: Target) -> Labelled:
+    known = [
+        each
+        for each in spellings(target.document_id)
+        if await current_number(index, document_key(target.collection, each))
+    ]
+    if target.document_id in known:
+        return Labelled(target.document_id, is_sent=True)
+    if target.signature is not None:
+        return Labelled(target.document_id, is_sent=True, is_new=True)
+    return Labelled(target.document_id, is_sent=False, known=next(iter(known), None))
