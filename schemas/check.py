@@ -9,7 +9,7 @@ from msgspec import Meta
 from nearstream.schemas.decision import Action
 from nearstream.schemas.document import DEFAULT_COLLECTION, AddressHash, Count, Id, Name, Share
 from nearstream.schemas.evidence import HexId, Relation
-from nearstream.schemas.label import Kind, Weight
+from nearstream.schemas.label import Kind, LabelState, Weight
 from nearstream.schemas.signature import Signature
 
 CheckVerdict = Literal["known_bad", "known_good", "bulk", "near_duplicate", "none", "unknown"]
@@ -91,6 +91,13 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
             description="What the documents of the family are labelled as, for NEARSTREAM_LABEL_DELAY_SECONDS at least."
         ),
     ] = Labels(spam=0, ham=0)
+    label_state: Annotated[
+        LabelState,
+        Meta(
+            description="`suspended`: far more matches the labels of the family than before, so they do not count "
+            "until somebody confirms them or takes them back. `confirmed`: they count all the same. Else empty."
+        ),
+    ] = ""
     first_seen: Annotated[datetime | None, Meta(description="When the first document of the family was observed.")] = (
         None
     )

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 LabelKind = Literal["spam", "ham"]
+LabelState = Literal["", "suspended", "confirmed"]
 
 WEIGHT_MAX = 100
 # No document key begins like this, because the name of a collection has no colon.

@@ -16,7 +16,6 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.details import FamilyDetails
 from nearstream.streams.index.family import FamilyFacts
-from nearstream.streams.index.labels import LabelCounts
 from nearstream.streams.relations.describe import distance, resemblance
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH, SHINGLES_MIN
@@ -79,7 +78,7 @@ def answer(
     numbers, symbols = (resemblance(best.estimate), distance(best.estimate)) if best else (None, UNSET)
     hour, day, week = family.joined if family else (0, 0, 0)
     return CheckAnswer(
-        verdict=_verdict(found, count >= bulk_count, details.labels),
+        verdict=_verdict(found, count >= bulk_count, details),
         relation=cast(Relation, best.relation) if best else None,
         resemblance=numbers.value if numbers else None,
         low=numbers.low if numbers else None,
@@ -94,6 +93,7 @@ def answer(
         distinct_senders_1h=details.senders,
         distinct_recipients_1h=details.recipients,
         labels=Labels(spam=details.labels.spam, ham=details.labels.ham),
+        label_state=details.label_state,
         first_seen=from_milliseconds(family.first_seen_ms) if family else None,
         last_seen=from_milliseconds(family.last_joined_ms) if family else None,
         score=round(math.tanh(math.e * count / bulk_count), 4),
@@ -102,16 +102,19 @@ def answer(
     )
 
 
-def _verdict(found: Found, is_bulk: bool, labels: LabelCounts) -> CheckVerdict:
+def _verdict(found: Found, is_bulk: bool, details: FamilyDetails) -> CheckVerdict:
     if found.best is not None and found.best.is_copy:
-        return _known(labels) or ("bulk" if is_bulk else "near_duplicate")
+        return _known(details) or ("bulk" if is_bulk else "near_duplicate")
     # Without bands and anchors only an equal text can be found.
     keys = found.newcomer.keys
     return "none" if found.best is not None or keys.bands or keys.anchors else "unknown"
 
 
-def _known(labels: LabelCounts) -> CheckVerdict | None:
-    """Return the label of a copy, or None if it has no label or labels that contradict each other."""
+def _known(details: FamilyDetails) -> CheckVerdict | None:
+    """Return the label of a copy, None if none counts clearly."""
+    labels = details.labels
+    if details.label_state == "suspended":
+        return None
     if labels.spam and labels.spam >= _CLEARLY * labels.ham:
         return "known_bad"
     return "known_good" if labels.ham and labels.ham >= _CLEARLY * labels.spam else None

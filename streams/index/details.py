@@ -6,6 +6,7 @@ Addresses are keyed hashes of 8 bytes. Those of the mails that join a family are
 from dataclasses import dataclass, field
 
 from nearstream.schemas.document import ADDRESS_BYTES
+from nearstream.schemas.label import LabelState
 from nearstream.streams.index.family import SLOTS_MS, WINDOWS_MS
 from nearstream.streams.index.labels import LabelCounts
 
@@ -20,11 +21,14 @@ class FamilyDetails:
         labels: The labels of its documents.
         senders: Distinct senders of the documents that joined within the last hour, at most 256.
         recipients: Distinct recipients of these, at most 256.
+        label_state: `suspended`: the labels do not count, because too many match them. `confirmed`: they count all the
+            same. Else empty.
     """
 
     labels: LabelCounts = field(default_factory=LabelCounts)
     senders: int = 0
     recipients: int = 0
+    label_state: LabelState = ""
 
 
 def hour_start(now_ms: int) -> int:

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from nearstream.streams.alerting import Arrival, Rule, Subject, Tally, count, end_quiet
+from nearstream.streams.alerting.counting import Arrival, Rule, Subject, Tally, count, end_quiet
 from nearstream.workers.redis_index.address import Connection
 from nearstream.workers.redis_index.client import open_client
 from nearstream.workers.redis_index.tallies import KEPT_MS, TallyStore

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -13,16 +14,18 @@ from urllib.parse import quote
 from msgspec.structs import replace
 from redis.asyncio import Redis
 
-from nearstream.schemas.codec import encode_signature_line
+from nearstream.schemas.codec import decode_alert, encode_signature_line
 from nearstream.schemas.dead_letter import REASON_HEADER
 from nearstream.schemas.document import Document
+from nearstream.schemas.label import Label
 from nearstream.schemas.record import ProducerRecord, header
 from nearstream.schemas.signature import Origin, Signature
-from nearstream.schemas.topics import SIGNATURES
+from nearstream.schemas.topics import ALERTS, SIGNATURES
+from nearstream.workers.pipeline.signature_records import label_record
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
 from tests.support.api import Api, served
-from tests.support.deployment import TEXTS, LocalDeployment, deployed
+from tests.support.deployment import TEXTS, LocalDeployment, deployed, until
 
 TEXT, OTHER = TEXTS[0], TEXTS[5]
 NEAR = TEXT.replace(" the ", " each ", 1)
@@ -153,6 +156,38 @@ async def test_a_signature_is_learned_and_labelled_without_its_text(kafka: str, 
             await local.drained()
             assert await _verdict(api, NEAR) == ("known_bad", _counts(spam=2))
         assert await local.letters() == []
+
+
+async def test_a_label_that_many_match_is_suspended_until_somebody_decides(
+    kafka: str, redis_url: str, tmp_path: Path
+) -> None:
+    rules = tmp_path / "alerts.toml"
+    rules.write_text("[label_flood]\nlimit = 2\nwindow_seconds = 3600\n")
+    async with _deployed(kafka, redis_url, tmp_path, bulk_count="30") as (local, api):
+        with local.worker(), local.changed(alerts=str(rules)).worker("alert"):
+            await local.send([local.document("a", TEXT)])
+            await local.drained()
+            given_ms = time.time_ns() // 1_000_000 - 3_600_000
+            label = label_record(local.topic(SIGNATURES), "default/a", Label(label="ham", weight=5), given_ms)
+            await local.send([label])
+            await local.drained()
+            await local.send([local.document(f"copy{number}", TEXT) for number in range(45)])
+
+            async def is_suspended() -> bool:
+                return (await api.ask(TEXT))[1]["label_state"] == "suspended"
+
+            await until(is_suspended, 60)
+            assert await _verdict(api, TEXT) == ("bulk", _counts(ham=5))
+            (alert,) = [decode_alert(record.value or b"") for record in await local.read(ALERTS.name)]
+            assert (alert.name, alert.limit, alert.founder) == ("label_flood", 40.0, "a")
+
+            done = local.run("label", "confirm", alert.subject)
+            assert (done.returncode, done.stdout.split()[-1]) == (0, b"a"), done
+            assert await _verdict(api, TEXT) == ("known_good", _counts(ham=5))
+            assert local.run("label", "revoke", alert.subject).returncode == 0
+            await local.drained()
+            assert await _verdict(api, TEXT) == ("bulk", _counts())
+            assert local.run("label", "revoke", alert.subject).returncode == 1
 
 
 def _array(signature: Signature) -> object:

@@ -9,7 +9,7 @@ from nearstream.schemas.label import Label
 from nearstream.workers.cli.arguments import document_id
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.operations.labelling import Labelled, Target, label_documents
+from nearstream.workers.operations.labelling import Labelled, Target, decide_label, label_documents
 from nearstream.workers.operations.signatures import sign_files
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped, print_line, print_message
 from nearstream.workers.pipeline.deployment import Deployment
@@ -32,6 +32,20 @@ def label_as(settings: Settings, options: argparse.Namespace) -> Exit:
     if refused:
         return Exit.UNREADABLE
     return Exit.OK if all(labelled.is_sent for labelled in found) else Exit.NO
+
+
+def decide(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Confirm the suspended labels of a family, or take them back."""
+    deployment, confirms = Deployment.of(settings), options.confirms
+    deciding = decide_label(deployment, options.collection, options.family, options.timeout, confirms=confirms)
+    names = asyncio.run(deciding)
+    if names is None:
+        print_line(f"{options.family}: no label of this family is suspended")
+        return Exit.NO
+    print_line(f"{options.family}: {'confirmed' if confirms else 'taken back'}")
+    for name in names:
+        print_line(f"  {escaped(name)}")
+    return Exit.OK
 
 
 def _targets(deployment: Deployment, options: argparse.Namespace) -> Iterator[Target | Refused]:

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING, get_args
 
 from nearstream.schemas.label import WEIGHT_MAX, LabelKind
-from nearstream.workers.cli.arguments import document_id, whole_number
+from nearstream.workers.cli.arguments import document_id, family, whole_number
 from nearstream.workers.cli.parser_options import add, add_collection, add_group, add_json, add_quiet, add_timeout
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _add_members(families: argparse.ArgumentParser) -> None:
 
 def _add_label(commands: "Commands") -> None:
     """Add the commands that label documents."""
-    actions = add_group(commands, "label", "say of documents that they are spam, or ham: spam, ham")
+    actions = add_group(commands, "label", "say of documents that they are spam, or ham: spam, ham, confirm, revoke")
     for label in get_args(LabelKind):
         command = add(actions, label, "label_commands:label_as", f"say of documents that they are {label}")
         command.set_defaults(label=label)
@@ -86,6 +86,12 @@ def _add_label(commands: "Commands") -> None:
             help=f"how much the label counts, 1 to {WEIGHT_MAX} (default 1)",
         )
         add_collection(command, "ids")
+        add_timeout(command, 10.0)
+    for name, confirms, meaning in (("confirm", True, "let it count again"), ("revoke", False, "take it back")):
+        command = add(actions, name, "label_commands:decide", f"decide about a suspended label of a family: {meaning}")
+        command.set_defaults(confirms=confirms)
+        command.add_argument("family", type=family, metavar="FAMILY", help="id of the family, as the alert says")
+        add_collection(command, "documents")
         add_timeout(command, 10.0)
 
 

@@ -33,7 +33,7 @@ from nearstream.workers.monitoring.probe import start_probe
 from nearstream.workers.monitoring.status_server import serve_status
 from nearstream.workers.operations.checks import Grade, memory, persistence, signer
 from nearstream.workers.operations.claim import claim_deployment, describe_lost_index, require_deployment
-from nearstream.workers.pipeline.alert import Alerting
+from nearstream.workers.pipeline.alert import Alerting, LabelWatch
 from nearstream.workers.pipeline.decide import Deciding
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.match import Matching, SignatureTopic
@@ -42,6 +42,8 @@ from nearstream.workers.redis_index.client import ask, connect, open_client, ser
 from nearstream.workers.redis_index.decisions import DecisionStore
 from nearstream.workers.redis_index.halts import Halt, say_halted
 from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.label_guards import LabelGuards
+from nearstream.workers.redis_index.labelled import LabelledFamilies
 from nearstream.workers.redis_index.tallies import TallyStore
 
 WATCH_SECONDS = 5.0
@@ -177,9 +179,11 @@ async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, ne
         deciding = Deciding(store, deployment.topic(DECISIONS), dead_letters)
     if role == "alert":
         tallies = TallyStore(connect(deployment.index_address().connection), settings.namespace)
+        guards = LabelGuards(tallies.client, settings.namespace)
+        watch = LabelWatch(LabelledFamilies(deployment.index_address()).growth, guards.suspend)
         notify = Webhooks(alerts.targets).offer
         alerting = Alerting(
-            alerts.rules, tallies, deployment.topic(ALERTS), deployment.scheme.name, dead_letters, notify
+            alerts.rules, tallies, deployment.topic(ALERTS), deployment.scheme.name, dead_letters, watch, notify
         )
     if role in ("sign", "all"):
         signing = Signing(

@@ -10,7 +10,7 @@ import msgspec
 
 from nearstream.schemas.alert import ALERT_NAMES
 from nearstream.schemas.document import NAME_PATTERN
-from nearstream.streams.alerting import Rule
+from nearstream.streams.alerting.counting import Rule
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.config.webhook_targets import WebhookTarget, parse_targets
 
@@ -19,7 +19,9 @@ DEFAULT_RULES = (
     Rule("duplicate_storm", 100, 600),
     Rule("new_family_of_size", 1_000, 86_400),
     Rule("dead_letters", 100, 600),
+    Rule("label_flood", 10, 3_600),
 )
+_HOUR_SECONDS = 3_600
 _WEEK_SECONDS = 7 * 86_400
 _WEBHOOK = "webhook"
 
@@ -79,6 +81,8 @@ def _rule(path: str, name: str, table: Any) -> Rule:  # noqa: ANN401 - as tomlli
         raise SettingsError(f"{VARIABLE}: {path}: [{name}]: {detail}") from None
     if name == "dead_letters" and checked.collections:
         raise SettingsError(f"{VARIABLE}: {path}: [{name}]: collections: dead letters have none")
+    if name == "label_flood" and checked.window_seconds != _HOUR_SECONDS:
+        raise SettingsError(f"{VARIABLE}: {path}: [{name}]: window_seconds: expected {_HOUR_SECONDS}")
     return Rule(name, checked.limit, checked.window_seconds, frozenset(checked.collections))  # type: ignore[arg-type]
 
 

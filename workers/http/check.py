@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, TypeVarTuple
 
 from msgspec.structs import replace as replace_fields
@@ -16,6 +16,7 @@ from nearstream.streams.checking import answer, find, newcomer
 from nearstream.streams.counterpart import Newcomer
 from nearstream.streams.index.contract import IndexLostError, IndexUnavailableError
 from nearstream.streams.index.details import FamilyDetails
+from nearstream.streams.index.labels import LabelCounts
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.streams.signing.scheme import Keys
 from nearstream.streams.signing.signer import MAX_BYTES, Signer, Unsigned
@@ -30,6 +31,7 @@ from nearstream.workers.http.reading import is_mail, is_page, read_document, rea
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.families import family_of
 from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.label_guards import LabelGuards
 
 AT_ONCE = 64  # requests in work
 _PAUSE_SECONDS = 0.05
@@ -57,6 +59,7 @@ class Checker:
         deployment: Its scheme, key and limits.
         signer: Signs the documents.
         index: The shared index.
+        guards: Labels that are suspended.
         html: Processes that turn the HTML of mails into text.
         pages: Reads web pages, with the same processes.
         readers: Threads for reading mails and pages, which wait for those processes.
@@ -70,6 +73,7 @@ class Checker:
     deployment: Deployment
     signer: Signer
     index: RedisIndex
+    guards: LabelGuards
     html: HtmlProcesses
     pages: PageReader
     readers: Executor
@@ -180,7 +184,11 @@ class Checker:
         joined, details = found.joins.candidate, FamilyDetails()
         if near.may_have_details:
             details = await self.index.details(joined.number, 1000 * settings.label_delay_seconds)
-        return answer(found, family_of(near, joined), settings.bulk_count, details)
+        family = family_of(near, joined)
+        if details.labels != LabelCounts():
+            guard = await self.guards.read(asked.signature.collection, family.family_id)
+            details = replace(details, label_state=guard.state if guard else "")
+        return answer(found, family, settings.bulk_count, details)
 
     async def _computed(self, n_bytes: int, compute: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """Compute for a short text at once, and for any other in the thread for such work.

@@ -37,6 +37,7 @@ from nearstream.workers.redis_index.client import until_answered
 from nearstream.workers.redis_index.decisions import DecisionStore
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.inspect import inspect_document
+from nearstream.workers.redis_index.label_guards import LabelGuards
 
 # Of the time for an answer, for a process and then for the text: an answer that waits for longer would come too late.
 _HTML_SHARE = 2 / 3
@@ -138,7 +139,8 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, fee
         signer = deployment.signer()
         signer.sign(_FIRST)
         decode(_STRANGE)
-        checker = Checker(deployment, signer, index, html, pages, readers, large, cpu)
+        guards = LabelGuards(index.asking, settings.namespace)
+        checker = Checker(deployment, signer, index, guards, html, pages, readers, large, cpu)
         learner = Learner(
             outbox, deployment.topic(DOCUMENTS), deployment.topic(SIGNATURES), deployment.document_limits, cpu
         )

@@ -5,7 +5,8 @@ from collections import OrderedDict
 from nearstream.schemas.alert import ALL_COLLECTIONS, Alert
 
 ALERTS = 256
-_STORM, _NEW_FAMILY = "duplicate_storm", "new_family_of_size"
+_STORM = "duplicate_storm"
+_ENDLESS = ("new_family_of_size", "label_flood")
 _SHOWN_MS = 3_600_000  # for an alert that has no end
 
 
@@ -45,5 +46,5 @@ class Alarms:
 
 
 def _is_shown(alert: Alert, now_ms: int) -> bool:
-    is_recent = alert.name != _NEW_FAMILY or alert.since.timestamp() * 1000 > now_ms - _SHOWN_MS
+    is_recent = alert.name not in _ENDLESS or alert.since.timestamp() * 1000 > now_ms - _SHOWN_MS
     return alert.state == "firing" and is_recent

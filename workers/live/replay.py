@@ -12,7 +12,7 @@ from nearstream.schemas.document import Document
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.schemas.topics import ALERTS, DOCUMENTS, SIGNATURES, VERDICTS
-from nearstream.streams.alerting import Rule, Subject, Tally
+from nearstream.streams.alerting.counting import Rule, Subject, Tally
 from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Arrival
 from nearstream.workers.config.alert_rules import load_alerts

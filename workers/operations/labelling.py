@@ -16,7 +16,9 @@ from nearstream.workers.pipeline.sign import signature_record
 from nearstream.workers.pipeline.signature_records import label_record
 from nearstream.workers.redis_index.client import until_answered
 from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.members import current_number, spellings
+from nearstream.workers.redis_index.label_guards import LabelGuards
+from nearstream.workers.redis_index.labelled import labelled_documents
+from nearstream.workers.redis_index.members import current_number, spellings, stored_family
 
 
 class Target(NamedTuple):
@@ -77,6 +79,41 @@ async def label_documents(
         async with kafka_records.sender(settings, wait_seconds) as send_all:
             await send_all(records)
     return looked_up
+
+
+async def decide_label(
+    deployment: Deployment, collection: str, family: str, wait_seconds: float, *, confirms: bool
+) -> list[str] | None:
+    """Confirm the suspended labels of a family, or take them back.
+
+    Returns the ids of the labelled documents. None: no label of this family is suspended or confirmed.
+
+    Raises:
+        IndexUnavailableError: Redis did not answer within `wait_seconds`.
+        IndexLostError: There is no index.
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The index or the topic does not fit the settings.
+    """
+    settings, topic = deployment.settings, deployment.topic(SIGNATURES)
+    index = await until_answered(partial(RedisIndex.open_to_read, deployment.index_address()), wait_seconds)
+    guards = LabelGuards(index.client, settings.namespace)
+    try:
+        guard = await guards.read(collection, family)
+        if guard is None:
+            return None
+        stored = await stored_family(index, document_key(collection, guard.document))
+        names = await labelled_documents(index, stored) if stored else []
+        if confirms:
+            await guards.confirm(collection, family, guard)
+            return names
+        given_ms = time.time_ns() // 1_000_000
+        await kafka_offsets.partitions(settings, [topic], wait_seconds)
+        async with kafka_records.sender(settings, wait_seconds) as send_all:
+            await send_all([label_record(topic, document_key(collection, name), None, given_ms) for name in names])
+        await guards.forget(collection, family)
+        return names
+    finally:
+        await index.close()
 
 
 async def _look_up(index: RedisIndex, target: Target) -> Labelled:

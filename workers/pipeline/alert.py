@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol
@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from nearstream.schemas.alert import ALL_COLLECTIONS, Alert
 from nearstream.schemas.codec import InvalidMessageError, decode_event, encode_alert, event_headers
 from nearstream.schemas.dead_letter import DeadLetter, Reason, Stage, StoredDeadLetter, read_dead_letter
+from nearstream.schemas.document import document_key
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.alerting import (
+from nearstream.streams.alerting.counting import (
     Arrival,
     Rule,
     Subject,
@@ -27,6 +28,7 @@ from nearstream.streams.alerting import (
     joined,
     reaches,
 )
+from nearstream.streams.alerting.floods import LabelledGrowth, find_flood
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.probe import INTERVAL_SECONDS
@@ -58,6 +60,27 @@ class Tallies(Protocol):
         ...
 
 
+async def _no_growth(_document_key: str) -> LabelledGrowth | None:
+    return None
+
+
+async def _no_suspension(_collection: str, _family: str, _document: str) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class LabelWatch:
+    """What alerting knows of labels, and does about them.
+
+    Attributes:
+        growth: Returns how fast the labelled family of a document grows, None without a label.
+        suspend: Suspends the labels of a family, of this collection, with the id of one of its documents.
+    """
+
+    growth: Callable[[str], Coroutine[None, None, LabelledGrowth | None]] = _no_growth
+    suspend: Callable[[str, str, str], Coroutine[None, None, None]] = _no_suspension
+
+
 @dataclass(frozen=True)
 class Alerting:
     """Turns records of `verdicts` and `dead-letters` into records of `alerts`.
@@ -71,6 +94,7 @@ class Alerting:
         topic: Where alerts are sent.
         scheme: Name of the scheme of the deployment.
         dead_letters: Writes the refused records.
+        labels: Labels of families.
         notify: Called with the alerts that were sent. It must not wait.
     """
 
@@ -79,6 +103,7 @@ class Alerting:
     topic: str
     scheme: str
     dead_letters: DeadLetterWriter
+    labels: LabelWatch = field(default_factory=LabelWatch)
     notify: Callable[[Sequence[Alert]], None] = _nobody
 
     async def decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
@@ -189,7 +214,18 @@ class Alerting:
                 finding = partial(find_size, rule, subject, large)
                 tally = await self.store.change(rule, subject, finding)
                 alerts += alerts_of(tally, {each.event_id for each in large})
+        for rule in self._rules("label_flood", subject.collection):
+            alerts += await self._after_labelled(rule, subject, [verdict for verdict, _ in verdicts])
         return alerts
+
+    async def _after_labelled(self, rule: Rule, subject: Subject, verdicts: Sequence[DocumentVerdict]) -> list[Alert]:
+        newest = verdicts[-1]
+        growth = await self.labels.growth(document_key(subject.collection, newest.id))
+        tally = await self.store.change(rule, subject, partial(find_flood, rule, subject, growth, verdicts))
+        found = alerts_of(tally, {each.event_id for each in verdicts})
+        if found:
+            await self.labels.suspend(subject.collection, subject.name, newest.id)
+        return found
 
     async def _count(self, rule: Rule, subject: Subject, arrivals: Sequence[Arrival], heard_ms: int) -> list[Alert]:
         if not arrivals:

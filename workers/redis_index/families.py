@@ -82,13 +82,32 @@ def unpack_facts(number: int, packed: bytes, now_ms: int) -> FamilyFacts | None:
 
 def _joins(packed: bytes, last_ms: int, count: int, now_ms: int) -> list[int]:
     """Return how many joined within each of the windows."""
-    slots = [(width, integer_of(slot), integer_of(joins)) for width, slot, joins in SLOT.iter_unpack(packed)]
-    if last_ms and not slots:
-        slots = [(place, last_ms // width, count - 1) for place, width in enumerate(SLOTS_MS, 1)]
+    slots = _slots(packed, last_ms, count)
     return [
         sum(joins for own, slot, joins in slots if own == place and slot > (now_ms - window) // width)
         for place, (width, window) in enumerate(zip(SLOTS_MS, WINDOWS_MS, strict=True), 1)
     ]
+
+
+def slots_of(packed: bytes) -> list[tuple[int, int, int]]:
+    """Return the joins of a family in slots.
+
+    Each has the place of its width from 1 on, its time divided by the width, and the joins.
+    """
+    _, _, _, _, last, relations, count = FAMILY.unpack_from(packed)
+    at = FAMILY.size
+    if count > FEW:
+        count, at = integer_of(LARGE.unpack_from(packed, at)[0]), at + LARGE.size
+    else:
+        at += SMALL.size + NUMBER_BYTES * count
+    return _slots(packed[at + _RELATION_BYTES * relations :], integer_of(last), count)
+
+
+def _slots(packed: bytes, last_ms: int, count: int) -> list[tuple[int, int, int]]:
+    slots = [(width, integer_of(slot), integer_of(joins)) for width, slot, joins in SLOT.iter_unpack(packed)]
+    if last_ms and not slots:
+        return [(place, last_ms // width, count - 1) for place, width in enumerate(SLOTS_MS, 1)]
+    return slots
 
 
 async def with_founder(shard: Shard, facts: FamilyFacts) -> FamilyFacts:

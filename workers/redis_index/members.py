@@ -122,6 +122,16 @@ async def members(index: RedisIndex, family: StoredFamily, after: int, limit: in
     return MembersPage(found, end if numbers and end < count else None)
 
 
+async def living(index: RedisIndex, family: StoredFamily, number: int) -> Recorded | None:
+    """Return the document of a state of a family, None if it cannot be found.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    with errors_mapped():
+        return await _living(index.asking, family.shard, number)
+
+
 async def addresses(index: RedisIndex, family: StoredFamily) -> tuple[list[str], list[str]]:
     """Return the senders and recipients of the last hour, in hex.
 
@@ -143,6 +153,22 @@ def spellings(name: str) -> list[str]:
     """Return an id as given, then with and without angle brackets."""
     bare = name.strip().removeprefix("<").removesuffix(">")
     return list(dict.fromkeys((name, f"<{bare}>", bare))) if bare else [name]
+
+
+async def count_addresses(index: RedisIndex, family: StoredFamily) -> tuple[int, int]:
+    """Return the number of senders and of recipients of the last hour.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    with errors_mapped():
+        since_ms = hour_start(await server_time_ms(index.asking))
+        key = family.shard.tag + KeyKind.ADDRESSES + number_bytes(family.facts.number)
+        senders, recipients = [
+            int(await ask(index.asking, "ZCOUNT", key + letter.encode(), since_ms, "+inf"))
+            for letter in (SENDERS, RECIPIENTS)
+        ]
+    return senders, recipients
 
 
 async def _numbers(asking: Caller, family: StoredFamily, after: int, limit: int) -> tuple[int, int, list[int]]:

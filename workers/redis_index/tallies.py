@@ -6,7 +6,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from nearstream.streams.alerting import Rule, Subject, Tally
+from nearstream.streams.alerting.counting import Rule, Subject, Tally
 from nearstream.streams.index.contract import IndexUnavailableError
 from nearstream.workers.redis_index.client import Client, ask, call
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nearstream.schemas.alert import Alert
 from nearstream.schemas.evidence import DocumentRef
 from nearstream.schemas.verdict import DocumentVerdict, FamilyRef
-from nearstream.streams.alerting import (
+from nearstream.streams.alerting.counting import (
     KEPT_ALERTS,
     KEPT_LIMITS,
     Arrival,

@@ -3,6 +3,7 @@
 import pytest
 
 from nearstream.schemas.document import Document, from_milliseconds
+from nearstream.schemas.label import LabelState
 from nearstream.schemas.signature import Signature
 from nearstream.streams.checking import Found, answer, find, newcomer
 from nearstream.streams.fingerprints.hashing import HashKey
@@ -49,6 +50,13 @@ async def test_labels_decide_if_one_side_is_clearly_ahead(spam: int, ham: int, v
     family = FamilyFacts("ab" * 16, 1, 1, 30, 0, 0, (BULK_COUNT, 25, 29))
     said = answer(await found(TEXT), family, BULK_COUNT, FamilyDetails(LabelCounts(spam, ham)))
     assert (said.verdict, said.labels.spam, said.labels.ham) == (verdict, spam, ham)
+
+
+@pytest.mark.parametrize(("state", "verdict"), [("", "known_bad"), ("suspended", "bulk"), ("confirmed", "known_bad")])
+async def test_suspended_labels_do_not_count(state: LabelState, verdict: str) -> None:
+    family = FamilyFacts("ab" * 16, 1, 1, 30, 0, 0, (BULK_COUNT, 25, 29))
+    said = answer(await found(TEXT), family, BULK_COUNT, FamilyDetails(LabelCounts(spam=1), label_state=state))
+    assert (said.verdict, said.label_state, said.labels.spam) == (verdict, state, 1)
 
 
 async def test_what_is_no_copy_is_known_by_no_label() -> None:

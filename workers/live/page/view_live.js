@@ -104,6 +104,7 @@ function alarmCard(alert, family) {
   const told = {
     duplicate_storm: [`${count((alert.window_seconds === 600 && family?.joined_10m) || alert.value)} copies in ${minutes(alert)}`, " of "],
     new_family_of_size: [`${count(family?.size ?? alert.value)} copies of a new text`, ", first "],
+    label_flood: [`Label suspended, ${count(alert.value)} match it`, ": "],
     dead_letters: [`More than ${count(alert.limit)} records refused in ${minutes(alert)}`, ": "],
   }[alert.name];
   return el("a", { class: "card storm is-storm", id: alert.name === "duplicate_storm" && "storm", href: isLetters ? to("letters", alert.subject) : to("family", alert.subject) }, el("i"),

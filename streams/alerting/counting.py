@@ -104,6 +104,7 @@ class Tally(msgspec.Struct, frozen=True, array_like=True):
         heard_ms: Timestamp of the newest record.
         alerts: The newest alerts, beginnings and ends, at most `KEPT_ALERTS`.
         is_sent: Whether the newest alert is sent, or will be when its cause is delivered again.
+        before: Of a labelled family: its copies within an hour before its first label.
     """
 
     arrivals: tuple[Arrival, ...] = ()
@@ -111,6 +112,7 @@ class Tally(msgspec.Struct, frozen=True, array_like=True):
     heard_ms: int = 0
     alerts: tuple[Caused, ...] = ()
     is_sent: bool = True
+    before: int | None = None
 
     @property
     def is_firing(self) -> bool:
@@ -134,7 +136,7 @@ def joined(verdict: DocumentVerdict, record_ms: int) -> Arrival | None:
     is_own = verdict.of is not None and verdict.of.id == verdict.id
     if verdict.family.ordinal < 2 or verdict.verdict == "unchanged" or is_own:
         return None
-    return Arrival(min(_ms(verdict.observed_at), record_ms), verdict.family.ordinal, verdict.event_id)
+    return Arrival(min(milliseconds(verdict.observed_at), record_ms), verdict.family.ordinal, verdict.event_id)
 
 
 def count(rule: Rule, subject: Subject, arrivals: Sequence[Arrival], heard_ms: int, tally: Tally) -> Tally:
@@ -154,7 +156,7 @@ def count(rule: Rule, subject: Subject, arrivals: Sequence[Arrival], heard_ms: i
     newest_ms = merged[-1].at_ms if merged else 0
     cause = max(arrivals).event_id
     while (alert := _next(rule, subject, tally, merged, newest_ms)) is not None:
-        tally = _with(tally, cause, alert)
+        tally = with_alert(tally, cause, alert)
     kept = [each for each in merged if each.at_ms > newest_ms - rule.window_ms][-KEPT_LIMITS * rule.limit :]
     passed = [each.number for each in tally.arrivals if each.at_ms <= newest_ms - rule.window_ms]
     return msgspec.structs.replace(
@@ -174,8 +176,8 @@ def find_size(rule: Rule, subject: Subject, verdicts: Sequence[DocumentVerdict],
     if not large or tally.alerts:
         return tally
     first = min(large, key=lambda each: (each.family.ordinal, each.event_id))
-    since_ms, size = _ms(first.family.first_seen), first.family.ordinal
-    return _with(tally, first.event_id, _alert(rule, subject, since_ms, (first.event_id,), size, size))
+    since_ms, size = milliseconds(first.family.first_seen), first.family.ordinal
+    return with_alert(tally, first.event_id, begun(rule, subject, since_ms, (first.event_id,), size, size))
 
 
 def reaches(rule: Rule, verdict: DocumentVerdict) -> bool:
@@ -184,7 +186,7 @@ def reaches(rule: Rule, verdict: DocumentVerdict) -> bool:
     It is the one with this ordinal, in whatever order verdicts arrive. If it was removed before it got its verdict, a
     much later one shows it too.
     """
-    age_ms = _ms(verdict.observed_at) - _ms(verdict.family.first_seen)
+    age_ms = milliseconds(verdict.observed_at) - milliseconds(verdict.family.first_seen)
     ordinal = verdict.family.ordinal
     return (ordinal == rule.limit or ordinal >= rule.limit + _UNDER_WAY) and age_ms <= rule.window_ms
 
@@ -200,7 +202,7 @@ def end_quiet(rule: Rule, clock_ms: int, tally: Tally) -> Tally:
     if not tally.is_firing or tally.heard_ms + rule.window_ms > clock_ms:
         return tally
     ended = _end(rule, tally.alerts[-1].alert, tally.arrivals, before_ms=None)
-    return tally if ended is None else msgspec.structs.replace(_with(tally, "", ended), is_sent=False)
+    return tally if ended is None else msgspec.structs.replace(with_alert(tally, "", ended), is_sent=False)
 
 
 def alerts_of(tally: Tally, event_ids: Collection[str]) -> list[Alert]:
@@ -221,12 +223,12 @@ def _next(rule: Rule, subject: Subject, tally: Tally, merged: Sequence[Arrival],
     if tally.is_firing:
         return _end(rule, tally.alerts[-1].alert, merged, before_ms=newest_ms)
     until = tally.alerts[-1].alert.until if tally.alerts else None
-    after_ms = -1 if until is None else _ms(until)
+    after_ms = -1 if until is None else milliseconds(until)
     times = [each.at_ms for each in merged]
     for place, each in enumerate(merged):
         within = place + 1 - bisect_right(times, each.at_ms - rule.window_ms)
         if each.at_ms > after_ms and within > rule.limit:
-            return _alert(rule, subject, each.at_ms, (each.event_id,), within, each.number)
+            return begun(rule, subject, each.at_ms, (each.event_id,), within, each.number)
     return None
 
 
@@ -236,7 +238,7 @@ def _end(rule: Rule, begun: Alert, arrivals: Sequence[Arrival], before_ms: int |
     Only times before `before_ms` count, because more arrivals of that millisecond may come.
     """
     times = [each.at_ms for each in arrivals]
-    since_ms = _ms(begun.since)
+    since_ms = milliseconds(begun.since)
     for left_ms in (time + rule.window_ms for time in times):
         if left_ms <= since_ms or (before_ms is not None and left_ms >= before_ms):
             continue
@@ -255,7 +257,7 @@ def _end(rule: Rule, begun: Alert, arrivals: Sequence[Arrival], before_ms: int |
     return None
 
 
-def _alert(rule: Rule, subject: Subject, since_ms: int, events: tuple[str, ...], value: int, size: int) -> Alert:
+def begun(rule: Rule, subject: Subject, since_ms: int, events: tuple[str, ...], value: int, size: int) -> Alert:
     """Return the beginning of an alert."""
     return Alert(
         event_id=alert_id(subject.collection, rule.name, subject.name, "firing", since_ms, subject.scheme),
@@ -275,11 +277,13 @@ def _alert(rule: Rule, subject: Subject, since_ms: int, events: tuple[str, ...],
     )
 
 
-def _with(tally: Tally, cause: str, alert: Alert) -> Tally:
+def with_alert(tally: Tally, cause: str, alert: Alert) -> Tally:
+    """Add the newest alert to a tally."""
     return msgspec.structs.replace(tally, alerts=(*tally.alerts, Caused(cause, alert))[-KEPT_ALERTS:], is_sent=True)
 
 
-def _ms(time: datetime) -> int:
+def milliseconds(time: datetime) -> int:
+    """Return a time in milliseconds since 1970."""
     return round(time.timestamp() * 1000)
 
 

@@ -1,0 +1,1 @@
+"""From verdicts and dead letters to alerts about what happens too often."""

@@ -1,0 +1,79 @@
+"""A label is suspended when far more matches it than before, and only then."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from nearstream.schemas.verdict import DocumentVerdict, FamilyRef
+from nearstream.streams.alerting.counting import Rule, Subject, Tally
+from nearstream.streams.alerting.floods import LabelledGrowth, find_flood, rate_before
+from nearstream.streams.index.family import DAY_MS, HOUR_MS
+
+RULE = Rule("label_flood", 10, 3_600)
+SUBJECT = Subject("mail", "ab" * 16, "scheme", "first")
+NOW = datetime(2026, 3, 2, 8, tzinfo=UTC)
+AT_MS = 20_000 * DAY_MS + 10 * HOUR_MS
+VERDICT = DocumentVerdict(
+    id="copy",
+    version="0" * 16,
+    observed_at=NOW,
+    characters=100,
+    event_id="cd" * 16,
+    collection="mail",
+    scheme="scheme",
+    verdict="near_duplicate",
+    of=None,
+    family=FamilyRef(id="ab" * 16, ordinal=300, first_seen=NOW, founder=None),
+    events=0,
+    degraded=(),
+)
+
+
+def found(growth: LabelledGrowth | None, tally: Tally | None = None) -> Tally:
+    return find_flood(RULE, SUBJECT, growth, [VERDICT], Tally() if tally is None else tally)
+
+
+@pytest.mark.parametrize(
+    ("growth", "value", "limit"),
+    [
+        (LabelledGrowth(before=0, copies=200, senders=1, recipients=1), 200, 200),
+        (LabelledGrowth(before=500, copies=5_000, senders=1, recipients=1), 5_000, 5_000),
+        (LabelledGrowth(before=3, copies=120, senders=100, recipients=1), 100, 100),
+        (LabelledGrowth(before=3, copies=20, senders=1, recipients=256), 256, 100),
+    ],
+)
+def test_many_times_the_rate_before_a_label_begin_an_alert(growth: LabelledGrowth, value: int, limit: int) -> None:
+    tally = found(growth)
+    (caused,) = tally.alerts
+    assert (caused.cause, caused.alert.value, caused.alert.limit) == (VERDICT.event_id, value, limit)
+    assert (caused.alert.name, caused.alert.subject, caused.alert.size) == ("label_flood", SUBJECT.name, 300)
+    assert found(growth, tally) == tally
+
+
+@pytest.mark.parametrize(
+    "growth",
+    [
+        None,
+        LabelledGrowth(before=0, copies=199, senders=99, recipients=99),
+        LabelledGrowth(before=500, copies=4_999, senders=256, recipients=256),
+    ],
+)
+def test_growth_as_before_begins_none(growth: LabelledGrowth | None) -> None:
+    assert found(growth).alerts == ()
+
+
+def test_the_rate_that_was_known_first_counts_until_the_labels_are_gone() -> None:
+    tally = found(LabelledGrowth(before=500, copies=600, senders=1, recipients=1))
+    later = LabelledGrowth(before=0, copies=600, senders=1, recipients=1)
+    assert found(later, tally).alerts == ()
+    assert found(None, found(later)) == Tally()
+
+
+def test_the_rate_before_a_label_is_that_of_the_finest_slots_there_are() -> None:
+    five_minutes = [(1, AT_MS // 300_000 - back, 7) for back in range(-2, 12)]
+    assert rate_before(five_minutes, AT_MS) == 11 * 7
+    assert rate_before([(1, AT_MS // 300_000, 30)], AT_MS + 100_000) == 10
+    hours = [(2, AT_MS // HOUR_MS - back, joins) for back, joins in ((-1, 900), (0, 800), (1, 60), (2, 90))]
+    assert rate_before(hours, AT_MS) == 90
+    assert rate_before([(3, AT_MS // DAY_MS - 1, 240)], AT_MS) == 10
+    assert rate_before([], AT_MS) == 0
