@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from nearstream.streams.store.limits import ADDRESSES_CAP, LABELS_CAP, LINKS_CAP, SLOTS_MS, WINDOWS_MS
+from nearstream.streams.store.limits import ADDRESSES_CAP, HOUR_MS, LABELS_CAP, LINKS_CAP, SLOT_MS, WEEK_MS, WINDOWS_MS
 from nearstream.streams.store.messages import LINK_BYTES, FamilyView, Join, Joined
 
 ADDRESS_BYTES = 8
@@ -14,8 +14,7 @@ def hour_start(now_ms: int) -> int:
 
     It is the beginning of a slot in which joins are counted, so no family has more senders than joins.
     """
-    width, window = SLOTS_MS[0], WINDOWS_MS[0]
-    return ((now_ms - window) // width + 1) * width
+    return ((now_ms - HOUR_MS) // SLOT_MS + 1) * SLOT_MS
 
 
 @dataclass(frozen=True)
@@ -55,10 +54,10 @@ class Family:
         first_seen_ms: When the founder was observed, 0 until somebody joins.
         representative: The state that represents it, 0 if none lives.
         is_bare: The representative took the place of another and may be in few buckets.
-        last_ms: When the last member joined, by the time of the store.
+        last_ms: When the last state joined, by the time of the store.
     """
 
-    def __init__(self, founder: int, *, lives: bool) -> None:
+    def __init__(self, founder: int, now_ms: int, *, lives: bool) -> None:
         """Create the family of a founder, which may be dead."""
         self.family_id, self.first_seen_ms = b"", 0
         self.representative, self.is_bare = (founder if lives else 0), False
@@ -67,8 +66,8 @@ class Family:
         self._count = 1
         self.left: set[int] = set() if lives else {founder}
         self._links: dict[bytes, int] = {}  # who had each link first
-        self._joins: Counter[tuple[int, int]] = Counter()  # by width of a slot and its start
-        self.last_ms = 0
+        self._joins: Counter[int] = Counter()  # by slot of time
+        self.last_ms = now_ms
         self._addresses: tuple[dict[bytes, int], dict[bytes, int]] = {}, {}
         self._marks: dict[bytes, tuple[int, bytes]] = {}
 
@@ -94,14 +93,15 @@ class Family:
                 self._count += 1
                 ordinal = self._count
                 self._grow(join, now_ms)
+            self.last_ms = max(now_ms, self.last_ms)
             self.ordinals[number] = ordinal
         links = [join.links[at : at + LINK_BYTES] for at in range(0, len(join.links), LINK_BYTES)]
         for link in links:
             if link not in self._links and len(self._links) < LINKS_CAP:
                 self._links[link] = number
         if join.is_dead:
-            self.left.add(number)
-        if number not in self.left:
+            self.leave(number)
+        elif number not in self.left:
             self._represent(number, is_full=join.is_full)
         new = tuple(self._links.get(link, number) == number for link in links)
         return Joined(self.ordinals[number], new, self.representative, self.is_bare, self.family_id, self.first_seen_ms)
@@ -110,7 +110,8 @@ class Family:
         """Note that a member has died, also before it joins, and return who represents the family."""
         self.left.add(number)
         if self.representative == number:
-            self.representative, self.is_bare = min(self.living, key=self.ordinals.__getitem__, default=0), True
+            self.representative = min(self.living, key=lambda each: (self.ordinals[each], each), default=0)
+            self.is_bare = True
         return self.representative
 
     def return_of(self, founder: int) -> None:
@@ -128,8 +129,8 @@ class Family:
     def growth(self, now_ms: int) -> Growth:
         """Return its size and how it grows."""
         hour, day, week = (
-            sum(n for slot, n in self._joins.items() if slot[0] == width and slot[1] > (now_ms - window) // width)
-            for width, window in zip(SLOTS_MS, WINDOWS_MS, strict=True)
+            sum(count for slot, count in self._joins.items() if slot > (now_ms - window) // SLOT_MS)
+            for window in WINDOWS_MS
         )
         senders, recipients = (sum(at >= hour_start(now_ms) for at in seen.values()) for seen in self._addresses)
         return Growth(
@@ -146,18 +147,16 @@ class Family:
         )
 
     def _represent(self, number: int, *, is_full: bool) -> None:
-        if not self.representative or self.representative in self.left:
+        if not self.representative:
             self.representative, self.is_bare = number, not is_full
         elif self.is_bare and is_full:
             self.representative, self.is_bare = number, False
 
     def _grow(self, join: Join, now_ms: int) -> None:
-        """Count a join in each window, and drop the slots that no window reaches."""
-        self.last_ms = max(now_ms, self.last_ms)
-        for width, window in zip(SLOTS_MS, WINDOWS_MS, strict=True):
-            self._joins[width, now_ms // width] += 1
-            for slot in [slot for slot in self._joins if slot[0] == width and slot[1] <= (now_ms - window) // width]:
-                del self._joins[slot]
+        """Count a join in its slot of time, and drop the slots that no window reaches."""
+        self._joins[now_ms // SLOT_MS] += 1
+        for slot in [slot for slot in self._joins if slot <= (now_ms - WEEK_MS) // SLOT_MS]:
+            del self._joins[slot]
         for seen, packed in zip(self._addresses, (join.sender, join.recipients), strict=True):
             for at in range(0, len(packed), ADDRESS_BYTES):
                 address = packed[at : at + ADDRESS_BYTES]

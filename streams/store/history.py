@@ -32,6 +32,7 @@ class State:
         anchors: Count of its anchor keys.
         is_late: It was observed before the state that was current when it came.
         is_superseded: Another state of its document is current.
+        is_followed: Others have joined the family that it founded.
         decision: What was decided about it.
         notes: Who goes on without it.
         repeats: The state that its record repeated, so that this is none.
@@ -48,6 +49,7 @@ class State:
     anchors: int = 0
     is_late: bool = False
     is_superseded: bool = False
+    is_followed: bool = False
     decision: bytes | None = None
     notes: list[int] = field(default_factory=list)
     repeats: int = 0
@@ -78,7 +80,6 @@ class History:
         self,
         retention_ms: int,
         clock: Callable[[], int] | None,
-        is_founder: Callable[[int], bool],
         forgets: Callable[[int], None],
     ) -> None:
         """Know no state.
@@ -86,14 +87,13 @@ class History:
         Args:
             retention_ms: How long a document can be found. 0: for ever.
             clock: Returns milliseconds since 1970. None: the time is the largest `observed_ms` registered so far.
-            is_founder: Returns whether others have followed a state.
             forgets: Is called with each number that nothing is left of.
         """
         self.states: dict[int, State] = {}
         self.current: dict[bytes, int] = {}
         self.now_ms = 0
         self._retention_ms, self._clock = retention_ms, clock
-        self._is_founder, self._forgets = is_founder, forgets
+        self._forgets = forgets
         self._recorded: deque[int] = deque()  # numbers with a record, in the order of registration
         self._leading: deque[int] = deque()  # numbers that lead to families, in the order of registration
         self._removals: OrderedDict[bytes, tuple[int, int, int]] = OrderedDict()  # partition, offset, time
@@ -125,12 +125,18 @@ class History:
             return self._known(before, same, put.document)  # a signer that was cut off signed its record again
         is_aging = same is not None and 2 * (self.now_ms - same.born_ms) >= self._retention_ms > 0
         if is_again and not (is_aging and before == current):
-            self._add(put.number, State(put.order, put.document, self.now_ms, repeats=before))
+            state = State(put.order, put.document, self.now_ms, repeats=before)
+            state.is_followed = self._stub(put.number).is_followed
+            self._add(put.number, state)
             return self._unchanged(before)
         self._store(put, current, behind, before)
         if is_again:  # the document was seen again late in its life, so it gets a new state
             return self._known(put.number, self.states[put.number], put.document)._replace(status=Status.UNCHANGED)
         return self._known(put.number, self.states[put.number], put.document)._replace(status=Status.NEW)
+
+    def _stub(self, number: int) -> State:
+        """Return what others have said about a state before it is registered."""
+        return self.states.get(number) or State(None)
 
     def _add(self, number: int, state: State) -> None:
         self.states[number] = state
@@ -150,13 +156,10 @@ class History:
         return behind, 0
 
     def _store(self, put: Put, current: int, behind: int, before: int) -> None:
-        noted = self.states.pop(put.number, None)
-        notes = noted.notes if noted else []
-        is_late = behind > 0
-        self._add(
-            put.number,
-            State(put.order, put.document, self.now_ms, put.record, current, before, put.anchors, is_late, notes=notes),
-        )
+        stub = self._stub(put.number)
+        state = State(put.order, put.document, self.now_ms, put.record, current, before, put.anchors, behind > 0)
+        state.notes, state.is_followed = stub.notes, stub.is_followed
+        self._add(put.number, state)
         if behind:
             self.states[behind].before = put.number
             return
@@ -181,7 +184,7 @@ class History:
             former.decision if former else None,
             state.is_late,
             state.is_dead,
-            self._is_founder(number),
+            state.is_followed,
             label=self._labels.get(document, (0, b""))[1],
         )
 

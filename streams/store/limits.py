@@ -14,8 +14,7 @@ LINKS_CAP = 64  # links to other families that a family remembers
 LABELS_CAP = 64  # labelled documents of a family that are counted
 ADDRESSES_CAP = 256  # senders of a family that are remembered, those seen last, and as many recipients
 HOUR_MS, DAY_MS, WEEK_MS = 3_600_000, 86_400_000, 604_800_000
-# Slots in which joins are counted: 5 minutes for the last hour, an hour for the last day, a day for the last week.
-SLOTS_MS = (300_000, HOUR_MS, DAY_MS)
+SLOT_MS = 300_000  # of time, in which joins are counted
 WINDOWS_MS = (HOUR_MS, DAY_MS, WEEK_MS)
 
 

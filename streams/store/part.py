@@ -48,11 +48,7 @@ class Part:
         self.buckets = Buckets(limits.bucket_cap)
         self.families: OrderedDict[int, Family] = OrderedDict()
         self._retention_ms = 1000 * limits.retention_seconds
-        self.history = History(self._retention_ms, clock, self.is_founder, self.buckets.forget)
-
-    def is_founder(self, number: int) -> bool:
-        """Return whether others have followed a state."""
-        return number in self.families
+        self.history = History(self._retention_ms, clock, self.buckets.forget)
 
     # The home of documents.
 
@@ -83,8 +79,8 @@ class Part:
         return [self._view(query) for query in batch]
 
     def _view(self, query: Query) -> View | None:
-        state, family = self.history.states.get(query.number), self.families.get(query.number)
-        seen = family.view(query.asker) if family else None
+        state, family = self.history.states.get(query.number), self._known_family(query.number)
+        seen = family.view(query.asker) if family and (state is None or state.is_followed) else None
         if state is None or state.order is None:
             return View(NO_ORDER, None, 0, False, True, True, None, seen) if seen else None
         record = state.record if query.record else None
@@ -115,9 +111,9 @@ class Part:
                 return Decided(None, tuple(state.notes))
             state.decision = proposal.decision
             state.record = proposal.record or state.record
-            if state.founder == proposal.number and proposal.number in self.families and not state.is_dead:
-                # A member made its facts while its own record was lost.
-                self.families[proposal.number].return_of(proposal.number)
+            family = self._known_family(proposal.number) if state.is_followed and not state.is_dead else None
+            if family is not None and state.founder == proposal.number:
+                family.return_of(proposal.number)  # a member made it known while this record was lost
         return Decided(state.decision, is_dead=state.is_dead)
 
     # The home of a founder.
@@ -128,20 +124,31 @@ class Part:
 
     def _join(self, join: Join) -> Joined:
         self.history.advance(join.now_ms)
-        family, now_ms = self._family(join.founder), self.history.now_ms
-        self.families.move_to_end(join.founder)
-        answer = family.join(join, now_ms)
-        while self._retention_ms and next(iter(self.families.values())).last_ms + self._retention_ms * 3 // 2 < now_ms:
+        answer = self._family(join.founder).join(join, self.history.now_ms)
+        if self.families[join.founder].last_ms == self.history.now_ms:
+            self.families.move_to_end(join.founder)
+        while self._is_over(next(iter(self.families.values()))):
             self.families.popitem(last=False)
         return answer
 
     def _family(self, number: int) -> Family:
         """Return a family, which is made known by the first who joins or leaves it."""
-        if number not in self.families:
-            founder = self.history.states.get(number)
-            lives = founder is not None and not founder.is_dead and founder.founder == number
-            self.families[number] = Family(number, lives=lives)
-        return self.families[number]
+        family = self._known_family(number)
+        if family is None:
+            founder = self.history.states.setdefault(number, State(None))
+            founder.is_followed = True
+            lives = not founder.is_dead and founder.founder == number
+            family = self.families[number] = Family(number, self.history.now_ms, lives=lives)
+            self.families.move_to_end(number)
+        return family
+
+    def _known_family(self, number: int) -> Family | None:
+        family = self.families.get(number)
+        return None if family is None or self._is_over(family) else family
+
+    def _is_over(self, family: Family) -> bool:
+        """Return whether nobody has joined a family for one and a half retentions."""
+        return 0 < self._retention_ms * 3 // 2 < self.history.now_ms - family.last_ms
 
     def leave(self, batch: Sequence[Leave]) -> list[int]:
         """Note that members have died, and return who represents their families now."""
@@ -150,7 +157,7 @@ class Part:
     def mark(self, batch: Sequence[Mark]) -> list[None]:
         """Remember labelled documents with their families."""
         for founder, document, number, label in batch:
-            family = self.families.get(founder)
+            family = self._known_family(founder)
             if family is not None:
                 family.mark(document, number, label)
         return [None] * len(batch)

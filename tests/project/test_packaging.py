@@ -29,6 +29,11 @@ DATA = {
     "nearstream/workers/redis_index/lua/labels.lua",
     "nearstream/workers/redis_index/lua/states.lua",
     "nearstream/workers/redis_index/lua/texts.lua",
+    "nearstream/workers/redis_store/lua/buckets.lua",
+    "nearstream/workers/redis_store/lua/decisions.lua",
+    "nearstream/workers/redis_store/lua/families.lua",
+    "nearstream/workers/redis_store/lua/history.lua",
+    "nearstream/workers/redis_store/lua/slot.lua",
 }
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CLIENT = """

@@ -1,0 +1,288 @@
+"""A slot on Redis answers as a slot in memory does."""
+
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis, RedisCluster
+
+from nearstream.streams.store.limits import IndexBehindError, IndexLimits, IndexLostError, IndexUnavailableError
+from nearstream.streams.store.messages import Cover, Entry, Join, Leave, Mark, Note, Proposal, Query
+from nearstream.streams.store.part import Part
+from nearstream.streams.store.registration import Labelling, Order, Put, Removal, Status
+from nearstream.streams.store.store import Call, Local, Shape
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.redis_store.calls import LaneCalls
+from nearstream.workers.redis_store.layout import CHUNKED_KINDS, KeyKind, StoreLayout
+from nearstream.workers.redis_store.opening import RebuildRefusedError, begin_rebuild, finish_rebuild, open_store
+from nearstream.workers.redis_store.transport import RedisTransport
+from tests.devstack.server import LocalServer
+
+PARTITIONS = 3
+RETENTION_SECONDS = 1_000
+KEYS = [kind + bytes([i]) * 8 for kind in (b"x", b"l", b"b", b"a") for i in range(1, 4)]
+DOCUMENTS = [bytes([i]) * 9 for i in range(1, 7)]
+
+
+@pytest.fixture
+async def client(redis_url: str) -> AsyncIterator[Redis]:
+    async with Redis.from_url(redis_url, protocol=2) as client:
+        yield client
+
+
+@pytest.fixture
+async def layout(client: Redis) -> AsyncIterator[StoreLayout]:
+    prefix = b"{test-%s:" % secrets.token_hex(6).encode()
+    limits = IndexLimits(bucket_cap=14, retention_seconds=RETENTION_SECONDS)
+    layout = StoreLayout(prefix, b"epoch 01", Shape(1, PARTITIONS), dict.fromkeys(CHUNKED_KINDS, 2), limits)
+    await client.hset(layout.tag(0) + KeyKind.FACTS, "layout", layout.packed)  # type: ignore[misc]
+    yield layout
+    async for key in client.scan_iter(match=prefix.decode() + "*", count=1_000):
+        await client.delete(key)
+
+
+class Traffic:
+    """Random calls with which slots are compared."""
+
+    def __init__(self, seed: int) -> None:
+        """Begin at any time."""
+        self.draw = Random(seed)
+        self.now_ms = 1_700_000_000_000 + self.draw.randrange(10**9)
+        self.offsets = [0] * PARTITIONS
+        self.told: list[Put | Removal | Labelling] = []
+
+    def call(self) -> tuple[str, list[Any]]:
+        """Return the name of a call and its items."""
+        draw = self.draw
+        self.now_ms += draw.choice(
+            (0, 0, 1, 1_000, 60_000, 300_000, draw.randrange(800_000), draw.randrange(3_000_000))
+        )
+        names = "register", "enter", "peek", "withdraw", "fetch", "note", "decide", "join", "leave", "mark", "cover"
+        (name,) = draw.choices(names, (9, 4, 1, 2, 6, 3, 6, 6, 3, 1, 1))
+        return name, [getattr(self, f"_{name}")() for _ in range(draw.randint(1, 4))]
+
+    def _number(self) -> int:
+        draw = self.draw
+        if self.told and draw.random() < 0.95:
+            return draw.choice(self.told[-12:]).number
+        return draw.randrange(1, 10 ** draw.choice((1, 2, 9, 12)))
+
+    def _new_number(self) -> int:
+        partition = self.draw.randrange(PARTITIONS)
+        self.offsets[partition] += 1
+        return self.offsets[partition] * PARTITIONS + partition
+
+    def _register(self) -> Put | Removal | Labelling:
+        draw = self.draw
+        if self.told and draw.random() < 0.2:
+            return draw.choice(self.told[-10:])._replace(now_ms=self.now_ms)
+        kind, number, document = draw.random(), self._new_number(), draw.choice(DOCUMENTS)
+        partition, offset = draw.choice((-1, 0, 1)), draw.randrange(30)
+        if kind < 0.15:
+            one: Put | Removal | Labelling = Removal(number, document, partition, max(partition, offset), self.now_ms)
+        elif kind < 0.25:
+            one = Labelling(number, document, draw.choice((b"", b"spam", b"ham")), self.now_ms)
+        else:
+            order = Order(draw.randrange(-9, 9), partition, offset, b"version%d" % draw.randrange(3))
+            same = [each for each in self.told if isinstance(each, Put) and each.document == document]
+            if same and draw.random() < 0.15:
+                order = same[-1].order
+            one = Put(
+                number, document, order, draw.randrange(99), draw.randbytes(draw.choice((1, 30, 300))), self.now_ms
+            )
+        self.told.append(one)
+        return one
+
+    def _enter(self) -> Entry:
+        keys = b"".join(self.draw.sample(KEYS, self.draw.randint(1, 6)))
+        return Entry(self._number(), self._number() if self.draw.random() < 0.3 else 0, keys)
+
+    _peek = _withdraw = _enter
+
+    def _fetch(self) -> Query:
+        return Query(self._number(), self._number() if self.draw.random() < 0.5 else 0, self.draw.random() < 0.5)
+
+    def _note(self) -> Note:
+        return Note(self._number(), self._number())
+
+    def _decide(self) -> Proposal:
+        draw, number = self.draw, self._number()
+        founder = number if draw.random() < 0.6 else self._number()
+        decision = founder.to_bytes(5, "big") + draw.randbytes(draw.choice((1, 17)))
+        return Proposal(number, draw.choice((0, 0, 1, 2, 3, 99)), decision, draw.choice((b"", b"short")))
+
+    def _join(self) -> Join:
+        draw, founder = self.draw, self._number()
+        links = b"".join(
+            [bytes((draw.randrange(2), 0, 0, 0, draw.randrange(40), 7)) for _ in range(draw.choice((0, 0, 1, 5)))]
+        )
+        addresses = [bytes([draw.randrange(256)]) * 8 for _ in range(draw.choice((0, 1, 30)))]
+        return Join(
+            founder,
+            founder if draw.random() < 0.1 else self._number(),
+            draw.random() < 0.2,
+            draw.random() < 0.6,
+            links,
+            self._number() if draw.random() < 0.3 else 0,
+            founder.to_bytes(16, "big"),
+            draw.randrange(-9, 9),
+            b"".join(addresses[:1]),
+            b"".join(addresses[1:]),
+            self.now_ms,
+        )
+
+    def _leave(self) -> Leave:
+        return Leave(self._number(), self._number())
+
+    def _mark(self) -> Mark:
+        draw = self.draw
+        return Mark(self._number(), draw.choice(DOCUMENTS), self._number(), draw.choice((b"", b"spam")))
+
+    def _cover(self) -> Cover:
+        return Cover(self.draw.randrange(PARTITIONS), self.draw.randrange(-1, 50))
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_a_slot_on_redis_answers_as_one_in_memory(seed: int, client: Redis, layout: StoreLayout) -> None:
+    part = Part(layout.limits)
+    part.history._forgets = lambda number: None
+    memory, redis, traffic = Local([part]), RedisTransport(client, layout, LaneCalls(layout)), Traffic(seed)
+    for turn in range(150):
+        name, items = traffic.call()
+        call = Call(0, name, items, 0)
+        (expected,), (found,) = await memory.all([call]), await redis.all([call])
+        for item, one, other in zip(items, expected, found, strict=True):
+            assert other == one, (turn, item)
+
+
+async def test_calls_for_a_server_without_the_functions_load_them(client: Redis, layout: StoreLayout) -> None:
+    transport = RedisTransport(client, layout, LaneCalls(layout))
+    await client.function_flush()
+    calls = [Call(0, "enter", [_entry(1)], 0), Call(0, "enter", [_entry(2)], 0), Call(0, "peek", [_entry(3)])]
+    assert len([answer for reply in await transport.all(calls) for answer in reply if answer]) == 2
+
+
+async def test_an_entry_of_many_keys_is_a_call_of_its_own(client: Redis, layout: StoreLayout) -> None:
+    transport = RedisTransport(client, layout, LaneCalls(layout))
+    many = b"".join(b"a" + i.to_bytes(8, "big") for i in range(0, 700 << 40, 1 << 40))
+    batch = [Entry(number, 0, many) for number in (1, 2, 3)]
+    (found,) = await transport.all([Call(0, "enter", batch, 0)])
+    assert [len(one) for one in found] == [0, 700 * 9, 700 * 14]
+
+
+async def test_a_slot_that_lost_its_newest_writes_says_where_to_begin_again(client: Redis, layout: StoreLayout) -> None:
+    transport = RedisTransport(client, layout, LaneCalls(layout))
+    await transport.all([Call(0, "enter", [_entry(1)], 2), Call(0, "cover", [Cover(2, 7)], 2)])
+    before = [(key, await client.dump(key)) async for key in client.scan_iter(match=_pattern(layout))]
+    await transport.all([Call(0, "enter", [_entry(2)], 2)])
+    await client.delete(*[key async for key in client.scan_iter(match=_pattern(layout))])
+    for key, value in before:
+        await client.restore(key, 0, value)
+    await transport.all([Call(0, "enter", [_entry(3)], 1)])
+    with pytest.raises(IndexBehindError) as behind:
+        await transport.all([Call(0, "enter", [_entry(3)], 2)])
+    assert (behind.value.partition, behind.value.checkpoint) == (2, 7)
+
+
+async def test_a_lane_requires_that_a_slot_knows_what_was_done(client: Redis, layout: StoreLayout) -> None:
+    transport = RedisTransport(client, layout, LaneCalls(layout))
+    await transport.all([Call(0, "require", [Cover(1, -1)], 1), Call(0, "cover", [Cover(1, 41)], 1)])
+    await transport.all([Call(0, "cover", [Cover(1, 40)], 1), Call(0, "require", [Cover(1, 41)], 1)])
+    with pytest.raises(IndexBehindError, match="partition 1: the index has no writes after offset 41"):
+        await transport.all([Call(0, "require", [Cover(1, 42)], 1)])
+
+
+async def test_a_slot_that_was_emptied_or_is_rebuilt_refuses_calls(client: Redis, layout: StoreLayout) -> None:
+    transport = RedisTransport(client, layout, LaneCalls(layout))
+    facts = layout.tag(0) + KeyKind.FACTS
+    await client.hset(facts, "rebuilder", b"a lease!")
+    for call in (Call(0, "enter", [_entry(1)], 0), Call(0, "fetch", [Query(1)])):
+        with pytest.raises(IndexUnavailableError):
+            await transport.all([call])
+    await RedisTransport(client, layout, LaneCalls(layout, lease=b"a lease!")).all([Call(0, "enter", [_entry(1)], 0)])
+    await client.delete(facts)
+    for call in (Call(0, "enter", [_entry(1)], 0), Call(0, "fetch", [Query(1)]), Call(0, "require", [Cover(1, 0)], 1)):
+        with pytest.raises(IndexLostError):
+            await transport.all([call])
+
+
+async def test_too_few_replicas_are_an_outage(client: Redis, layout: StoreLayout) -> None:
+    assert await RedisTransport(client, layout, LaneCalls(layout)).all([Call(0, "wait", [None])]) == [[None]]
+    with pytest.raises(IndexUnavailableError, match="0 of 1 replicas"):
+        await RedisTransport(client, layout, LaneCalls(layout, replicas=1)).all([Call(0, "wait", [None])])
+
+
+async def test_an_index_is_created_once_and_missed_where_it_should_be(client: Redis, layout: StoreLayout) -> None:
+    shape, limits, prefix = Shape(3, 4), IndexLimits(documents=9_600), layout.prefix + b"o"
+    with pytest.raises(IndexLostError):
+        await open_store(client, prefix, shape, limits, may_create=False)
+    made = await open_store(client, prefix, shape, limits, may_create=True)
+    assert made.chunks[KeyKind.ANCHOR] == 40 * 9_600 // 48 // 3
+    assert made == await open_store(client, prefix, shape, limits, may_create=True)
+    reopened = await open_store(client, prefix, shape, replace(limits, documents=1), may_create=False)
+    assert (reopened.epoch, reopened.chunks) == (made.epoch, made.chunks)
+    with pytest.raises(SettingsError, match="3 slots and 4 partitions, not 2 and 4"):
+        await open_store(client, prefix, Shape(2, 4), limits, may_create=False)
+    await client.delete(made.tag(1) + KeyKind.FACTS)
+    with pytest.raises(IndexLostError, match="slot 1"):
+        await open_store(client, prefix, shape, limits, may_create=False)
+    await client.hset(made.tag(1) + KeyKind.FACTS, "format", "7")
+    with pytest.raises(SettingsError, match="another format than 8"):
+        await open_store(client, prefix, shape, limits, may_create=True)
+
+
+async def test_a_lost_index_is_rebuilt_by_one_at_a_time(client: Redis, layout: StoreLayout) -> None:
+    shape, limits, prefix = Shape(2, 4), IndexLimits(documents=9_600), layout.prefix + b"r"
+    old = await open_store(client, prefix, shape, limits, may_create=True)
+    put = Put(1, DOCUMENTS[0], Order(1, 0, 1, b"version1"), 1, b"record", 5)
+    await RedisTransport(client, old, LaneCalls(old)).all([Call(1, "register", [put], 1)])
+    with pytest.raises(RebuildRefusedError, match="holds documents"):
+        await begin_rebuild(client, prefix, shape, limits, lease=b"lease  1", lease_ms=60_000)
+    await client.delete(old.tag(0) + KeyKind.FACTS)
+    new = await begin_rebuild(client, prefix, shape, limits, lease=b"lease  1", lease_ms=60_000)
+    with pytest.raises(RebuildRefusedError, match="another rebuild"):
+        await begin_rebuild(client, prefix, shape, limits, lease=b"lease  2", lease_ms=60_000)
+    await client.delete(new.tag(0) + KeyKind.LEASE)
+    assert new == await begin_rebuild(client, prefix, shape, limits, lease=b"lease  2", lease_ms=60_000)
+    calls = [Call(1, "register", [put], 1)]
+    with pytest.raises(IndexUnavailableError):
+        await RedisTransport(client, new, LaneCalls(new, lease=b"lease  1")).all(calls)
+    ((answer,),) = await RedisTransport(client, new, LaneCalls(new, lease=b"lease  2")).all(calls)
+    assert answer.status is Status.NEW
+    await finish_rebuild(client, new)
+    assert await open_store(client, prefix, shape, limits, may_create=False) == new
+    with pytest.raises(IndexLostError):
+        await RedisTransport(client, old, LaneCalls(old)).all(calls)
+
+
+async def test_slots_of_a_cluster_answer_as_those_in_memory(nodes: list[LocalServer]) -> None:
+    host, _, port = nodes[0].address.partition(":")
+    async with RedisCluster(host=host, port=int(port), protocol=2) as cluster:
+        limits = IndexLimits(bucket_cap=14, retention_seconds=RETENTION_SECONDS, documents=9_600)
+        shape, parts = Shape(3, PARTITIONS), [_part(limits) for _ in range(3)]
+        layout = await open_store(cluster, b"{cluster:", shape, limits, may_create=True)
+        memory, redis, traffic = Local(parts), RedisTransport(cluster, layout, LaneCalls(layout)), Traffic(99)
+        assert len({cluster.get_node_from_key(layout.tag(slot).decode()) for slot in range(3)}) > 1
+        for _ in range(30):
+            name, items = traffic.call()
+            calls = [Call(slot, name, items, 0) for slot in range(3)]
+            found = await redis.all([*calls, Call(0, "wait", [None])])
+            assert found == [*await memory.all(calls), [None]]
+
+
+def _part(limits: IndexLimits) -> Part:
+    """Return a slot in memory that keeps the entries of states that have expired, as a server does."""
+    part = Part(limits)
+    part.history._forgets = lambda number: None
+    return part
+
+
+def _entry(number: int) -> Entry:
+    return Entry(number, 0, KEYS[0] + KEYS[5])
+
+
+def _pattern(layout: StoreLayout) -> str:
+    return layout.prefix.decode() + "*"

@@ -1,0 +1,167 @@
+"""The calls of slots as commands of a server, and what its replies say."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from nearstream.streams.store.limits import IndexBehindError, IndexLostError, IndexUnavailableError
+from nearstream.streams.store.messages import KEY_BYTES
+from nearstream.streams.store.store import Call
+from nearstream.workers.redis_store import entries, families, states
+from nearstream.workers.redis_store.function_library import function_name
+from nearstream.workers.redis_store.layout import (
+    COVER_FIELD,
+    EPOCH_BYTES,
+    HEADER_FORMAT,
+    LANE_BYTES,
+    NO_LEASE,
+    KeyKind,
+    StoreLayout,
+    python_struct,
+)
+
+_HEADER = python_struct(HEADER_FORMAT)
+_MAX_KEYS = 1_024  # of entries in one function call, so that none takes the server for long
+_MAX_ITEMS = 64
+_WAIT_MS = 2_000
+
+
+class _Form(NamedTuple):
+    """How the items of a call and their answers are packed. The types are Any because each call has its own."""
+
+    pack: Callable[[StoreLayout, bytes, Sequence[Any]], tuple[list[bytes], list[bytes]]]
+    unpack: Callable[[StoreLayout, Any, int, Any], Any]
+
+
+_FORMS = {
+    "register": _Form(states.pack_items, states.unpack_registered),
+    "enter": _Form(entries.pack_entries, entries.unpack_found),
+    "peek": _Form(entries.pack_entries, entries.unpack_found),
+    "withdraw": _Form(entries.pack_entries, families.unpack_nothing),
+    "fetch": _Form(states.pack_queries, states.unpack_view),
+    "note": _Form(states.pack_notes, states.unpack_noted),
+    "decide": _Form(states.pack_proposals, states.unpack_decided),
+    "join": _Form(families.pack_joins, families.unpack_joined),
+    "leave": _Form(families.pack_leaves, families.unpack_number),
+    "mark": _Form(families.pack_marks, families.unpack_nothing),
+    "cover": _Form(families.pack_covers, families.unpack_nothing),
+}
+_READING = ("peek", "fetch")
+_OF_KEYS = ("enter", "peek", "withdraw")
+
+
+class Command(NamedTuple):
+    """A command for the server of a slot.
+
+    Attributes:
+        call: The call to which it belongs.
+        items: Those items of the call that it carries.
+        arguments: The words of the command.
+    """
+
+    call: Call
+    items: Sequence[Any]
+    arguments: tuple[bytes | str | int, ...]
+
+
+class LaneCalls:
+    """The calls of one lane.
+
+    A slot counts the writing calls of a lane for each partition, and the lane says how many of these it knows to have
+    been made. So a slot that has lost its newest writes is found out by the next call that writes there.
+    """
+
+    def __init__(self, layout: StoreLayout, *, replicas: int = 0, lease: bytes = NO_LEASE) -> None:
+        """Begin a lane.
+
+        Args:
+            layout: The layout of the index.
+            replicas: How many replicas of each server have to confirm what is decided.
+            lease: Of a rebuild, during which nobody else can use the index.
+        """
+        self._layout, self._replicas, self._lease = layout, replicas, lease
+        self._lane = os.urandom(LANE_BYTES)
+        self._acknowledged: dict[tuple[int, int], int] = {}  # by slot and partition
+
+    def commands(self, call: Call) -> Iterator[Command]:
+        """Return the commands of a call."""
+        tag = self._layout.tag(call.slot)
+        if call.name == "wait":
+            # A server waits for what this connection has written.
+            yield Command(call, (), ("SET", tag + KeyKind.WAITED, 1, "PX", _WAIT_MS))
+            yield Command(call, call.items, ("WAIT", self._replicas, _WAIT_MS))
+        elif call.name == "require":
+            yield Command(call, call.items, ("HMGET", tag + KeyKind.FACTS, "layout", f"{COVER_FIELD}{call.partition}"))
+        else:
+            for items in _portions(call):
+                yield Command(call, items, self._function_call(call, tag, items))
+
+    def _function_call(self, call: Call, tag: bytes, items: Sequence[Any]) -> tuple[bytes | str | int, ...]:
+        layout, partition = self._layout, call.partition or 0
+        header = _HEADER.pack(
+            layout.epoch,
+            self._lease,
+            0 if call.partition is None else self._acknowledged.get((call.slot, partition), 0),
+            partition,
+            layout.shape.partitions,
+            layout.retention_ms.to_bytes(6, "big"),
+            layout.limits.bucket_cap,
+        )
+        lane = tag + KeyKind.LANE + self._lane + partition.to_bytes(2, "big")
+        keys, arguments = _FORMS[call.name].pack(layout, tag, items)
+        head = tag + KeyKind.FACTS, tag + KeyKind.GATE, lane
+        command = "FCALL_RO" if call.name in _READING else "FCALL"
+        return (command, function_name(call.name), len(head) + len(keys), *head, *keys, header, *arguments)
+
+    def answers(self, command: Command, reply: Any) -> list[Any]:  # noqa: ANN401 - each command has its own reply
+        """Return the answers to the items of a command.
+
+        Raises:
+            IndexUnavailableError: The index is being rebuilt, or too few replicas have what was written.
+            IndexBehindError: The slot has lost its newest writes.
+            IndexLostError: The slot was emptied.
+        """
+        call, place = command.call, (command.call.slot, command.call.partition or 0)
+        if call.name == "wait":
+            if command.items and reply < self._replicas:
+                raise IndexUnavailableError(f"{reply} of {self._replicas} replicas have what was written")
+            return list(command.items)
+        if call.name == "require":
+            return self._required(command, reply)
+        if isinstance(reply[0], bytes):
+            raise _refusal(reply, place[1])
+        if call.name not in _READING:
+            self._acknowledged[place] = max(self._acknowledged.get(place, 0), reply[0])
+        unpack, layout, now_ms = _FORMS[call.name].unpack, self._layout, int(reply[1])
+        return [unpack(layout, item, now_ms, answer) for item, answer in zip(command.items, reply[2:], strict=True)]
+
+    def _required(self, command: Command, reply: tuple[bytes | None, bytes | None]) -> list[None]:
+        (required,), (packed, covered) = command.items, reply
+        if packed is None or packed[:EPOCH_BYTES] != self._layout.epoch:
+            raise _refusal([b"LOST"], required.partition)
+        if int(covered or -1) < required.offset:
+            raise IndexBehindError(required.partition, int(covered or -1))
+        return [None]
+
+
+def _refusal(reply: Sequence[bytes], partition: int) -> Exception:
+    if reply[0] == b"GAP":
+        return IndexBehindError(partition, int(reply[1]))
+    if reply[0] == b"REBUILDING":
+        return IndexUnavailableError("the index is being rebuilt")
+    return IndexLostError("the index was emptied or replaced: run `nearstream rebuild`")
+
+
+def _portions(call: Call) -> Iterator[Sequence[Any]]:
+    """Divide the items of a call, so that none takes the server for long."""
+    portion: list[Any] = []
+    weight, most = 0, _MAX_KEYS if call.name in _OF_KEYS else _MAX_ITEMS
+    for item in call.items:
+        size = len(item.keys) // KEY_BYTES if call.name in _OF_KEYS else 1
+        if portion and weight + size > most:
+            yield portion
+            portion, weight = [], 0
+        portion.append(item)
+        weight += size
+    if portion:
+        yield portion

@@ -1,0 +1,126 @@
+"""Families at the home of their founders: joining, leaving and labels, packed and unpacked."""
+
+from collections.abc import Sequence
+
+from nearstream.streams.store.families import ADDRESS_BYTES
+from nearstream.streams.store.messages import LINK_BYTES, Cover, FamilyView, Join, Joined, Leave, Mark
+from nearstream.streams.store.registration import NUMBER_BYTES
+from nearstream.workers.redis_store.layout import (
+    FAMILY_FORMAT,
+    JOIN_FORMAT,
+    JOINS_DEAD,
+    JOINS_FULL,
+    LEFT_FIRST,
+    MARK_FORMAT,
+    RECIPIENTS,
+    SENDERS,
+    TIME_SHIFT,
+    KeyKind,
+    StoreLayout,
+    python_struct,
+)
+
+_FAMILY, _JOIN, _MARK = map(python_struct, (FAMILY_FORMAT, JOIN_FORMAT, MARK_FORMAT))
+_ORDINAL_BYTES = 4
+_Packed = tuple[list[bytes], list[bytes]]
+
+
+def unpack_family(layout: StoreLayout, packed: bytes, score: bytes | None, now_ms: int) -> FamilyView | None:
+    """Return what a founder's home says about its family, unless this has expired.
+
+    Args:
+        layout: The layout of the index.
+        packed: The family.
+        score: Of a member among the others, None if it is not one of them.
+        now_ms: The time of the slot.
+    """
+    identity, first_seen, representative, is_bare, last, _ = _FAMILY.unpack_from(packed)
+    if 0 < layout.retention_ms * 3 // 2 < now_ms - _int(last):
+        return None
+    has_id = any(identity)
+    return FamilyView(
+        _int(representative),
+        bool(is_bare),
+        0 if score is None or float(score) == LEFT_FIRST else abs(int(float(score))),
+        identity if has_id else b"",
+        _int(first_seen) - TIME_SHIFT if has_id else 0,
+    )
+
+
+def pack_joins(layout: StoreLayout, tag: bytes, batch: Sequence[Join]) -> _Packed:
+    """Return the keys of families, and for each join what is told about the member."""
+    keys, items = dict[bytes, None](), []
+    for join in batch:
+        keys |= dict.fromkeys(_family_keys(layout, tag, join.founder))
+        addresses = tag + KeyKind.ADDRESSES + _bytes(join.founder)
+        keys |= dict.fromkeys((addresses + SENDERS.encode(), addresses + RECIPIENTS.encode()))
+        head = _JOIN.pack(
+            _bytes(join.founder),
+            _bytes(join.number),
+            JOINS_DEAD * join.is_dead | JOINS_FULL * join.is_full,
+            _bytes(join.instead),
+            join.family_id,
+            (join.first_seen_ms + TIME_SHIFT).to_bytes(6, "big"),
+            _bytes(join.now_ms, 6),
+            len(join.links) // LINK_BYTES,
+            len(join.sender) // ADDRESS_BYTES,
+        )
+        items.append(head + join.links + join.sender + join.recipients)
+    return list(keys), items
+
+
+def unpack_joined(_layout: StoreLayout, _join: Join, _now_ms: int, answer: bytes) -> Joined:
+    """Return the answer to a join."""
+    identity, first_seen, representative, is_bare, _, _ = _FAMILY.unpack_from(answer)
+    links_at = _FAMILY.size + _ORDINAL_BYTES
+    return Joined(
+        _int(answer[_FAMILY.size : links_at]),
+        tuple(one == ord("1") for one in answer[links_at:]),
+        _int(representative),
+        bool(is_bare),
+        identity,
+        _int(first_seen) - TIME_SHIFT,
+    )
+
+
+def pack_leaves(layout: StoreLayout, tag: bytes, batch: Sequence[Leave]) -> _Packed:
+    """Return the keys of families, and for each who leaves the founder and its number."""
+    keys = dict.fromkeys(key for leave in batch for key in _family_keys(layout, tag, leave.founder))
+    return list(keys), [_bytes(leave.founder) + _bytes(leave.number) for leave in batch]
+
+
+def pack_marks(layout: StoreLayout, tag: bytes, batch: Sequence[Mark]) -> _Packed:
+    """Return the keys of labelled documents, and for each the family and the label."""
+    keys, items = dict[bytes, None](), []
+    for founder, document, number, label in batch:
+        family, labelled = KeyKind.FAMILIES + layout.group(founder), KeyKind.LABELLED + _bytes(founder)
+        keys |= dict.fromkeys((tag + family, tag + labelled))
+        items.append(_MARK.pack(_bytes(founder), document) + (_bytes(number) + label if label else b""))
+    return list(keys), items
+
+
+def pack_covers(_layout: StoreLayout, _tag: bytes, batch: Sequence[Cover]) -> _Packed:
+    """Return for each cover its partition and offset."""
+    return [], [_bytes(cover.partition, 2) + _bytes(cover.offset + 1, 6) for cover in batch]
+
+
+def unpack_number(_layout: StoreLayout, _leave: Leave, _now_ms: int, answer: int) -> int:
+    """Return the number of a representative."""
+    return answer
+
+
+def unpack_nothing(_layout: StoreLayout, _item: object, _now_ms: int, _answer: int) -> None:
+    """Return no answer."""
+
+
+def _family_keys(layout: StoreLayout, tag: bytes, founder: int) -> tuple[bytes, bytes, bytes]:
+    group = layout.group(founder)
+    return tag + KeyKind.FAMILIES + group, tag + KeyKind.STATES + group, tag + KeyKind.MEMBERS + _bytes(founder)
+
+
+def _int(packed: bytes) -> int:
+    return int.from_bytes(packed, "big")
+
+
+def _bytes(number: int, size: int = NUMBER_BYTES) -> bytes:
+    return number.to_bytes(size, "big")

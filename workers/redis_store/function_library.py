@@ -1,0 +1,55 @@
+"""The library of the functions of a store: its Lua sources, with the constants of Python in them."""
+
+import re
+from functools import cache
+from hashlib import blake2b
+from importlib.resources import files
+
+from nearstream.streams.store import limits
+from nearstream.streams.store.families import ADDRESS_BYTES
+from nearstream.streams.store.messages import FAMILY_ID_BYTES, LINK_BYTES
+from nearstream.streams.store.registration import NUMBER_BYTES, Status
+from nearstream.workers.redis_store import layout
+from nearstream.workers.redis_store.layout import ORDER_FORMAT, KeyKind, python_struct
+
+_SOURCES = ("slot.lua", "buckets.lua", "history.lua", "families.lua", "decisions.lua")
+_NAME = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, int | float | str)
+
+
+CONSTANTS: dict[str, int | float | str] = {
+    **{name: value for name, value in (vars(limits) | vars(layout)).items() if name.isupper() and _is_plain(value)},
+    "ADDRESS_BYTES": ADDRESS_BYTES,
+    "LINK_BYTES": LINK_BYTES,
+    "NUMBER_BYTES": NUMBER_BYTES,
+    "ORDER_BYTES": python_struct(ORDER_FORMAT).size,
+    "NO_NUMBER": r"\0" * NUMBER_BYTES,
+    "NO_ID": r"\0" * FAMILY_ID_BYTES,
+    **{f"{kind.name}_KEY": kind.decode() for kind in KeyKind},
+    **{status.name: status.value for status in Status},
+}
+
+
+@cache
+def function_library() -> tuple[str, str]:
+    """Return the suffix of the function names, and the source that defines them.
+
+    The suffix is derived from the source, constants included, so that two releases can run side by side.
+    """
+    source = "".join((files("nearstream.workers.redis_store") / "lua" / name).read_text("utf-8") for name in _SOURCES)
+    # Values take the place of their names, because a function sees at most 60 variables of those around it.
+    source = _NAME.sub(lambda name: _literal(CONSTANTS[name[0]]) if name[0] in CONSTANTS else name[0], source)
+    suffix = blake2b(source.encode(), digest_size=4).hexdigest()
+    return suffix, source.replace("@@", suffix)
+
+
+def function_name(call: str) -> str:
+    """Return the name of the function of a call."""
+    return f"nearstream_store_{call}_{function_library()[0]}"
+
+
+def _literal(value: float | str) -> str:
+    return f"'{value}'" if isinstance(value, str) else str(value)

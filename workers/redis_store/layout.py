@@ -1,0 +1,203 @@
+"""The stored layout of an index, with constants for Python and Lua.
+
+Every key begins with the hash tag T = `{namespace:hash of the scheme:slot}`, so all keys of a slot are on one server.
+A letter, the `KeyKind`, follows T. The table gives the kinds, their Redis types, the rest of their keys, and what they
+hold:
+
+    m  FACTS       HASH    layout (`LAYOUT_FORMAT`), rebuilder (lease of an unfinished rebuild), now (time of the newest
+                           call that has one), `o` + partition: the offset up to which all its records are done
+    c  LANE        STRING  + name of a lane, partition: how many of its writing calls the slot has acknowledged. For a
+                           day after the last one
+    x  DIGEST      HASH    + chunk (4 bytes). Each field is a bucket: 7 digits made from a key → the numbers that have
+    l  LINEAGE             this key, packed. A number that is alone in its bucket is written in digits, because the
+    b  BAND                server stores these in fewer bytes, as it does fields of digits
+    a  ANCHOR
+    i  REGISTRY    HASH    + chunk: hash of a document key → number of its current state, in digits. The hash + `t` →
+                           its label, behind the number of the record that gave it. The hash + `u` → `REMOVAL_FORMAT`
+    s  STATES      HASH    + group: row mod 16 → `STATE_FORMAT`, then the decision (flag `DECIDED`), or else the numbers
+                           of those that go on without it. A state of another kind has something else there: one that
+                           repeats another, its number, and a removal, those who left families and the founders of
+                           these. For one and a half retentions, so it leads to its family when its record is gone
+    r  RECORDS     HASH    + group: row mod 16 → the record of a state. For a retention
+    f  FAMILIES    HASH    + group: row mod 16 → `FAMILY_FORMAT` of the family that the state has founded, then slots of
+                           time and counts of the joins in them, 4 bytes each
+    j  MEMBERS     ZSET    + number of a founder: members by ordinal. Below 0: they have left. `LEFT_FIRST`: before they
+                           joined. Links to other families by `LINK_SCORE` + the number of who had them first
+    e  ADDRESSES   ZSET    + number of a founder, `s` or `r`: keyed hashes of the senders, or recipients, of mails that
+                           joined its family, by the time of the last one. For two hours
+    y  LABELLED    HASH    + number of a founder: hash of the key of a labelled document → number of its state, label
+    z  LEASE       STRING  of slot 0: who rebuilds the index, for as long as the lease is renewed
+    w  WAITED      STRING  written before the server is told to wait for its replicas
+    ~  GATE        none    never written. While a slot moves to another server, a call that names a key which is missing
+                           beside one that is there is refused as a whole, so no function stops halfway
+
+The row of a number is its quotient by the count of partitions, which is offset + 1. The group is row div 16, times the
+count of partitions, plus the partition. So states of records that follow each other are in one hash.
+
+All keys of a call are declared but those of former states of documents, which only `register` finds out. They have the
+tag of the slot. A server that refuses undeclared keys refuses documents that are updated or removed.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from struct import Struct
+
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.store import Shape
+
+FORMAT = 8  # changes with the layout, because a release reads no other format
+EPOCH_BYTES = LANE_BYTES = LEASE_BYTES = 8
+NO_LEASE = bytes(LEASE_BYTES)
+CHUNK_BYTES = 4
+FIELD_BYTES = 7
+FIRST_FIELD, FIELDS = 10**6, 2**23 - 10**6  # of buckets: numbers of 7 digits that the server stores in 3 bytes
+GROUP = 16  # states in one hash
+FIRST_KEY = 4  # of those of a call, behind the facts, the gate and the lane
+ALONE_BELOW = 10**9  # a number that is alone in its bucket is written in digits if it is smaller
+LANE_MS = 86_400_000
+COVER_FIELD = "o"
+LABEL_FIELD, REMOVAL_FIELD = "t", "u"
+SENDERS, RECIPIENTS = "s", "r"
+TIME_SHIFT = 2**46  # added to times of documents, which may lie before 1970
+LEFT_FIRST = -0.5
+LINK_SCORE = 2**50
+
+# Flags of a state, and of its kind.
+LATE, SUPERSEDED, GONE, DECIDED, FOLLOWED = 1, 2, 4, 8, 16
+WAS_KNOWN = 1  # of a removal
+KINDS, REPEATS, REMOVAL, STUB = 64, 64, 128, 192
+JOINS_DEAD, JOINS_FULL = 1, 2  # flags of a join
+PUT_ITEM, REMOVAL_ITEM, LABEL_ITEM = 0, 1, 2
+
+
+class KeyKind(bytes, Enum):
+    """The letter after the hash tag of a key. The table at the top of this module describes each kind."""
+
+    FACTS = b"m"
+    LANE = b"c"
+    DIGEST = b"x"
+    LINEAGE = b"l"
+    BAND = b"b"
+    ANCHOR = b"a"
+    REGISTRY = b"i"
+    STATES = b"s"
+    RECORDS = b"r"
+    FAMILIES = b"f"
+    MEMBERS = b"j"
+    ADDRESSES = b"e"
+    LABELLED = b"y"
+    LEASE = b"z"
+    WAITED = b"w"
+    GATE = b"~"
+
+
+BUCKET_KINDS = (KeyKind.DIGEST, KeyKind.LINEAGE, KeyKind.BAND, KeyKind.ANCHOR)
+CHUNKED_KINDS = (*BUCKET_KINDS, KeyKind.REGISTRY)
+
+# Planned fields of a chunk. The server goes through a chunk twice to add a field, and a chunk costs some 60 bytes.
+CHUNK_FIELDS = 48
+# Keys of a usual document.
+USUAL_KEYS = {KeyKind.DIGEST: 1, KeyKind.LINEAGE: 1, KeyKind.BAND: 25, KeyKind.ANCHOR: 40, KeyKind.REGISTRY: 1}
+
+# Formats in the notation of Lua's `struct` library, where numbers may have 5 or 6 bytes.
+LAYOUT_FORMAT = ">c8BI2I2I4I4I4I4I4"  # epoch, `FORMAT`, slots, partitions, count of chunks of each of `CHUNKED_KINDS`
+# Epoch, lease, calls of the lane that were acknowledged, partition that is written for, partitions, retention in ms,
+# most entries of an anchor bucket.
+HEADER_FORMAT = ">c8c8I4I2I2I6I2"
+ENTRY_FORMAT = ">c5c5I2"  # number, hint, count of keys
+BUCKET_FORMAT = ">HH"  # `streams/store/buckets.py` describes it
+ORDER_FORMAT = ">I6I2I6I4I4"  # observed + `TIME_SHIFT`, partition + 1, offset, version
+ITEM_FORMAT = ">BI5I6c4c9"  # kind, number, time, chunk of the registry, hash of the document key
+PUT_FORMAT = ">c22I2"  # `ORDER_FORMAT`, count of anchors. The record follows
+REMOVAL_FORMAT = ">I6I2I6"  # time, partition + 1, offset
+STATE_FORMAT = (
+    ">BI2I6c22I5I5"  # flags, count of anchors, time of registration, `ORDER_FORMAT`, former and previous state
+)
+QUERY_FORMAT = ">I5I5B"  # number, who asks, whether the record is wanted
+PROPOSAL_FORMAT = ">I5I4I2"  # number, count of notes seen, length of the decision
+# Id, observation of the founder + `TIME_SHIFT`, representative, whether it is bare, time of the last join, count of
+# ordinals.
+FAMILY_FORMAT = ">c16I6I5BI6I4"
+# Founder, member, flags, whose place it takes, id, observation of the founder + `TIME_SHIFT`, time, count of links, of
+# senders.
+JOIN_FORMAT = ">I5I5BI5c16I6I6BB"
+MARK_FORMAT = ">I5c9"  # founder, hash of the document key
+
+
+class OtherLayoutError(Exception):
+    """Another release made the index, or it has another shape."""
+
+
+def python_struct(lua_format: str) -> Struct:
+    """Return the struct of a Lua format.
+
+    Numbers of 5 and 6 bytes, which Python lacks, are byte strings in it.
+    """
+    return Struct(re.sub("[Ic]([0-9]+)", r"\1s", lua_format.replace("I2", "H").replace("I4", "I")))
+
+
+_LAYOUT = python_struct(LAYOUT_FORMAT)
+
+
+@dataclass(frozen=True)
+class StoreLayout:
+    """How the keys of an index are spread over the store.
+
+    Attributes:
+        prefix: What the hash tags of all its slots begin with.
+        epoch: The generation of the index, 8 random bytes that change when it is created or rebuilt.
+        shape: Count of slots and partitions.
+        chunks: Count of chunks in one slot of each of `CHUNKED_KINDS`.
+        limits: Bounds of the index.
+    """
+
+    prefix: bytes
+    epoch: bytes
+    shape: Shape
+    chunks: Mapping[KeyKind, int]
+    limits: IndexLimits
+
+    def tag(self, slot: int) -> bytes:
+        """Return the hash tag of a slot."""
+        return b"%s%d}" % (self.prefix, slot)
+
+    def group(self, number: int) -> bytes:
+        """Return the end of the keys of the hashes that a number is in."""
+        row, partition = divmod(number, self.shape.partitions)
+        return (row // GROUP * self.shape.partitions + partition).to_bytes(5, "big")
+
+    @property
+    def packed(self) -> bytes:
+        """What each slot keeps of it."""
+        counts = [self.chunks[kind] for kind in CHUNKED_KINDS]
+        return _LAYOUT.pack(self.epoch, FORMAT, self.shape.slots, self.shape.partitions, *counts)
+
+    def as_stored(self, packed: bytes) -> "StoreLayout":
+        """Return the layout that a slot keeps.
+
+        Raises:
+            OtherLayoutError: It is that of another release, or has another shape.
+        """
+        if len(packed) != _LAYOUT.size or packed[EPOCH_BYTES] != FORMAT:
+            raise OtherLayoutError(f"another format than {FORMAT}")
+        epoch, _, slots, partitions, *counts = _LAYOUT.unpack(packed)
+        if (slots, partitions) != self.shape:
+            raise OtherLayoutError(
+                f"{slots} slots and {partitions} partitions, not {self.shape.slots} and {self.shape.partitions}"
+            )
+        return replace(self, epoch=epoch, chunks=dict(zip(CHUNKED_KINDS, counts, strict=True)))
+
+    @property
+    def retention_ms(self) -> int:
+        """How long a document can be found, 0 for ever."""
+        return 1000 * self.limits.retention_seconds
+
+
+def new_layout(prefix: bytes, shape: Shape, limits: IndexLimits, epoch: bytes) -> StoreLayout:
+    """Return the layout of a new index."""
+    chunks = {
+        kind: max(1, limits.documents * USUAL_KEYS[kind] // CHUNK_FIELDS // shape.slots) for kind in CHUNKED_KINDS
+    }
+    return StoreLayout(prefix, epoch, shape, chunks, limits)

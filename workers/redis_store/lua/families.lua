@@ -1,0 +1,128 @@
+-- Fourth part: families, at the home of their founders. They are known from the second member on.
+
+-- Return a family, which is made known by the first who joins or leaves it.
+local function family(c, founder)
+  local f, at = {members = c.tag .. MEMBERS_KEY .. struct.pack('>I5', founder), founder = founder}, nil
+  f.key, f.field = place(c, FAMILIES_KEY, founder)
+  local packed = redis.call('HGET', f.key, f.field)
+  if packed then
+    f.id, f.first_seen, f.representative, f.bare, f.last, f.count, at = struct.unpack(FAMILY_FORMAT, packed)
+    f.joins = string.sub(packed, at)
+    if not is_over(c, f.last, 1.5) then return f end
+  end
+  local s = read_state(c, founder) or stub(founder)
+  local lives = not s.is_dead and s.founder == founder
+  write_state(c, s, FOLLOWED)
+  f.id, f.first_seen, f.representative, f.bare, f.last, f.count, f.joins = NO_ID, 0, lives and founder or 0, 0, c.now, 1, ''
+  redis.call('DEL', f.members)
+  redis.call('ZADD', f.members, lives and 1 or -1, struct.pack('>I5', founder))
+  return f
+end
+
+local function write_family(c, f)
+  f.packed = struct.pack(FAMILY_FORMAT, f.id, f.first_seen, f.representative, f.bare, f.last, f.count)
+  redis.call('HSET', f.key, f.field, f.packed .. f.joins)
+  renew(c, f.key, 1.5)
+  renew(c, f.members, 1.5)
+end
+
+-- Return the score of a member: its ordinal, below 0 if it has left, LEFT_FIRST if it left before it joined, 0 for others.
+local function score_of(f, number)
+  return tonumber(redis.call('ZSCORE', f.members, struct.pack('>I5', number)) or 0)
+end
+
+-- Note that a member has died. If it was the representative, the oldest of the living is now.
+local function bury(f, number)
+  local score = score_of(f, number)
+  redis.call('ZADD', f.members, score == 0 and LEFT_FIRST or -math.abs(score), struct.pack('>I5', number))
+  if f.representative ~= number then return end
+  local heirs = redis.call('ZRANGEBYSCORE', f.members, 1, LINK_SCORE - 1, 'LIMIT', 0, 1)
+  f.representative, f.bare = heirs[1] and struct.unpack('>I5', heirs[1]) or 0, 1
+end
+
+-- Count a join in its slot of time, and drop the slots that no window reaches.
+local function count_join(f, now)
+  local slot, count = math.floor(now / SLOT_MS), 1
+  if f.joins ~= '' and struct.unpack('>I4', f.joins, #f.joins - 7) == slot then
+    count, f.joins = struct.unpack('>I4', f.joins, #f.joins - 3) + 1, string.sub(f.joins, 1, -9)
+  end
+  f.joins = f.joins .. struct.pack('>I4I4', slot, count)
+  local first = math.floor((now - WEEK_MS) / SLOT_MS)
+  while struct.unpack('>I4', f.joins) <= first do f.joins = string.sub(f.joins, 9) end
+end
+
+-- Remember senders or recipients for an hour, those seen last.
+local function remember(c, f, letter, addresses)
+  local key, slot = c.tag .. ADDRESSES_KEY .. struct.pack('>I5', f.founder) .. letter, math.floor((c.now - HOUR_MS) / SLOT_MS)
+  for at = 1, #addresses, ADDRESS_BYTES do
+    redis.call('ZADD', key, c.now, string.sub(addresses, at, at + ADDRESS_BYTES - 1))
+  end
+  redis.call('ZREMRANGEBYSCORE', key, 0, (slot + 1) * SLOT_MS - 1)
+  redis.call('ZREMRANGEBYRANK', key, 0, -ADDRESSES_CAP - 1)
+  redis.call('PEXPIRE', key, 2 * HOUR_MS)
+end
+
+-- Return for each link whether no other member had it before, and remember the new ones.
+local function link(f, links, number)
+  local news = ''
+  for at = 1, #links, LINK_BYTES do
+    local one = string.sub(links, at, at + LINK_BYTES - 1)
+    if redis.call('ZCOUNT', f.members, LINK_SCORE, '+inf') < LINKS_CAP then
+      redis.call('ZADD', f.members, 'NX', LINK_SCORE + number, one)
+    end
+    local first = redis.call('ZSCORE', f.members, one)
+    news = news .. ((not first or first - LINK_SCORE == number) and '1' or '0')
+  end
+  return news
+end
+
+-- An item is `JOIN_FORMAT`, then links, senders, recipients. Answer: `FAMILY_FORMAT`, ordinal, '1' or '0' for each link.
+define('join', true, function(c, item)
+  local founder, number, flags, instead, id, first_seen, now, links, senders, at = struct.unpack(JOIN_FORMAT, item)
+  local senders_at = at + LINK_BYTES * links
+  local recipients_at = senders_at + ADDRESS_BYTES * senders
+  advance(c, now)
+  local f = family(c, founder)
+  if f.id == NO_ID then f.id, f.first_seen = id, first_seen end
+  local score = score_of(f, number)
+  local ordinal, has_left = math.floor(math.abs(score)), score < 0
+  if ordinal == 0 then
+    ordinal = math.floor(math.abs(score_of(f, instead)))
+    if ordinal == 0 then
+      f.count, ordinal = f.count + 1, f.count + 1
+      count_join(f, c.now)
+      remember(c, f, SENDERS, string.sub(item, senders_at, recipients_at - 1))
+      remember(c, f, RECIPIENTS, string.sub(item, recipients_at))
+    end
+    f.last = math.max(f.last, c.now)
+    redis.call('ZADD', f.members, has_left and -ordinal or ordinal, struct.pack('>I5', number))
+  end
+  local news, is_full = link(f, string.sub(item, at, senders_at - 1), number), bit.band(flags, JOINS_FULL) > 0
+  if bit.band(flags, JOINS_DEAD) > 0 then
+    bury(f, number)
+  elseif not has_left and (f.representative == 0 or f.bare == 1 and is_full) then
+    f.representative, f.bare = number, is_full and 0 or 1
+  end
+  write_family(c, f)
+  return f.packed .. struct.pack('>I4', ordinal) .. news
+end)
+
+define('leave', true, function(c, item)
+  local founder, number = struct.unpack('>I5I5', item)
+  local f = family(c, founder)
+  bury(f, number)
+  write_family(c, f)
+  return f.representative
+end)
+
+-- An item is founder and document, then number and label, or nothing to forget the label. Those marked last are kept.
+define('mark', true, function(c, item)
+  local founder, document, at = struct.unpack(MARK_FORMAT, item)
+  local key, label = c.tag .. LABELLED_KEY .. struct.pack('>I5', founder), string.sub(item, at)
+  redis.call('HDEL', key, document)
+  if label == '' or redis.call('HEXISTS', place(c, FAMILIES_KEY, founder)) == 0 then return 0 end
+  redis.call('HSET', key, document, label)
+  renew(c, key, 1.5)
+  if redis.call('HLEN', key) > LABELS_CAP then redis.call('HDEL', key, redis.call('HKEYS', key)[1]) end
+  return 0
+end)

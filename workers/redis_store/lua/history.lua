@@ -1,0 +1,116 @@
+-- Third part: the states of documents, at their home.
+
+-- Whether a state was observed before another. The server compares strings by its locale, so numbers are compared.
+local function is_older(one, other)
+  local a, b = {struct.unpack(ORDER_FORMAT, one)}, {struct.unpack(ORDER_FORMAT, other)}
+  local i = 1
+  while i < 5 and a[i] == b[i] do i = i + 1 end
+  return a[i] < b[i]
+end
+
+-- Return an answer, which says what is known of a state, of its former one, and of the document.
+local function about(c, m, status, s, number)
+  local former = s and s.former > 0 and read_state(c, s.former)
+  local packed, before = s and s.packed or '', former and former.packed or ''
+  return {status, number or s and s.number or 0, packed, before, m.label, m.removal, m.current and 1 or 0}
+end
+
+-- Find out what is known of a document: its current state, its label, and its removal within the last hour. Return whether
+-- this comes after the record.
+local function look(c, m)
+  local got = redis.call('HMGET', m.registry, m.document, m.document .. LABEL_FIELD, m.document .. REMOVAL_FIELD)
+  local s = got[1] and read_state(c, tonumber(got[1]))
+  m.current, m.label, m.removal = s and not s.is_gone and s or nil, got[2] or '', got[3] or ''
+  if m.removal ~= '' and struct.unpack('>I6', m.removal) + REMOVAL_MS < c.now then m.removal = '' end
+  if m.removal == '' or m.partition == 0 then return false end
+  local _, partition, offset = struct.unpack(REMOVAL_FORMAT, m.removal)
+  return partition == m.partition and m.offset <= offset
+end
+
+-- Return the last state that was observed after this one, and the one that was current then.
+local function walk(c, m)
+  local behind, s = nil, m.current
+  for _ = 1, WALK do
+    if not s or s.is_gone then return behind end
+    if not is_older(m.order, s.order) then return behind, s end
+    behind, s = s, s.before > 0 and read_state(c, s.before)
+  end
+  return behind
+end
+
+local function put(c, m)
+  local anchors, record_at, _
+  m.order, anchors, record_at = struct.unpack(PUT_FORMAT, m.packed, m.at)
+  _, m.partition, m.offset = struct.unpack(ORDER_FORMAT, m.order)
+  local s, is_overtaken = read_state(c, m.number) or stub(m.number), look(c, m)
+  local repeated = s.kind == REPEATS and struct.unpack('>I5', s.tail)
+  if repeated then return about(c, m, UNCHANGED, read_state(c, repeated), repeated) end
+  if s.kind < STUB then return about(c, m, s.is_gone and OVERTAKEN or KNOWN, s) end
+  if is_overtaken then return about(c, m, OVERTAKEN) end
+  local behind, before = walk(c, m)
+  local is_again = before and string.sub(before.order, -8) == string.sub(m.order, -8)
+  if is_again and m.partition > 0 and before.order == m.order then return about(c, m, KNOWN, before) end
+  s.born, s.order, s.flags = c.now, m.order, s.flags - STUB
+  local is_aging = is_again and c.retention > 0 and 2 * (c.now - before.born) >= c.retention
+  if is_again and not (is_aging and before.number == m.current.number) then
+    s.tail = struct.pack('>I5', before.number)
+    write_state(c, s, REPEATS)
+    return about(c, m, UNCHANGED, before)
+  end
+  s.anchors, s.former, s.before = anchors, m.current and m.current.number or 0, before and before.number or 0
+  local key, field = place(c, RECORDS_KEY, s.number)
+  redis.call('HSET', key, field, string.sub(m.packed, record_at))
+  renew(c, key, 1)
+  write_state(c, s, behind and LATE)
+  if behind then
+    behind.before = s.number
+    write_state(c, behind)
+  else
+    redis.call('HSET', m.registry, m.document, string.format('%.f', s.number))
+    if m.current then write_state(c, m.current, SUPERSEDED) end
+  end
+  return about(c, m, is_again and UNCHANGED or NEW, s)
+end
+
+-- Take the records of all states of a document that came before its removal. Remember those that leave families.
+local function remove(c, m)
+  m.partition, m.offset = struct.unpack('>I2I6', m.packed, m.at)
+  local s, is_repeated = read_state(c, m.number) or stub(m.number), look(c, m)
+  if s.kind == REMOVAL then return about(c, m, REMOVED, s) end
+  if is_repeated then return about(c, m, REMOVED) end
+  local removal, each = struct.pack(REMOVAL_FORMAT, c.now, m.partition, m.offset), m.current
+  if m.partition > 0 then redis.call('HSET', m.registry, m.document .. REMOVAL_FIELD, removal) end
+  if each and each.number < m.number then redis.call('HDEL', m.registry, m.document) end
+  s.flags, s.born, s.tail = REMOVAL, c.now, ''
+  while each do
+    if each.number < m.number and not each.is_gone then
+      s.flags = bit.bor(s.flags, WAS_KNOWN)
+      redis.call('HDEL', place(c, RECORDS_KEY, each.number))
+      write_state(c, each, GONE)
+      local leaves = each.founder > 0 and bit.band(each.flags, LATE) == 0
+      s.tail = s.tail .. (leaves and struct.pack('>I5I5', each.number, each.founder) or '')
+    end
+    each = each.before > 0 and read_state(c, each.before)
+  end
+  write_state(c, s)
+  return about(c, m, REMOVED, s)
+end
+
+local function label(c, m)
+  m.partition = 0
+  look(c, m)
+  if m.label == '' or struct.unpack('>I5', m.label) <= m.number then
+    m.label = struct.pack('>I5', m.number) .. string.sub(m.packed, m.at)
+    redis.call('HSET', m.registry, m.document .. LABEL_FIELD, m.label)
+  end
+  return about(c, m, LABELLED, m.current)
+end
+
+-- An item is `ITEM_FORMAT`, then what its kind needs. Former states are known only here, so their keys are not declared.
+define('register', true, function(c, item)
+  local m, kind, now, chunk = {packed = item}, nil, nil, nil
+  kind, m.number, now, chunk, m.document, m.at = struct.unpack(ITEM_FORMAT, item)
+  m.registry = c.tag .. REGISTRY_KEY .. chunk
+  advance(c, now)
+  return (kind == PUT_ITEM and put or kind == REMOVAL_ITEM and remove or label)(c, m)
+end)

@@ -1,0 +1,249 @@
+"""States at their home: registrations, questions, notes and decisions, packed and unpacked."""
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from nearstream.streams.store.history import NO_ORDER
+from nearstream.streams.store.messages import Decided, Note, Noted, Proposal, Query, View
+from nearstream.streams.store.registration import NUMBER_BYTES, Labelling, Order, Put, Registered, Removal, Status
+from nearstream.workers.redis_store.families import unpack_family
+from nearstream.workers.redis_store.layout import (
+    CHUNK_BYTES,
+    DECIDED,
+    FOLLOWED,
+    GONE,
+    ITEM_FORMAT,
+    KINDS,
+    LABEL_ITEM,
+    LATE,
+    ORDER_FORMAT,
+    PROPOSAL_FORMAT,
+    PUT_FORMAT,
+    PUT_ITEM,
+    QUERY_FORMAT,
+    REMOVAL,
+    REMOVAL_FORMAT,
+    REMOVAL_ITEM,
+    STATE_FORMAT,
+    STUB,
+    SUPERSEDED,
+    TIME_SHIFT,
+    WAS_KNOWN,
+    KeyKind,
+    StoreLayout,
+    python_struct,
+)
+
+_ITEM, _PUT, _QUERY, _PROPOSAL = map(python_struct, (ITEM_FORMAT, PUT_FORMAT, QUERY_FORMAT, PROPOSAL_FORMAT))
+_ORDER = Struct(python_struct(ORDER_FORMAT).format.replace("II", "8s"))
+_STATE = Struct(python_struct(STATE_FORMAT).format.replace("22s", _ORDER.format[1:]))
+_REMOVAL = python_struct(REMOVAL_FORMAT)
+_POSITION = Struct(">H6s")  # partition + 1, offset on `documents`
+_Told = tuple[int, int, bytes, bytes, bytes, bytes, int]  # as `about` in history.lua packs it
+_Answer = tuple[bytes | None, bytes | None, bytes | None, bytes | None]  # as `fetch` packs it
+
+
+class State(NamedTuple):
+    """A state as its slot keeps it. layout.py describes it."""
+
+    flags: int
+    anchors: int
+    born_ms: int
+    order: Order
+    former: int
+    tail: bytes
+
+    @property
+    def kind(self) -> int:
+        """What it is, 0 for a state of a document."""
+        return self.flags - self.flags % KINDS
+
+    @property
+    def decision(self) -> bytes | None:
+        """What was decided about it, None if nothing was."""
+        return self.tail if self.flags & DECIDED else None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it was observed before the state that was current when it came."""
+        return self.kind == 0 and bool(self.flags & LATE)
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether another state is current. A state without a record is dead too."""
+        return bool(self.flags & (LATE | SUPERSEDED))
+
+
+def unpack_state(packed: bytes) -> State:
+    """Return a state that was packed."""
+    flags, anchors, born, observed, partition, offset, version, former, _ = _STATE.unpack_from(packed)
+    order = NO_ORDER
+    if flags < REMOVAL:
+        order = Order(_int(observed) - TIME_SHIFT, partition - 1, _int(offset), version)
+    return State(flags, anchors, _int(born), order, _int(former), packed[_STATE.size :])
+
+
+# Registration.
+
+
+def pack_items(
+    layout: StoreLayout, tag: bytes, batch: Sequence[Put | Removal | Labelling]
+) -> tuple[list[bytes], list[bytes]]:
+    """Return the keys of documents and states, and for each item what is told about it."""
+    keys, items = dict[bytes, None](), []
+    for one in batch:
+        chunk_number = int.from_bytes(one.document[:CHUNK_BYTES], "big") % layout.chunks[KeyKind.REGISTRY]
+        chunk, group = chunk_number.to_bytes(CHUNK_BYTES, "big"), layout.group(one.number)
+        keys |= dict.fromkeys((tag + KeyKind.REGISTRY + chunk, tag + KeyKind.STATES + group))
+        kind, body = PUT_ITEM, b""
+        if isinstance(one, Put):
+            keys[tag + KeyKind.RECORDS + group] = None
+            body = _PUT.pack(_pack_order(one.order), one.anchors) + one.record
+        elif isinstance(one, Removal):
+            kind, body = REMOVAL_ITEM, _POSITION.pack(one.partition + 1, _bytes(one.offset, 6))
+        else:
+            kind, body = LABEL_ITEM, one.label
+        head = _ITEM.pack(kind, _bytes(one.number), _bytes(one.now_ms, 6), chunk, one.document)
+        items.append(head + body)
+    return list(keys), items
+
+
+def unpack_registered(_layout: StoreLayout, one: Put | Removal | Labelling, _now_ms: int, answer: _Told) -> Registered:
+    """Return the answer to a registration."""
+    code, number, packed, former, label, removal, is_there = answer
+    status, state = Status(code), unpack_state(packed) if packed else None
+    if status is Status.REMOVED:
+        if state is None:
+            return Registered(status, one.number, is_repeated=True)
+        return Registered(status, number, left=_pairs(state.tail), was_known=bool(state.flags & WAS_KNOWN))
+    if status is Status.LABELLED:
+        return Registered(status, number, state.decision if state else None, label=label[NUMBER_BYTES:])
+    if status is Status.OVERTAKEN:
+        founder = _int(state.decision[:NUMBER_BYTES]) if state and state.decision and not state.is_late else 0
+        left = ((number, founder),) if founder else ()
+        return Registered(status, number, left=left, was_known=bool(is_there), removed_by=_position(removal))
+    if state is None or (status is Status.UNCHANGED and number != one.number):
+        return Registered(status, number, state.decision if state else None)
+    return Registered(
+        status,
+        number,
+        state.decision,
+        state.former if former else 0,
+        unpack_state(former).decision if former else None,
+        state.is_late,
+        state.is_dead,
+        bool(state.flags & FOLLOWED),
+        label=label[NUMBER_BYTES:],
+    )
+
+
+def _pairs(packed: bytes) -> tuple[tuple[int, int], ...]:
+    numbers = _numbers(packed)
+    return tuple(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def _position(removal: bytes) -> tuple[int, int]:
+    if not removal:
+        return -1, 0
+    _, partition, offset = _REMOVAL.unpack(removal)
+    return partition - 1, _int(offset)
+
+
+# Questions.
+
+
+def pack_queries(layout: StoreLayout, tag: bytes, batch: Sequence[Query]) -> tuple[list[bytes], list[bytes]]:
+    """Return the keys of states, and for each query what is asked."""
+    keys, items = dict[bytes, None](), []
+    for number, asker, record in batch:
+        group = layout.group(number)
+        keys |= dict.fromkeys((tag + KeyKind.STATES + group, tag + KeyKind.FAMILIES + group))
+        if record:
+            keys[tag + KeyKind.RECORDS + group] = None
+        if asker:
+            keys[tag + KeyKind.MEMBERS + _bytes(number)] = None
+        items.append(_QUERY.pack(_bytes(number), _bytes(asker), record))
+    return list(keys), items
+
+
+def unpack_view(
+    layout: StoreLayout,
+    _query: Query,
+    now_ms: int,
+    answer: tuple[bytes | None, bytes | None, bytes | None, bytes | None],
+) -> View | None:
+    """Return what is known of a state."""
+    packed, record, packed_family, score = answer
+    family = unpack_family(layout, packed_family, score, now_ms) if packed_family else None
+    state = unpack_state(packed) if packed else None
+    age_ms, retention_ms = now_ms - (state.born_ms if state else 0), layout.retention_ms
+    if state is None or state.kind == STUB or 0 < retention_ms * 3 // 2 < age_ms:
+        return View(NO_ORDER, None, 0, False, True, True, None, family) if family else None
+    is_gone = state.kind > 0 or bool(state.flags & GONE) or 0 < retention_ms < age_ms
+    return View(
+        state.order,
+        state.decision,
+        state.anchors,
+        state.is_late,
+        state.is_dead or is_gone,
+        is_gone,
+        None if is_gone else record,
+        family,
+    )
+
+
+# Decisions.
+
+
+def pack_notes(layout: StoreLayout, tag: bytes, batch: Sequence[Note]) -> tuple[list[bytes], list[bytes]]:
+    """Return the keys of states, and for each note both numbers."""
+    keys = dict.fromkeys(tag + KeyKind.STATES + layout.group(note.number) for note in batch)
+    return list(keys), [_bytes(note.number) + _bytes(note.by) for note in batch]
+
+
+def unpack_noted(_layout: StoreLayout, _note: Note, _now_ms: int, answer: tuple[bytes, int]) -> Noted:
+    """Return the answer to a note."""
+    packed, is_gone = answer
+    return Noted(unpack_state(packed).decision, bool(is_gone))
+
+
+def pack_proposals(layout: StoreLayout, tag: bytes, batch: Sequence[Proposal]) -> tuple[list[bytes], list[bytes]]:
+    """Return the keys of states, and for each proposal what shall be decided."""
+    keys, items = dict[bytes, None](), []
+    for number, seen, decision, record in batch:
+        group = layout.group(number)
+        keys[tag + KeyKind.STATES + group] = None
+        if record:
+            keys[tag + KeyKind.RECORDS + group] = None
+        if decision.startswith(_bytes(number)):
+            keys[tag + KeyKind.MEMBERS + _bytes(number)] = None
+        items.append(_PROPOSAL.pack(_bytes(number), min(seen, 2**32 - 1), len(decision)) + decision + record)
+    return list(keys), items
+
+
+def unpack_decided(_layout: StoreLayout, _proposal: Proposal, _now_ms: int, answer: bytes) -> Decided:
+    """Return the answer to a proposal."""
+    if not answer:
+        return Decided(None)
+    state = unpack_state(answer)
+    if state.decision is None:
+        return Decided(None, tuple(_numbers(state.tail)))
+    return Decided(state.decision, is_dead=state.is_dead)
+
+
+def _pack_order(order: Order) -> bytes:
+    observed = (order.observed_ms + TIME_SHIFT).to_bytes(6, "big")
+    return _ORDER.pack(observed, order.partition + 1, _bytes(order.offset, 6), order.version)
+
+
+def _numbers(packed: bytes) -> list[int]:
+    return [_int(packed[at : at + NUMBER_BYTES]) for at in range(0, len(packed), NUMBER_BYTES)]
+
+
+def _int(packed: bytes) -> int:
+    return int.from_bytes(packed, "big")
+
+
+def _bytes(number: int, size: int = NUMBER_BYTES) -> bytes:
+    return number.to_bytes(size, "big")
