@@ -1,9 +1,8 @@
 """The first step of the normal form of mail: what differs between personalised copies is masked."""
 
 import re
-import unicodedata
 
-from nearstream.streams.fingerprints.normalize import without_unsafe
+from nearstream.streams.fingerprints.normalize import nfkc, without_unsafe
 from nearstream.streams.fingerprints.parameters import TextRules
 
 _NAME = r"[\w'.-]{1,40}"
@@ -26,6 +25,8 @@ _LINE_HINTS = (
 _INSIDE = "://"  # the only one of these that may follow a letter
 _PIECE_HINT = re.compile("[0-9@]")
 _PIECE_END = re.compile(r"[ \n]|\Z")
+_SEARCHED_CHARACTERS = 32 * 1024  # while all other threads wait
+_MATCH_MAX_CHARACTERS = 4096  # more than any match of the pattern has, with what it looks at behind it
 
 
 def mask_personal(text: str, rules: TextRules) -> str:
@@ -39,7 +40,7 @@ def mask_personal(text: str, rules: TextRules) -> str:
         rules: The longest run of marks that is kept.
     """
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", without_unsafe(text, rules.mark_run))
+        text = nfkc(without_unsafe(text, rules.mark_run))
     return _mask(text.lower())
 
 
@@ -55,7 +56,7 @@ def _mask(text: str) -> str:
     for start in _hinted_lines(text):
         _mask_pieces(text, done, start, parts)
         done = text.find("\n", start) + 1 or len(text)
-        parts.append(_PERSONAL.sub(_masked, text[start:done]))
+        _mask_all(text[start:done], parts)
     _mask_pieces(text, done, len(text), parts)
     return "".join(parts)
 
@@ -83,8 +84,25 @@ def _mask_pieces(text: str, start: int, stop: int, parts: list[str]) -> None:
         end = _PIECE_END.search(text, at, stop)
         parts.append(text[start:begin])
         start = end.start() if end else stop
-        parts.append(_PERSONAL.sub(_masked, text[begin:start]))
+        _mask_all(text[begin:start], parts)
     parts.append(text[start:stop])
+
+
+def _mask_all(text: str, parts: list[str]) -> None:
+    """Append a text with each match of the pattern masked."""
+    if len(text) <= _SEARCHED_CHARACTERS:
+        parts.append(_PERSONAL.sub(_masked, text))
+        return
+    at = 0
+    while at < len(text):
+        end = at + _SEARCHED_CHARACTERS
+        found = _PERSONAL.search(text, at, end + _MATCH_MAX_CHARACTERS)
+        if found is None or found.start() >= end:
+            parts.append(text[at:end])
+            at = end
+        else:
+            parts += text[at : found.start()], _masked(found)
+            at = found.end()
 
 
 def _masked(found: re.Match[str]) -> str:

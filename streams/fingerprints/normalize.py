@@ -25,6 +25,8 @@ from nearstream.streams.fingerprints.ragged import run_start
 _ASCII = bytes(ord(chr(byte).lower()) if chr(byte).isalnum() and byte < 0x80 else SPACE for byte in range(256))
 _RULES = TextRules()
 _LAST_ASCII = 0x7F
+_PIECE_CHARACTERS = 16 * 1024  # of which NFKC is made while all other threads wait
+_AROUND_CHARACTERS = 64  # more than any run of marks
 _Unit = TypeVar("_Unit", np.uint8, np.uint16, np.uint32)
 
 
@@ -101,7 +103,7 @@ def _other_forms(texts: Sequence[str], rules: TextRules) -> Iterator[NormalForm]
 def _complex_form(text: str, rules: TextRules = _RULES) -> NormalForm:
     """Return the normal form of any text, without `bmp_table`."""
     table = fold_table()
-    composed = unicodedata.normalize("NFKC", without_unsafe(text, rules.mark_run))
+    composed = nfkc(without_unsafe(text, rules.mark_run))
     folded: NDArray[np.uint32] = table.take(_code_points(composed))
     kept = _marks_on_text(folded)
     codes = np.full(folded.size + 1, SPACE, dtype="<u4")
@@ -109,6 +111,36 @@ def _complex_form(text: str, rules: TextRules = _RULES) -> NormalForm:
     (piece,) = _single_spaces(codes, [codes.size])
     spaceless = np.count_nonzero(table.take(piece) & SPACELESS)
     return _form(piece.tobytes().decode("utf-32-le").encode(), piece, int(spaceless), rules)
+
+
+def nfkc(text: str, piece_characters: int = _PIECE_CHARACTERS) -> str:
+    """Return the NFKC of a text whose runs of marks are short.
+
+    Other threads run between its pieces.
+
+    Args:
+        text: The text.
+        piece_characters: Most characters of a piece, but for some more that belong together.
+    """
+    if len(text) <= piece_characters:
+        return unicodedata.normalize("NFKC", text)
+    pieces, start = [], 0
+    while start < len(text):
+        end = min(start + piece_characters, len(text))
+        while end < len(text) and not _can_be_cut(text, end):
+            end += 1
+        pieces.append(unicodedata.normalize("NFKC", text[start:end]))
+        start = end
+    return "".join(pieces)
+
+
+def _can_be_cut(text: str, at: int) -> bool:
+    """Return whether NFKC joins or swaps no characters across a place."""
+    if unicodedata.combining(unicodedata.normalize("NFKD", text[at])[0]):
+        return False
+    before, after = text[max(0, at - _AROUND_CHARACTERS) : at], text[at : at + _AROUND_CHARACTERS]
+    both = unicodedata.normalize("NFKC", before + after)
+    return both == unicodedata.normalize("NFKC", before) + unicodedata.normalize("NFKC", after)
 
 
 def without_unsafe(text: str, mark_run: int) -> str:

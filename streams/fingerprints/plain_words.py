@@ -6,7 +6,6 @@ It runs before C or numpy sign a text, so both read the one table. Texts of ASCI
 """
 
 import re
-import unicodedata
 from functools import cache
 from typing import Final
 
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from nearstream.streams.fingerprints.case_folding import BASE, fold_table
 from nearstream.streams.fingerprints.letters import LETTERS
-from nearstream.streams.fingerprints.normalize import without_unsafe
+from nearstream.streams.fingerprints.normalize import nfkc, without_unsafe
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.fingerprints.plain_letters import plain_letters
 
@@ -66,7 +65,7 @@ def plain_words(text: str, rules: TextRules) -> str:
 
 
 def _composed(text: str, rules: TextRules) -> str:
-    return unicodedata.normalize("NFKC", without_unsafe(text, rules.mark_run))
+    return nfkc(without_unsafe(text, rules.mark_run))
 
 
 def _in_table(text: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from encodings import normalize_encoding
 from encodings.aliases import aliases
 from functools import lru_cache
+from importlib import import_module
 from typing import NamedTuple
 
 from w3lib.encoding import DEFAULT_ENCODING_TRANSLATION, read_bom
@@ -27,6 +28,7 @@ _CODECS = frozenset(aliases.values()) - {
 }
 _DETECTED_AS = {"euc_jis_2004": "euc_jp", "shift_jis_2004": "cp932"}
 # These are ASCII in which some characters begin what stands for others.
+_WITHOUT_MARK = {"utf_16": "utf_16_le", "utf_32": "utf_32_le"}
 _SEVEN_BITS = frozenset({"hz", "utf-7"})
 _WIDE = frozenset({"utf-16-be", "utf-16-le", "utf-32-be", "utf-32-le"})
 _NO_ASCII = re.compile(rb"[\x00\x80-\xff]")
@@ -37,6 +39,7 @@ REPLACEMENT = "\ufffd"
 # Of these charsets Python knows less than is sent. To mend a character takes a microsecond.
 _EXTENDED = frozenset({"big5hkscs", "euc_jp", "gb18030", "iso2022_jp_ext"})
 _MENDED_MAX = 20_000
+_BLOCK_BYTES = 256 * 1024  # which a codec decodes while all other threads wait
 _ERRORS = "nearstream.supersets"
 
 
@@ -67,7 +70,7 @@ def charset_named(label: str) -> str | None:
     if name == "ascii":
         return None
     name = _standard_charsets().get(label.lower()) or (name if name in _CODECS else "")
-    name = DEFAULT_ENCODING_TRANSLATION.get(name, name)
+    name = DEFAULT_ENCODING_TRANSLATION.get(name, _WITHOUT_MARK.get(name, name))
     if name.startswith("iso2022_jp"):
         return "iso2022_jp_ext"
     return codecs.lookup(name).name if name else None
@@ -140,7 +143,10 @@ def _of_eight_bits(data: bytes, declared: list[str]) -> Decoded:
 def _is_near(text: str, right_per_wrong: int) -> bool:
     """Return whether a text has few replacement characters for its characters beyond ASCII."""
     wrong = text.count(REPLACEMENT)
-    return not wrong or sum(character > "\x7f" for character in text) - wrong >= right_per_wrong * wrong
+    if not wrong:
+        return True
+    beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))
+    return beyond_ascii - wrong >= right_per_wrong * wrong
 
 
 def _detected(data: bytes) -> Iterator[tuple[str, float]]:
@@ -166,10 +172,35 @@ def _escaped(data: bytes) -> Decoded:
 
 
 def _decoded(data: bytes, charset: str) -> Decoded:
-    text = data.decode(charset, "replace")
+    text = _replaced(data, charset)
     if charset in _EXTENDED and 0 < text.count(REPLACEMENT) <= _MENDED_MAX:
-        text = data.decode(charset, _ERRORS)
+        text = _in_blocks(data, charset, _ERRORS)
     return Decoded(text, REPLACEMENT in text)
+
+
+def _replaced(data: bytes, charset: str) -> str:
+    """Decode bytes, and replace those that stand for nothing.
+
+    To look up each of them would take a fifth of a microsecond.
+    """
+    table = _table(charset)
+    return _in_blocks(data, charset, "replace") if table is None else codecs.charmap_decode(data, "strict", table)[0]
+
+
+@lru_cache(maxsize=256)
+def _table(charset: str) -> str | None:
+    """Return what each byte stands for, None where it depends on the bytes around."""
+    table = getattr(import_module(f"encodings.{normalize_encoding(charset)}"), "decoding_table", None)
+    return table.replace("\ufffe", REPLACEMENT).ljust(256, REPLACEMENT) if isinstance(table, str) else None
+
+
+def _in_blocks(data: bytes, charset: str, errors: str) -> str:
+    """Decode bytes block by block, so that other threads run between blocks."""
+    if len(data) <= _BLOCK_BYTES or not charset.startswith("utf-"):  # the others are fast whatever they meet
+        return data.decode(charset, errors)
+    decoder = codecs.getincrementaldecoder(charset)(errors)
+    blocks = (data[start : start + _BLOCK_BYTES] for start in range(0, len(data), _BLOCK_BYTES))
+    return "".join([*map(decoder.decode, blocks), decoder.decode(b"", final=True)])
 
 
 def _of_superset(error: UnicodeError) -> tuple[str, int]:

@@ -31,6 +31,7 @@ _DEGRADED = frozenset(
 )
 _DEGRADED_MAX_BYTES = 256
 _LABEL_HEADER = "nearstream-label-"
+_LABEL_HEADERS_MAX = 64  # which are more than a document may have, so that it is refused
 _FIELD_HEADERS = {
     "nearstream-id": "id",
     "nearstream-url": "url",
@@ -162,12 +163,12 @@ def _parse_removal(record: ConsumerRecord) -> Removal:
 def _from_headers(headers: Headers) -> Document:
     """Return a document without content, with the fields that its headers hold."""
     fields: dict[str, object] = {}
-    labels = {}
+    labels: dict[str, str] = {}
     for name, value in dict(headers).items():  # if a header is repeated, the last one counts
         if name in _FIELD_HEADERS:
             field = _FIELD_HEADERS[name]
             fields[field] = _decode_header(field, value)
-        elif name.startswith(_LABEL_HEADER):
+        elif name.startswith(_LABEL_HEADER) and len(labels) < _LABEL_HEADERS_MAX:
             labels[name.removeprefix(_LABEL_HEADER)] = _decode_header("labels", value)
         elif name == _RECIPIENTS_HEADER:
             fields["recipient_hashes"] = _decode_header("recipient_hashes", value).split()

@@ -38,25 +38,26 @@ def longest_hold(work: Callable[[], object], enough_seconds: float) -> float:
 
 
 def _longest_hold(work: Callable[[], object]) -> float:
-    began, done = threading.Event(), threading.Event()
+    began, ended, done = threading.Event(), threading.Event(), threading.Event()
 
     def run() -> None:
         began.wait()
         try:
             work()
         finally:
+            ended.set()
             done.wait()
 
     thread = threading.Thread(target=run, daemon=True)
     with quick_switches():
         thread.start()
         clock = time.pthread_getcpuclockid(thread.ident or 0)
-        last, longest, idle = time.clock_gettime(clock), 0.0, 0
+        last, longest, is_ended = time.clock_gettime(clock), 0.0, False
         began.set()
-        while idle < 20:  # a thread that takes no CPU for so many ticks waits for us
+        while not is_ended:
             time.sleep(_TICK_SECONDS)
-            now = time.clock_gettime(clock)
-            longest, idle, last = max(longest, now - last), (idle + 1 if now == last else 0), now
+            is_ended, now = ended.is_set(), time.clock_gettime(clock)
+            longest, last = max(longest, now - last), now
         done.set()
         thread.join()
     return longest

@@ -19,15 +19,17 @@ _DATE_MAX_CHARACTERS = 128
 _ID_MAX_CHARACTERS = 1_024
 _ADDRESSES_MAX_CHARACTERS = 65_536
 _ADDRESSES_MAX = 1_000
+_VALUES_MAX = 64  # of one header. To find the charset of a value may take a millisecond.
 _QUOTED = re.compile(r'"[^"]{0,1000}"')
 _ADDRESS = re.compile(r"[^\s<>@,;:\"()\[\]\\]{1,64}@[^\s<>@,;:\"()\[\]\\]{1,255}")
 _ID = re.compile(r"\A\s{0,64}(<[^<>\s]{1,510}>)")
 
 
 def raw_headers(message: Message, name: str, max_characters: int) -> list[str]:
-    """Return the values of a header as they were sent, each cut to a length."""
+    """Return the first values of a header as they were sent, each cut to a length."""
     # The message itself would decode values, which takes long and may fail.
-    return [_text(str(value)[:max_characters]) for key, value in message.raw_items() if key.lower() == name]
+    values = (str(value)[:max_characters] for key, value in message.raw_items() if key.lower() == name)
+    return list(map(_text, islice(values, _VALUES_MAX)))
 
 
 def message_id(message: Message) -> str | None:

@@ -14,6 +14,7 @@ _BASE64_LINE = re.compile(rb"(?:\A|(?<=[\r\n]))[A-Za-z0-9+/]{40,}+=*+(?=[\r\n]|\
 _BLANKS = b" \t\r\n"
 _TRAILING = re.compile(rb"(?<![ \t])[ \t]++(?=\n)")
 _LOOKED_AT_BYTES = 64 * 1024
+_UU_LINE_MIN_BYTES = 16  # of uuencode, on average. A line has 61 bytes, but for the last one.
 # Lines that only base64 has.
 _LOOKS_BASE64 = re.compile(rb"\A\s*+(?:[A-Za-z0-9+/]{60,76}+\r?\n){2,}+(?:[A-Za-z0-9+/]*+=*+)?\s*+")
 _ESCAPE = re.compile(rb"=(?:[0-9A-F]{2}|[ \t]{0,8}\r?\n|[0-9A-F]?\r?\Z)")
@@ -79,11 +80,24 @@ def _of_base64(content: bytes) -> Transferred:
     compact = content.translate(None, _BLANKS)
     if not compact.translate(None, _ALPHABET):
         return Transferred(_pieces(compact))
-    lines = _BASE64_LINES.match(content)
-    end = lines.end() if lines else 0
+    end = _end_of_base64(content)
     if _BASE64_LINE.search(content, end, end + _LOOKED_AT_BYTES):
         return Transferred(_pieces(content.translate(None, _NO_BASE64)), is_repaired=True)
     return Transferred(_pieces(content[:end].translate(None, _BLANKS)) + b"\n" + content[end:], is_repaired=True)
+
+
+def _end_of_base64(content: bytes) -> int:
+    """Return where the lines of base64 at the start of a content end."""
+    start = 0
+    while start < len(content):
+        end = start + _BLOCK_BYTES
+        newline = content.rfind(b"\n", start, end) + 1
+        end = newline if newline and end < len(content) else min(end, len(content))
+        lines = _BASE64_LINES.match(content, start, end)
+        if lines is None or lines.end() < end:
+            return lines.end() if lines else start
+        start = end
+    return start
 
 
 def _pieces(compact: bytes) -> bytes:
@@ -124,6 +138,8 @@ def _blocks(content: bytes) -> Iterator[bytes]:
 
 
 def _of_uuencode(content: bytes) -> Transferred:
+    if _UU_LINE_MIN_BYTES * (content.count(b"\n") + content.count(b"\r")) > len(content) + _LOOKED_AT_BYTES:
+        return Transferred(content, is_repaired=True)  # a look at each line would take too long
     lines = content.splitlines()
     first = next((number for number, line in enumerate(lines) if line.startswith(b"begin ")), None)
     if first is None:

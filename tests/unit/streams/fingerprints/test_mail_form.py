@@ -1,5 +1,6 @@
 """What is personal in mail is masked, and nothing else."""
 
+import random
 import time
 
 import pytest
@@ -89,3 +90,11 @@ def test_masking_takes_linear_time(piece: str) -> None:
 
     short, long = min(seconds(1 << 14) for _ in range(3)), min(seconds(1 << 18) for _ in range(2))
     assert long < 16 * 6 * max(short, 0.002)  # quadratic would be 256 times as long
+
+
+def test_a_long_line_is_masked_as_short_ones() -> None:
+    pieces = ["www.a.example/x?1", "dear john smith,", "a@b.example", "abc-def-12345678", "12", "word", "Hi Bob", "x1"]
+    drawn = random.Random(1)
+    line = " ".join(drawn.choices(pieces, k=20_000))
+    expected = "".join(mask_personal(f"{part}, ", RULES) for part in line.split(", "))
+    assert mask_personal(f"{line}, ", RULES) == expected

@@ -1,12 +1,13 @@
 """Normal forms of listed texts."""
 
+import random
 import unicodedata
 from time import thread_time
 
 import pytest
 
 from nearstream.streams.fingerprints.case_folding import COMPLEX, bmp_table
-from nearstream.streams.fingerprints.normalize import normalize
+from nearstream.streams.fingerprints.normalize import nfkc, normalize
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.fingerprints.unicode14 import NEWER
 
@@ -97,6 +98,16 @@ def test_2768_units_need_their_neighbours() -> None:
 )
 def test_a_fifth_of_its_code_points_makes_a_text_spaceless(text: str, spaceless: bool) -> None:
     assert normalize(text).spaceless is spaceless
+
+
+def test_pieces_have_the_form_of_the_whole() -> None:
+    # Marks of several classes, jamo, voiced marks in half width, vowels in two parts, and what NFKC makes long.
+    alphabet = "a e\u0300\u0316\u0345\u1100\u1161\u11a8\uac00\ufb01\ufdfa\uff76\uff9e\uffbe\u09c7\u09be"
+    alphabet += "\u3099\u304b\u0f71\u0f72"
+    drawn = random.Random(1)
+    for _ in range(2_000):
+        text = "".join(drawn.choices(alphabet, k=drawn.randrange(1, 40)))
+        assert nfkc(text, drawn.randrange(1, 12)) == unicodedata.normalize("NFKC", text)
 
 
 def test_marks_take_linear_time() -> None:
