@@ -260,5 +260,6 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     why: Annotated[str, Meta(description="Why it is not ready, else empty.")]
     halted: Annotated[
         tuple[str, ...],
-        Meta(description="Each worker that is halted, and why. Checks are answered all the same, but learn less."),
+        Meta(description="Each worker that stands still, and why. Checks are answered all the same, but learn less."),
     ]
+    workers: Annotated[tuple[str, ...], Meta(description="How each worker does.")]

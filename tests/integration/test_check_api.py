@@ -252,7 +252,7 @@ async def test_metrics_count_the_verdicts(api: Api) -> None:
 
 async def test_ready_says_whether_there_is_an_index(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routes, "_READY_SECONDS", 60.0)
-    assert json.loads((await api.get("/readyz"))[1]) == {"ready": True, "why": "", "halted": []}
+    assert json.loads((await api.get("/readyz"))[1]) == {"ready": True, "why": "", "halted": [], "workers": []}
     await ask(api.index.client, "DEL", api.index.shards[0].key)
     status, body = await api.get("/readyz")
     assert status == 503

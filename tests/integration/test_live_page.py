@@ -12,6 +12,7 @@ from playwright.async_api import Browser, Page, Route, expect
 
 from nearstream.schemas.alert import ALL_COLLECTIONS
 from nearstream.schemas.document import Document, from_milliseconds
+from nearstream.schemas.live import LiveLag
 from nearstream.schemas.signature import Signature
 from nearstream.workers.config.settings import load
 from nearstream.workers.kafka.lag import PartitionLag
@@ -19,6 +20,7 @@ from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.ring import Ring
 from nearstream.workers.operations.replay import ReplayOutcome
 from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.redis_index.worker_states import WorkerState
 from tests.devstack.chromium import chromium
 from tests.devstack.server import free_ports
 from tests.support.api import served
@@ -105,19 +107,23 @@ async def test_what_stands_still_is_red_on_every_view(browser: Browser) -> None:
     feed = new_feed()
     async with live_server(feed) as server, _opened(browser, server.address) as page:
         link, trouble = page.locator("#link"), page.locator("#trouble")
+        halted = WorkerState(worker="h:1", role="all", group="g", state="halted", since_ms=NOW_MS, why=HOSTILE)
         await expect(link).to_have_text("live")
         await expect(trouble).to_be_hidden()
         for view in ("live", "families", "settings"):
             await page.goto(f"http://{server.address}/#/{view}")
-            feed.halted = (f"worker all is halted: {HOSTILE}",)
-            await expect(trouble).to_have_text(f"worker all is halted: {HOSTILE}")
-            await expect(link).to_have_text("halted")
+            feed.workers = [halted]
+            await expect(trouble).to_contain_text(f"is halted since 2026-03-02T08:30:00+00:00: {HOSTILE}: look at")
+            await expect(link).to_have_text("standing still")
             await expect(link).to_have_class("link off")
-            feed.halted, feed.away["Redis"] = (), "Redis does not answer within 2 s"
-            await expect(trouble).to_have_text("Redis does not answer within 2 s")
+            feed.workers, feed.away["Redis"] = [], "Redis does not answer within 2 s"
+            await expect(trouble).to_contain_text("Redis does not answer within 2 s")
+            await expect(trouble).to_contain_text("The numbers below are of 08:30:00 UTC.")
+            await expect(page.locator("body")).to_have_class("stale")
             await expect(link).to_have_class("link off")
             feed.away.clear()
             await expect(trouble).to_be_hidden()
+            await expect(page.locator("body")).to_have_class("")
             await expect(link).to_have_class("link on")
 
 
@@ -240,6 +246,22 @@ async def test_settings_are_shown_with_the_way_of_a_record(browser: Browser) -> 
         await expect(page.locator("#roles tr").nth(1)).to_contain_text("7 records, the oldest for 3.0 s")
         await expect(page.locator("#roles")).to_contain_text("nearstream.alert")
         await expect(page.locator("#settings")).to_contain_text("NEARSTREAM_BULK_COUNT")
+        await expect(page.locator("#workers")).to_contain_text("No worker has said how it does.")
+        feed.workers = [
+            WorkerState(
+                worker="h:1", role="sign", group="g", state="catching_up", since_ms=NOW_MS, why="9 records wait"
+            )
+        ]
+        await expect(page.locator("#workers tr").nth(1)).to_contain_text("catching up")
+
+
+async def test_the_lag_is_coloured_by_its_trend(browser: Browser) -> None:
+    feed = new_feed()
+    async with live_server(feed) as server, _opened(browser, server.address) as page:
+        for trend, said in (("growing", "rising"), ("falling", "falling"), ("none", "")):
+            feed.lag = LiveLag(records=70, seconds=12.0, trend=trend)
+            tile = page.locator(f".tile.{trend}")
+            await expect(tile).to_contain_text(f"records, the oldest for 12 s{', ' if said else ''}{said}")
 
 
 async def test_the_page_says_that_nobody_looks_for_storms(browser: Browser) -> None:

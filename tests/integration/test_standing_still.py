@@ -11,11 +11,18 @@ import aiohttp
 import pytest
 
 from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS, SIGNATURES, VERDICTS, Topic
+from nearstream.schemas.topics import DOCUMENTS, VERDICTS, Topic
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.kafka_source import fed_by_kafka
-from nearstream.workers.redis_index.halts import SAID_SECONDS, Halt, halts, say_halted
+from nearstream.workers.redis_index.worker_states import (
+    GONE_SECONDS,
+    SAID_SECONDS,
+    WorkerState,
+    forget_worker,
+    say_state,
+    worker_states,
+)
 from tests.devstack.kafka import kafka_server
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, free_ports, running
@@ -24,7 +31,7 @@ from tests.support.deployment import TEXTS, LocalDeployment, deployed, until
 from tests.support.mail import command
 
 WITHIN_SECONDS = 5.0
-HALT = Halt(worker="host:1", role="sign", group="g", since_ms=1, why="4 dead letters in a row")
+HALT = WorkerState(worker="host:1", role="sign", group="g", state="halted", since_ms=1, why="4 dead letters in a row")
 
 
 @pytest.fixture
@@ -56,7 +63,7 @@ async def _get(session: aiohttp.ClientSession, path: str) -> tuple[int, dict[str
         return response.status, await response.json()
 
 
-@pytest.mark.parametrize(("role", "topic"), [("all", DOCUMENTS), ("match", SIGNATURES), ("decide", VERDICTS)])
+@pytest.mark.parametrize(("role", "topic"), [("all", DOCUMENTS), ("decide", VERDICTS)])
 async def test_a_halted_worker_is_seen_until_it_is_stopped(
     kafka: str, redis_url: str, tmp_path: Path, role: str, topic: Topic
 ) -> None:
@@ -68,9 +75,17 @@ async def test_a_halted_worker_is_seen_until_it_is_stopped(
                 async def seen() -> tuple[object, object, int]:
                     _, ready = await _get(session, "/readyz")
                     _, live = await _get(session, "/v1/live")
-                    return ready.get("halted", []), live["halted"], (await _doctor(deployment))[0]
+                    return ready.get("halted", []), live["troubles"], (await _doctor(deployment))[0]
 
-                assert (await seen())[:2] == ([], [])
+                async def all_live() -> bool:
+                    _, ready = await _get(session, "/readyz")
+                    _, live = await _get(session, "/v1/live")
+                    return (ready["halted"], live["troubles"]) == ([], []) and str(ready["workers"]).count(
+                        "is live"
+                    ) == 2
+
+                await until(all_live, 60)
+                assert (await _doctor(deployment))[1].count(" is live since ") == 2
                 bad = [
                     ProducerRecord(deployment.topic(topic), str(number).encode(), b"{bad", []) for number in range(600)
                 ]
@@ -90,12 +105,16 @@ async def test_a_halted_worker_is_seen_until_it_is_stopped(
                 for process in (healthy, other):
                     await asyncio.to_thread(process.wait, 60)
 
-                async def nobody_is() -> bool:
-                    ready, live, _ = await seen()
-                    return not ready and not live
+                async def no_worker_reads() -> bool:
+                    _, ready = await _get(session, "/readyz")
+                    _, live = await _get(session, "/v1/live")
+                    return not ready["halted"] and "no worker of group" in str(live["troubles"])
 
-                await until(nobody_is, 60)
-                assert "halted" not in (await _doctor(deployment))[1]
+                await until(no_worker_reads, 60)
+                _, shown = await _doctor(deployment)
+                assert "halted" not in shown
+                assert "no worker of group" in shown
+                assert b"no worker of group" in (await asyncio.to_thread(deployment.run, "lag")).stderr
 
 
 async def _doctor(deployment: LocalDeployment) -> tuple[int, str]:
@@ -115,19 +134,51 @@ async def test_a_worker_that_only_signs_is_seen_too(kafka: str, redis_url: str, 
             await until(is_seen, 60)
 
 
-async def test_what_is_said_counts_for_a_while_and_is_then_forgotten(redis_url: str) -> None:
+async def test_a_worker_that_says_nothing_more_is_gone_and_later_forgotten(redis_url: str) -> None:
     async with served(redis_url) as api:
         client, namespace = api.index.client, api.deployment.settings.namespace
-        await say_halted(client, namespace, HALT)
-        assert await halts(api.index.asking, namespace) == [HALT]
-        key = f"{{{namespace}}}:halted".encode()
-        said = json.loads(await client.execute_command("HGET", key, b"host:1"))
-        said[0 if isinstance(said, list) else "at_ms"] -= int(1000 * SAID_SECONDS) + 1
-        await client.execute_command("HSET", key, b"host:1", json.dumps(said).encode())
-        assert await halts(client, namespace) == []
-        await say_halted(client, namespace, Halt(worker="host:2", role="all", group="g", since_ms=2, why="why"))
-        assert await client.execute_command("HLEN", key) == 1
-        assert 0 < await client.execute_command("PTTL", key) <= 6000 * SAID_SECONDS
+        key = f"{{{namespace}}}:workers".encode()
+
+        async def said(seconds_ago: float) -> None:
+            """Say a state as if that had been so long ago."""
+            await say_state(client, namespace, HALT)
+            told = json.loads(await client.execute_command("HGET", key, b"host:1"))
+            told["at_ms"] -= int(1000 * seconds_ago)
+            await client.execute_command("HSET", key, b"host:1", json.dumps(told).encode())
+
+        await said(0)
+        assert await worker_states(api.index.asking, namespace) == [HALT]
+        assert 0 < await client.execute_command("PTTL", key) <= 1000 * GONE_SECONDS
+        await said(SAID_SECONDS + 1)
+        (gone,) = await worker_states(api.index.asking, namespace)
+        assert (gone.state, gone.why) == ("gone", "its last state was halted: 4 dead letters in a row")
+        await said(GONE_SECONDS + 1)
+        assert await worker_states(api.index.asking, namespace) == []
+        await forget_worker(client, namespace, "host:2")
+        assert await client.execute_command("HLEN", key) == 0
+
+
+async def test_a_worker_that_is_killed_is_missed_and_one_without_a_broker_is_paused(
+    broker: LocalServer, redis_url: str, tmp_path: Path
+) -> None:
+    async with (
+        deployed(broker.address, redis_url, tmp_path) as deployment,
+        served(redis_url, namespace=deployment.settings.namespace) as api,
+    ):
+
+        async def is_told(text: str) -> bool:
+            return text in str(api.feed.state("").troubles) + str(api.feed.state("").workers)
+
+        with deployment.worker() as process:
+            await until(lambda: is_told("state='live'"), 60)
+            await asyncio.to_thread(broker.pause)
+            try:
+                await until(lambda: is_told("is paused by an outage"), 60)
+            finally:
+                await asyncio.to_thread(broker.resume)
+            await until(lambda: is_told("state='live'"), 60)
+            process.kill()
+            await until(lambda: is_told("is gone without a stop"), SAID_SECONDS + WITHIN_SECONDS)
 
 
 @pytest.mark.parametrize("how", ["pause", "kill"])

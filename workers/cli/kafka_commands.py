@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import json
+from collections.abc import Sequence
 from contextlib import aclosing
 from importlib.metadata import version
 from pathlib import Path
@@ -13,12 +14,16 @@ from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDI
 from nearstream.workers.cli.event_lines import arrival_object, print_arrival
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.groups import own_group
-from nearstream.workers.config.settings import Settings
+from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import topics as kafka_topics
+from nearstream.workers.kafka.client import admin
 from nearstream.workers.kafka.lag import PartitionLag, lag_reader
+from nearstream.workers.kafka.members import GroupMembers, group_members, unread
 from nearstream.workers.operations.tail import EventFilter, follow_events
 from nearstream.workers.operations.terminal import print_json, print_line, print_message
+
+_STATES_SECONDS = 2.0
 
 
 def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -75,25 +80,57 @@ def show_lag(settings: Settings, options: argparse.Namespace) -> Exit:
 
     The exit code is NO if a partition exceeds the limit.
     """
-    rows = asyncio.run(_read_lag(settings, options.timeout))
+    groups = asyncio.run(_read_lag(settings, options.timeout))
+    rows = [(members, row) for members, found in groups for row in found]
     if not options.json:
         print_line(
-            f"{'group':<24} {'topic':<36} {'partition':>9} {'committed':>12} {'end':>12} {'records':>9}  seconds"
+            f"{'group':<24} {'topic':<36} {'partition':>9} {'committed':>12} {'end':>12} {'records':>9} {'seconds':>9}"
+            "  reader"
         )
-    for group, row in rows:
-        fields = row.as_json()
-        if options.json:
-            print_json({"group": group, **fields})
-            continue
-        committed, seconds = ("-" if fields[name] is None else fields[name] for name in ("committed", "seconds"))
-        print_line(
-            f"{group:<24} {row.topic:<36} {row.partition:>9} {committed:>12} {row.end:>12} {row.records:>9}  {seconds}"
-        )
+    for members, row in rows:
+        _print_row(members, row, is_json=options.json)
+    if not options.json:
+        _print_states(settings, [problem for members, found in groups for problem in unread(found, members)])
     return Exit.NO if options.max is not None and any(row.records > options.max for _, row in rows) else Exit.OK
 
 
-async def _read_lag(settings: Settings, wait_seconds: float) -> list[tuple[str, PartitionLag]]:
-    """Return the lag of each partition with the group."""
+def _print_row(members: GroupMembers, row: PartitionLag, *, is_json: bool) -> None:
+    fields = {"group": members.group, **row.as_json(), "reader": members.hosts.get((row.topic, row.partition))}
+    if is_json:
+        print_json(fields)
+        return
+    shown = {name: "-" if value is None else value for name, value in fields.items()}
+    print_line(
+        "{group:<24} {topic:<36} {partition:>9} {committed:>12} {end:>12} {records:>9} {seconds:>9}  {reader}".format(
+            **shown
+        )
+    )
+
+
+def _print_states(settings: Settings, unread_topics: Sequence[str]) -> None:
+    """Print what no worker reads, and how each worker does, if Redis says that soon."""
+    # Imported on use, because the rest of this module needs no Redis.
+    from nearstream.streams.index.contract import IndexUnavailableError
+    from nearstream.workers.operations.standing import sentence
+    from nearstream.workers.pipeline.deployment import Deployment
+    from nearstream.workers.redis_index.client import open_client, until_answered
+    from nearstream.workers.redis_index.worker_states import WorkerState, worker_states
+
+    async def states() -> list[WorkerState]:
+        async with open_client(Deployment.of(settings).index_address().connection) as client:
+            return await worker_states(client, settings.namespace)
+
+    for problem in unread_topics:
+        print_message(problem)
+    try:
+        for state in asyncio.run(until_answered(states, _STATES_SECONDS)):
+            print_message(sentence(state))
+    except (IndexUnavailableError, SettingsError) as error:
+        print_message(f"how the workers do is not known: {error}")
+
+
+async def _read_lag(settings: Settings, wait_seconds: float) -> list[tuple[GroupMembers, list[PartitionLag]]]:
+    """Return the members of each group with the lag of each partition that it reads."""
     topics = [DOCUMENTS, SIGNATURES]
     # This raises SettingsError for a missing topic, for which the lag reader has no rows.
     await kafka_offsets.partitions(settings, [settings.topic_prefix + topic.name for topic in topics], wait_seconds)
@@ -104,11 +141,12 @@ async def _read_lag(settings: Settings, wait_seconds: float) -> list[tuple[str, 
     groups = [(settings, topics)]
     if await kafka_offsets.ever_committed_if_known(alert, verdicts, wait_seconds):
         groups.append((alert, [VERDICTS, DEAD_LETTERS]))
-    rows = []
+    found = []
     for own, read in groups:
-        async with lag_reader(own, wait_seconds, read) as read_lag:
-            rows += [(own.group, row) for row in await read_lag()]
-    return rows
+        async with admin(own, wait_seconds) as client, lag_reader(own, wait_seconds, read) as read_lag:
+            members = await group_members(client, own.group)
+            found.append((members or GroupMembers(own.group, is_settled=False, count=0, hosts={}), await read_lag()))
+    return found
 
 
 def show_events(settings: Settings, options: argparse.Namespace) -> Exit:

@@ -10,12 +10,14 @@ from functools import partial
 from importlib.metadata import version
 from typing import NamedTuple
 
+from nearstream.schemas.live import WorkerStateName
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, DECISIONS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.streams.index.contract import IndexLostError
 from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
 from nearstream.workers.cli.waiting import reported
 from nearstream.workers.config.alert_rules import load_alerts
+from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError, shown, table
 from nearstream.workers.config.tls import in_the_clear
@@ -29,7 +31,7 @@ from nearstream.workers.kafka.client import retry_until_answered
 from nearstream.workers.kafka.lag import lag_reader
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.metrics import WorkerMetrics
-from nearstream.workers.monitoring.probe import start_probe
+from nearstream.workers.monitoring.probe import Saying, start_probe
 from nearstream.workers.monitoring.status_server import serve_status
 from nearstream.workers.operations.checks import Grade, memory, persistence, signer
 from nearstream.workers.operations.claim import claim_deployment, describe_lost_index, require_deployment
@@ -40,11 +42,11 @@ from nearstream.workers.pipeline.match import Matching, SignatureTopic
 from nearstream.workers.pipeline.sign import Signing
 from nearstream.workers.redis_index.client import ask, connect, open_client, server_facts, until_answered
 from nearstream.workers.redis_index.decisions import DecisionStore
-from nearstream.workers.redis_index.halts import Halt, say_halted
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.label_guards import LabelGuards
 from nearstream.workers.redis_index.labelled import LabelledFamilies
 from nearstream.workers.redis_index.tallies import TallyStore
+from nearstream.workers.redis_index.worker_states import WorkerState, forget_worker, say_state
 
 WATCH_SECONDS = 5.0
 
@@ -85,6 +87,10 @@ def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group:
     gc.freeze()
     try:
         serve(app, health, loop, settings.stop_seconds)
+    except SystemExit as ended:
+        if ended.code == Exit.OK:
+            health.leave()
+        raise
     finally:
         if agents.signing is not None:
             agents.signing.pages.close()
@@ -223,14 +229,18 @@ def _start_monitoring(deployment: Deployment, role: str, health: Health, agents:
     own = own_group(settings, role)
     name = f"{socket.gethostname()}:{os.getpid()}"
 
-    async def say(why: str, since_ms: int) -> None:
-        async with open_client(address.connection) as client:
-            halt = Halt(worker=name, role=role, group=own.group, since_ms=since_ms, why=why)
-            await say_halted(client, settings.namespace, halt)
+    speaking = connect(address.connection)
+
+    async def say(state: WorkerStateName, since_ms: int, why: str) -> None:
+        told = WorkerState(worker=name, role=role, group=own.group, state=state, since_ms=since_ms, why=why)
+        await say_state(speaking, settings.namespace, told)
+
+    async def forget() -> None:
+        await forget_worker(speaking, settings.namespace, name)
 
     read = {"alert": (VERDICTS, DEAD_LETTERS), "decide": (VERDICTS,)}.get(role, (DOCUMENTS, SIGNATURES))
     open_lag = partial(lag_reader, own, WATCH_SECONDS, read)
-    start_probe(health, open_lag, ask_index, deployment.topic(SIGNATURES), say)
+    start_probe(health, open_lag, ask_index, deployment.topic(SIGNATURES), Saying(say, forget))
     build = {"version": version("nearstream"), "role": role, "scheme": address.scheme}
     counts = agents.matching.matcher.counts if agents.matching else None
     WorkerMetrics(health, counts, build).register()

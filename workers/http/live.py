@@ -113,7 +113,7 @@ def _visible(state: LiveState, access: Access) -> LiveState:
         return state
     own = tuple(sorted(access.collections))
     alerts = tuple(alert for alert in state.alerts if alert.collection in access.collections)
-    return replace_fields(state, collections=own, alerts=alerts, dead_letters_1h=None)
+    return replace_fields(state, collections=own, alerts=alerts, dead_letters_1h=None, workers=())
 
 
 async def _family(request: web.Request) -> web.Response:

@@ -5,7 +5,6 @@ import msgspec
 from nearstream.schemas.check import ApiError
 from nearstream.schemas.live import (
     LiveDeployment,
-    LiveDocument,
     LiveFamily,
     LiveFamilyDetail,
     LiveInput,
@@ -15,7 +14,6 @@ from nearstream.schemas.live import (
     LiveLetters,
     LiveMark,
     LiveMember,
-    LivePair,
     LiveReason,
     LiveReplay,
     LiveReplayRequest,
@@ -23,6 +21,7 @@ from nearstream.schemas.live import (
     LiveSetting,
     LiveState,
 )
+from nearstream.schemas.live_details import LiveDocument, LivePair
 from nearstream.workers.http.openapi_parts import REFUSALS, TOKEN, Json, header, in_path, in_query, reference, response
 
 PAGE_PATH, PAGE_FILE_PATH = "/", "/page/{file}"

@@ -29,7 +29,8 @@ from nearstream.workers.http.requests import (
 )
 from nearstream.workers.http.skipping import SkipChecker
 from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS, EXPOSITION_TYPE, SKIPS, exposition
-from nearstream.workers.redis_index.halts import halts
+from nearstream.workers.operations.standing import public_sentence, standing_still
+from nearstream.workers.redis_index.worker_states import WorkerState, worker_states
 
 _CHECKER = web.AppKey("checker", Checker)
 _LEARNER = web.AppKey("learner", Learner)
@@ -61,7 +62,7 @@ def add_waiting_routes(app: web.Application, why: str) -> None:
     """
 
     async def not_ready(_: web.Request) -> web.Response:
-        return json_response(Readiness(ready=False, why=why, halted=()), 503)
+        return json_response(Readiness(ready=False, why=why, halted=(), workers=()), 503)
 
     async def no_answer(_: web.Request) -> web.Response:
         return refusal(503, "no_index", "expected an index, which a worker makes when it starts for the first time")
@@ -149,16 +150,17 @@ async def _ready(request: web.Request) -> web.Response:
     checker = request.app[_CHECKER]
     seconds = max(_READY_SECONDS, checker.deployment.settings.api_seconds)
     why = await checker.ready(seconds)
-    halted: tuple[str, ...] = ()
+    states: list[WorkerState] = []
     if not why:
         try:
             async with asyncio.timeout(seconds):
-                found = await halts(checker.index.asking, checker.deployment.settings.namespace)
-            # Without its host, because this path is open to all.
-            halted = tuple(f"worker {halt.role} is halted: {halt.why}" for halt in found)
+                states = await worker_states(checker.index.asking, checker.deployment.settings.namespace)
         except (IndexUnavailableError, SettingsError, TimeoutError) as error:
-            why = f"whether a worker is halted is not known: {str(error) or 'Redis did not answer in time'}"
-    return json_response(Readiness(ready=not why, why=why, halted=halted), 503 if why else 200)
+            why = f"how the workers do is not known: {str(error) or 'Redis did not answer in time'}"
+    # Without their hosts, because this path is open to all.
+    workers = tuple(map(public_sentence, states))
+    halted = tuple(map(public_sentence, standing_still(states)))
+    return json_response(Readiness(ready=not why, why=why, halted=halted, workers=workers), 503 if why else 200)
 
 
 async def _healthy(_: web.Request) -> web.Response:

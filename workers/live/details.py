@@ -8,7 +8,7 @@ import numpy as np
 
 from nearstream.schemas.document import from_milliseconds
 from nearstream.schemas.evidence import ContainmentShares, Distance, SharedKeys
-from nearstream.schemas.live import (
+from nearstream.schemas.live_details import (
     LiveChange,
     LiveComparison,
     LiveDocument,

@@ -9,7 +9,7 @@ import msgspec
 from nearstream.schemas.codec import encode_event
 from nearstream.schemas.document import from_milliseconds
 from nearstream.schemas.events import Event, Retraction, kind_of
-from nearstream.schemas.live import LiveFamilyDetail, LiveLag, LiveLetters, LiveState
+from nearstream.schemas.live import LiveFamilyDetail, LiveLag, LiveLetters, LiveState, LiveWorker
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.live.alarms import Alarms
@@ -17,6 +17,8 @@ from nearstream.workers.live.growth import Growth
 from nearstream.workers.live.letters import Letters
 from nearstream.workers.live.rates import SLOT_MS, Rates
 from nearstream.workers.live.ring import Entry, Ring
+from nearstream.workers.operations.standing import sentence, standing_still
+from nearstream.workers.redis_index.worker_states import WorkerState
 
 COLLECTIONS = 64  # whose rates are counted, beside those of all together
 _SHOWN = 12  # families in each ranking
@@ -32,7 +34,8 @@ class Feed:
         lags: Of each consumer group, the lag in each partition of what it reads.
         why: Why no events can be read now. Empty: they can.
         away: Of each service that does not answer now, its name and why. It is asked every second.
-        halted: What each halted worker says of itself.
+        workers: What each worker says of itself.
+        unread: Of each consumer group, a sentence for each topic that none of its workers reads.
         alarms: The alerts.
         is_alerting: Whether a worker `alert` has ever read the verdicts, None if that is not known.
         letters: The newest dead letters.
@@ -50,7 +53,8 @@ class Feed:
         self.lags: dict[str, list[PartitionLag]] = {}
         self.why = "no event source is connected yet"
         self.away: dict[str, str] = {}
-        self.halted: tuple[str, ...] = ()
+        self.workers: list[WorkerState] = []
+        self.unread: dict[str, tuple[str, ...]] = {}
         self._clock, self._source = clock, source
         self.alarms = Alarms()
         self.is_alerting: bool | None = None
@@ -92,7 +96,8 @@ class Feed:
             source=self._source,
             connected=not why,
             why=why,
-            halted=self.halted,
+            troubles=self._troubles(),
+            workers=tuple(map(_worker, self.workers)),
             slot_seconds=SLOT_MS // 1000,
             verdicts=rates.series(now_ms),
             totals=dict(rates.totals),
@@ -127,6 +132,11 @@ class Feed:
         found = next((entry for entry in self.ring.newest() if _is_of(entry, collection, begin)), None)
         return msgspec.json.decode(found.data, type=DocumentVerdict) if found else None
 
+    def _troubles(self) -> tuple[str, ...]:
+        """Return a sentence for each worker that stands still, and each topic that none reads."""
+        unread = (each for problems in self.unread.values() for each in problems)
+        return (*map(sentence, standing_still(self.workers)), *unread)
+
     def _rates_of(self, collection: str) -> list[Rates]:
         """Return where the events of a collection are counted."""
         if collection not in self._rates and len(self._rates) <= COLLECTIONS:
@@ -137,3 +147,14 @@ class Feed:
 
 def _is_of(entry: Entry, collection: str, begin: bytes) -> bool:
     return entry.collection == collection and entry.data.startswith(begin)
+
+
+def _worker(state: WorkerState) -> LiveWorker:
+    return LiveWorker(
+        worker=state.worker,
+        role=state.role,
+        group=state.group,
+        state=state.state,
+        since=from_milliseconds(state.since_ms),
+        why=state.why,
+    )

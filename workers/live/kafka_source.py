@@ -9,17 +9,18 @@ from functools import partial
 
 from nearstream.schemas.codec import InvalidMessageError, decode_alert
 from nearstream.schemas.dead_letter import read_dead_letter
-from nearstream.schemas.live import LiveLag
 from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, VERDICTS
 from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.client import AIOKafkaAdminClient, TopicPartition, admin, consumer, require_answer
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.kafka.lag import lag_reader
+from nearstream.workers.kafka.members import group_members, unread
 from nearstream.workers.kafka.offsets import ever_committed_if_known, partitions
 from nearstream.workers.kafka.records import follow, follow_from
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.letters import LETTERS
+from nearstream.workers.live.trend import Trend
 from nearstream.workers.operations.tail import EventFilter, follow_events
 
 _CONNECT_SECONDS = 30.0
@@ -123,16 +124,22 @@ async def _repeat(what: str, read: Callable[[], Awaitable[None]], pause_seconds:
 async def _read_lag(settings: Settings, feed: Feed) -> None:
     """Keep the lag up to date as long as Kafka answers."""
     try:
-        async with lag_reader(settings, _CONNECT_SECONDS) as read_lag:
+        async with (
+            admin(settings, _CONNECT_SECONDS) as client,
+            lag_reader(settings, _CONNECT_SECONDS) as read_lag,
+        ):
+            trend = Trend()
             while True:
+                members = await group_members(client, settings.group)
                 rows = await read_lag()
-                seconds = max((row.seconds or 0.0 for row in rows), default=0.0)
                 feed.lags[settings.group] = rows
-                feed.lag = LiveLag(records=sum(row.records for row in rows), seconds=seconds)
+                feed.lag = trend.add(rows, time.monotonic())
+                feed.unread[settings.group] = tuple(unread(rows, members))
                 await asyncio.sleep(_LAG_SECONDS)
     finally:
         feed.lag = None
-        feed.lags.pop(settings.group, None)
+        for known in (feed.lags, feed.unread):
+            known.pop(settings.group, None)
 
 
 async def _follow_alerts(settings: Settings, feed: Feed) -> None:
@@ -159,8 +166,13 @@ async def _ask_for_alerting(settings: Settings, feed: Feed) -> None:
     topic = settings.topic_prefix + VERDICTS.name
     feed.is_alerting = await ever_committed_if_known(settings, topic, _CONNECT_SECONDS)
     if feed.is_alerting:
-        async with lag_reader(settings, _CONNECT_SECONDS, (VERDICTS, DEAD_LETTERS)) as read_lag:
-            feed.lags[settings.group] = await read_lag()
+        async with (
+            admin(settings, _CONNECT_SECONDS) as client,
+            lag_reader(settings, _CONNECT_SECONDS, (VERDICTS, DEAD_LETTERS)) as read_lag,
+        ):
+            members = await group_members(client, settings.group)
+            rows = feed.lags[settings.group] = await read_lag()
+            feed.unread[settings.group] = tuple(unread(rows, members))
 
 
 async def _follow_letters(settings: Settings, feed: Feed) -> None:

@@ -1,4 +1,4 @@
-"""Watch Redis and the halted workers for the live page."""
+"""Watch Redis and the workers for the live page."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ from nearstream.streams.index.contract import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.redis_index.client import Caller
-from nearstream.workers.redis_index.halts import halts
+from nearstream.workers.redis_index.worker_states import worker_states
 
 _WATCH_SECONDS = 0.5
 _ANSWER_SECONDS = 2.0
@@ -16,7 +16,7 @@ _ANSWER_SECONDS = 2.0
 
 @asynccontextmanager
 async def watching_redis(client: Caller, namespace: str, feed: Feed) -> AsyncIterator[None]:
-    """Keep `feed.halted`, and the entry of Redis in `feed.away`, up to date while the block runs."""
+    """Keep `feed.workers`, and the entry of Redis in `feed.away`, up to date while the block runs."""
     task = asyncio.create_task(_watch(client, namespace, feed))
     try:
         yield
@@ -29,7 +29,7 @@ async def _watch(client: Caller, namespace: str, feed: Feed) -> None:
     while True:
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                feed.halted = tuple(map(str, await halts(client, namespace)))
+                feed.workers = await worker_states(client, namespace)
             feed.away.pop("Redis", None)
         except TimeoutError:
             feed.away["Redis"] = f"Redis does not answer within {_ANSWER_SECONDS:g} s"

@@ -4,13 +4,18 @@ The event loop and the probe write it, the watchdog and the status server read i
 """
 
 import logging
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 
+from nearstream.schemas.live import WorkerStateName
 from nearstream.streams.index.contract import IndexBehindError
 from nearstream.workers.kafka.lag import PartitionLag
+
+BEHIND_SECONDS = 30.0  # age of the oldest waiting record above which a worker is catching up
+_GOODBYE_SECONDS = 2.0
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +35,8 @@ class Health:
         ticked: When the event loop last ran, in monotonic seconds. None: it has not started.
         assigned: Topic and number of each partition assigned to this worker. None: no assignment yet.
         lags: Lag of the group's partitions, as last read from the broker.
+        is_leaving: Whether this worker is being stopped on purpose.
+        has_left: Set once others know that. None: nothing is said to others.
     """
 
     outages: int = 0
@@ -42,6 +49,8 @@ class Health:
     ticked: float | None = None
     assigned: frozenset[tuple[str, int]] | None = None
     lags: tuple[PartitionLag, ...] = ()
+    is_leaving: bool = False
+    has_left: threading.Event | None = None
     _began: float = field(default=0.0, repr=False)
 
     @property
@@ -68,6 +77,27 @@ class Health:
         if self.in_outage:
             return f"outage: {self.away or self.cause}"
         return "" if self.assigned is not None else "no partitions assigned yet"
+
+    @property
+    def state(self) -> tuple[WorkerStateName, str]:
+        """The state of this worker with its reason, which may be empty."""
+        if self.halted:
+            return "halted", self.halted
+        if self.in_outage:
+            return "paused", self.away or self.cause
+        if self.assigned is None:
+            return "starting", ""
+        waiting = [lag for lag in self.own_lags if lag.seconds is not None]
+        oldest = max((lag.seconds or 0.0 for lag in waiting), default=0.0)
+        if oldest > BEHIND_SECONDS:
+            return "catching_up", f"{sum(lag.records for lag in waiting)} records wait, the oldest for {oldest:.0f} s"
+        return "live", "" if self.assigned else "no partition is left for it"
+
+    def leave(self) -> None:
+        """Let others know that this worker is stopped on purpose, and wait a moment until they do."""
+        self.is_leaving = True
+        if self.has_left is not None:
+            self.has_left.wait(_GOODBYE_SECONDS)
 
     @contextmanager
     def outage(self, cause: str) -> Iterator[None]:

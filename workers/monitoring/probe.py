@@ -1,4 +1,4 @@
-"""Poll consumer lag and index availability, and say a halt, from a separate thread."""
+"""Poll consumer lag and index availability, and say the state of the worker, from a separate thread."""
 
 import asyncio
 import logging
@@ -6,7 +6,9 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 
+from nearstream.schemas.live import WorkerStateName
 from nearstream.streams.index.contract import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka.errors import KafkaUnreachableError
@@ -17,19 +19,33 @@ from nearstream.workers.monitoring.health import Health
 INTERVAL_SECONDS = 10.0
 WHILE_AWAY_SECONDS = 1.0
 INDEX_SECONDS = 1.0
-SAY_SECONDS = 1.0
+SAY_SECONDS = 2.0
+_LOOKS = 10  # at the state between two times that it is said
 
 OpenLag = Callable[[], AbstractAsyncContextManager[LagReader]]
 AskIndex = Callable[[], Awaitable[None]]
-SayHalted = Callable[[str, int], Awaitable[None]]  # takes why, and since when in milliseconds since 1970
+Say = Callable[
+    [WorkerStateName, int, str], Awaitable[None]
+]  # takes the state, since when in milliseconds since 1970, and why
 
 log = logging.getLogger(__name__)
 
 
-def start_probe(
-    health: Health, open_lag: OpenLag, ask_index: AskIndex, keyed_topic: str, say_halted: SayHalted
-) -> None:
-    """Keep `health.lags`, `.away` and `.refused` up to date, and say a halt, until the process ends.
+@dataclass(frozen=True)
+class Saying:
+    """How a worker lets others know how it does.
+
+    Attributes:
+        say: Says its state. It is called again and again.
+        forget: Says that it is stopped.
+    """
+
+    say: Say
+    forget: Callable[[], Awaitable[None]]
+
+
+def start_probe(health: Health, open_lag: OpenLag, ask_index: AskIndex, keyed_topic: str, saying: Saying) -> None:
+    """Keep `health.lags`, `.away` and `.refused` up to date, and say its state, until the process ends.
 
     The worker's own Kafka client does not notice an outage while it has no work, and its record of what
     is committed may be wrong. So the probe has its own thread, event loop and connections.
@@ -39,11 +55,14 @@ def start_probe(
         open_lag: Connects to the broker.
         ask_index: Returns when the index answers, raises IndexUnavailableError when it does not.
         keyed_topic: The topic whose number of partitions must stay as it is.
-        say_halted: Says to others that this worker is halted. It is called again and again while that lasts.
+        saying: How others learn its state.
     """
+    left = health.has_left = threading.Event()
 
     async def run() -> None:
-        await asyncio.gather(_poll(health, open_lag, ask_index, keyed_topic), _say(health, say_halted))
+        await asyncio.gather(
+            _poll(health, open_lag, ask_index, keyed_topic), _say(health, saying.say, saying.forget, left)
+        )
 
     threading.Thread(target=lambda: asyncio.run(run()), name="probe", daemon=True).start()
 
@@ -70,22 +89,35 @@ async def _poll(health: Health, open_lag: OpenLag, ask_index: AskIndex, keyed_to
         await asyncio.sleep(WHILE_AWAY_SECONDS)
 
 
-async def _say(health: Health, say_halted: SayHalted) -> None:
-    """Say every second that the worker is halted, from the moment on when it is."""
-    since_ms, failure = 0, ""
-    while True:
-        if health.halted:
-            since_ms = since_ms or time.time_ns() // 1_000_000
-            try:
-                await say_halted(health.halted, since_ms)
-                failure = ""
-            except (IndexUnavailableError, SettingsError) as error:
-                if str(error) != failure:
-                    failure = str(error)
-                    log.warning("others are not told that this worker is halted: %s", failure)
-            except Exception:  # go on after any error, as above
-                log.exception("others are not told that this worker is halted")
-        await asyncio.sleep(SAY_SECONDS)
+async def _say(health: Health, say: Say, forget: Callable[[], Awaitable[None]], left: threading.Event) -> None:
+    """Say the state of the worker again and again, until it leaves and that is said too."""
+    known, since_ms, failure = "", 0, ""
+    while not left.is_set():
+        state, why = health.state
+        if state != known:
+            known, since_ms = state, time.time_ns() // 1_000_000
+        try:
+            if health.is_leaving:
+                await forget()
+                left.set()
+            else:
+                await say(state, since_ms, why)
+            failure = ""
+        except (IndexUnavailableError, SettingsError) as error:
+            if str(error) != failure:
+                failure = str(error)
+                log.warning("others do not learn how this worker does: %s", failure)
+        except Exception:  # go on after any error, as above
+            log.exception("others do not learn how this worker does")
+        await _until_news(health, state)
+
+
+async def _until_news(health: Health, said: WorkerStateName) -> None:
+    """Wait until the state has changed or has to be said again."""
+    for _ in range(_LOOKS):
+        await asyncio.sleep(SAY_SECONDS / _LOOKS)
+        if health.is_leaving or health.state[0] != said:
+            return
 
 
 async def _index_error(ask_index: AskIndex) -> str:

@@ -129,9 +129,11 @@ def _watch(
             os._exit(Exit.MISCONFIGURED)
         if stopping() and health.halted:
             log.warning("stopped while halted: unacknowledged records will be redelivered")
+            health.leave()
             os._exit(Exit.UNREADABLE)
         if stopping() and health.in_outage:
             log.warning("stopped during an outage: unacknowledged records will be redelivered")
+            health.leave()
             os._exit(end_code())
         rule = watchdog.broken(time.monotonic())
         if rule is not None:

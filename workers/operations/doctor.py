@@ -14,20 +14,23 @@ from nearstream.workers.config.tls import in_the_clear
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import topics as kafka_topics
-from nearstream.workers.kafka.client import consumer
+from nearstream.workers.kafka.client import admin, consumer
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.kafka.lag import lag_reader
+from nearstream.workers.kafka.members import group_members, unread
 from nearstream.workers.kafka.topics import TopicState
 from nearstream.workers.operations.checks import Check, Grade, clock, memory, persistence, records_ahead, signer
 from nearstream.workers.operations.claim import describe_lost_index, describe_lost_record, require_deployment
+from nearstream.workers.operations.standing import sentence, standing_still
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.address import Connection
 from nearstream.workers.redis_index.client import open_client, server_facts, server_time_ms, until_answered
-from nearstream.workers.redis_index.halts import Halt, halts
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.stats import CROWDED, mean_fields
+from nearstream.workers.redis_index.worker_states import WorkerState, worker_states
 
 ALERTS_BEHIND_SECONDS = 60.0
+_GRADES = {"gone": Grade.WARN, "catching_up": Grade.WARN}
 
 
 async def examine(deployment: Deployment, wait_seconds: float) -> AsyncIterator[Check]:
@@ -68,7 +71,23 @@ async def _kafka(settings: Settings, wait_seconds: float) -> AsyncIterator[Check
     if ahead is not None:
         yield records_ahead(ahead)
     if states and all(state.partitions for state in states):
+        async for check in _unread(settings, wait_seconds):
+            yield check
         yield await _alerts(own_group(settings, "alert"), wait_seconds)
+
+
+async def _unread(settings: Settings, wait_seconds: float) -> AsyncIterator[Check]:
+    """Yield a failed check for each topic with records that no worker reads."""
+    try:
+        async with admin(settings, wait_seconds) as client, lag_reader(settings, wait_seconds) as read_lag:
+            members = await group_members(client, settings.group)
+            rows = await read_lag()
+    except (KafkaUnreachableError, KafkaError) as error:
+        yield Check(Grade.WARN, "workers", f"what they read is not known: {error}")
+        return
+    is_waiting = any(row.records for row in rows)
+    for problem in unread(rows, members):
+        yield Check(Grade.FAIL if is_waiting else Grade.WARN, "workers", problem)
 
 
 async def _alerts(settings: Settings, wait_seconds: float) -> Check:
@@ -151,7 +170,7 @@ async def _redis(deployment: Deployment, wait_seconds: float) -> AsyncIterator[C
         yield persistence(info)
     yield clock("Redis", ahead, within)
     yield await _workers(deployment, wait_seconds)
-    async for check in _halted(deployment, wait_seconds):
+    async for check in _states(deployment, wait_seconds):
         yield check
     yield await _index(deployment, wait_seconds)
 
@@ -186,19 +205,23 @@ async def _workers(deployment: Deployment, wait_seconds: float) -> Check:
     return Check(Grade.OK, "workers", f"group {record.group}, scheme {record.scheme}")
 
 
-async def _halted(deployment: Deployment, wait_seconds: float) -> AsyncIterator[Check]:
-    """Yield a failed check for each worker that says that it is halted."""
+async def _states(deployment: Deployment, wait_seconds: float) -> AsyncIterator[Check]:
+    """Yield a check for each worker, which fails if it stands still."""
     address = deployment.index_address()
 
-    async def once() -> list[Halt]:
+    async def once() -> list[WorkerState]:
         async with open_client(address.connection) as client:
-            return await halts(client, address.namespace)
+            return await worker_states(client, address.namespace)
 
     try:
-        for halt in await until_answered(once, wait_seconds):
-            yield Check(Grade.FAIL, "workers", str(halt))
+        states = await until_answered(once, wait_seconds)
     except (IndexUnavailableError, SettingsError) as error:
-        yield Check(Grade.FAIL, "workers", f"whether one is halted is not known: {error}")
+        yield Check(Grade.FAIL, "workers", f"how they do is not known: {error}")
+        return
+    still = standing_still(states)
+    for state in states:
+        grade = Grade.FAIL if state in still else _GRADES.get(state.state, Grade.OK)
+        yield Check(grade, "workers", sentence(state))
 
 
 async def _index(deployment: Deployment, wait_seconds: float) -> Check:

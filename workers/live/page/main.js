@@ -21,7 +21,7 @@ const choice = document.getElementById("collection"), received = document.getEle
 const shown = Object.entries(VIEWS).filter(([, [title]]) => title);
 const newest = []; // events for a view that is opened
 const arrived = []; // events since the last frame
-let frame = null, view = null, latest = null, total = 0, missed = 0, isConnected = false, unanswered = "", reading = new AbortController();
+let frame = null, view = null, latest = null, current = null, total = 0, missed = 0, isConnected = false, unanswered = "", reading = new AbortController();
 
 function open() {
   const [name, ...rest] = location.hash.slice(2).split("/").map((part) => { try { return decodeURIComponent(part); } catch { return ""; } });
@@ -43,8 +43,8 @@ function open() {
 function wrong() {
   if (unanswered || !isConnected) return ["no connection", [unanswered || "The server sends no events."]];
   if (!latest) return ["no events", []];
-  if (!latest.connected) return ["no events", [latest.why, ...latest.halted]];
-  return latest.halted.length ? ["halted", latest.halted] : null;
+  if (!latest.connected) return ["no events", [latest.why, ...latest.troubles]];
+  return latest.troubles.length ? ["standing still", latest.troubles] : null;
 }
 
 function connection() {
@@ -53,7 +53,11 @@ function connection() {
   link.lastChild.textContent = word;
   link.title = sentences.join("\n");
   trouble.hidden = on || !(latest || unanswered);
-  const said = trouble.hidden ? "" : sentences.join("\n");
+  const isStale = Boolean(latest) && (Boolean(unanswered) || !isConnected || !latest.connected);
+  document.body.classList.toggle("stale", isStale);
+  if (!isStale && latest) current = latest.now;
+  const dated = isStale && current ? [`The numbers below are of ${clock(current)} UTC.`] : [];
+  const said = trouble.hidden ? "" : [...sentences, ...dated].join("\n");
   if (trouble.textContent !== said) trouble.textContent = said;
 }
 

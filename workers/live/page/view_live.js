@@ -72,7 +72,8 @@ export class LiveView {
     age.value.textContent = seconds(state.age_p50);
     age.note.textContent = `median since observed, 99 % within ${seconds(state.age_p99)}`;
     lag.value.textContent = state.lag ? count(state.lag.records) : "–";
-    lag.note.textContent = state.lag ? (state.lag.records ? `records, the oldest for ${seconds(state.lag.seconds)}` : "the workers are up to date") : state.source === "demo" ? "one process, nothing waits" : "not known";
+    lag.element.className = `card tile ${state.lag?.trend ?? ""}`;
+    lag.note.textContent = state.lag ? (state.lag.records ? waiting(state.lag) : "the workers are up to date") : state.source === "demo" ? "one process, nothing waits" : "not known";
     refused.element.hidden = state.dead_letters_1h === null;
     refused.value.textContent = count(state.dead_letters_1h ?? 0);
     refused.note.replaceChildren(state.dead_letters_1h ? el("a", { href: to("letters") }, "refused in the last hour") : "every record of the last hour was read");
@@ -97,6 +98,9 @@ export class LiveView {
       ...(is_alerting === false ? [el("p", { class: "quiet", id: "unwatched" }, "Storms are not told, because no ", el("code", {}, "nearstream worker alert"), " has run.")] : []));
   }
 }
+
+const MOVES = { none: "", falling: ", falling", steady: ", neither rising nor falling", growing: ", rising" };
+const waiting = (lag) => `records, the oldest for ${seconds(lag.seconds)}${MOVES[lag.trend]}`;
 
 function alarmCard(alert, family) {
   const isLetters = alert.name === "dead_letters", founder = family?.founder ?? alert.founder;

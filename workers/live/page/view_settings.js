@@ -1,6 +1,6 @@
 // The way of a record through topics and workers with their lag, and the settings of this server.
 import { get } from "./api.js";
-import { card, count, el, facts, id, seconds } from "./dom.js";
+import { card, count, day, el, facts, id, seconds, words } from "./dom.js";
 
 const EVERY = 5;
 
@@ -10,14 +10,22 @@ export class SettingsView {
     this.way = el("div", { class: "wide" }, el("p", { class: "empty" }, "Asking …"));
     this.facts = el("div");
     this.table = el("tbody");
+    this.workers = el("div", { class: "wide", id: "workers" });
     this.element = [el("h1", {}, "Settings and topology"),
+      card("Workers", this.workers),
       card("The way of a record", this.facts, this.way),
       card("Settings of this server", el("div", { class: "wide" }, el("table", { id: "settings" }, this.table)))];
   }
 
   take() {}
 
-  show() {
+  show({ workers, source }) {
+    const text = JSON.stringify(workers);
+    if (text !== this.known) {
+      this.known = text;
+      this.workers.replaceChildren(workers.length ? el("table", {}, el("thead", {}, el("tr", {}, ["worker", "state", "since", "why", "host and process"].map((name) => el("th", {}, name)))), el("tbody", {}, workers.map(worker)))
+        : el("p", { class: "empty" }, source === "demo" ? "The demo needs none." : "No worker has said how it does."));
+    }
     if (this.ticks++ % EVERY === 0) this.ask();
   }
 
@@ -40,6 +48,10 @@ export class SettingsView {
 }
 
 const lines = (texts) => texts.map((text) => el("div", {}, text));
+
+const worker = ({ worker: name, role, state, since, why }) => el("tr", {},
+  el("td", {}, el("strong", {}, role)), el("td", {}, el("span", { class: `chip ${state}` }, el("i", { class: "dot" }), words(state))),
+  el("td", { class: "number" }, day(since)), el("td", { class: "wrap" }, id(why)), el("td", {}, id(name)));
 
 const role = ({ role: name, group, reads, writes }) => el("tr", {},
   el("td", {}, el("strong", {}, name)), el("td", {}, id(group)), el("td", {}, lines(reads.map((each) => id(each.topic)))),

@@ -1,10 +1,12 @@
 """An outage is logged once, however many tasks notice it."""
 
 import logging
+from typing import Any
 
 import pytest
 
 from nearstream.streams.index.contract import IndexBehindError
+from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.monitoring.health import Health
 
 
@@ -59,3 +61,22 @@ def test_a_worker_says_why_it_is_not_ready() -> None:
     assert health.unready == "outage: no Kafka"
     health.halted = "100 dead letters in a row"
     assert health.unready == "halted: 100 dead letters in a row"
+
+
+@pytest.mark.parametrize(
+    ("given", "state"),
+    [
+        ({}, ("starting", "")),
+        ({"assigned": frozenset()}, ("live", "no partition is left for it")),
+        ({"assigned": frozenset({("d", 0)}), "lags": (PartitionLag("d", 0, 1, 0, 9, 29.0),)}, ("live", "")),
+        (
+            {"assigned": frozenset({("d", 0)}), "lags": (PartitionLag("d", 0, 1, 0, 9, 31.0),)},
+            ("catching_up", "8 records wait, the oldest for 31 s"),
+        ),
+        ({"assigned": frozenset({("d", 0)}), "lags": (PartitionLag("d", 1, 1, 0, 9, 31.0),)}, ("live", "")),
+        ({"away": "Kafka does not answer"}, ("paused", "Kafka does not answer")),
+        ({"away": "Kafka does not answer", "halted": "too many"}, ("halted", "too many")),
+    ],
+)
+def test_a_worker_has_one_state_with_its_reason(given: dict[str, Any], state: tuple[str, str]) -> None:
+    assert Health(**given).state == state

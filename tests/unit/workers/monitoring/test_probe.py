@@ -1,6 +1,7 @@
 """The probe's reaction to services that are away or refuse."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from unittest.mock import patch
@@ -63,29 +64,37 @@ async def test_a_broker_that_is_away_or_refuses_us_is_told(error: Exception) -> 
     assert health.away == REASON
 
 
-async def test_a_halt_is_said_again_and_again_with_the_time_when_it_began(caplog: pytest.LogCaptureFixture) -> None:
-    health, said = Health(), list[tuple[str, int]]()
-    answers = [IndexUnavailableError(REASON), IndexUnavailableError(REASON), ZeroDivisionError(), None, None]
+async def test_a_state_is_said_again_and_again_until_the_worker_leaves(caplog: pytest.LogCaptureFixture) -> None:
+    health, left = Health(assigned=frozenset({("documents", 0)})), threading.Event()
+    said: list[tuple[str, int, str]] = []
+    faults = [IndexUnavailableError(REASON), IndexUnavailableError(REASON), ZeroDivisionError()]
 
-    async def say(why: str, since_ms: int) -> None:
-        said.append((why, since_ms))
-        error = answers[len(said) - 1] if len(said) <= len(answers) else None
-        if error is not None:
-            raise error
+    async def say(state: str, since_ms: int, why: str) -> None:
+        said.append((state, since_ms, why))
+        if faults:
+            raise faults.pop(0)
 
-    with patch.object(probe, "SAY_SECONDS", 0.0):
-        saying = asyncio.create_task(probe._say(health, say))
-        await asyncio.sleep(0.01)
-        assert said == []
-        health.halted = "4 dead letters in a row"
+    async def forget() -> None:
+        said.append(("", 0, "left"))
+
+    async def until_said(state: str, times: int) -> None:
         async with asyncio.timeout(60):
-            while len(said) < len(answers):
+            while sum(each[0] == state for each in said) < times:
                 await asyncio.sleep(0)
-        saying.cancel()
-    assert len(set(said)) == 1
-    assert said[0][0] == "4 dead letters in a row"
-    assert said[0][1] > 1_700_000_000_000
-    assert caplog.text.count(f"others are not told that this worker is halted: {REASON}") == 1
+
+    with patch.object(probe, "SAY_SECONDS", 0.01):
+        saying = asyncio.create_task(probe._say(health, say, forget, left))
+        await until_said("live", 5)
+        health.halted = "4 dead letters in a row"
+        await until_said("halted", 2)
+        health.is_leaving = True
+        await saying
+    assert left.is_set()
+    assert said[-1] == ("", 0, "left")
+    assert [len({each[1] for each in said if each[0] == state}) for state in ("live", "halted")] == [1, 1]
+    assert said[-2][2] == "4 dead letters in a row"
+    assert min(each[1] for each in said[:-1]) > 1_700_000_000_000
+    assert caplog.text.count(f"others do not learn how this worker does: {REASON}") == 1
 
 
 async def test_a_keyed_topic_that_grows_is_a_reason_to_stop() -> None:

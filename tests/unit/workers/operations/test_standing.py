@@ -1,0 +1,81 @@
+"""What is said of workers, and of topics that none of them reads."""
+
+from typing import Any
+
+import pytest
+
+from nearstream.workers.kafka.lag import PartitionLag
+from nearstream.workers.kafka.members import GroupMembers, unread
+from nearstream.workers.operations.standing import public_sentence, sentence, standing_still
+from nearstream.workers.redis_index.worker_states import WorkerState
+
+START = " since 2023-11-14T22:13:20+00:00"
+ROWS = [PartitionLag("d", 0, 5, 0, 9, 3.0), PartitionLag("d", 1, 7, 0, 7, None), PartitionLag("s", 0, -1, 0, 2, 3.0)]
+
+
+def state(name: str, role: str = "all", worker: str = "h:1", why: str = "") -> WorkerState:
+    return WorkerState(worker=worker, role=role, group="g", state=name, since_ms=1_700_000_000_000, why=why)  # type: ignore[arg-type] # a literal
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (state("live"), f"worker all (h:1, group g) is live{START}"),
+        (
+            state("halted", why="4 in a row"),
+            f"worker all (h:1, group g) is halted{START}: 4 in a row: look at `nearstream dlq list`, repair the cause, "
+            "then stop this worker and start it again",
+        ),
+        (
+            state("paused", why="no Kafka"),
+            f"worker all (h:1, group g) is paused by an outage{START}: no Kafka: it goes on by itself when that "
+            "answers again",
+        ),
+    ],
+)
+def test_a_worker_is_described_with_its_remedy(given: WorkerState, said: str) -> None:
+    assert sentence(given) == said
+    assert "h:1" not in public_sentence(given)
+
+
+@pytest.mark.parametrize(
+    ("states", "still"),
+    [
+        ([state("live"), state("catching_up"), state("starting")], []),
+        ([state("gone"), state("live", worker="h:2")], []),
+        ([state("gone"), state("live", "sign", "h:2")], ["gone"]),
+        ([state("gone"), state("live", "sign", "h:2"), state("live", "match", "h:3")], []),
+        ([state("gone", "sign"), state("halted", worker="h:2")], ["halted"]),
+        ([state("paused")], ["paused"]),
+    ],
+)
+def test_what_stands_still_is_found(states: list[WorkerState], still: list[str]) -> None:
+    assert [each.state for each in standing_still(states)] == still
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        (None, []),
+        ({"is_settled": False}, []),
+        ({}, ["no worker of group g runs, and 6 records wait: start `nearstream worker`"]),
+        ({"count": 1, "hosts": {("d", 0): "h", ("s", 0): "h"}}, []),
+        (
+            {"count": 1, "hosts": {("d", 0): "h"}},
+            ["2 records of s wait, and no worker of group g reads them: start `nearstream worker`"],
+        ),
+    ],
+)
+def test_a_topic_that_no_worker_reads_is_named(members: dict[str, Any] | None, said: list[str]) -> None:
+    known = (
+        None
+        if members is None
+        else GroupMembers(**{"group": "g", "is_settled": True, "count": 0, "hosts": {}} | members)
+    )
+    assert list(unread(ROWS, known)) == said
+
+
+def test_a_group_that_has_never_read_is_missed_where_records_wait() -> None:
+    rows = [PartitionLag("d", 0, -1, 0, 2, 3.0), PartitionLag("d", 1, -1, 0, 0, None)]
+    assert len(list(unread(rows, GroupMembers("g", is_settled=True, count=0, hosts={})))) == 1
+    assert list(unread(rows[1:], GroupMembers("g", is_settled=True, count=0, hosts={}))) == []
