@@ -12,6 +12,7 @@ from benchmarks.quality.corpus import Relation, shingles, words
 
 _RUN_WORDS = 4
 _TRIM = 0.05
+_NEAR, _NOISE = 0.15, 0.50  # distances over the longer length
 _FIRST_CODE_POINT = 0xE000
 
 
@@ -54,16 +55,18 @@ def label(one: Measured, other: Measured) -> Relation:
         return "exact_duplicate"
     small, big = sorted((one, other), key=lambda text: len(text.words))
     fewer, ratio = len(small.words), len(small.words) / max(1, len(big.words))
+    distance = _distance(small, big)
+    if distance <= _NEAR:
+        return "near_duplicate"
     common = np.intersect1d(small.shingles, big.shingles, assume_unique=True).size
     inside = common / max(1, small.shingles.size)
     most = common / max(1, min(small.shingles.size, big.shingles.size))
-    if most < 0.25 and ratio >= 0.50 and _half_alike(small, big):
+    if most < 0.25 and ratio >= 0.50 and distance <= _NOISE:
         return "version"
     if most < 0.10 or most * fewer < 12:
         return "unrelated"
     lie = in_order(small.words, big.words)
-    resemblance = common / (small.shingles.size + big.shingles.size - common)
-    return _related(lie, inside, ratio, resemblance, fewer)
+    return _related(lie, inside, ratio, fewer)
 
 
 def in_order(small: tuple[str, ...], big: tuple[str, ...]) -> InOrder:
@@ -80,10 +83,8 @@ def in_order(small: tuple[str, ...], big: tuple[str, ...]) -> InOrder:
     return InOrder(upto[-1] / len(small), spread, _segment(positions))
 
 
-def _related(lie: InOrder, inside: float, ratio: float, resemblance: float, fewer: int) -> Relation:
+def _related(lie: InOrder, inside: float, ratio: float, fewer: int) -> Relation:
     moved = inside - lie.share
-    if resemblance >= 0.70 and moved < 0.20:
-        return "near_duplicate"
     if ratio >= 0.50 and inside >= 0.30 and moved >= 0.20:
         return "rearranged"
     if inside >= 0.70 and ratio <= 0.85 and (lie.segment >= 0.65 * fewer or ratio < 0.30):
@@ -94,10 +95,12 @@ def _related(lie: InOrder, inside: float, ratio: float, resemblance: float, fewe
     return "overlap"
 
 
-def _half_alike(small: Measured, big: Measured) -> bool:
+def _distance(small: Measured, big: Measured) -> float:
+    """Return the distance of two texts over the longer length. Beyond `_NOISE` it is only known to be larger."""
     one, other = " ".join(small.words), " ".join(big.words)
-    most = max(len(one), len(other)) // 2
-    return Levenshtein.distance(one, other, score_cutoff=most) <= most
+    longer = max(len(one), len(other), 1)
+    most = int(_NOISE * longer)
+    return Levenshtein.distance(one, other, score_cutoff=most) / longer
 
 
 def _segment(positions: NDArray[np.int64]) -> int:

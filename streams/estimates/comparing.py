@@ -10,7 +10,7 @@ from nearstream.streams.estimates import estimate_numpy
 from nearstream.streams.estimates.alignment import reach_table
 from nearstream.streams.estimates.distance import PACKED_COSTS
 from nearstream.streams.estimates.estimate import PACKED, Estimate
-from nearstream.streams.estimates.pair import Stated, refuse_incomparable, same_lineage
+from nearstream.streams.estimates.pair import Stated, refuse_incomparable, tie
 from nearstream.streams.native import PackedText, TextFields, native, required
 
 # The fields of a signature in the order of `TextFields`.
@@ -84,9 +84,9 @@ def compare_numpy(arriving: Signature, others: Sequence[Comparable]) -> list[Est
 
 def compare_native(arriving: Signature, others: Sequence[Comparable]) -> list[Estimate]:
     """Compare a text with others of its collection in one call of C."""
-    lineages = bytes([same_lineage(arriving, other) for other in others])
+    ties = bytes([tie(arriving, other) for other in others])
     texts = tuple([other.text for other in others])
-    packed = required().compare(fields_of(arriving), texts, lineages, reach_table, PACKED_COSTS)
+    packed = required().compare(fields_of(arriving), texts, ties, reach_table, PACKED_COSTS)
     return list(map(Estimate._make, PACKED.iter_unpack(packed)))
 
 

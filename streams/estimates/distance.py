@@ -11,6 +11,7 @@ import numpy as np
 from nearstream.streams.estimates import alignment_numpy
 from nearstream.streams.estimates.alignment import Alignment, MatchingBlock, total
 from nearstream.streams.estimates.alignment_numpy import RATIO_STEPS
+from nearstream.streams.estimates.isolated import isolated_edits, passage_doubt
 from nearstream.streams.estimates.scattered import scattered_edits
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
 from nearstream.streams.native import native
@@ -45,8 +46,8 @@ class ByteDistance:
         value: The distance, between `least` and `expected`.
         least: Difference of the lengths.
         expected: Distance of unrelated texts of these lengths.
-        low: The value, or less if another reading of edits all over the texts is likely.
-        high: The value, or more if another reading of these edits is likely.
+        low: The value, or less if another reading of the edits is likely.
+        high: The value, or more if another reading of the edits is likely.
         scattered: Whether single characters were edited all over the texts.
     """
 
@@ -61,8 +62,8 @@ class ByteDistance:
 def edit_distance(alignment: Alignment, blocks: Sequence[MatchingBlock], rate: int, *, equal: bool) -> ByteDistance:
     """Estimate the edit distance of the whole texts.
 
-    Edits all over the texts are counted. Others are the cheapest path from block to block of common text. Both methods
-    refine the distance of two LD signatures (Coates: "A Fast Metric of Document Similarity").
+    A few small edits, and edits all over the texts, are counted. Others are the cheapest path from block to block of
+    common text. All methods refine the distance of two LD signatures (Coates: "A Fast Metric of Document Similarity").
 
     Args:
         alignment: Matches of both texts.
@@ -76,11 +77,12 @@ def edit_distance(alignment: Alignment, blocks: Sequence[MatchingBlock], rate: i
     if equal or not alignment.matches:
         value = 0.0 if equal else expected
         return ByteDistance(value, least, expected, value, value, scattered=False)
-    edits = scattered_edits(alignment)
+    edits = isolated_edits(alignment) or scattered_edits(alignment)
     value = _block_edits(blocks, shorter, longer, rate) if edits is None else edits.value
     value = min(max(value, least), expected)
     if edits is None:
-        return ByteDistance(value, least, expected, value, value, scattered=False)
+        doubt = passage_doubt(alignment)
+        return ByteDistance(value, least, expected, value - doubt, value + doubt, scattered=False)
     return ByteDistance(value, least, expected, min(value, edits.low), max(value, edits.high), scattered=edits.single)
 
 

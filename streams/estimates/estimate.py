@@ -6,7 +6,7 @@ from typing import NamedTuple
 from nearstream.streams.estimates.intervals import Proportion, containment_share, resemblance_share
 
 # The fields of an estimate in order, as native/estimates/estimate.h packs them.
-PACKED = Struct("=16s9q19d4?4x")
+PACKED = Struct("=16s9q19d5?3x")
 
 _KINSHIP_UNIT = 0.02  # about one standard deviation of the distance of unrelated texts
 
@@ -56,6 +56,7 @@ class Estimate(NamedTuple):
         is_equal: Whether both texts have one normal form.
         is_short: Whether either text is too short for its numbers to say anything.
         same_lineage: Whether both are states of one document or of one lineage.
+        same_site: Whether the lineages of both are different URLs of one host.
     """
 
     shorter_digest: bytes
@@ -91,6 +92,7 @@ class Estimate(NamedTuple):
     is_equal: bool
     is_short: bool
     same_lineage: bool
+    same_site: bool
 
     @property
     def resemblance(self) -> Proportion:

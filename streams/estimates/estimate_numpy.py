@@ -71,4 +71,5 @@ def estimate(a: Signature, b: Signature) -> Estimate:
         is_equal=both.is_equal,
         is_short=both.is_short,
         same_lineage=both.same_lineage,
+        same_site=both.same_site,
     )

@@ -18,11 +18,15 @@ from nearstream.streams.fingerprints.parameters import (
     SHINGLE_WORDS,
     SPACELESS_SHINGLE_BYTES,
 )
+from nearstream.streams.ingest.lineage import host_of
 
 _GATE_SYMBOLS = 4
 _GATE_SHARE = 0.04
 _GATE_RATIO = 0.9  # of texts of similar length, because few windows survive among scattered noise
 _CACHED_SIDES = 128  # at most 10 MB
+_CACHED_HOSTS = 1024
+
+NO_TIE, ONE_LINEAGE, ONE_SITE = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,11 @@ class SignaturePair:
     def same_lineage(self) -> bool:
         """Return whether both are states of one document or of one lineage."""
         return same_lineage(self.shorter, self.longer)
+
+    @property
+    def same_site(self) -> bool:
+        """Return whether the lineages of both are different URLs of one host."""
+        return tie(self.shorter, self.longer) == ONE_SITE
 
     @property
     def is_short(self) -> bool:
@@ -177,6 +186,27 @@ def same_lineage(a: Stated, b: Stated) -> bool:
     if a.collection != b.collection:
         return False
     return a.id == b.id or (bool(a.lineage) and a.lineage == b.lineage)
+
+
+def tie(a: Stated, b: Stated) -> int:
+    """Return what two documents are to each other by their names, whatever their texts.
+
+    Returns:
+        `ONE_LINEAGE` if they are states of one document or lineage, `ONE_SITE` if their lineages are different URLs of
+        one host, else `NO_TIE`.
+    """
+    if same_lineage(a, b):
+        return ONE_LINEAGE
+    if a.lineage and b.lineage and a.collection == b.collection:
+        host = _host_of(a.lineage)
+        if host and host == _host_of(b.lineage):
+            return ONE_SITE
+    return NO_TIE
+
+
+@lru_cache(maxsize=_CACHED_HOSTS)
+def _host_of(lineage: str) -> str:
+    return host_of(lineage)
 
 
 def _side(signature: Signature, finer: int, coarser: int) -> Side:

@@ -23,7 +23,7 @@ _VARIANCE = 2.0
 # If fewer windows survive, edits overlap so much that their number is unknown. Single characters are then told from
 # other edits by the windows that are lost in a row.
 _COUNTABLE = 0.60
-_WIDE = 2.5  # bytes of a character, from which on scripts have no spaces, and words hardly more than a character
+WIDE = 2.5  # bytes of a character, from which on scripts have no spaces, and words hardly more than a character
 _RUN = 8.0
 
 # A replaced word costs most of its characters, and 6 on average, with this variance. Beyond the last number of bytes an
@@ -99,7 +99,7 @@ def scattered_edits(alignment: Alignment) -> ScatteredEdits | None:
     least = longer.n_bytes - shorter.n_bytes
     characters = _single_characters(alignment, grown, gaps)
     survived = _survived(alignment)
-    if survived < _COUNTABLE or shorter.n_bytes >= _WIDE * shorter.characters:
+    if survived < _COUNTABLE or shorter.n_bytes >= WIDE * shorter.characters:
         most = _RUN * len(gaps) / (alignment.matches / shorter.symbols)
         return None if characters is None or all_lost > most else _certain(least + characters)
     words = _replaced_words(alignment, survived, len(gaps), float(drift), characters is not None)

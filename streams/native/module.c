@@ -225,6 +225,7 @@ static PyObject *signs(PyObject *module, PyObject *text)
 #include "packed_fields.h"
 #include "estimates/common_text.h"
 #include "estimates/scattered.h"
+#include "estimates/isolated.h"
 #include "estimates/distance.h"
 #include "estimates/estimate.h"
 #include "estimates/compare.h"

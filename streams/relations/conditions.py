@@ -12,12 +12,12 @@ from nearstream.streams.relations.rules import (
     COVERED,
     EQUAL_DIGEST,
     FEW_EDITS,
-    MEAN_RESEMBLANCE,
     NO_COMMON_TEXT,
     REORDERED,
     SAME_LINEAGE,
     SCATTERED_NOISE,
     SHARED_PASSAGE,
+    SKETCH_RESEMBLANCE,
     SPREAD_EDITS,
     TOO_SHORT,
     Rule,
@@ -37,9 +37,7 @@ _COMMON_TEXT: _Clauses = (
 )
 _CONDITIONS: dict[Rule, _Clauses] = {
     FEW_EDITS: (
-        (("fewer_words", "<=", "few_edits_words_max"),),
-        (("distance_ratio", "<=", "few_edits_ratio_max"),),
-        (("length_ratio", ">=", "few_edits_length_min"),),
+        (("distance_ratio", "<=", "distance_ratio_max"),),
         (("matches", ">=", "symbols_min"),),
     ),
     SCATTERED_NOISE: (
@@ -55,10 +53,6 @@ _CONDITIONS: dict[Rule, _Clauses] = {
             ("common", "<", "symbols_min"),
             ("common_words", "<", "common_words_min"),
         ),
-    ),
-    MEAN_RESEMBLANCE: (
-        (("mean_resemblance", ">=", "mean_resemblance_min"),),
-        (("order_gap", "<", "order_gap"),),
     ),
     REORDERED: (
         (("length_ratio", ">=", "length_ratio_min"),),
@@ -78,6 +72,7 @@ _CONDITIONS: dict[Rule, _Clauses] = {
     SHARED_PASSAGE: _COMMON_TEXT,
 }
 _BEFORE = (FEW_EDITS, SCATTERED_NOISE)  # rules that need no common shingles
+_OF_TWO_SITES = (SCATTERED_NOISE, SPREAD_EDITS)  # rules that never hold for two pages of one site
 _SKETCH_ONLY: _Clauses = ((("mean_resemblance", ">=", "mean_resemblance_min"),),)
 
 
@@ -118,11 +113,13 @@ class Condition:
         clauses: All of these hold if the rule does. Of each clause, one comparison is enough. Empty for a rule that
             compares no numbers.
         holds: Whether the condition holds. The first rule that holds decides.
+        of_one_site: The rule never holds for two pages of one site, as these documents are.
     """
 
     rule: Rule
     clauses: tuple[tuple[Comparison, ...], ...]
     holds: bool
+    of_one_site: bool = False
 
     @property
     def lacks(self) -> float:
@@ -147,7 +144,7 @@ def conditions(estimate: Estimate, thresholds: Thresholds) -> tuple[Condition, .
         Condition(TOO_SHORT, (), estimate.is_short),
     )
     if not estimate.rate:
-        return (*first, _condition(MEAN_RESEMBLANCE, _SKETCH_ONLY, estimate, thresholds))
+        return (*first, _condition(SKETCH_RESEMBLANCE, _SKETCH_ONLY, estimate, thresholds))
     return (*first, *(_condition(rule, clauses, estimate, thresholds) for rule, clauses in _CONDITIONS.items()))
 
 
@@ -157,11 +154,11 @@ def nearest(estimate: Estimate, thresholds: Thresholds) -> Condition:
     A rule after `no_common_text` is tried only if that does not hold, so it also needs common text.
     """
     if not estimate.rate:
-        return _condition(MEAN_RESEMBLANCE, _SKETCH_ONLY, estimate, thresholds)
+        return _condition(SKETCH_RESEMBLANCE, _SKETCH_ONLY, estimate, thresholds)
     candidates = [
         _condition(rule, clauses if rule in _BEFORE else (*_COMMON_TEXT, *clauses), estimate, thresholds)
         for rule, clauses in _CONDITIONS.items()
-        if rule not in (NO_COMMON_TEXT, SHARED_PASSAGE)
+        if rule not in (NO_COMMON_TEXT, SHARED_PASSAGE) and not (estimate.same_site and rule in _OF_TWO_SITES)
     ]
     passage = _condition(SHARED_PASSAGE, _COMMON_TEXT, estimate, thresholds)
     return min((passage, *candidates), key=lambda each: (each.lacks, len(each.failing)))
@@ -169,7 +166,9 @@ def nearest(estimate: Estimate, thresholds: Thresholds) -> Condition:
 
 def _condition(rule: Rule, clauses: _Clauses, estimate: Estimate, thresholds: Thresholds) -> Condition:
     compared = tuple(tuple(_compared(each, estimate, thresholds) for each in clause) for clause in clauses)
-    return Condition(rule, compared, all(any(each.holds for each in clause) for clause in compared))
+    of_one_site = estimate.same_site and rule in _OF_TWO_SITES
+    holds = not of_one_site and all(any(each.holds for each in clause) for clause in compared)
+    return Condition(rule, compared, holds, of_one_site)
 
 
 def _compared(comparison: _Comparison, estimate: Estimate, thresholds: Thresholds) -> Comparison:

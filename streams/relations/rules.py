@@ -30,23 +30,20 @@ EQUAL_DIGEST = Rule("equal_digest", "exact_duplicate")
 SAME_LINEAGE = Rule("same_lineage", "version")
 COMMON_END = Rule("common_end", "overlap")
 TOO_SHORT = Rule("too_short", "unrelated")
-FEW_EDITS = Rule(
-    "few_edits", "near_duplicate", ("few_edits_words_max", "few_edits_ratio_max", "few_edits_length_min", "symbols_min")
-)
+FEW_EDITS = Rule("few_edits", "near_duplicate", ("distance_ratio_max", "symbols_min"))
 SCATTERED_NOISE = Rule(
     "scattered_noise",
     "version",
     ("noise_ratio_max", "length_ratio_min", "version_min", "symbols_min", "noise_spread_min"),
 )
 NO_COMMON_TEXT = Rule("no_common_text", "unrelated", ("order_free_min", "symbols_min", "common_words_min"))
-MEAN_RESEMBLANCE = Rule("mean_resemblance", "near_duplicate", ("mean_resemblance_min", "order_gap"))
 REORDERED = Rule("reordered", "rearranged", ("length_ratio_min", "reordered_min", "order_gap"))
 COVERED = Rule("covered", "containment", ("containment_min", "length_ratio_max", "segment_cover_min", "small_ratio"))
 SPREAD_EDITS = Rule("spread_edits", "version", ("version_min", "spread_min", "segment_share_max", "wide_spread"))
 SHARED_PASSAGE = Rule("shared_passage", "overlap", NO_COMMON_TEXT.thresholds)
 
 # Without LD symbols only the sketch decides.
-_SKETCH_RESEMBLANCE = Rule("mean_resemblance", "near_duplicate", ("mean_resemblance_min",))
+SKETCH_RESEMBLANCE = Rule("mean_resemblance", "near_duplicate", ("mean_resemblance_min",))
 _SKETCH_UNRELATED = Rule("no_common_text", "unrelated", ("mean_resemblance_min",))
 
 # The fields of an estimate that each threshold in [0, 1] is compared with.
@@ -64,8 +61,7 @@ COMPARED_FIELDS = {
     "spread_min": ("spread",),
     "segment_share_max": ("segment_share",),
     "wide_spread": ("spread",),
-    "few_edits_ratio_max": ("distance_ratio",),
-    "few_edits_length_min": ("length_ratio",),
+    "distance_ratio_max": ("distance_ratio",),
     "noise_ratio_max": ("distance_ratio",),
     "noise_spread_min": ("spread_shorter",),
 }
@@ -74,11 +70,12 @@ COMPARED_FIELDS = {
 def decide(estimate: Estimate, thresholds: Thresholds) -> Rule:
     """Return the first rule whose condition holds for an estimate.
 
-    Short texts, equal digests and lineage are not considered here.
+    Short texts, equal digests and lineage are not considered here. Pages of one site are no versions of each other,
+    since what they share is their frame.
     """
     if not estimate.rate:
         alike = estimate.mean_resemblance >= thresholds.mean_resemblance_min
-        return _SKETCH_RESEMBLANCE if alike else _SKETCH_UNRELATED
+        return SKETCH_RESEMBLANCE if alike else _SKETCH_UNRELATED
     for rule, holds in _CONDITIONS:
         if holds(estimate, thresholds):
             return rule
@@ -94,17 +91,13 @@ def consulted_thresholds(rule: Rule) -> frozenset[str]:
 
 
 def _has_few_edits(estimate: Estimate, thresholds: Thresholds) -> bool:
-    return (
-        estimate.fewer_words <= thresholds.few_edits_words_max
-        and estimate.distance_ratio <= thresholds.few_edits_ratio_max
-        and estimate.length_ratio >= thresholds.few_edits_length_min
-        and estimate.matches >= thresholds.symbols_min
-    )
+    return estimate.distance_ratio <= thresholds.distance_ratio_max and estimate.matches >= thresholds.symbols_min
 
 
 def _is_scattered_noise(estimate: Estimate, thresholds: Thresholds) -> bool:
     return (
-        estimate.distance_ratio <= thresholds.noise_ratio_max
+        not estimate.same_site
+        and estimate.distance_ratio <= thresholds.noise_ratio_max
         and estimate.length_ratio >= thresholds.length_ratio_min
         and estimate.shared < thresholds.version_min
         and estimate.matches >= thresholds.symbols_min
@@ -118,10 +111,6 @@ def _lacks_common_text(estimate: Estimate, thresholds: Thresholds) -> bool:
         or estimate.common < thresholds.symbols_min
         or estimate.common_words < thresholds.common_words_min
     )
-
-
-def _is_alike(estimate: Estimate, thresholds: Thresholds) -> bool:
-    return estimate.mean_resemblance >= thresholds.mean_resemblance_min and estimate.order_gap < thresholds.order_gap
 
 
 def _is_reordered(estimate: Estimate, thresholds: Thresholds) -> bool:
@@ -142,7 +131,8 @@ def _is_covered(estimate: Estimate, thresholds: Thresholds) -> bool:
 
 def _has_spread_edits(estimate: Estimate, thresholds: Thresholds) -> bool:
     return (
-        estimate.shared_shorter >= thresholds.version_min
+        not estimate.same_site
+        and estimate.shared_shorter >= thresholds.version_min
         and estimate.spread >= thresholds.spread_min
         and (estimate.segment_share < thresholds.segment_share_max or estimate.spread >= thresholds.wide_spread)
     )
@@ -152,7 +142,6 @@ _CONDITIONS: tuple[tuple[Rule, Callable[[Estimate, Thresholds], bool]], ...] = (
     (FEW_EDITS, _has_few_edits),
     (SCATTERED_NOISE, _is_scattered_noise),
     (NO_COMMON_TEXT, _lacks_common_text),
-    (MEAN_RESEMBLANCE, _is_alike),
     (REORDERED, _is_reordered),
     (COVERED, _is_covered),
     (SPREAD_EDITS, _has_spread_edits),
@@ -161,4 +150,4 @@ _ORDER = (*(rule for rule, _ in _CONDITIONS), SHARED_PASSAGE)
 _CONSULTED = {
     rule: frozenset(name for earlier in _ORDER[: index + 1] for name in earlier.thresholds)
     for index, rule in enumerate(_ORDER)
-} | {rule: frozenset(rule.thresholds) for rule in (_SKETCH_RESEMBLANCE, _SKETCH_UNRELATED)}
+} | {rule: frozenset(rule.thresholds) for rule in (SKETCH_RESEMBLANCE, _SKETCH_UNRELATED)}

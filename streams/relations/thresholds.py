@@ -3,22 +3,23 @@
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 
-_COUNTS = frozenset(("symbols_min", "common_words_min", "few_edits_words_max"))
+_COUNTS = frozenset(("symbols_min", "common_words_min"))
 _ASCENDING = ("order_free_min", "version_min", "containment_min")
 # How far a threshold is moved to see whether a pair is close to it.
 _STEP = 0.07
-_STEPS = {"order_gap": 0.05, "order_free_min": 0.02}
+_STEPS = {"order_gap": 0.05, "distance_ratio_max": 0.03, "order_free_min": 0.02}
 
 
 @dataclass(frozen=True)
 class Thresholds:
     """Thresholds of the rules.
 
-    The defaults are the values that define the relations for exact shingles and words. All are in [0, 1] except three
-    counts, `symbols_min`, `common_words_min` and `few_edits_words_max`.
+    The defaults are the values that define the relations for exact shingles and words. All are in [0, 1] except two
+    counts, `symbols_min` and `common_words_min`.
 
     Attributes:
-        mean_resemblance_min: Least mean resemblance of a near-duplicate.
+        distance_ratio_max: Largest distance over the longer length of a near-duplicate.
+        mean_resemblance_min: Least resemblance of a near-duplicate, where there are no LD signatures.
         containment_min: Least share of the shorter text's shingles that the longer text has if it contains it.
         order_free_min: Common share of the shingles of either text below which two texts are unrelated.
         version_min: Least common share at which edits all over a text make a version.
@@ -35,15 +36,12 @@ class Thresholds:
         wide_spread: Spread of the common text from which it is a version even then.
         noise_ratio_max: Largest distance over length of scattered noise.
         noise_spread_min: Share of the shorter text beyond which common text is spread among scattered noise.
-        few_edits_words_max: Texts with at most so many words are near-duplicates if few of their characters differ,
-            whatever their shingles say, since one word takes away five of them.
-        few_edits_ratio_max: Largest distance over length of such texts.
-        few_edits_length_min: Least ratio of lengths of such texts.
 
     Raises:
         ValueError: A threshold is out of range, or not order_free_min <= version_min <= containment_min.
     """
 
+    distance_ratio_max: float = 0.15
     mean_resemblance_min: float = 0.70
     containment_min: float = 0.70
     order_free_min: float = 0.09
@@ -61,9 +59,6 @@ class Thresholds:
     wide_spread: float = 0.75
     noise_ratio_max: float = 0.50
     noise_spread_min: float = 0.60
-    few_edits_words_max: float = 40
-    few_edits_ratio_max: float = 0.18
-    few_edits_length_min: float = 0.85
 
     def __post_init__(self) -> None:
         """Refuse thresholds that no rule can use."""
@@ -86,7 +81,8 @@ DEFAULT_THRESHOLDS = Thresholds()
 def neighbours(thresholds: Thresholds, names: frozenset[str]) -> tuple[Thresholds, ...]:
     """Return copies of the thresholds with one of these names moved, down and up.
 
-    A threshold moves by 0.07, `order_gap` by 0.05 and `order_free_min` by 0.02. Counts do not move.
+    A threshold moves by 0.07, `order_gap` by 0.05, `distance_ratio_max` by 0.03 and `order_free_min` by 0.02. Counts do
+    not move.
     """
     shares = {name: value for name, value in asdict(thresholds).items() if name in names - _COUNTS}
     return tuple(

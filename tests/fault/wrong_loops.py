@@ -168,7 +168,7 @@ def lower_thresholds() -> None:
     matcher = Deployment.matcher
 
     def lenient(self: Deployment, index: Index) -> Matcher:
-        return matcher(replace(self, thresholds=replace(self.thresholds, mean_resemblance_min=0.3)), index)
+        return matcher(replace(self, thresholds=replace(self.thresholds, distance_ratio_max=0.5)), index)
 
     replace_part(Deployment, "matcher", lenient)
 

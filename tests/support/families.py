@@ -27,6 +27,12 @@ def edited(text: str, seed: int, edits: int = 1) -> str:
     return " ".join(words)
 
 
+def rewritten(text: str, seed: int, count: int) -> str:
+    """Return the text with this many words at its end replaced, all of them."""
+    words = text.split()
+    return " ".join([*words[:-count], *Random(seed).choices(WORDS, k=count)])
+
+
 def campaign(copies: int, seed: int = 1) -> list[Signature]:
     """Return copies of one body that differ in a word each, about a minute apart."""
     return [signed(f"m{number}", edited(prose(seed), 100 + number), number) for number in range(copies)]
@@ -66,7 +72,7 @@ def _some_text(random: Random) -> str:
     if kind < 0.5:
         return edited(body, random.randrange(30), random.choice((1, 2, 3)))
     if kind < 0.65:
-        return edited(body, random.randrange(30), random.choice((10, 20, 40)))
+        return rewritten(body, random.randrange(30), random.choice((60, 120, 200)))
     if kind < 0.75:
         return " ".join(body.split()[100:280])
     return body if kind < 0.85 else prose(100 + random.randrange(50))

@@ -147,6 +147,8 @@ def _condition_lines(condition: Condition, *, decides: bool) -> Iterator[str]:
         for at, each in enumerate(clause):
             join = "or " if at else "  "
             yield _row("", f"{join}{comparison_text(each)}: {'yes' if each.holds else 'no'}")
+    if condition.of_one_site:
+        yield _row("", "  two pages of one site: never")
 
 
 def _condition_object(condition: Condition) -> dict[str, Any]:
@@ -154,6 +156,7 @@ def _condition_object(condition: Condition) -> dict[str, Any]:
         "rule": condition.rule.name,
         "relation": condition.rule.relation,
         "holds": condition.holds,
+        "of_one_site": condition.of_one_site,
         "conditions": [[asdict(each) for each in clause] for clause in condition.clauses],
     }
 

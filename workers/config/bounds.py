@@ -7,6 +7,7 @@ MAX_VALUE_BYTES = 4 * 1024 * 1024
 RANGES: dict[str, tuple[float, float]] = {
     "bands": (0, 128),
     "rows": (0, 128),
+    "distance_ratio_max": (0.0, 1.0),
     "mean_resemblance_min": (0.0, 1.0),
     "containment_min": (0.0, 1.0),
     "order_free_min": (0.0, 1.0),

@@ -58,7 +58,10 @@ class Settings:
     scheme: str = _setting(DEFAULT_LABEL, "preset: standard, compact, bands-only, dense, letters, noise or mail")
     bands: int = _setting(0, "number of bands of the sketch (0: as in the preset)")
     rows: int = _setting(0, "sketch slots per band (0: as in the preset)")
-    mean_resemblance_min: float = _setting(Thresholds.mean_resemblance_min, "minimum resemblance of a near-duplicate")
+    distance_ratio_max: float = _setting(
+        Thresholds.distance_ratio_max, "maximum edit distance of a near-duplicate, over the longer length"
+    )
+    mean_resemblance_min: float = _setting(Thresholds.mean_resemblance_min, "minimum resemblance without LD signatures")
     containment_min: float = _setting(Thresholds.containment_min, "minimum containment of a contained document")
     order_free_min: float = _setting(
         Thresholds.order_free_min, "share of common shingles below which documents are unrelated"

@@ -148,6 +148,7 @@ def _scheme(settings: Settings, key: HashKey) -> Scheme:
 def _thresholds(settings: Settings) -> Thresholds:
     try:
         return Thresholds(
+            distance_ratio_max=settings.distance_ratio_max,
             mean_resemblance_min=settings.mean_resemblance_min,
             containment_min=settings.containment_min,
             order_free_min=settings.order_free_min,

@@ -1,6 +1,7 @@
 /* Comparing one text with others. Twin of `compare_numpy` in estimates/comparing.py. */
 
 enum { PACKED_FIELDS = 3 };
+enum { ONE_LINEAGE = 1, ONE_SITE = 2 }; /* what `tie` of estimates/pair.py returns */
 
 /* Memory for a text that was packed. */
 typedef struct {
@@ -123,15 +124,16 @@ static int order_both(Comparison *c, int same_lineage, Side both[2], i64 *least)
 }
 
 /* Compares the arriving text with the other one. Returns 0 with an exception if that is impossible. */
-static int compare_both(Comparison *c, int same_lineage, Estimate *out)
+static int compare_both(Comparison *c, int tie, Estimate *out)
 {
     Side both[2];
     i64 least;
-    if (!order_both(c, same_lineage, both, &least))
+    if (!order_both(c, tie == ONE_LINEAGE, both, &least))
         return 0;
     if (!write_estimate(both, least, &c->with, out))
         return PyErr_NoMemory() != NULL;
-    out->same_lineage = (u8)same_lineage;
+    out->same_lineage = tie == ONE_LINEAGE;
+    out->same_site = tie == ONE_SITE;
     return 1;
 }
 
@@ -146,14 +148,14 @@ static void free_comparison(Comparison *c)
 }
 
 /* Writes the estimates of a text and each of the others. Returns 0 with an exception if one is impossible. */
-static int compare_each(Comparison *c, PyObject *arriving, PyObject *others, const char *same_lineage, char *out)
+static int compare_each(Comparison *c, PyObject *arriving, PyObject *others, const char *ties, char *out)
 {
     Py_ssize_t count = PyTuple_Size(others);
     if (!read_text(arriving, &c->arriving, &c->unpacked[0]))
         return 0;
     for (Py_ssize_t i = 0; i < count; i++, out += sizeof(Estimate)) {
         Estimate made;
-        if (!read_text(PyTuple_GetItem(others, i), &c->other, &c->unpacked[1]) || !compare_both(c, same_lineage[i] != 0, &made))
+        if (!read_text(PyTuple_GetItem(others, i), &c->other, &c->unpacked[1]) || !compare_both(c, ties[i], &made))
             return 0;
         memcpy(out, &made, sizeof made);
     }
@@ -163,17 +165,17 @@ static int compare_each(Comparison *c, PyObject *arriving, PyObject *others, con
 static PyObject *compare(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
     PyObject *arriving, *others;
-    const char *same_lineage, *costs;
+    const char *ties, *costs;
     Py_ssize_t flags, costs_size;
     Comparison c = {.rate = -1};
-    if (!PyArg_ParseTuple(arguments, "OO!y#Oy#", &arriving, &PyTuple_Type, &others, &same_lineage, &flags, &c.reach_of,
+    if (!PyArg_ParseTuple(arguments, "OO!y#Oy#", &arriving, &PyTuple_Type, &others, &ties, &flags, &c.reach_of,
                           &costs, &costs_size))
         return NULL;
     if (flags != PyTuple_Size(others) || costs_size != SHARES_BYTES)
         return PyErr_Format(PyExc_ValueError, "a byte for each other text and %d costs expected", RATIO_STEPS + 1);
     c.with.costs = (const double *)costs;
     PyObject *estimates = bytes_of(NULL, (size_t)flags * sizeof(Estimate));
-    if (estimates && !compare_each(&c, arriving, others, same_lineage, PyBytes_AsString(estimates)))
+    if (estimates && !compare_each(&c, arriving, others, ties, PyBytes_AsString(estimates)))
         Py_CLEAR(estimates);
     free_comparison(&c);
     return estimates;

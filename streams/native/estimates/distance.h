@@ -79,19 +79,16 @@ static double block_edits(Room *room, size_t in_order, size_t moved, const doubl
     return cost_of_path(room->used, all.count + 1, &costs, room->paths);
 }
 
-/* Writes the 90 % band of a distance, which includes what edits all over the texts may be. */
-static void write_band(double value, double least, double expected, double longer, const Scattered *edits,
-                       double band[2])
+/* Writes the 90 % band of a distance, which includes all that another reading gives. */
+static void write_band(double value, double least, double expected, double longer, const double read[2], double band[2])
 {
     int row = BANDS - 1;
     while (row && (value - least) / longer < band_from[row])
         row--;
     band[0] = value - band_minus[row] * longer;
     band[1] = value + band_plus[row] * longer;
-    if (edits->found) {
-        band[0] = edits->low < band[0] ? edits->low : band[0];
-        band[1] = edits->high > band[1] ? edits->high : band[1];
-    }
+    band[0] = read[0] < band[0] ? read[0] : band[0];
+    band[1] = read[1] > band[1] ? read[1] : band[1];
     band[0] = band[0] < least ? least : band[0];
     band[1] = band[1] > expected ? expected : band[1];
 }

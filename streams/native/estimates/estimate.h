@@ -13,7 +13,7 @@ typedef struct {
     double length_ratio, sketch_resemblance, common_shingles, text_in_order, spread_shorter, spread_longer;
     double segment_cover, segment_share, distance, low, high, expected;
     double shared_shorter, shared, common_words, order_gap, mean_resemblance, spread, distance_ratio;
-    u8 scattered, is_equal, is_short, same_lineage, padding[4];
+    u8 scattered, is_equal, is_short, same_lineage, same_site, padding[3];
 } Estimate;
 
 /* One text of a pair, at the rate of the pair. */
@@ -36,6 +36,12 @@ static void free_comparing(Comparing *with)
     free_workspace(&with->space);
     free(with->room.memory.start);
     free(with->left.start);
+}
+
+/* Returns the bytes of a character. */
+static double width_of(const Content *text)
+{
+    return (double)text->n_bytes / (double)text->characters;
 }
 
 static double at_most_one(double share)
@@ -131,6 +137,7 @@ typedef struct {
     Blocks in_order, moved;
     double symbols_per_match;
     Scattered scattered;
+    double doubt; /* bytes by which the distance may be off where it is not read from scattered edits */
 } Found;
 
 /* Finds the common blocks, and then those in another order if there is enough of them. Returns 0 if there is no memory.
@@ -147,7 +154,12 @@ static int find_blocks(Side both[2], i64 rate, i64 least, Comparing *with, Found
         return 0;
     size_t numbers = write_blocks(text, &with->reach, grain, with->room.in_order);
     found->in_order = (Blocks){with->room.in_order, numbers / NUMBERS_PER_BLOCK};
-    found->scattered = scattered_edits(text, both[0].content, both[1].content, rate);
+    Difference places[PLACES_MAX];
+    size_t count = write_differences(text, grain, places);
+    found->scattered = isolated_edits(text, places, count, both[0].content, both[1].content, rate);
+    if (!found->scattered.found)
+        found->scattered = scattered_edits(text, both[0].content, both[1].content, rate);
+    found->doubt = passage_doubt(places, count, width_of(both[0].content));
     double left = (double)(found->common - found->matches), enough = MOVED_SHARE * (double)text[0].size;
     if (!found->matches || left < MOVED_SYMBOLS || left < enough)
         return 1;
@@ -186,17 +198,21 @@ static void write_distance(const Side both[2], const Found *found, Comparing *wi
     const Content *shorter = both[0].content, *longer = both[1].content;
     double sizes[2] = {(double)shorter->n_bytes, (double)longer->n_bytes}, least = sizes[1] - sizes[0], band[2] = {0, 0};
     double expected = least + with->costs[(int)rint(sizes[0] / sizes[1] * RATIO_STEPS)] * sizes[0], value = expected;
+    double read[2] = {expected, expected};
+    const Scattered *edits = &found->scattered;
     if (out->is_equal)
         value = 0;
     else if (found->matches) {
-        value = found->scattered.found ? found->scattered.value
-                                       : block_edits(&with->room, found->in_order.count, found->moved.count,
-                                                     with->costs, sizes, (double)out->rate);
+        value = edits->found ? edits->value
+                             : block_edits(&with->room, found->in_order.count, found->moved.count, with->costs, sizes,
+                                           (double)out->rate);
         value = value < least ? least : value;
         value = value > expected ? expected : value;
+        read[0] = edits->found ? edits->low : value - found->doubt;
+        read[1] = edits->found ? edits->high : value + found->doubt;
     }
     if (!out->is_equal)
-        write_band(value, least, expected, sizes[1], &found->scattered, band);
+        write_band(value, least, expected, sizes[1], read, band);
     double width = (double)(shorter->characters + longer->characters) / (sizes[0] + sizes[1]);
     i64 grown = longer->characters - shorter->characters;
     double known = (double)(grown < 0 ? -grown : grown), bytes[] = {value, band[0], band[1], expected};

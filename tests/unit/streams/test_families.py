@@ -26,6 +26,7 @@ from tests.support.families import (
     lines,
     partition,
     real_traffic,
+    rewritten,
     until_done,
 )
 from tests.support.matching import KEY, SCHEME, prose, signed
@@ -209,13 +210,13 @@ async def test_a_storm_of_updates_fills_no_bucket() -> None:
     assert [each.size for each in await index.families()] == [40]
 
 
-@pytest.mark.parametrize("edits", [10, 12])
+@pytest.mark.parametrize("edits", [42, 46])
 async def test_an_update_that_keeps_its_family_does_not_rely_on_the_buckets_of_another(edits: int) -> None:
     """The update lies between its former state and the founder of another family, and is a copy of both."""
     words, index = BODY.split(), MemoryIndex(FOR_EVER)
     one = Matcher(index, SCHEME, KEY)
-    former = " ".join(edited(" ".join(words[:100]), 1, edits).split() + words[100:])
-    other = " ".join([*words[:-100], *edited(" ".join(words[-100:]), 2, edits).split()])
+    former = " ".join([*prose(200).split()[:edits], *words[edits:]])
+    other = rewritten(BODY, 2, edits)
     before = await one_by_one(one, [signed("own", former, 1), signed("other", other, 2), signed("more", other, 3)])
     update = await one.match(signed("own", BODY, 4))
     assert update.admitted.presumed == before[1].admitted.number
@@ -367,7 +368,9 @@ async def test_a_document_seen_again_late_in_its_life_stays_in_its_family() -> N
 async def test_families_do_not_chain() -> None:
     texts, index = [BODY], MemoryIndex(FOR_EVER)
     for step in range(12):
-        texts.append(edited(texts[-1], step, 12))
+        words = texts[-1].split()
+        words[30 * step : 30 * (step + 1)] = prose(200 + step).split()[:30]
+        texts.append(" ".join(words))
     one = Matcher(index, SCHEME, KEY)
     signatures = [signed(f"s{step}", text, step) for step, text in enumerate(texts)]
     found = await one_by_one(one, signatures)

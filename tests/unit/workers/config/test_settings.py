@@ -130,6 +130,7 @@ def test_what_is_no_number_is_named_with_its_value(name: str, value: str, expect
     [
         ("bucket_cap", "11", "1001"),
         ("candidates", "0", "401"),
+        ("distance_ratio_max", "-0.1", "1.1"),
         ("mean_resemblance_min", "-0.1", "1.1"),
         ("containment_min", "-0.1", "1.1"),
         ("order_free_min", "nan", "inf"),

@@ -1,0 +1,99 @@
+/* A few edits apart from each other. Twin of estimates/isolated.py. */
+
+#define ISOLATED_RATIO 0.8
+#define WORD_PLACE 12.0
+#define ISOLATED_COST 4.2
+#define GROWN_SHARE 0.6
+#define ISOLATED_DEVIATION 2.5
+#define PASSAGE_DEVIATION 3.5
+#define EQUAL_ODDS 4.0
+#define EQUAL_LENGTH 0.13
+#define ONE_WAY_ODDS 8.0
+#define ONE_WAY 0.22
+enum { ISOLATED_MATCHES = 4, PLACES_MAX = 8, RATES_OF_ONE = 2, TOUCHED = 42, INSERTED = 3, GROWN_MAX = 9 };
+enum { SMALL_RATES = 3, SMALL_BYTES = 25 };
+
+/* A place where two texts differ, in bytes. */
+typedef struct {
+    i64 room, grown;
+} Difference;
+
+/* Writes at most PLACES_MAX places, and returns how many there are, at most one more. */
+static size_t write_differences(const Text text[2], i64 grain, Difference found[PLACES_MAX])
+{
+    size_t matches = matches_of(text), count = 0;
+    for (size_t k = 0; k <= matches; k++) {
+        Step step = step_before(text, k, matches);
+        i64 grown = step.gap[1] - step.gap[0], room = least_of(step.gap[0], step.gap[1]) - LD_WINDOW_BYTES;
+        if (llabs(grown) < most_of(1, grain))
+            grown = 0;
+        if (!step.lost && !grown)
+            continue;
+        if (count == PLACES_MAX)
+            return PLACES_MAX + 1;
+        found[count++] = (Difference){most_of(0, room), grown};
+    }
+    return count;
+}
+
+/* Returns how far the distance of texts with a few changed passages may be off, in bytes. */
+static double passage_doubt(const Difference *found, size_t count, double width)
+{
+    double edits = 0;
+    for (size_t i = 0; i < count; i++) {
+        double own = (double)found[i].room / WORD_PLACE;
+        edits += own > 1 ? own : 1;
+    }
+    return count > PLACES_MAX ? 0 : Z_90 * PASSAGE_DEVIATION * sqrt(edits) * width;
+}
+
+/* Returns the mean of what replaced words cost, and of what other edits would that look alike. */
+static Scattered likelier_edits(const Difference *found, size_t count, i64 rate, double width, double more)
+{
+    double edits = 0, words = 0, least = 0, inserted = 0;
+    int is_equal_length = 1, has_grown = 1, has_shrunk = 1;
+    for (size_t i = 0; i < count; i++) {
+        double own = (double)(found[i].room - RATES_OF_ONE * rate) / WORD_PLACE, moved = (double)llabs(found[i].grown);
+        own = own > 1 ? own : 1;
+        double cost = own * ISOLATED_COST * width + GROWN_SHARE * moved;
+        edits += own;
+        words += cost > moved ? cost : moved;
+        least += own * width > moved ? own * width : moved;
+        inserted += moved;
+        is_equal_length &= !found[i].grown;
+        has_grown &= found[i].grown >= INSERTED;
+        has_shrunk &= found[i].grown <= -INSERTED;
+    }
+    words *= more;
+    double spread = Z_90 * ISOLATED_DEVIATION * width * sqrt(edits) * more, other, odds;
+    if (is_equal_length) {
+        other = edits * width * more;
+        odds = EQUAL_ODDS * pow(EQUAL_LENGTH, (double)count);
+    } else if (has_grown || has_shrunk) {
+        other = inserted;
+        odds = ONE_WAY_ODDS * pow(ONE_WAY, (double)count);
+    } else
+        return (Scattered){words, least < words - spread ? least : words - spread, words + spread, 1, 0};
+    double chance = odds / (1 + odds), value = chance * words + (1 - chance) * other;
+    return (Scattered){value, value < other ? value : other, chance > DOUBT ? words + spread : value, 1, 0};
+}
+
+/* Returns the distance of two texts that differ in a few small places. `found` is 0 if they do not. */
+static Scattered isolated_edits(const Text text[2], const Difference *seen, size_t count, const Content *shorter,
+                                const Content *longer, i64 rate)
+{
+    Scattered none = {0, 0, 0, 0, 0};
+    double width = (double)shorter->n_bytes / (double)shorter->characters;
+    if (matches_of(text) < ISOLATED_MATCHES || (double)shorter->n_bytes < ISOLATED_RATIO * (double)longer->n_bytes ||
+        count > PLACES_MAX || width >= WIDE)
+        return none;
+    Difference unseen_place = {0, longer->n_bytes - shorter->n_bytes};
+    const Difference *found = count ? seen : &unseen_place;
+    size_t all = count ? count : 1;
+    i64 most = SMALL_RATES * rate + SMALL_BYTES;
+    for (size_t i = 0; i < all; i++)
+        if (found[i].room > most || llabs(found[i].grown) > GROWN_MAX)
+            return none;
+    double unseen = count ? pow(1 - 1 / (double)rate, TOUCHED) : 0;
+    return likelier_edits(found, all, rate, width, 1 / (1 - unseen));
+}
