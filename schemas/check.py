@@ -42,6 +42,15 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True):
     ham: Annotated[Count, Meta(description="Sum of the weights of its documents labelled as ham.")]
 
 
+class Contained(msgspec.Struct, frozen=True, kw_only=True):
+    """A text with many copies that lies in the document."""
+
+    family: Annotated[HexId, Meta(description="Id of the family of its copies.")]
+    count_1h: Annotated[Count, Meta(description="Documents that joined this family within the last hour.")]
+    count_24h: Annotated[Count, Meta(description="Documents that joined this family within the last day.")]
+    characters: Annotated[Count, Meta(description="How many characters of it the document has, estimated.")]
+
+
 class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What a document is to those that the index knows. Every field is always there.
 
@@ -98,6 +107,13 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
             "until somebody confirms them or takes them back. `confirmed`: they count all the same. Else empty."
         ),
     ] = ""
+    contains: Annotated[
+        Contained | None,
+        Meta(
+            description="A text that lies in the document, which is no copy of it, and of which at least "
+            "NEARSTREAM_BULK_COUNT copies arrived within the last day. Null: there is none."
+        ),
+    ] = None
     first_seen: Annotated[datetime | None, Meta(description="When the first document of the family was observed.")] = (
         None
     )

@@ -1,13 +1,13 @@
 """Say what a document is to those in an index, without adding it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from msgspec import UNSET
 
-from nearstream.schemas.check import CheckAnswer, CheckMatch, CheckVerdict, Labels
+from nearstream.schemas.check import CheckAnswer, CheckMatch, CheckVerdict, Contained, Labels
 from nearstream.schemas.document import from_milliseconds
 from nearstream.schemas.evidence import Relation
 from nearstream.schemas.signature import Signature
@@ -43,11 +43,13 @@ class Found:
         newcomer: The document.
         best: The most closely related candidate. None: there is no related one.
         joins: The candidate whose family the document would join. None: it is no copy.
+        holds: The candidates whose texts lie in the document, which is no copy of them.
     """
 
     newcomer: Newcomer
     best: Compared | None
     joins: Compared | None
+    holds: tuple[Compared, ...] = ()
 
 
 def find(asked: Newcomer, candidates: Sequence[Candidate]) -> Found:
@@ -60,11 +62,43 @@ def find(asked: Newcomer, candidates: Sequence[Candidate]) -> Found:
     compared = compare_with(asked, [each for each in candidates if each.earlier.collection == own])
     related = [each for each in compared if each.relation != "unrelated" and not each.is_boilerplate]
     best = min(related, key=lambda each: each.rank, default=None)
-    return Found(asked, best, joined(related, 0))
+    holds = tuple(each for each in compared if not each.is_copy and _share_of(each) >= asked.thresholds.containment_min)
+    return Found(asked, best, joined(related, 0), holds)
+
+
+def contained(found: Found, family_of: Callable[[Candidate], FamilyFacts], bulk_count: int) -> Contained | None:
+    """Return the text in a document that has most copies, None if none has many.
+
+    Args:
+        found: What the document is to the documents of the index.
+        family_of: Returns the family of a candidate.
+        bulk_count: Number of copies within a day from which there are many.
+    """
+    families = [(family_of(each.candidate), each) for each in found.holds]
+    many = [(facts.joined[1], facts, each) for facts, each in families if facts.joined[1] >= bulk_count]
+    if not many:
+        return None
+    _, facts, most = max(many, key=lambda one: (one[0], _share_of(one[2])))
+    hour, day, _ = facts.joined
+    characters = round(_share_of(most) * most.candidate.signature.characters)
+    return Contained(family=facts.family_id, count_1h=hour, count_24h=day, characters=characters)
+
+
+def _share_of(compared: Compared) -> float:
+    """Return how much of the earlier text lies in the document."""
+    estimate = compared.estimate
+    if estimate.is_short:
+        return 0.0
+    is_shorter = estimate.shorter_digest == compared.candidate.signature.digest
+    return estimate.shared_shorter if is_shorter else estimate.containment_longer.value
 
 
 def answer(
-    found: Found, family: FamilyFacts | None, bulk_count: int, details: FamilyDetails = _NO_DETAILS
+    found: Found,
+    family: FamilyFacts | None,
+    bulk_count: int,
+    details: FamilyDetails = _NO_DETAILS,
+    contains: Contained | None = None,
 ) -> CheckAnswer:
     """Build the answer about a document.
 
@@ -73,6 +107,7 @@ def answer(
         family: The family that it would join. None: it is no copy.
         bulk_count: Number of copies within an hour from which it is bulk.
         details: What else is known about that family.
+        contains: A text with many copies that lies in it.
     """
     best, count = found.best, family.joined[0] if family else 0
     numbers, symbols = (resemblance(best.estimate), distance(best.estimate)) if best else (None, UNSET)
@@ -94,6 +129,7 @@ def answer(
         distinct_recipients_1h=details.recipients,
         labels=Labels(spam=details.labels.spam, ham=details.labels.ham),
         label_state=details.label_state,
+        contains=contains,
         first_seen=from_milliseconds(family.first_seen_ms) if family else None,
         last_seen=from_milliseconds(family.last_joined_ms) if family else None,
         score=round(math.tanh(math.e * count / bulk_count), 4),

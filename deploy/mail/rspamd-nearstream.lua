@@ -2,6 +2,8 @@
 -- NEARSTREAM_KNOWN_BAD, NEARSTREAM_KNOWN_GOOD: it is a copy of mail that was labelled as spam, or as ham. The option says
 -- with which weight.
 -- NEARSTREAM_OTHER_ATTACHMENTS: it is a copy of another message by its text, and has other attachments.
+-- NEARSTREAM_CONTAINS_BULK: it is no copy, but contains a text of which many copies arrived within the last day. The
+-- option says how many.
 local rspamd_http = require 'rspamd_http'
 local rspamd_logger = require 'rspamd_logger'
 local ucl = require 'ucl'
@@ -18,6 +20,8 @@ local function insert(task, answer)
   elseif answer.verdict == 'known_good' then
     task:insert_result('NEARSTREAM_KNOWN_GOOD', 1.0, tostring(labels.ham))
   end
+  local contained = type(answer.contains) == 'table' and tonumber(answer.contains.count_24h)
+  if contained then task:insert_result('NEARSTREAM_CONTAINS_BULK', 1.0, tostring(answer.contains.count_24h)) end
   for _, reason in ipairs(type(answer.low_confidence) == 'table' and answer.low_confidence or {}) do
     if reason == 'attachments_differ' then task:insert_result('NEARSTREAM_OTHER_ATTACHMENTS', 1.0) end
   end
@@ -43,5 +47,7 @@ rspamd_config:register_symbol({ name = 'NEARSTREAM_KNOWN_BAD', type = 'virtual',
   score = 6.0, description = 'A copy of mail that was labelled as spam' })
 rspamd_config:register_symbol({ name = 'NEARSTREAM_KNOWN_GOOD', type = 'virtual', parent = id, group = 'nearstream',
   score = -3.0, description = 'A copy of mail that was labelled as ham' })
+rspamd_config:register_symbol({ name = 'NEARSTREAM_CONTAINS_BULK', type = 'virtual', parent = id, group = 'nearstream',
+  score = 1.5, description = 'A text with many copies lies in other words' })
 rspamd_config:register_symbol({ name = 'NEARSTREAM_OTHER_ATTACHMENTS', type = 'virtual', parent = id,
   group = 'nearstream', score = 0.0, description = 'A copy of other mail, with other attachments' })

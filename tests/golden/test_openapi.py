@@ -13,6 +13,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from nearstream.schemas.check import (
     ApiError,
     CheckAnswer,
+    Contained,
     FamilyMember,
     FamilyMembers,
     Health,
@@ -40,7 +41,18 @@ from tests.support.deployment import TEXTS
 
 PUBLISHED = Path(__file__).parents[2] / "docs/openapi.json"
 ANSWERS = (
-    *(CheckAnswer, SkipAnswer, Removal, ApiError, UnknownDocument, Health, Readiness, FamilyMember, FamilyMembers),
+    *(
+        CheckAnswer,
+        Contained,
+        SkipAnswer,
+        Removal,
+        ApiError,
+        UnknownDocument,
+        Health,
+        Readiness,
+        FamilyMember,
+        FamilyMembers,
+    ),
     *LIVE_MESSAGES,
 )
 

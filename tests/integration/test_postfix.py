@@ -17,7 +17,7 @@ import pytest
 from tests.devstack.debian import unpacked
 from tests.devstack.postfix import main_lines, postfix_folder, postfix_server
 from tests.devstack.server import LocalServer, free_ports, running
-from tests.support.mail import OTHER, Sink, campaign_api, campaign_mail, command, log_says, sink, swaks
+from tests.support.mail import CAMPAIGN, OTHER, Sink, campaign_api, campaign_mail, command, log_says, sink, swaks
 
 ROOT = Path(__file__).parent.parent.parent
 BULK = re.compile(r"verdict=bulk; n=4; r=(0\.[89]\d|1\.00)")
@@ -72,6 +72,9 @@ async def test_a_copy_is_delivered_with_the_header_and_another_mail_with_another
     assert BULK.fullmatch(header)
     (header,) = await _marked(mail_server, lambda name: campaign_mail(name, OTHER))
     assert header.startswith("verdict=none; n=0")
+    assert "contains" not in header
+    (header,) = await _marked(mail_server, lambda name: campaign_mail(name, f"{OTHER}\n{CAMPAIGN}\n{OTHER}"))
+    assert re.fullmatch(r"verdict=none; n=0; r=0\.\d\d; contains=4", header)
 
 
 async def test_forged_headers_are_removed_whatever_their_form(mail_server: MailServer) -> None:

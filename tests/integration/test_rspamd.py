@@ -131,6 +131,16 @@ async def test_a_copy_with_other_attachments_gets_a_symbol_of_its_own(rspamd: Rs
     assert set(symbols) == {"NEARSTREAM_OTHER_ATTACHMENTS"}
 
 
+async def test_a_mail_that_contains_bulk_gets_a_symbol_of_its_own(rspamd: Rspamd) -> None:
+    answer = b'{"verdict":"none","contains":{"family":"8e14","count_1h":37,"count_24h":412,"characters":900}}'
+    rspamd.response = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(answer), answer)
+    async with asyncio.timeout(90):
+        while not (symbols := await rspamd.scan(campaign_mail("anna"))):
+            pass  # the machine is busy with other tests, so that the answer came too late
+    ((name, symbol),) = symbols.items()
+    assert (name, symbol["score"], symbol["options"]) == ("NEARSTREAM_CONTAINS_BULK", 1.5, ["412"])
+
+
 @pytest.mark.parametrize(
     "response",
     [

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar, TypeVarTuple
 
 from msgspec.structs import replace as replace_fields
@@ -12,7 +13,7 @@ from msgspec.structs import replace as replace_fields
 from nearstream.schemas.check import CheckAnswer, CheckReason, LearnReason
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.record import ConsumerRecord, header
-from nearstream.streams.checking import answer, find, newcomer
+from nearstream.streams.checking import answer, contained, find, newcomer
 from nearstream.streams.counterpart import Newcomer
 from nearstream.streams.index.contract import IndexLostError, IndexUnavailableError
 from nearstream.streams.index.details import FamilyDetails
@@ -179,8 +180,9 @@ class Checker:
         near = await self.index.neighbours(asked.keys, self.deployment.index_limits.candidates)
         work = asked.signature.n_bytes * max(1, len(near.candidates) // _FEW_CANDIDATES)
         found = await self._computed(work, find, asked, near.candidates)
+        contains = contained(found, partial(family_of, near), settings.bulk_count)
         if found.joins is None:
-            return answer(found, None, settings.bulk_count)
+            return answer(found, None, settings.bulk_count, contains=contains)
         joined, details = found.joins.candidate, FamilyDetails()
         if near.may_have_details:
             details = await self.index.details(joined.number, 1000 * settings.label_delay_seconds)
@@ -188,7 +190,7 @@ class Checker:
         if details.labels != LabelCounts():
             guard = await self.guards.read(asked.signature.collection, family.family_id)
             details = replace(details, label_state=guard.state if guard else "")
-        return answer(found, family, settings.bulk_count, details)
+        return answer(found, family, settings.bulk_count, details, contains)
 
     async def _computed(self, n_bytes: int, compute: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """Compute for a short text at once, and for any other in the thread for such work.

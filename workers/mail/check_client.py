@@ -13,6 +13,16 @@ from nearstream.workers.api_client import ApiClient, api_client
 from nearstream.workers.config.settings import Settings
 
 
+class Contained(msgspec.Struct, frozen=True):
+    """A text with many copies that lies in the message.
+
+    Attributes:
+        count_24h: Its copies within the last day.
+    """
+
+    count_24h: Annotated[int, Meta(ge=0)]
+
+
 class Answer(msgspec.Struct, frozen=True):
     """What a mail server needs of an answer (`schemas.check.CheckAnswer`), also of one by another version of the API.
 
@@ -20,11 +30,13 @@ class Answer(msgspec.Struct, frozen=True):
         verdict: The verdict.
         count_1h: Copies within the last hour.
         resemblance: How much the message resembles the most similar known one, None if there is none.
+        contains: A text with many copies that lies in the message, None if there is none.
     """
 
     verdict: Annotated[str, Meta(pattern="^[a-z_]{1,32}$")]
     count_1h: Annotated[int, Meta(ge=0)] = 0
     resemblance: Annotated[float, Meta(ge=0, le=1)] | None = None
+    contains: Contained | None = None
 
 
 @dataclass(frozen=True)

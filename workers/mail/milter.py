@@ -141,9 +141,14 @@ def _outcome(message: Message, answer: Answer | None) -> str:
 
 
 def header_value(answer: Answer) -> bytes:
-    """Return the value of our header: the verdict, the number of copies within the last hour, and the resemblance."""
+    """Return the value of our header.
+
+    It has the verdict, the number of copies within the last hour, the resemblance, and of a text with many copies that
+    lies in the message, the number of these within the last day.
+    """
     resemblance = "" if answer.resemblance is None else f"; r={answer.resemblance:.2f}"
-    return f"verdict={answer.verdict}; n={answer.count_1h}{resemblance}".encode()
+    contains = "" if answer.contains is None else f"; contains={answer.contains.count_24h}"
+    return f"verdict={answer.verdict}; n={answer.count_1h}{resemblance}{contains}".encode()
 
 
 def milter(address: str, client: CheckClient) -> AbstractAsyncContextManager[str]:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 from nearstream.schemas.check import CheckAnswer
-from nearstream.streams.checking import answer, find, newcomer
+from nearstream.streams.checking import answer, contained, find, newcomer
 from nearstream.workers.operations.signatures import Signed
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.file_source import Refused
@@ -52,4 +52,6 @@ async def _checked(deployment: Deployment, index: RedisIndex, item: Signed, wait
     near = await until_answered(look_up, wait_seconds)
     found = find(asked, near.candidates)
     family = family_of(near, found.joins.candidate) if found.joins else None
-    return Checked(item.source, item.signature.id, answer(found, family, deployment.settings.bulk_count))
+    bulk_count = deployment.settings.bulk_count
+    contains = contained(found, partial(family_of, near), bulk_count)
+    return Checked(item.source, item.signature.id, answer(found, family, bulk_count, contains=contains))

@@ -5,7 +5,7 @@ import pytest
 from nearstream.schemas.document import Document, from_milliseconds
 from nearstream.schemas.label import LabelState
 from nearstream.schemas.signature import Signature
-from nearstream.streams.checking import Found, answer, find, newcomer
+from nearstream.streams.checking import Found, answer, contained, find, newcomer
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.details import FamilyDetails
 from nearstream.streams.index.family import FamilyFacts
@@ -57,6 +57,27 @@ async def test_suspended_labels_do_not_count(state: LabelState, verdict: str) ->
     family = FamilyFacts("ab" * 16, 1, 1, 30, 0, 0, (BULK_COUNT, 25, 29))
     said = answer(await found(TEXT), family, BULK_COUNT, FamilyDetails(LabelCounts(spam=1), label_state=state))
     assert (said.verdict, said.label_state, said.labels.spam) == (verdict, state, 1)
+
+
+@pytest.mark.parametrize("day", [BULK_COUNT - 1, BULK_COUNT])
+@pytest.mark.parametrize("form", ["{text} {more}", "{more} {text}", "{more} {text} {more}"])
+async def test_a_text_with_many_copies_is_found_between_added_words(form: str, day: int) -> None:
+    more = " ".join(f"other{number} thing" for number in range(80))
+    held = await found(form.format(text=TEXT, more=more))
+    assert held.joins is None
+    contains = contained(held, lambda _: FamilyFacts("ab" * 16, 1, 1, 30, 0, 0, (2, day, day)), BULK_COUNT)
+    if day < BULK_COUNT:
+        assert contains is None
+        return
+    assert contains is not None
+    assert (contains.family, contains.count_1h, contains.count_24h) == ("ab" * 16, 2, BULK_COUNT)
+    assert 0.8 * len(TEXT) < contains.characters <= len(TEXT)
+    assert answer(held, None, BULK_COUNT, contains=contains).verdict == "none"
+
+
+async def test_a_copy_and_a_part_of_a_text_contain_nothing() -> None:
+    for text in (TEXT, " ".join(TEXT.split()[:60])):
+        assert (await found(text)).holds == ()
 
 
 async def test_what_is_no_copy_is_known_by_no_label() -> None:

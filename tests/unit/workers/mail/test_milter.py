@@ -13,7 +13,7 @@ from prometheus_client import REGISTRY
 from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.mail import milter as milter_module
 from nearstream.workers.mail import milter_packets as packets
-from nearstream.workers.mail.check_client import Answer, check_client
+from nearstream.workers.mail.check_client import Answer, Contained, check_client
 from nearstream.workers.mail.memory import Memory
 from nearstream.workers.mail.milter import FORGED_MAX, Message, header_value, milter
 from tests.support.mail import campaign_mail
@@ -346,6 +346,7 @@ async def test_the_client_sends_the_one_token_that_it_is_given() -> None:
         (Answer("bulk", 37, 0.941), b"verdict=bulk; n=37; r=0.94"),
         (Answer("near_duplicate", 0, 1.0), b"verdict=near_duplicate; n=0; r=1.00"),
         (Answer("none"), b"verdict=none; n=0"),
+        (Answer("none", 0, 0.41, Contained(412)), b"verdict=none; n=0; r=0.41; contains=412"),
     ],
 )
 def test_the_header_has_the_verdict_the_copies_and_the_resemblance(answer: Answer, value: bytes) -> None:
