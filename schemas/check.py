@@ -149,6 +149,12 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     ] = ""
 
 
+class BareAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a document is related to a known one, and nothing else."""
+
+    related: Annotated[bool, Meta(description="It is related to a document of the index.")]
+
+
 class SkipAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a crawler need not fetch a page now. Every field is always there."""
 

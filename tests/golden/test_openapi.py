@@ -12,6 +12,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from nearstream.schemas.check import (
     ApiError,
+    BareAnswer,
     CheckAnswer,
     Contained,
     FamilyMember,
@@ -43,6 +44,7 @@ PUBLISHED = Path(__file__).parents[2] / "docs/openapi.json"
 ANSWERS = (
     *(
         CheckAnswer,
+        BareAnswer,
         Contained,
         SkipAnswer,
         Removal,

@@ -3,15 +3,24 @@
 import json
 from pathlib import Path
 
+import aiohttp
+
 from nearstream.schemas.events import Retraction
 from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
+from nearstream.workers.http.reading import SIGNATURE_TYPE
 from nearstream.workers.kafka.partitioning import partition_of
+from tests.devstack.server import free_ports
 from tests.support.deployment import TEXTS, LocalDeployment, deployed
+from tests.support.mail import command, log_says
 
 KEY, OTHER_KEY = "the key that both parties share, 32", "the key of somebody else, 32 bytes."
+TOKEN = "-".join(("a", "token", "for", "the", "bank"))
 PLANTED = "the heron waits above the frozen weir"
 TEXT = f"{PLANTED} until dusk, and no one but the miller has seen it there this winter. {TEXTS[0]}"
 UNRELATED = "Kettles, ladles and copper scales were sold on the second day of the autumn auction in the hall."
+
+
+Answered = tuple[int, dict[str, object]]
 
 
 def _documents(deployment: LocalDeployment) -> int:
@@ -72,6 +81,44 @@ async def test_signatures_alone_answer_whether_a_document_is_known(kafka: str, r
         said = await deployment.read(*(topic.name for topic in (SIGNATURES, *EVENT_TOPICS)))
         assert said
         assert not [record for record in said if PLANTED.split()[2].encode() in (record.value or b"")]
+
+
+async def test_two_parties_with_one_key_ask_and_answer_over_http(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    near, other = tmp_path / "near.txt", tmp_path / "other.txt"
+    near.write_text(TEXT.replace("miller", "ferryman"))
+    other.write_text(UNRELATED)
+    (port,) = free_ports(1)
+    address, given = f"127.0.0.1:{port}", {"Authorization": f"Bearer {TOKEN}"}
+    async with deployed(kafka, redis_url, tmp_path, hash_key=KEY) as provider:
+        with provider.worker():
+            await provider.send([provider.document("known", TEXT)])
+            await provider.drained()
+        bank = provider.changed(kafka="127.0.0.1:1", redis="redis://127.0.0.1:1/0")
+        lines = bank.run("sign", "--anonymous", str(near), str(other)).stdout.splitlines()
+        wrong = bank.changed(hash_key=OTHER_KEY).run("sign", str(near)).stdout
+        assert str(near).encode() not in lines[0]
+        serving = provider.changed(api=address, api_seconds="60", api_token=f"{TOKEN} default 1000 bare")
+        with command(tmp_path / "api.log", "serve", **serving.given()):
+            await log_says(tmp_path / "api.log", f"API: http://{address}")
+
+            async def ask(body: bytes, query: str = "?bare=1", kind: str = SIGNATURE_TYPE) -> Answered:
+                headers = {**given, "Content-Type": kind}
+                async with session.post(f"/v1/check{query}", data=body, headers=headers) as response:
+                    return response.status, await response.json()
+
+            async with aiohttp.ClientSession(f"http://{address}") as session:
+                assert [await ask(line) for line in lines] == [(200, {"related": True}), (200, {"related": False})]
+                for refused in (ask(lines[0], ""), ask(lines[0], "?bare=1&learn=1"), ask(b"text", kind="text/plain")):
+                    status, answer = await refused
+                    assert (status, answer["error"]) == (403, "only_bare")
+                for path in ("/v1/documents", "/metrics", "/v1/state", "/v1/skip"):
+                    async with session.get(path, headers=given) as response:
+                        assert response.status == 403
+                status, answer = await ask(wrong)
+                assert (status, answer["error"]) == (400, "invalid_signature")
+                names = [json.loads(line)[0].split("-k")[1][:8] for line in (wrong, lines[0])]
+                assert all(name in str(answer["detail"]) for name in names)
+                assert (await ask(b"[]"))[0] == (await ask(lines[0][:-9]))[0] == 400
 
 
 async def test_a_wrong_key_or_scheme_is_refused_in_one_line(kafka: str, redis_url: str, tmp_path: Path) -> None:

@@ -150,6 +150,9 @@ def _add_local_commands(commands: "Commands") -> None:
     add_json(compare, "one JSON object")
     sign = add(commands, "sign", "signature_commands:write_signatures", "print the signatures of documents")
     add_paths(sign)
+    sign.add_argument(
+        "--anonymous", action="store_true", help="leave out ids, URLs, labels and addresses: the id is the digest"
+    )
     settings = add(
         commands, "settings", "settings_command:show_settings", "list all settings with their values and meanings"
     )

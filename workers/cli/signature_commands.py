@@ -15,7 +15,7 @@ from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.operations.check import Checked, check_signatures
 from nearstream.workers.operations.reading import report
-from nearstream.workers.operations.signatures import Signed, read_signatures, sign_files
+from nearstream.workers.operations.signatures import Signed, anonymous, read_signatures, sign_files
 from nearstream.workers.operations.terminal import (
     PATH_CHARACTERS,
     columns,
@@ -41,7 +41,8 @@ def write_signatures(settings: Settings, options: argparse.Namespace) -> Exit:
             _refuse(item)
         else:
             report(item.source, item.degraded, Counter())
-            print_line(encode_signature_line(item.signature).decode())
+            signature = anonymous(item.signature) if options.anonymous else item.signature
+            print_line(encode_signature_line(signature).decode())
     return Exit.UNREADABLE if refused else Exit.OK
 
 

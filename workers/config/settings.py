@@ -102,7 +102,7 @@ class Settings:
     status_token: str = _setting("", "bearer token that the status server requires (needed off loopback)", secret=True)
     api: str = _setting("127.0.0.1:9465", "host:port of the HTTP API of `nearstream serve`")
     api_token: str = _setting(
-        "", "bearer tokens of the HTTP API, one a line: token [collections [rate]] (needed off loopback)", secret=True
+        "", "tokens of the HTTP API, one a line: token [collections [rate [bare]]] (needed off loopback)", secret=True
     )
     api_seconds: float = _setting(0.15, "how long the HTTP API takes for an answer at most (clients wait .35 s longer)")
     bulk_count: int = _setting(20, "copies within an hour from which the HTTP API says bulk")

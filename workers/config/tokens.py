@@ -8,7 +8,7 @@ from nearstream.schemas.document import NAME_PATTERN
 TOKENS = 256
 _MIN_CHARACTERS = 16
 _RATES = (0.1, 100_000.0)  # requests a second
-_EVERY = "*"
+_EVERY, _BARE = "*", "bare"
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,13 @@ class ApiToken:
         token: The token.
         collections: The collections that it is for. Empty: all.
         rate: Most requests a second. 0: no limit.
+        is_bare: It may only ask whether a signature is related to a document, and is answered yes or no.
     """
 
     token: str
     collections: frozenset[str] = frozenset()
     rate: float = 0.0
+    is_bare: bool = False
 
 
 def wrong_token(text: str) -> str:
@@ -44,8 +46,9 @@ def wrong_tokens(text: str) -> str:
 def parse_tokens(text: str) -> tuple[ApiToken, ...]:
     """Read the tokens of the HTTP API: one a line, with its collections and its rate if it has them.
 
-    A line is `token`, `token collection,collection` or `token collection,collection rate`, with `*` for all
-    collections. Empty lines and those that begin with `#` are left out.
+    A line is `token`, `token collection,collection`, `token collection,collection rate` or `token
+    collection,collection rate bare`, with `*` for all collections. Empty lines and those that begin with `#` are left
+    out.
 
     Raises:
         ValueError: A line cannot be read, or no line is a token. The message quotes none.
@@ -60,13 +63,18 @@ def parse_tokens(text: str) -> tuple[ApiToken, ...]:
 
 
 def _token(line: int, words: list[str]) -> ApiToken:
+    is_bare = words[3:] == [_BARE]
+    words = words[:3] if is_bare else words
     token, collections, rate = [*words, *[_EVERY, "0"][len(words) - 1 :]][:3] if len(words) < 4 else ("", "", "")
     if wrong_token(token) or not token.isascii():
         raise ValueError(f"line {line}: {wrong_token(token) or 'expected a token in ASCII'}")
     names = frozenset() if collections == _EVERY else frozenset(collections.split(","))
     if not token or not all(re.search(NAME_PATTERN, name) for name in names):
         raise ValueError(f"line {line}: expected token, collections and rate, separated by spaces")
-    return ApiToken(token, names, _rate(line, rate))
+    asks = _rate(line, rate)
+    if is_bare and not asks:
+        raise ValueError(f"line {line}: expected a rate above 0 for a token that is {_BARE}")
+    return ApiToken(token, names, asks, is_bare)
 
 
 def _rate(line: int, text: str) -> float:

@@ -19,9 +19,11 @@ class Access:
 
     Attributes:
         collections: The collections that it may name. Empty: all.
+        is_bare: It may only ask whether a signature is related to a document.
     """
 
     collections: frozenset[str] = frozenset()
+    is_bare: bool = False
 
     def require(self, collection: str) -> None:
         """Require that a request may name a collection.
@@ -75,4 +77,4 @@ class Gate:
         if not fitting:
             return None, False
         (meter,) = fitting
-        return Access(meter.token.collections), not meter.may_ask(now)
+        return Access(meter.token.collections, meter.token.is_bare), not meter.may_ask(now)

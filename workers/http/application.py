@@ -24,6 +24,7 @@ from nearstream.workers.http.requests import (
     HEADER_BYTES,
     HEADERS,
     HELD,
+    is_bare_question,
     refusal,
     too_many_requests,
 )
@@ -133,6 +134,8 @@ def _authorization(gate: Gate) -> Middleware:
             response = refusal(401, "unauthorized", "expected the header Authorization: Bearer <token>")
             response.headers["WWW-Authenticate"] = "Bearer"
             return response
+        if access.is_bare and not is_bare_question(request):
+            return refusal(403, "only_bare", "expected POST /v1/check?bare=1 with a signature, for which the token is")
         if is_early:
             CHECKS.labels("rate_limited").inc()
             return too_many_requests("rate_limited", "expected fewer requests a second with this token")

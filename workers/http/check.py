@@ -13,6 +13,7 @@ from msgspec.structs import replace as replace_fields
 from nearstream.schemas.check import CheckAnswer, CheckReason, LearnReason
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.record import ConsumerRecord, header
+from nearstream.schemas.signature import Signature
 from nearstream.streams.checking import answer, contained, find, newcomer
 from nearstream.streams.counterpart import Newcomer
 from nearstream.streams.index.contract import IndexLostError, IndexUnavailableError
@@ -28,7 +29,15 @@ from nearstream.workers.http.access import Access, ForbiddenError
 from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.outbox import UNCONFIRMED
 from nearstream.workers.http.rare_log import RareLog
-from nearstream.workers.http.reading import is_mail, is_page, read_document, read_mail, read_page
+from nearstream.workers.http.reading import (
+    is_mail,
+    is_page,
+    is_signature,
+    read_document,
+    read_mail,
+    read_page,
+    read_signature,
+)
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.families import family_of
 from nearstream.workers.redis_index.index import RedisIndex
@@ -203,13 +212,20 @@ class Checker:
 
     def _newcomer(self, source: Source, access: Access) -> Newcomer | None:
         """Read a document if it is no mail yet, and sign it. Return None if it has no words."""
-        limits = self.deployment.document_limits
-        document = source if isinstance(source, Unsigned) else read_document(source, limits)
-        access.require(document.document.collection)
-        signature = self.signer.sign(*document)
+        signature = self._signature(source, access)
         if not signature.n_bytes:
             return None
         return newcomer(signature, self.deployment.scheme, self.deployment.key, self.deployment.thresholds)
+
+    def _signature(self, source: Source, access: Access) -> Signature:
+        if isinstance(source, ConsumerRecord) and is_signature(source):
+            signature = read_signature(source, self.deployment.scheme)
+            access.require(signature.collection)
+            return signature
+        limits = self.deployment.document_limits
+        document = source if isinstance(source, Unsigned) else read_document(source, limits)
+        access.require(document.document.collection)
+        return self.signer.sign(*document)
 
     def _degraded(self, reason: CheckReason) -> CheckAnswer:
         return CheckAnswer(verdict="unknown", scheme=self.deployment.scheme.name, degraded=True, reason=reason)

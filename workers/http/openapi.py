@@ -6,6 +6,7 @@ import msgspec
 
 from nearstream.schemas.check import (
     ApiError,
+    BareAnswer,
     CheckAnswer,
     FamilyMembers,
     Health,
@@ -28,7 +29,18 @@ READY_PATH, HEALTHY_PATH, METRICS_PATH = "/readyz", "/healthz", "/metrics"
 OPEN_PATHS = (READY_PATH, HEALTHY_PATH, DESCRIPTION_PATH, PAGE_PATH, PAGE_FILE_PATH)  # need no token
 
 _ANSWERS = (
-    *(CheckAnswer, SkipAnswer, FamilyMembers, Labelled, Removal, ApiError, UnknownDocument, Health, Readiness),
+    *(
+        CheckAnswer,
+        BareAnswer,
+        SkipAnswer,
+        FamilyMembers,
+        Labelled,
+        Removal,
+        ApiError,
+        UnknownDocument,
+        Health,
+        Readiness,
+    ),
     *LIVE_MESSAGES,
 )
 _DOCUMENT_IN_PATH = [
@@ -94,6 +106,12 @@ def _check() -> Json:
                 "description": "1: the document is handed to the workers too, which add it to the index.",
                 "schema": {"type": "string", "enum": ["0", "1"], "default": "0"},
             },
+            {
+                "name": "bare",
+                "in": "query",
+                "description": "1: the answer is only whether there is a related document.",
+                "schema": {"type": "string", "enum": ["0", "1"], "default": "0"},
+            },
             header("nearstream-collection", "The tenant. Documents of two collections are never compared."),
             header("nearstream-id", "The id of a text or page."),
             header("nearstream-observed-at", "When a text or page was observed, with time zone."),
@@ -105,10 +123,15 @@ def _check() -> Json:
                 "text/plain": text,
                 "text/html": text,
                 "application/json": {"schema": reference(Document)},
+                "application/vnd.nearstream.signature": {"schema": {"type": "array"}},
             },
         },
         "responses": {
-            "200": response("The answer, also if it is degraded.", CheckAnswer),
+            "200": {
+                "description": "The answer, also if it is degraded, or with `bare` yes or no alone.",
+                "content": {"application/json": {"schema": {"anyOf": [reference(CheckAnswer), reference(BareAnswer)]}}},
+            },
+            "503": response("With `bare`: there is no answer. Ask again after `Retry-After`.", ApiError),
             **{status: response(meaning, ApiError) for status, meaning in REFUSALS.items()},
         },
     }

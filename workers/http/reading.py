@@ -5,23 +5,26 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from nearstream.schemas.codec import InvalidMessageError, decode_document
+from nearstream.schemas.codec import InvalidMessageError, decode_document, decode_signature_line
 from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.document import DEFAULT_COLLECTION
 from nearstream.schemas.record import ConsumerRecord, header
+from nearstream.schemas.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.media_type import HTML_TYPES
 from nearstream.streams.ingest.parse import Removal
+from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signer import Unsigned
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.mail.message import read_message
+from nearstream.workers.operations.signatures import why_not_sent
 from nearstream.workers.pipeline.sign import parse_document, parse_unsigned
 
-_MAIL = "message/rfc822"
+_MAIL, SIGNATURE_TYPE = "message/rfc822", "application/vnd.nearstream.signature"
 _ATTACHMENTS_SHARE = 0.5  # of the time for an answer, after which no more attachments are read
-READABLE = (_MAIL, "text/plain", "application/json", *sorted(HTML_TYPES))
+READABLE = (_MAIL, "text/plain", "application/json", *sorted(HTML_TYPES), SIGNATURE_TYPE)
 DEFAULT_TYPE = "application/json"  # of a body without a type
 
 
@@ -38,6 +41,16 @@ def is_page(record: ConsumerRecord) -> bool:
 def is_mail_type(content_type: str) -> bool:
     """Return whether the value of a header Content-Type stands for a whole mail."""
     return _media_type(content_type) == _MAIL
+
+
+def is_signature_type(content_type: str) -> bool:
+    """Return whether a header Content-Type stands for a signature."""
+    return _media_type(content_type) == SIGNATURE_TYPE
+
+
+def is_signature(record: ConsumerRecord) -> bool:
+    """Return whether the body of a question is a signature."""
+    return is_signature_type((header(record.headers, "content-type") or b"").decode("latin-1"))
 
 
 def is_readable(content_type: str) -> bool:
@@ -60,6 +73,19 @@ def read_document(record: ConsumerRecord, limits: DocumentLimits) -> Unsigned:
     if isinstance(parsed, Removal):
         raise InvalidMessageError(Reason.EMPTY_VALUE, "expected a document")
     return parsed
+
+
+def read_signature(record: ConsumerRecord, scheme: Scheme) -> Signature:
+    """Return the signature of a question, as `nearstream sign` prints it.
+
+    Raises:
+        InvalidMessageError: The body is no signature, or one with another scheme or key.
+    """
+    signature = decode_signature_line((record.value or b"").strip())
+    wrong = why_not_sent(signature, scheme)
+    if wrong:
+        raise InvalidMessageError(Reason.INVALID_SIGNATURE, wrong)
+    return signature
 
 
 def read_page(record: ConsumerRecord, limits: DocumentLimits, pages: PageReader) -> Unsigned:

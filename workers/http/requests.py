@@ -11,9 +11,11 @@ from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.workers.http.access import Access
-from nearstream.workers.http.reading import DEFAULT_TYPE, READABLE, is_mail_type, is_readable
+from nearstream.workers.http.openapi import CHECK_PATH
+from nearstream.workers.http.reading import DEFAULT_TYPE, READABLE, is_mail_type, is_readable, is_signature_type
 from nearstream.workers.mail.memory import Memory
 from nearstream.workers.mail.message import MESSAGE_MAX_BYTES
+from nearstream.workers.operations.signatures import LINE_MAX_BYTES
 from nearstream.workers.pipeline.file_source import INPUT
 
 HEADER_BYTES = 8190  # of one header, and of the request line
@@ -50,6 +52,12 @@ def any_id(path: str) -> str:
     What is wrong with a name is said by what reads it.
     """
     return path.replace("{collection}", "{collection:[^/]+}").replace("{id}", r"{id:[\s\S]+}")
+
+
+def is_bare_question(request: web.Request) -> bool:
+    """Return whether a request asks about a signature, and wants yes or no alone."""
+    is_asked = (request.method, request.path, request.query_string) == ("POST", CHECK_PATH, "bare=1")
+    return is_asked and is_signature_type(request.headers.get("Content-Type", DEFAULT_TYPE))
 
 
 def is_from_another_site(request: web.Request) -> bool:
@@ -126,7 +134,10 @@ async def read_body(request: web.Request, limit: int) -> bytes:
 
 def _limit(request: web.Request, value_bytes: int) -> int:
     """Return the most bytes that the body of a request may have."""
-    return MESSAGE_MAX_BYTES if is_mail_type(request.headers.get("Content-Type", DEFAULT_TYPE)) else value_bytes
+    content_type = request.headers.get("Content-Type", DEFAULT_TYPE)
+    if is_signature_type(content_type):
+        return LINE_MAX_BYTES
+    return MESSAGE_MAX_BYTES if is_mail_type(content_type) else value_bytes
 
 
 def status_of(reason: Reason) -> int:

@@ -6,7 +6,7 @@ from time import perf_counter
 import msgspec
 from aiohttp import web
 
-from nearstream.schemas.check import Health, Readiness, Removal
+from nearstream.schemas.check import BareAnswer, CheckAnswer, Health, Readiness, Removal
 from nearstream.schemas.codec import InvalidMessageError, decode_document
 from nearstream.streams.index.contract import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
@@ -14,6 +14,7 @@ from nearstream.workers.http import openapi
 from nearstream.workers.http.access import ForbiddenError
 from nearstream.workers.http.check import AT_ONCE, BusyError, Checker
 from nearstream.workers.http.learning import Learner
+from nearstream.workers.http.reading import is_signature_type
 from nearstream.workers.http.refusals import forbidden, from_another_site, named, unconfirmed
 from nearstream.workers.http.requests import (
     ACCESS,
@@ -92,7 +93,16 @@ async def _check(request: web.Request) -> web.Response:
         return _busy()
     CHECKS.labels(answer.verdict).inc()
     CHECK_SECONDS.observe(perf_counter() - began)
-    return json_response(answer)
+    return _bare(answer) if request.query.get("bare") == "1" else json_response(answer)
+
+
+def _bare(answer: CheckAnswer) -> web.Response:
+    """Return yes or no, or that there is no answer."""
+    if not answer.degraded:
+        return json_response(BareAnswer(related=answer.match is not None))
+    response = refusal(503, answer.reason, "expected Redis to answer in time, ask again")
+    response.headers["Retry-After"] = "1"
+    return response
 
 
 async def _before_body(request: web.Request) -> web.Response | None:
@@ -107,8 +117,11 @@ def _refused_unread(request: web.Request) -> web.Response | None:
     checker = request.app[_CHECKER]
     if len(checker.running) >= AT_ONCE:
         return _busy()
-    if request.query.get("learn", "0") not in ("0", "1"):
-        return refusal(400, "bad_request", "expected learn=0 or learn=1")
+    for name in ("learn", "bare"):
+        if request.query.get(name, "0") not in ("0", "1"):
+            return refusal(400, "bad_request", f"expected {name}=0 or {name}=1")
+    if request.query.get("learn") == "1" and is_signature_type(request.headers.get("Content-Type", "")):
+        return refusal(400, "bad_request", "expected a document to learn, send a signature with `nearstream produce`")
     if "learn" in request.query and is_from_another_site(request):
         return from_another_site()
     refused = refused_unread(request, checker.deployment.settings.max_value_bytes)

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from msgspec.structs import replace
+
 from nearstream.schemas.codec import InvalidMessageError, decode_signature_line
 from nearstream.schemas.signature import SIGNATURE_MAX_BYTES, Signature
 from nearstream.streams.ingest.parse import Removal
@@ -66,6 +68,13 @@ def _signed(deployment: Deployment, signer: Signer, pages: PageReader, item: Ite
     if not signature.n_bytes:
         return Refused(item.source, NO_WORDS)
     return Signed(item.source, signature, signature.degraded)
+
+
+def anonymous(signature: Signature) -> Signature:
+    """Return a signature that names nothing but its text: the id is the digest."""
+    return replace(
+        signature, id=signature.digest.hex(), lineage=None, url=None, source=None, labels={}, sender=b"", recipients=b""
+    )
 
 
 def read_signatures(scheme: Scheme, paths: Sequence[str]) -> Iterator[Signed | Refused]:

@@ -12,12 +12,14 @@ ONE, OTHER = "one-token-of-mail", "another-token-of-pages"
 def test_a_line_holds_a_token_with_its_collections_and_rate() -> None:
     text = (
         f"# of the mail servers\n{ONE} mail,news 200\n\n{OTHER}\nthird-token-of-nobody *\nfourth-token-of-all * 0.5\n"
+        "fifth-token-of-a-bank mail 2 bare\n"
     )
     assert parse_tokens(text) == (
         ApiToken(ONE, frozenset({"mail", "news"}), 200.0),
         ApiToken(OTHER),
         ApiToken("third-token-of-nobody"),
         ApiToken("fourth-token-of-all", rate=0.5),
+        ApiToken("fifth-token-of-a-bank", frozenset({"mail"}), 2.0, is_bare=True),
     )
     assert parse_tokens("") == ()
 
@@ -29,6 +31,9 @@ def test_a_line_holds_a_token_with_its_collections_and_rate() -> None:
         (f"{ONE}\nshort *", "line 2: expected at least 16 characters"),
         (f"{ONE} Mail", "line 1: expected token, collections and rate"),
         (f"{ONE} mail,", "line 1: expected token, collections and rate"),
+        (f"{ONE} mail 0 bare", "line 1: expected a rate above 0"),
+        (f"{ONE} mail 5 bare bare", "line 1: expected"),
+        (f"{ONE} mail fast bare", "line 1: expected a rate"),
         (f"{ONE} mail 5 more", "line 1: expected"),
         (f"{ONE} mail fast", "line 1: expected a rate"),
         (f"{ONE} mail -1", "line 1: expected a rate"),
