@@ -25,15 +25,17 @@ _ORDINAL_BYTES = 4
 _Packed = tuple[list[bytes], list[bytes]]
 
 
-def unpack_family(layout: StoreLayout, packed: bytes, score: bytes | None, now_ms: int) -> FamilyView | None:
+def unpack_family(layout: StoreLayout, answer: Sequence[bytes | None], now_ms: int) -> FamilyView | None:
     """Return what a founder's home says about its family, unless this has expired.
 
     Args:
         layout: The layout of the index.
-        packed: The family.
-        score: Of a member among the others, None if it is not one of them.
+        answer: The family, and the score of who asks among its members, None if it is not one of them.
         now_ms: The time of the slot.
     """
+    packed, score = answer
+    if packed is None:
+        return None
     identity, first_seen, representative, is_bare, last, _ = _FAMILY.unpack_from(packed)
     if 0 < layout.retention_ms * 3 // 2 < now_ms - _int(last):
         return None

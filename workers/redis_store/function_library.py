@@ -10,7 +10,7 @@ from nearstream.streams.store.families import ADDRESS_BYTES
 from nearstream.streams.store.messages import FAMILY_ID_BYTES, LINK_BYTES
 from nearstream.streams.store.registration import NUMBER_BYTES, Status
 from nearstream.workers.redis_store import layout
-from nearstream.workers.redis_store.layout import ORDER_FORMAT, KeyKind, python_struct
+from nearstream.workers.redis_store.layout import STATE_FORMAT, STUB, KeyKind, python_struct
 
 _SOURCES = ("slot.lua", "buckets.lua", "history.lua", "families.lua", "decisions.lua")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
@@ -25,7 +25,7 @@ CONSTANTS: dict[str, int | float | str] = {
     "ADDRESS_BYTES": ADDRESS_BYTES,
     "LINK_BYTES": LINK_BYTES,
     "NUMBER_BYTES": NUMBER_BYTES,
-    "ORDER_BYTES": python_struct(ORDER_FORMAT).size,
+    "NO_STATE": rf"\{STUB}" + r"\0" * (python_struct(STATE_FORMAT).size - 1),
     "NO_NUMBER": r"\0" * NUMBER_BYTES,
     "NO_ID": r"\0" * FAMILY_ID_BYTES,
     **{f"{kind.name}_KEY": kind.decode() for kind in KeyKind},

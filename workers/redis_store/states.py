@@ -41,7 +41,7 @@ _STATE = Struct(python_struct(STATE_FORMAT).format.replace("22s", _ORDER.format[
 _REMOVAL = python_struct(REMOVAL_FORMAT)
 _POSITION = Struct(">H6s")  # partition + 1, offset on `documents`
 _Told = tuple[int, int, bytes, bytes, bytes, bytes, int]  # as `about` in history.lua packs it
-_Answer = tuple[bytes | None, bytes | None, bytes | None, bytes | None]  # as `fetch` packs it
+_Answer = Sequence[bytes | None]  # as `fetch` packs it
 
 
 class State(NamedTuple):
@@ -109,8 +109,12 @@ def pack_items(
     return list(keys), items
 
 
-def unpack_registered(_layout: StoreLayout, one: Put | Removal | Labelling, _now_ms: int, answer: _Told) -> Registered:
+def unpack_registered(
+    _layout: StoreLayout, one: Put | Removal | Labelling, _now_ms: int, answer: _Told | int
+) -> Registered:
     """Return the answer to a registration."""
+    if isinstance(answer, int):
+        return Registered(Status(answer), one.number)
     code, number, packed, former, label, removal, is_there = answer
     status, state = Status(code), unpack_state(packed) if packed else None
     if status is Status.REMOVED:
@@ -174,8 +178,8 @@ def unpack_view(
     answer: tuple[bytes | None, bytes | None, bytes | None, bytes | None],
 ) -> View | None:
     """Return what is known of a state."""
-    packed, record, packed_family, score = answer
-    family = unpack_family(layout, packed_family, score, now_ms) if packed_family else None
+    packed, record, *about_family = answer
+    family = unpack_family(layout, about_family, now_ms) if about_family else None
     state = unpack_state(packed) if packed else None
     age_ms, retention_ms = now_ms - (state.born_ms if state else 0), layout.retention_ms
     if state is None or state.kind == STUB or 0 < retention_ms * 3 // 2 < age_ms:
@@ -222,8 +226,10 @@ def pack_proposals(layout: StoreLayout, tag: bytes, batch: Sequence[Proposal]) -
     return list(keys), items
 
 
-def unpack_decided(_layout: StoreLayout, _proposal: Proposal, _now_ms: int, answer: bytes) -> Decided:
+def unpack_decided(_layout: StoreLayout, proposal: Proposal, _now_ms: int, answer: bytes | int) -> Decided:
     """Return the answer to a proposal."""
+    if isinstance(answer, int):
+        return Decided(proposal.decision, is_dead=bool(answer))
     if not answer:
         return Decided(None)
     state = unpack_state(answer)

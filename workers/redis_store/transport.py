@@ -1,10 +1,23 @@
 """Carries the calls of a lane to the slots of a store, in one pipeline for each server."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
+from hiredis import pack_command
 from redis.asyncio import RedisCluster
-from redis.exceptions import ResponseError
+from redis.asyncio.cluster import ClusterNode
+from redis.asyncio.connection import Connection, ConnectionPool
+from redis.exceptions import (
+    AskError,
+    ConnectionError,
+    MovedError,
+    RedisError,
+    ResponseError,
+    TimeoutError,
+    TryAgainError,
+)
 
 from nearstream.streams.store.store import Call
 from nearstream.workers.redis_index.client import Client
@@ -12,6 +25,11 @@ from nearstream.workers.redis_index.errors import errors_mapped
 from nearstream.workers.redis_store.calls import Command, LaneCalls
 from nearstream.workers.redis_store.function_library import function_library
 from nearstream.workers.redis_store.layout import StoreLayout
+
+_ATTEMPTS = 5
+_MOVING_SECONDS = 0.05  # before a slot is asked again that is on its way to another server
+
+_Server = ClusterNode | ConnectionPool
 
 
 class RedisTransport:
@@ -35,28 +53,84 @@ class RedisTransport:
         return [answers[id(call)] for call in calls]
 
     async def _exchange(self, commands: Sequence[Command]) -> list[Any]:
-        """Return the replies of the servers, errors among them, loading the functions where they are missing."""
-        replies = await self._pipelined(commands)
-        missing = [at for at, reply in enumerate(replies) if _lacks_functions(reply)]
-        if missing:
-            await load_functions(self._client)
-            for at, reply in zip(missing, await self._pipelined([commands[at] for at in missing]), strict=True):
-                replies[at] = reply
+        """Return the replies to commands, errors among them.
+
+        A command is sent again where a server lacks the functions, or does not have the slot any more or not yet.
+        """
+        replies: list[Any] = [None] * len(commands)
+        left: Iterable[int] = range(len(commands))
+        for _ in range(_ATTEMPTS):
+            places: dict[_Server, list[int]] = {}
+            for at in left:
+                places.setdefault(await self._server(commands[at].call.slot), []).append(at)
+            sent = [self._pipeline(server, [commands[at] for at in some]) for server, some in places.items()]
+            for some, got in zip(places.values(), await asyncio.gather(*sent), strict=True):
+                for at, reply in zip(some, got, strict=True):
+                    replies[at] = reply
+            left = [at for at in left if _is_repeatable(replies[at])]
+            if not left:
+                break
+            await self._prepare([replies[at] for at in left])
         return replies
 
-    async def _pipelined(self, commands: Sequence[Command]) -> list[Any]:
-        async with self._client.pipeline(transaction=False) as pipeline:
-            for command in commands:
-                pipeline.execute_command(*command.arguments, **await self._target(command.call.slot))
-            replies: list[Any] = await pipeline.execute(raise_on_error=False)
-        return replies
-
-    async def _target(self, slot: int) -> dict[str, Any]:
-        """Return the option that sends a command to the server of a slot."""
+    async def _server(self, slot: int) -> _Server:
+        """Return the server of a slot."""
         if not isinstance(self._client, RedisCluster):
-            return {}
+            return self._client.connection_pool
         await self._client.initialize()
-        return {"target_nodes": self._client.get_node_from_key(self._layout.tag(slot).decode())}
+        node = self._client.get_node_from_key(self._layout.tag(slot).decode())
+        if node is None:
+            raise ConnectionError(f"no server of the cluster has slot {slot}")
+        return node
+
+    async def _pipeline(self, server: _Server, commands: Sequence[Command]) -> list[Any]:
+        """Return the replies of one server, or for each command the error that kept it from answering."""
+        try:
+            async with _connection(server) as connection:
+                # The packing of redis-py takes four times as long.
+                packed = b"".join([pack_command(command.arguments) for command in commands])  # type: ignore[arg-type]
+                await connection.send_packed_command(packed, check_health=False)
+                return [await _reply(connection) for _ in commands]
+        except (RedisError, OSError) as error:
+            if isinstance(self._client, RedisCluster) and isinstance(error, ConnectionError | TimeoutError):
+                await self._client.aclose()  # it asks for the servers of the slots when it is used again
+            return [error] * len(commands)
+
+    async def _prepare(self, errors: Sequence[ResponseError]) -> None:
+        """Do what is needed before commands are sent again."""
+        if any(map(_lacks_functions, errors)):
+            await load_functions(self._client)
+        moved = next((error for error in errors if isinstance(error, MovedError)), None)
+        if moved is not None and isinstance(self._client, RedisCluster):
+            await self._client.nodes_manager.move_slot(moved)
+        if any(isinstance(error, AskError | TryAgainError) for error in errors):
+            await asyncio.sleep(_MOVING_SECONDS)
+
+
+@asynccontextmanager
+async def _connection(server: _Server) -> AsyncIterator[Connection]:
+    """Yield a connection to a server. It is closed if something goes wrong, because replies may be under way."""
+    if isinstance(server, ClusterNode):
+        connection = server.acquire_connection()
+    else:
+        connection = await server.get_connection()  # type: ignore[no-untyped-call]
+    try:
+        yield connection
+    except BaseException:
+        await connection.disconnect(nowait=True)
+        raise
+    finally:
+        if isinstance(server, ClusterNode):
+            server.release(connection)
+        else:
+            await server.release(connection)
+
+
+async def _reply(connection: Connection) -> Any:  # noqa: ANN401 - as redis
+    try:
+        return await connection.read_response()
+    except ResponseError as error:
+        return error
 
 
 async def load_functions(client: Client) -> None:
@@ -70,6 +144,10 @@ async def load_functions(client: Client) -> None:
         except ResponseError as error:
             if "already exists" not in str(error):
                 raise
+
+
+def _is_repeatable(reply: object) -> bool:
+    return isinstance(reply, MovedError | AskError | TryAgainError) or _lacks_functions(reply)
 
 
 def _lacks_functions(reply: object) -> bool:

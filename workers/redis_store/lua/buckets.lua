@@ -1,5 +1,3 @@
--- Second part: buckets. An item is `ENTRY_FORMAT`, then the field of each key. The keys of all items follow each other.
-
 -- Return the number that is alone in its bucket as the bucket stores it.
 local function alone(number)
   local value = struct.unpack('>I5', number)
@@ -18,8 +16,9 @@ local function place_in(held, number)
   return at
 end
 
--- Add a number to those of a bucket. A full one drops the first after its heads.
-local function append(c, key, held, number)
+-- Return the numbers of a bucket with one more. A full one drops the first after its heads.
+local function append(c, key, held, number, hint)
+  if place_in(held, number) or hint ~= NO_NUMBER and place_in(held, hint) then return nil end
   local kind, heads, cap = string.sub(key, #c.tag + 1, #c.tag + 1), HEADS, BAND_CAP
   if kind == LINEAGE_KEY then heads, cap = 0, LINEAGE_CAP end
   if kind == ANCHOR_KEY then heads, cap = math.min(ANCHOR_HEADS, c.cap - 1), c.cap end
@@ -27,20 +26,26 @@ local function append(c, key, held, number)
   return string.sub(held, 1, NUMBER_BYTES * heads) .. string.sub(held, NUMBER_BYTES * (heads + 1) + 1) .. number
 end
 
--- Return what buckets hold, for each that holds a number its index, their count, and the numbers. If it is to enter, add
--- the number, unless the bucket holds the hint.
-local function visit(c, item, enters)
+-- Return the numbers of a bucket without one of them.
+local function take_out(_, _, held, number)
+  local place = place_in(held, number)
+  return place and string.sub(held, 1, place - 1) .. string.sub(held, place + NUMBER_BYTES)
+end
+
+-- Change buckets, and return what they held, for each that held a number its index, their count, and the numbers. An item
+-- is `ENTRY_FORMAT`, then the field of each key. The keys of all items follow each other.
+local function visit(c, item, change, inserts)
   local number, hint, count, at = struct.unpack(ENTRY_FORMAT, item)
   local call, sub, pack, keys, own, parts, often = redis.call, string.sub, struct.pack, c.keys, alone(number), {}, c.often or 0
   for i = 0, count - 1 do
     local key, field = keys[c.key_at + i], sub(item, at, at + FIELD_BYTES - 1)
     -- Both commands tell whether the bucket is empty. Which one is cheaper depends on how often buckets are.
-    local held = (often > 0 or not enters) and call('HGET', key, field)
-    if held or enters and call('HSETNX', key, field, own) == 0 then
+    local held = (often > 0 or not inserts) and call('HGET', key, field)
+    if held or inserts and call('HSETNX', key, field, own) == 0 then
       held, often = numbers_in(held or call('HGET', key, field)), often + 1
-      if enters and not place_in(held, number) and (hint == NO_NUMBER or not place_in(held, hint)) then
-        call('HSET', key, field, append(c, key, held, number))
-      end
+      local changed = change and change(c, key, held, number, hint)
+      if changed == '' then call('HDEL', key, field) end
+      if changed and changed ~= '' then call('HSET', key, field, #changed > NUMBER_BYTES and changed or alone(changed)) end
       parts[#parts + 1] = pack(BUCKET_FORMAT, i, #held / NUMBER_BYTES) .. held
     else
       often = often - 1
@@ -48,26 +53,9 @@ local function visit(c, item, enters)
     at = at + FIELD_BYTES
   end
   c.key_at, c.often = c.key_at + count, often
-  return table.concat(parts)
+  return parts
 end
 
-define('enter', true, function(c, item) return visit(c, item, true) end)
-define('peek', false, function(c, item) return visit(c, item, false) end)
-
-define('withdraw', true, function(c, item)
-  local number, _, count, at = struct.unpack(ENTRY_FORMAT, item)
-  for i = 0, count - 1 do
-    local key, field = c.keys[c.key_at + i], string.sub(item, at + FIELD_BYTES * i, at + FIELD_BYTES * (i + 1) - 1)
-    local held = redis.call('HGET', key, field)
-    held = held and numbers_in(held)
-    local place = held and place_in(held, number)
-    local rest = place and string.sub(held, 1, place - 1) .. string.sub(held, place + NUMBER_BYTES)
-    if rest == '' then
-      redis.call('HDEL', key, field)
-    elseif rest then
-      redis.call('HSET', key, field, #rest == NUMBER_BYTES and alone(rest) or rest)
-    end
-  end
-  c.key_at = c.key_at + count
-  return 0
-end)
+define('enter', true, function(c, item) return table.concat(visit(c, item, append, true)) end)
+define('peek', false, function(c, item) return table.concat(visit(c, item)) end)
+define('withdraw', true, function(c, item) return #visit(c, item, take_out) end)

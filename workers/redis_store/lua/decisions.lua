@@ -1,21 +1,21 @@
--- Fifth part: decisions, what others know of a state, and how far a slot has come.
-
 -- An item is a state, who asks, and whether the record is wanted. Answer: the state, its record, the family that it
 -- founded, the score of who asks.
 define('fetch', false, function(c, item)
   local number, asker, wants_record = struct.unpack(QUERY_FORMAT, item)
-  local s = redis.call('HGET', place(c, STATES_KEY, number))
+  local group, field = place(c, number)
+  local call, tag, founder = redis.call, c.tag, string.sub(item, 1, NUMBER_BYTES)
+  local s = call('HGET', tag .. STATES_KEY .. group, field)
+  local record = wants_record > 0 and call('HGET', tag .. RECORDS_KEY .. group, field)
   local is_followed = not s or bit.band(string.byte(s), FOLLOWED) > 0
-  local f = is_followed and redis.call('HGET', place(c, FAMILIES_KEY, number))
-  local members = c.tag .. MEMBERS_KEY .. struct.pack('>I5', number)
-  local record = wants_record > 0 and redis.call('HGET', place(c, RECORDS_KEY, number))
-  return {s, record, f, f and asker > 0 and redis.call('ZSCORE', members, struct.pack('>I5', asker))}
+  local f = is_followed and call('HGET', tag .. FAMILIES_KEY .. group, field)
+  if not f then return {s, record} end
+  return {s, record, f, asker > 0 and call('ZSCORE', tag .. MEMBERS_KEY .. founder, struct.pack('>I5', asker))}
 end)
 
 -- An item is a state, and the one that goes on without it. Answer: the state, and whether it is gone.
 define('note', true, function(c, item)
   local number, by = struct.unpack('>I5c5', item)
-  local s = read_state(c, number) or stub(number)
+  local s = read_state(c, number)
   local is_gone = s.kind < STUB and s.is_gone
   if s.founder == 0 and not is_gone then
     s.tail = s.tail .. by
@@ -25,22 +25,21 @@ define('note', true, function(c, item)
 end)
 
 -- An item is `PROPOSAL_FORMAT`, then the decision, then a record or nothing. The decision holds if its matcher has seen all
--- notes. Answer: the state as it is now, or nothing if it is gone.
+-- notes. Answer: 1 if it holds and the state is dead, 0 if it is alive, or else the state, or nothing if it is gone.
 define('decide', true, function(c, item)
   local number, seen, size, at = struct.unpack(PROPOSAL_FORMAT, item)
   local s = read_state(c, number)
-  if not s or s.is_gone then return '' end
+  if s.is_gone then return '' end
   if s.founder > 0 or #s.tail > NUMBER_BYTES * seen then return s.packed end
   s.tail = string.sub(item, at, at + size - 1)
   write_state(c, s, DECIDED)
   if at + size <= #item then
-    local key, field = place(c, RECORDS_KEY, number)
-    redis.call('HSET', key, field, string.sub(item, at + size))
+    redis.call('HSET', c.tag .. RECORDS_KEY .. s.group, s.field, string.sub(item, at + size))
   end
   if not s.is_dead and bit.band(s.flags, FOLLOWED) > 0 and struct.unpack('>I5', s.tail) == number then
     redis.call('ZADD', c.tag .. MEMBERS_KEY .. struct.pack('>I5', number), 'XX', 1, struct.pack('>I5', number))
   end
-  return s.packed
+  return s.is_dead and 1 or 0
 end)
 
 -- An item is a partition and the offset up to which all its records are done.

@@ -1,16 +1,15 @@
--- Fourth part: families, at the home of their founders. They are known from the second member on.
-
 -- Return a family, which is made known by the first who joins or leaves it.
 local function family(c, founder)
   local f, at = {members = c.tag .. MEMBERS_KEY .. struct.pack('>I5', founder), founder = founder}, nil
-  f.key, f.field = place(c, FAMILIES_KEY, founder)
-  local packed = redis.call('HGET', f.key, f.field)
+  local group, field = place(c, founder)
+  f.key, f.field = c.tag .. FAMILIES_KEY .. group, field
+  local packed = redis.call('HGET', f.key, field)
   if packed then
     f.id, f.first_seen, f.representative, f.bare, f.last, f.count, at = struct.unpack(FAMILY_FORMAT, packed)
     f.joins = string.sub(packed, at)
     if not is_over(c, f.last, 1.5) then return f end
   end
-  local s = read_state(c, founder) or stub(founder)
+  local s = read_state(c, founder)
   local lives = not s.is_dead and s.founder == founder
   write_state(c, s, FOLLOWED)
   f.id, f.first_seen, f.representative, f.bare, f.last, f.count, f.joins = NO_ID, 0, lives and founder or 0, 0, c.now, 1, ''
@@ -53,6 +52,7 @@ end
 
 -- Remember senders or recipients for an hour, those seen last.
 local function remember(c, f, letter, addresses)
+  if addresses == '' then return end
   local key, slot = c.tag .. ADDRESSES_KEY .. struct.pack('>I5', f.founder) .. letter, math.floor((c.now - HOUR_MS) / SLOT_MS)
   for at = 1, #addresses, ADDRESS_BYTES do
     redis.call('ZADD', key, c.now, string.sub(addresses, at, at + ADDRESS_BYTES - 1))
@@ -119,8 +119,9 @@ end)
 define('mark', true, function(c, item)
   local founder, document, at = struct.unpack(MARK_FORMAT, item)
   local key, label = c.tag .. LABELLED_KEY .. struct.pack('>I5', founder), string.sub(item, at)
+  local group, field = place(c, founder)
   redis.call('HDEL', key, document)
-  if label == '' or redis.call('HEXISTS', place(c, FAMILIES_KEY, founder)) == 0 then return 0 end
+  if label == '' or redis.call('HEXISTS', c.tag .. FAMILIES_KEY .. group, field) == 0 then return 0 end
   redis.call('HSET', key, document, label)
   renew(c, key, 1.5)
   if redis.call('HLEN', key) > LABELS_CAP then redis.call('HDEL', key, redis.call('HKEYS', key)[1]) end

@@ -1,5 +1,3 @@
--- Third part: the states of documents, at their home.
-
 -- Whether a state was observed before another. The server compares strings by its locale, so numbers are compared.
 local function is_older(one, other)
   local a, b = {struct.unpack(ORDER_FORMAT, one)}, {struct.unpack(ORDER_FORMAT, other)}
@@ -8,11 +6,12 @@ local function is_older(one, other)
   return a[i] < b[i]
 end
 
--- Return an answer, which says what is known of a state, of its former one, and of the document.
-local function about(c, m, status, s, number)
-  local former = s and s.former > 0 and read_state(c, s.former)
-  local packed, before = s and s.packed or '', former and former.packed or ''
-  return {status, number or s and s.number or 0, packed, before, m.label, m.removal, m.current and 1 or 0}
+-- Return an answer, which says what is known of a state, of its former one, and of the document. Nothing but that it is
+-- new is known of most.
+local function about(c, m, status, s)
+  if status == NEW and s.flags == 0 and s.former == 0 and m.label == '' then return NEW end
+  local former = s and s.former > 0 and read_state(c, s.former).packed or ''
+  return {status, s and s.number or 0, s and s.packed or '', former, m.label, m.removal, m.current and 1 or 0}
 end
 
 -- Find out what is known of a document: its current state, its label, and its removal within the last hour. Return whether
@@ -42,9 +41,8 @@ local function put(c, m)
   local anchors, record_at, _
   m.order, anchors, record_at = struct.unpack(PUT_FORMAT, m.packed, m.at)
   _, m.partition, m.offset = struct.unpack(ORDER_FORMAT, m.order)
-  local s, is_overtaken = read_state(c, m.number) or stub(m.number), look(c, m)
-  local repeated = s.kind == REPEATS and struct.unpack('>I5', s.tail)
-  if repeated then return about(c, m, UNCHANGED, read_state(c, repeated), repeated) end
+  local s, is_overtaken = read_state(c, m.number), look(c, m)
+  if s.kind == REPEATS then return about(c, m, UNCHANGED, read_state(c, struct.unpack('>I5', s.tail))) end
   if s.kind < STUB then return about(c, m, s.is_gone and OVERTAKEN or KNOWN, s) end
   if is_overtaken then return about(c, m, OVERTAKEN) end
   local behind, before = walk(c, m)
@@ -58,8 +56,8 @@ local function put(c, m)
     return about(c, m, UNCHANGED, before)
   end
   s.anchors, s.former, s.before = anchors, m.current and m.current.number or 0, before and before.number or 0
-  local key, field = place(c, RECORDS_KEY, s.number)
-  redis.call('HSET', key, field, string.sub(m.packed, record_at))
+  local key = c.tag .. RECORDS_KEY .. s.group
+  redis.call('HSET', key, s.field, string.sub(m.packed, record_at))
   renew(c, key, 1)
   write_state(c, s, behind and LATE)
   if behind then
@@ -75,17 +73,17 @@ end
 -- Take the records of all states of a document that came before its removal. Remember those that leave families.
 local function remove(c, m)
   m.partition, m.offset = struct.unpack('>I2I6', m.packed, m.at)
-  local s, is_repeated = read_state(c, m.number) or stub(m.number), look(c, m)
+  local s, is_repeated = read_state(c, m.number), look(c, m)
   if s.kind == REMOVAL then return about(c, m, REMOVED, s) end
   if is_repeated then return about(c, m, REMOVED) end
   local removal, each = struct.pack(REMOVAL_FORMAT, c.now, m.partition, m.offset), m.current
   if m.partition > 0 then redis.call('HSET', m.registry, m.document .. REMOVAL_FIELD, removal) end
   if each and each.number < m.number then redis.call('HDEL', m.registry, m.document) end
   s.flags, s.born, s.tail = REMOVAL, c.now, ''
-  while each do
+  while each and each.kind < STUB do
     if each.number < m.number and not each.is_gone then
       s.flags = bit.bor(s.flags, WAS_KNOWN)
-      redis.call('HDEL', place(c, RECORDS_KEY, each.number))
+      redis.call('HDEL', c.tag .. RECORDS_KEY .. each.group, each.field)
       write_state(c, each, GONE)
       local leaves = each.founder > 0 and bit.band(each.flags, LATE) == 0
       s.tail = s.tail .. (leaves and struct.pack('>I5I5', each.number, each.founder) or '')

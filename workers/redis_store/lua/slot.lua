@@ -1,10 +1,8 @@
 #!lua name=nearstream_store_@@
--- The functions of a store, first part: what all calls of a slot share. layout.py describes keys and values, and has the
--- constants. A function does what the method of its name does in `streams/store/part.py`, and answers in packed values.
--- keys: the facts, one that never exists, the count of calls of the lane, then those that the items need
--- arguments: `HEADER_FORMAT`, then items
--- reply: count of calls of the lane, time, an answer for each item | LOST | REBUILDING | GAP, offset up to which all is done
-
+-- What all calls of a slot share. A function does what the method of its name does in `streams/store/part.py`. layout.py
+-- describes keys and values, and has the constants. Keys: the facts, one that never exists, the count of calls of the lane,
+-- then those that the items need. Reply: that count, the time, an answer for each item | LOST | REBUILDING | GAP, offset up
+-- to which all is done.
 local function begin(keys, args, writes)
   local c, epoch, lease, known, partition = {tag = string.sub(keys[1], 1, -2), keys = keys, key_at = FIRST_KEY, renewed = {}}
   epoch, lease, known, partition, c.partitions, c.retention, c.cap = struct.unpack(HEADER_FORMAT, args[1])
@@ -49,39 +47,35 @@ local function renew(c, key, retentions)
   c.renewed[key] = redis.call('PEXPIRE', key, string.format('%.f', c.retention * retentions))
 end
 
--- Return the key of a hash that holds something of this number, and the field there.
-local function place(c, kind, number)
+-- Return the end of the keys of the hashes that hold something of this number, and the field there.
+local function place(c, number)
   local partition = number % c.partitions
   local row = (number - partition) / c.partitions
   local field = row % GROUP
-  return c.tag .. kind .. struct.pack('>I5', (row - field) / GROUP * c.partitions + partition), field
+  return struct.pack('>I5', (row - field) / GROUP * c.partitions + partition), field
 end
 
--- Return what is known of a state: `STATE_FORMAT`, then its decision, or the notes, or what its kind says.
+-- Return what is known of a state: `STATE_FORMAT`, then its decision, or the notes, or what its kind says. One that is not
+-- registered is a stub, which may have notes.
 local function read_state(c, number)
-  local s, at = {number = number, packed = redis.call('HGET', place(c, STATES_KEY, number))}, nil
-  if not s.packed then return nil end
-  s.flags, s.anchors, s.born, s.order, s.former, s.before, at = struct.unpack(STATE_FORMAT, s.packed)
-  if s.flags < STUB and is_over(c, s.born, 1.5) then return nil end
-  s.tail, s.kind = string.sub(s.packed, at), s.flags - s.flags % KINDS
-  s.is_gone = s.kind > 0 or bit.band(s.flags, GONE) > 0 or is_over(c, s.born, 1)
-  s.is_dead = s.is_gone or bit.band(s.flags, LATE + SUPERSEDED) > 0
-  s.founder = bit.band(s.flags, DECIDED) > 0 and struct.unpack('>I5', s.tail) or 0
-  return s
+  local group, field = place(c, number)
+  local packed = redis.call('HGET', c.tag .. STATES_KEY .. group, field)
+  if not packed or string.byte(packed) < STUB and is_over(c, struct.unpack('>I6', packed, 4), 1.5) then packed = '' end
+  local flags, anchors, born, order, former, before, at = struct.unpack(STATE_FORMAT, packed == '' and NO_STATE or packed)
+  local kind, tail = flags - flags % KINDS, string.sub(packed, at)
+  local is_gone = kind > 0 or bit.band(flags, GONE) > 0 or is_over(c, born, 1)
+  return {
+    number = number, group = group, field = field, packed = packed, flags = flags, anchors = anchors, born = born,
+    order = order, former = former, before = before, kind = kind, tail = tail, is_gone = is_gone,
+    is_dead = is_gone or bit.band(flags, LATE + SUPERSEDED) > 0,
+    founder = bit.band(flags, DECIDED) > 0 and struct.unpack('>I5', tail) or 0,
+  }
 end
 
 local function write_state(c, s, flag)
-  local key, field = place(c, STATES_KEY, s.number)
-  s.flags = bit.bor(s.flags, flag or 0)
+  local key = c.tag .. STATES_KEY .. s.group
+  s.flags = flag and bit.bor(s.flags, flag) or s.flags
   s.packed = struct.pack(STATE_FORMAT, s.flags, s.anchors, s.born, s.order, s.former, s.before) .. s.tail
-  redis.call('HSET', key, field, s.packed)
+  redis.call('HSET', key, s.field, s.packed)
   renew(c, key, 1.5)
-end
-
--- Return a state of which others know before it is registered.
-local function stub(number)
-  return {
-    number = number, flags = STUB, kind = STUB, anchors = 0, born = 0, order = string.rep('\0', ORDER_BYTES), former = 0,
-    before = 0, tail = '', founder = 0, is_gone = true, is_dead = true,
-  }
 end
