@@ -3,10 +3,11 @@
 import asyncio
 from contextlib import ExitStack, suppress
 
+import aiohttp
 import pytest
 
-from nearstream.workers.http import connection
-from nearstream.workers.http.connection import CONNECTIONS
+from nearstream.workers.http import connection, requests
+from nearstream.workers.http.connection import HEAD_BYTES
 from nearstream.workers.http.live import READERS
 from nearstream.workers.mail.memory import MEMORY_BYTES
 from tests.support.api import Api, served
@@ -45,13 +46,54 @@ async def test_stalled_bodies_share_a_bound(redis_url: str) -> None:
             assert status == 200
 
 
-async def test_idle_connections_keep_nobody_out(redis_url: str) -> None:
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        b"",
+        HEAD.encode() + b"x",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET / HTTP/1.1\r\nHo",
+        b"GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 120,  # of which no answer is read
+    ],
+    ids=["idle", "a body", "a second request", "answers"],
+)
+async def test_clients_that_stall_keep_nobody_out(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch, beginning: bytes
+) -> None:
+    monkeypatch.setattr(connection, "CONNECTIONS", 8)
+    monkeypatch.setattr(requests, "BODY_SECONDS", 1.0)  # for which the server waits at its end
     with ExitStack() as held:
         async with served(redis_url) as api:
-            for _ in range(CONNECTIONS):
-                await connected(api, held)
-            status, _ = await asyncio.wait_for(api.ask("a few words " * 20), 30)
-            assert status == 200
+            for _ in range(8):
+                _, writer = await connected(api, held)
+                writer.write(beginning)
+            for _ in range(3):
+                async with aiohttp.ClientSession() as session, session.get(f"http://{api.address}/healthz") as answer:
+                    assert answer.status == 200
+
+
+async def test_headers_are_bounded_together(redis_url: str) -> None:
+    with ExitStack() as held:
+        async with served(redis_url) as api:
+            reader, writer = await connected(api, held)
+            writer.write(b"GET /healthz HTTP/1.1\r\n")
+            with suppress(ConnectionError):
+                for number in range(2 * HEAD_BYTES // 8_000):
+                    writer.write(b"h%d: %b\r\n" % (number, b"x" * 8_000))
+                    await writer.drain()
+                assert await asyncio.wait_for(reader.read(), 5) == b""
+            assert (await api.get("/healthz"))[0] == 200
+
+
+async def test_a_client_that_leaves_is_no_error(redis_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    with ExitStack() as held:
+        async with served(redis_url) as api:
+            _, writer = await connected(api, held)
+            writer.write(HEAD.encode() + b"x")
+            await api.get("/healthz")
+            writer.transport.abort()
+            for _ in range(3):
+                await api.get("/healthz")
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 async def test_a_connection_without_a_request_is_closed(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from nearstream.workers.http.requests import (
     BODIES,
     HEADER_BYTES,
     HEADERS,
-    HELD,
+    give_back_body,
     is_bare_question,
     refusal,
     too_many_requests,
@@ -110,7 +110,7 @@ async def _refusals(request: web.Request, handler: Handler) -> web.StreamRespons
             response.headers["Retry-After"] = "1"
         return response
     finally:
-        request.app[BODIES].give_back(request.get(HELD, 0))
+        give_back_body(request)
 
 
 @web.middleware

@@ -38,6 +38,7 @@ from nearstream.workers.http.reading import (
     read_page,
     read_signature,
 )
+from nearstream.workers.http.threads import in_thread
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.families import family_of
 from nearstream.workers.redis_index.index import RedisIndex
@@ -51,6 +52,7 @@ _SHORT_BYTES, _FEW_CANDIDATES = 32_768, 16
 _NOTHING = Keys(bytes(8), None, (), ())
 
 Source = ConsumerRecord | Unsigned
+Learning = asyncio.Task[LearnReason]
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
 
@@ -93,13 +95,20 @@ class Checker:
     learning: set[asyncio.Future[Any]] = field(default_factory=set)
     rare_log: RareLog = field(default_factory=lambda: RareLog(log))
 
-    async def check(self, record: ConsumerRecord, access: Access, learner: Learner | None = None) -> CheckAnswer:
+    async def check(
+        self,
+        record: ConsumerRecord,
+        access: Access,
+        learner: Learner | None,
+        in_use: Callable[[Learning], None],
+    ) -> CheckAnswer:
         """Return the answer about a document, degraded if the index does not answer in time.
 
         Args:
             record: The question.
             access: The collections that it may name.
             learner: Sends the document to the workers, whatever the verdict is. None: nothing is sent.
+            in_use: Called with the learning of a document, which may need the record for longer than the answer does.
 
         Raises:
             InvalidMessageError: The record holds no document.
@@ -110,6 +119,8 @@ class Checker:
             raise BusyError
         reading = self._reading(record)
         learning = self._learning(learner, reading, access)
+        if learning is not None:
+            in_use(learning)
         # The document is still learned if it is read too late for an answer.
         task = asyncio.create_task(self._check(reading if learning is None else asyncio.shield(reading), access))
         self._count(self.running, task)
@@ -146,22 +157,18 @@ class Checker:
 
     def _reading(self, record: ConsumerRecord) -> asyncio.Future[Source]:
         """Return the record, or the document of a whole mail, which is read in a thread."""
-        loop = asyncio.get_running_loop()
         if is_mail(record):
             readers = self.large if len(record.value or b"") > _LARGE_BYTES else self.readers
             settings, key = self.deployment.settings, self.deployment.key
-            return loop.run_in_executor(
-                readers, read_mail, record, key, self.html, settings.mail_content, settings.api_seconds
-            )
-        future: asyncio.Future[Source] = loop.create_future()
+            return in_thread(readers, read_mail, record, key, self.html, settings.mail_content, settings.api_seconds)
+        future: asyncio.Future[Source] = asyncio.get_running_loop().create_future()
         future.set_result(record)
         return future
 
     async def _check(self, reading: asyncio.Future[Source], access: Access) -> CheckAnswer:
         source = await reading
         if isinstance(source, ConsumerRecord) and is_page(source):
-            limits, loop = self.deployment.document_limits, asyncio.get_running_loop()
-            source = await loop.run_in_executor(self.readers, read_page, source, limits, self.pages)
+            source = await in_thread(self.readers, read_page, source, self.deployment.document_limits, self.pages)
         asked = await self._computed(_bytes_of(source), self._newcomer, source, access)
         if asked is None:
             return CheckAnswer(
@@ -208,7 +215,7 @@ class Checker:
         """
         if n_bytes <= _SHORT_BYTES:
             return compute(*arguments)
-        return await asyncio.get_running_loop().run_in_executor(self.cpu, compute, *arguments)
+        return await in_thread(self.cpu, compute, *arguments)
 
     def _newcomer(self, source: Source, access: Access) -> Newcomer | None:
         """Read a document if it is no mail yet, and sign it. Return None if it has no words."""
@@ -230,9 +237,7 @@ class Checker:
     def _degraded(self, reason: CheckReason) -> CheckAnswer:
         return CheckAnswer(verdict="unknown", scheme=self.deployment.scheme.name, degraded=True, reason=reason)
 
-    def _learning(
-        self, learner: Learner | None, reading: asyncio.Future[Source], access: Access
-    ) -> asyncio.Task[LearnReason] | None:
+    def _learning(self, learner: Learner | None, reading: asyncio.Future[Source], access: Access) -> Learning | None:
         """Begin to learn a document if that was asked for and not too many are being learned."""
         if learner is None or len(self.learning) >= UNCONFIRMED:
             return None
@@ -254,7 +259,7 @@ class Checker:
         task.add_done_callback(ended)
 
 
-def _reason(learning: asyncio.Task[LearnReason] | None) -> LearnReason:
+def _reason(learning: Learning | None) -> LearnReason:
     """Return why a document is not learned, or an empty text."""
     if learning is None:
         return "outbox_full"

@@ -9,6 +9,8 @@ from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
 from nearstream.workers.http.requests import HEADER_BYTES, HEADERS, refusal
 
 CONNECTIONS = 512
+HEAD_BYTES = 64 * 1024  # of the request line and all headers of a request together
+_READ_BYTES = 64 * 1024  # at a time, because a parser takes 0.2 s for 256 KiB of chunks of one byte
 FIRST_SECONDS = 10.0  # within which a new connection sends the headers of its first request
 _TOO_MANY = "Too many headers"  # how aiohttp begins its message about them
 
@@ -19,28 +21,51 @@ class Connection(web.RequestHandler):
     aiohttp answers requests that it cannot read with a text that quotes them.
     """
 
-    __slots__ = ()
+    __slots__ = ("_head_bytes", "_heard_at")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Make room for a connection if there are too many, or close it."""
+        """Make room for a connection if there are too many."""
         super().connection_made(transport)
+        transport.max_size = _READ_BYTES  # type: ignore[attr-defined] # of each transport of asyncio with a socket
+        self._head_bytes, self._heard_at = 0, self._loop.time()
         self._loop.call_later(FIRST_SECONDS, self._end_without_request)
-        if self._manager is not None and len(self._manager.connections) > CONNECTIONS:
-            self._make_room([each for each in self._manager.connections if isinstance(each, Connection)])
+        self._make_room()
 
     def _end_without_request(self) -> None:
         if self._request_count == 0:
             self._abort()
 
-    def _make_room(self, connections: list["Connection"]) -> None:
-        """Close an idle connection of the address that has the most, so that idle ones keep nobody out.
+    def data_received(self, data: bytes) -> None:
+        """Take bytes, and close a connection whose headers have too many of them."""
+        super().data_received(data)
+        self._heard_at = self._loop.time()
+        is_head = self._current_request is None and not self._messages
+        self._head_bytes = self._head_bytes + len(data) if is_head else 0
+        if self._head_bytes > HEAD_BYTES:
+            self._abort()
 
-        Without one, or for an address that has more connections itself, the new one is closed.
+    def _make_room(self) -> None:
+        """Close a connection of the address that has the most, if there are too many.
+
+        It is an idle one, else one whose client has not sent all of its request, else any. Of these it is the one whose
+        client has sent nothing for the longest time.
         """
-        held = Counter(each._address() for each in connections)
-        idle = [each for each in connections if each is not self and each._current_request is None]
-        most = max(idle, key=lambda each: held[each._address()], default=self)
-        (most if held[most._address()] >= held[self._address()] else self)._abort()
+        known = self._manager.connections if self._manager is not None else ()
+        others = [each for each in known if isinstance(each, Connection) and each is not self and each._is_open()]
+        if len(others) < CONNECTIONS:
+            return
+        held = Counter(each._address() for each in others)
+        most = max(held.values())
+        theirs = [each for each in others if held[each._address()] == most]
+        min(theirs, key=lambda each: (each._rank(), each._heard_at))._abort()
+
+    def _rank(self) -> int:
+        """Return 0 for an idle connection, 1 while it sends its request, and 2 while it is answered."""
+        request = self._current_request
+        return 0 if request is None else 1 + request.content.is_eof()
+
+    def _is_open(self) -> bool:
+        return self.transport is not None and not self.transport.is_closing()
 
     def _address(self) -> str:
         peer = self.transport.get_extra_info("peername") if self.transport is not None else None
@@ -59,7 +84,10 @@ class Connection(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         """Refuse a request that cannot be read, or answer for a bug."""
-        if not isinstance(exc, BadHttpMessage):
+        if not self._is_open():
+            self.log_debug("a client left before its answer", exc_info=exc)
+            response = refusal(400, "bad_request", "expected a client that waits")  # which is not read
+        elif not isinstance(exc, BadHttpMessage):
             self.log_exception("a request failed", exc_info=exc)
             response = refusal(500, "internal", "the log of the server says more")
         elif isinstance(exc, LineTooLong) or str(message).startswith(_TOO_MANY):

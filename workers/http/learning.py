@@ -20,6 +20,7 @@ from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http.access import Access
 from nearstream.workers.http.outbox import Outbox, OutboxFullError
 from nearstream.workers.http.rare_log import RareLog
+from nearstream.workers.http.threads import in_thread
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.pipeline.document_records import record_key, removal_of
 from nearstream.workers.pipeline.mail_source import mail_record
@@ -64,7 +65,7 @@ class Learner:
             ForbiddenError: It names another collection than allowed.
         """
         source = await asyncio.shield(reading)
-        record = await asyncio.get_running_loop().run_in_executor(self.cpu, self._record, source, access)
+        record = await in_thread(self.cpu, self._record, source, access)
         return await self._sent(record, _LEARN_SECONDS)
 
     async def remove(self, name: str, collection: str) -> LearnReason:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from typing import Any
 
 import msgspec
 from aiohttp import web
@@ -25,6 +26,7 @@ ACCESS = web.RequestKey("access", Access)  # where the middleware puts what a re
 ASKS_TOKEN = web.AppKey("asks_token", bool)  # whether an application asks for tokens
 BODIES = web.AppKey("bodies", Memory)  # the memory that the bodies of all requests in work share
 HELD = web.RequestKey("held", int)  # how many bytes of it a request has taken
+IN_USE: web.RequestKey[asyncio.Future[Any]] = web.RequestKey("in_use")  # what needs the body after the answer
 _PASSED_ON = ("content-type", "content-encoding")
 _STATUS_OF_REASON = {Reason.TOO_LARGE: 413, Reason.DECOMPRESSION_LIMIT: 413, Reason.UNSUPPORTED_CONTENT_TYPE: 415}
 
@@ -130,6 +132,15 @@ async def read_body(request: web.Request, limit: int) -> bytes:
     except TimeoutError:
         raise web.HTTPRequestTimeout from None
     return bytes(body)
+
+
+def give_back_body(request: web.Request) -> None:
+    """Give back the memory of the body of a request, as soon as nothing needs it any more."""
+    memory, size, in_use = request.app[BODIES], request.get(HELD, 0), request.get(IN_USE)
+    if in_use is None or in_use.done():
+        memory.give_back(size)
+    else:
+        in_use.add_done_callback(lambda _: memory.give_back(size))
 
 
 def _limit(request: web.Request, value_bytes: int) -> int:

@@ -1,6 +1,7 @@
 """The paths of the HTTP API and what answers them."""
 
 import asyncio
+from functools import cache, partial
 from time import perf_counter
 
 import msgspec
@@ -18,6 +19,7 @@ from nearstream.workers.http.reading import is_signature_type
 from nearstream.workers.http.refusals import forbidden, from_another_site, named, unconfirmed
 from nearstream.workers.http.requests import (
     ACCESS,
+    IN_USE,
     SECURITY_HEADERS,
     any_id,
     is_from_another_site,
@@ -83,7 +85,8 @@ async def _check(request: web.Request) -> web.Response:
     try:
         record = await read_record(request, checker.deployment.settings.max_value_bytes)
         began = perf_counter()
-        answer = await checker.check(record, request[ACCESS], request.app[_LEARNER] if learns else None)
+        learner = request.app[_LEARNER] if learns else None
+        answer = await checker.check(record, request[ACCESS], learner, partial(request.__setitem__, IN_USE))
     except InvalidMessageError as error:
         CHECKS.labels("refused").inc()
         return refusal(status_of(error.reason), error.reason, error.detail)
@@ -185,5 +188,9 @@ async def _metrics(_: web.Request) -> web.Response:
 
 
 async def _description(_: web.Request) -> web.Response:
-    body = msgspec.json.encode(openapi.description())
-    return web.Response(body=body, content_type="application/json", headers=SECURITY_HEADERS)
+    return web.Response(body=_described(), content_type="application/json", headers=SECURITY_HEADERS)
+
+
+@cache
+def _described() -> bytes:
+    return msgspec.json.encode(openapi.description())

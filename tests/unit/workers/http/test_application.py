@@ -1,11 +1,15 @@
 """No page of another site reads an answer by letting its own name lead to our address."""
 
+import asyncio
+
 import aiohttp
 from aiohttp import web
 
 from nearstream.workers.http.application import application, listening
 from nearstream.workers.http.openapi import OPEN_PATHS
+from nearstream.workers.http.requests import BODIES, IN_USE, read_body
 
+BODY_BYTES = 100_000
 TOKEN = "a-token-for-all-of-them"  # noqa: S105 - a made-up one
 PATHS = ("/v1/anything", "/missing", "/metrics", "/live/", *sorted(OPEN_PATHS))
 
@@ -42,3 +46,25 @@ async def test_a_token_keeps_pages_out_under_any_name() -> None:
     allowed = await _codes(TOKEN, Host="mail.example", Authorization=f"Bearer {TOKEN}")
     assert allowed["GET", "/v1/anything"] == 200
     assert (await _codes(TOKEN, Host="mail.example"))["GET", "/v1/anything"] == 401
+
+
+async def test_the_memory_of_a_body_is_given_back_when_nothing_needs_it() -> None:
+    app = application("")
+    in_use: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def answer(request: web.Request) -> web.Response:
+        await read_body(request, BODY_BYTES)
+        if "learn" in request.query:
+            request[IN_USE] = in_use
+        return web.Response(text="an answer")
+
+    app.router.add_post("/", answer)
+    whole = app[BODIES].left
+    async with listening(app, "127.0.0.1:0") as address, aiohttp.ClientSession() as session:
+        for query, held in (("", 0), ("?learn", BODY_BYTES)):
+            async with session.post(f"http://{address}/{query}", data=bytes(BODY_BYTES)) as response:
+                await response.read()
+            assert app[BODIES].left == whole - held
+        in_use.set_result(None)
+        await asyncio.sleep(0)
+        assert app[BODIES].left == whole
