@@ -49,7 +49,8 @@ class Unpacked:
     def private_libraries(self) -> tuple[Path, ...]:
         """The folders of libraries that only one program of the tree needs."""
         libraries = self.root / "usr/lib"
-        return libraries / "postfix", libraries / "rspamd", *libraries.glob("*/pulseaudio")
+        found = (folder for name in ("pulseaudio", "systemd") for folder in libraries.glob(f"*-linux-gnu/{name}"))
+        return libraries / "postfix", libraries / "rspamd", *found
 
     def environment(self, *more: Path) -> dict[str, str]:
         """Return the variable with which programs find their libraries, those in `more` first."""
@@ -99,6 +100,7 @@ _RECIPES = {
     "rspamd": _Recipe(("usr/bin/rspamd", "--version")),
     "spamassassin": _Recipe(("usr/bin/spamassassin", "--version"), perl=("-T",)),
     "swaks": _Recipe(("usr/bin/swaks", "--version"), perl=()),
+    "systemd": _Recipe(("usr/bin/systemd-analyze", "--version")),
     "zsh-static": _Recipe(("bin/zsh-static", "-f", "-c", "exit"), packages=("zsh-common",)),
 }
 PACKAGES = tuple(_RECIPES)

@@ -1,0 +1,112 @@
+"""The units for systemd are valid, and what they start works together with the settings as they are."""
+
+import os
+import re
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from nearstream.workers.config.settings import load
+from tests.devstack.debian import unpacked
+from tests.devstack.server import free_ports
+from tests.support.deployment import deployed
+from tests.support.mail import command, log_says
+
+UNITS = sorted((Path(__file__).parents[2] / "deploy/mail/systemd").glob("*.service"))
+NAMES = [unit.stem.removeprefix("nearstream-") for unit in UNITS]
+SAYS = {
+    "alert": "role alert",
+    "lmtp": "LMTP: 127.0.0.1:",
+    "milter": "milter: 127.0.0.1:",
+    "serve": "API: http://",
+    "worker": "role all",
+}
+KEY = "k" * 32
+
+
+def _fields(unit: Path) -> dict[str, list[str]]:
+    """Return the values of each field of a unit."""
+    found: dict[str, list[str]] = {}
+    for name, value in re.findall(r"^(\w+)=(.*)$", unit.read_text(), re.MULTILINE):
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _arguments(unit: Path) -> list[str]:
+    program, *arguments = _fields(unit)["ExecStart"][0].split()
+    assert program == "/opt/nearstream/bin/nearstream"
+    return arguments
+
+
+def _settings(unit: Path) -> dict[str, str]:
+    """Return the settings that a unit gives, in small letters. What it reads from `/etc` lies beside it."""
+    lines = list(_fields(unit).get("Environment", []))
+    for name in _fields(unit).get("EnvironmentFile", []):
+        file = unit.parent / Path(name.removeprefix("-")).name
+        lines += file.read_text().splitlines() if file.exists() or not name.startswith("-") else []
+    given = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    return {name.removeprefix("NEARSTREAM_").lower(): value for name, value in given.items()}
+
+
+def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
+    tree = unpacked("systemd")
+    program = tmp_path / "nearstream"
+    program.symlink_to(Path(sys.executable).parent / "nearstream")
+    copies = []
+    for unit in UNITS:
+        copies.append(tmp_path / unit.name)
+        copies[-1].write_text(unit.read_text().replace("/opt/nearstream/bin/nearstream", str(program)))
+    # The units that ours name are those of the tree.
+    known = f"{tmp_path}:{tree.root / 'usr/lib/systemd/system'}:{tree.root / 'lib/systemd/system'}"
+    done = subprocess.run(
+        [tree.program("systemd-analyze"), "verify", "--man=no", "--recursive-errors=one", *copies],
+        env=os.environ | tree.environment(*tree.private_libraries) | {"SYSTEMD_UNIT_PATH": known},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_there_is_a_unit_for_each_process_and_only_the_filter_has_no_key() -> None:
+    assert set(NAMES) == SAYS.keys()
+    for unit in UNITS:
+        has_key = "hash_key_file" in _settings(unit)
+        assert has_key is (unit.stem != "nearstream-milter")
+        load(
+            {f"NEARSTREAM_{name.upper()}": value for name, value in _settings(unit).items() if name != "hash_key_file"}
+            | ({"NEARSTREAM_HASH_KEY": KEY} if has_key else {})
+        )
+
+
+@pytest.mark.timeout(240)
+async def test_what_the_units_start_works_together(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    api_port, milter_port, lmtp_port = free_ports(3)
+    listening = {"milter": milter_port, "lmtp": lmtp_port}
+    key = tmp_path / "hash-key"
+    key.write_text(KEY)
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        # Servers and ports of this machine in place of those of the page, and names of this test.
+        own = {
+            "kafka": kafka,
+            "redis": redis_url,
+            "namespace": deployment.settings.namespace,
+            "topic_prefix": deployment.settings.topic_prefix,
+            "group": deployment.settings.group,
+        }
+        with ExitStack() as running:
+            for unit, name in sorted(zip(UNITS, NAMES, strict=True), key=lambda each: each[1] != "worker"):
+                settings = _settings(unit)
+                if "hash_key_file" in settings:
+                    settings |= {**own, "hash_key_file": str(key)}
+                listen = ["--listen", f"127.0.0.1:{listening[name]}"] if name in listening else []
+                log = tmp_path / f"{name}.log"
+                arguments = [*_arguments(unit), *listen]
+                running.enter_context(command(log, *arguments, **settings, api=f"127.0.0.1:{api_port}"))
+            for name, text in SAYS.items():
+                log = await log_says(tmp_path / f"{name}.log", text, 120)
+                assert "cannot listen" not in log
