@@ -28,11 +28,13 @@ class LiveMember(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Annotated[str, Meta(description="Its id.")]
     version: Annotated[str, Meta(description="The first 8 bytes of its digest, in hex.")]
-    verdict: Annotated[VerdictKind, Meta(description="What it is to the documents before it.")]
+    verdict: Annotated[
+        VerdictKind | None, Meta(description="What it is to the documents before it. Null: only its verdict says it.")
+    ]
     resemblance: Annotated[
         Share | None, Meta(description="Common shingles over all shingles of it and its counterpart.")
     ]
-    joined_at: Annotated[datetime, Meta(description="When its verdict was sent.")]
+    joined_at: Annotated[datetime, Meta(description="When its verdict was sent. From the index: when it was observed.")]
 
 
 class LiveFamily(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +65,10 @@ class LiveFamilyDetail(msgspec.Struct, frozen=True, kw_only=True):
     ]
     verdicts: Annotated[dict[str, int], Meta(description="How many members joined, by verdict.")]
     members: Annotated[tuple[LiveMember, ...], Meta(description="The newest members, at most 40, the last one first.")]
+    source: Annotated[
+        Literal["verdicts", "index"],
+        Meta(description="From what this was taken: the verdicts in memory, or the index where there are none."),
+    ]
 
 
 class LiveLag(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,6 +131,11 @@ class LiveState(msgspec.Struct, frozen=True, kw_only=True):
         tuple[LiveFamily, ...], Meta(description="The families that most documents joined in the last ten minutes.")
     ]
     collections: Annotated[tuple[str, ...], Meta(description="Collections that were seen, at most 64.")]
+    loading: Annotated[Share | None, Meta(description="Share of the last hour that is read after a start. Null: all.")]
+    day: Annotated[
+        tuple[int, ...], Meta(description="Verdicts of all collections in each half hour of a day. Empty: not known.")
+    ]
+    alarmed: Annotated[tuple[LiveFamily, ...], Meta(description="The families of `alerts` that are in memory.")]
     alerts: Annotated[
         tuple[Alert, ...],
         Meta(description="Alerts that have not ended, and new families of the last hour, the newest first."),

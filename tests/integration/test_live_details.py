@@ -2,8 +2,12 @@
 
 from urllib.parse import quote
 
+from nearstream.streams.index.family import FamilyFacts
+from nearstream.workers.redis_index.families import families
+from nearstream.workers.redis_index.index import RedisIndex
 from tests.support.api import served
 from tests.support.deployment import TEXTS
+from tests.support.live import alert
 
 TOKENS = "a-token-for-mail-only mail\na-token-for-all-of-them *"
 NEAR = TEXTS[0].replace(" the ", " each ", 3)
@@ -54,3 +58,27 @@ async def test_a_token_sees_documents_of_its_collections_only(redis_url: str) ->
             for query in (f"document?collection={collection}&id=a", f"pair?collection={collection}&newer=a&older=a"):
                 found, _ = await api.send("GET", f"/v1/{query}", Authorization=f"Bearer {token}")
                 assert found == status
+
+
+async def test_a_family_comes_from_the_index_where_no_verdict_is_in_memory(redis_url: str) -> None:
+    async with served(redis_url, api_token=TOKENS) as api:
+        for name in ("a", "b", "c"):
+            await api.admit(name, TEXTS[0], collection="news")
+        (family,) = await families_of(api.index)
+        api.feed.alarms.add(alert(family.family_id, founder="a"))
+        to_all = {"Authorization": "Bearer a-token-for-all-of-them"}
+        for query in ("", "?collection=news&id=b"):
+            status, told = await api.send("GET", f"/v1/families/{family.family_id}{query}", **to_all)
+            assert (status, told["source"], told["family"]["size"]) == (200, "index", 3)
+            assert told["family"]["founder"] == "a"
+            assert [each["id"] for each in told["members"]] == ["c", "b", "a"]
+            assert told["members"][0]["verdict"] is None
+        assert (await api.send("GET", f"/v1/families/{'f' * 32}", **to_all))[0] == 404
+        assert (await api.send("GET", f"/v1/families/{'f' * 32}?collection=news&id=unknown", **to_all))[0] == 404
+        of_mail = {"Authorization": "Bearer a-token-for-mail-only"}
+        assert (await api.send("GET", f"/v1/families/{family.family_id}", **of_mail))[0] == 403
+
+
+async def families_of(index: RedisIndex) -> list[FamilyFacts]:
+    """Return all families with a second member."""
+    return [facts async for facts in families(index)]

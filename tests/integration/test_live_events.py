@@ -10,6 +10,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import aiohttp
 
@@ -18,6 +19,7 @@ from nearstream.schemas.topics import DOCUMENTS
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.operator import replay_reason
 from nearstream.workers.kafka.client import admin
+from nearstream.workers.live import kafka_source
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.kafka_source import fed_by_kafka
 from nearstream.workers.pipeline.deployment import Deployment
@@ -52,13 +54,25 @@ async def test_what_workers_find_arrives_with_their_lag(kafka: str, redis_url: s
                 assert (state["connected"], state["why"]) == (True, "")
                 (family,) = feed.state("").largest
                 assert (family.founder, family.size) == ("a", 2)
-        again = Feed(lambda: 0)
-        async with fed_by_kafka(deployment.settings, again, 0):
+        again = Feed(_now_ms)
+        with patch.object(kafka_source, "PAST_RECORDS", 10):  # of each partition
+            async with fed_by_kafka(deployment.settings, again, None):
 
-            async def is_equal() -> bool:
-                return again.state("").totals == feed.state("").totals
+                async def is_equal() -> bool:
+                    state = again.state("")
+                    return state.totals == feed.state("").totals and state.loading is None and sum(state.day) == 2
 
-            await until(is_equal, 60)
+                await until(is_equal, 60)
+                assert [each.founder for each in again.state("").growing] == ["a"]
+        bounded = Feed(_now_ms)
+        with patch.object(kafka_source, "PAST_RECORDS", 0):
+            async with fed_by_kafka(deployment.settings, bounded, None):
+
+                async def is_connected() -> bool:
+                    return bounded.state("").connected
+
+                await until(is_connected, 60)
+                assert (bounded.state("").totals, bounded.loading) == ({}, None)
 
 
 async def test_alerts_and_dead_letters_of_workers_are_shown_and_sent_again(

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import product
 from urllib.parse import quote
 
 import pytest
@@ -22,6 +23,7 @@ from nearstream.workers.operations.replay import ReplayOutcome
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.worker_states import WorkerState
 from tests.devstack.chromium import chromium
+from tests.devstack.npm import npm_packages
 from tests.devstack.server import free_ports
 from tests.support.api import served
 from tests.support.deployment import TEXTS
@@ -30,6 +32,10 @@ from tests.support.live import HOSTILE_KEY, NOW_MS, alert, dead_letter, live_ser
 HOSTILE = '<img src=x onerror="document.title=1">'
 BIDI = "a\u202egnp.b"
 PATIENCE_MS = 60_000
+AXE_VIEWS = (
+    *("live", "families", "family/storm", "document/news/twice", "check", "letters", "letters/not_json", "settings"),
+    "pair/news/a/b",
+)
 
 
 @pytest.fixture(scope="module")
@@ -98,9 +104,60 @@ async def test_the_live_view_shows_what_arrives(browser: Browser) -> None:
             "08:30:00 near duplicate copyis likefirst 93 % · no. 2",
             "08:30:00 unique alone 93 %",
         ]
-        await expect(page.locator(".legend").first).to_contain_text("near duplicate1")
+        await expect(page.locator(".legend").first).to_contain_text(
+            re.compile(r"near duplicate\s*1"), use_inner_text=True
+        )
         await expect(page.locator("#growing")).to_contain_text("first")
         await expect(page.locator("#received")).to_have_text("3")
+
+
+async def test_a_restarted_server_shows_how_far_it_has_read_and_a_day(browser: Browser) -> None:
+    feed = new_feed()
+    feed.loading, feed.day = 0.43, tuple(range(48))
+    feed.alarms.add(alert("quiet"))
+    async with live_server(feed) as server, _opened(browser, server.address) as page:
+        await expect(page.locator("#loading")).to_have_text(re.compile(r"reading what was sent before the start: 43.%"))
+        await expect(page.locator("#day")).to_contain_text("1,128 in 24 hours")
+        await expect(page.locator("#storm")).to_contain_text("30 copies in ten minutes when it began of first")
+        feed.loading = None
+        await expect(page.locator("#loading")).to_be_empty()
+        _storm(feed)
+        await page.click("#storm:has-text('30 copies in ten minutes of first')")
+        await expect(page.locator("#members tr").first).to_contain_text("copy-31")
+
+
+async def test_a_word_is_explained_where_it_stands(browser: Browser) -> None:
+    async with live_server(new_feed()) as server, _opened(browser, server.address) as page:
+        word = page.locator(".tile .term", has_text="Lag")
+        await expect(word.locator(".tip")).to_be_hidden()
+        await word.focus()
+        await expect(word.locator(".tip")).to_have_text("Records that wait for the workers.")
+        await expect(word.locator(".tip")).to_be_visible()
+
+
+async def test_axe_finds_nothing_wrong_in_both_themes(browser: Browser) -> None:
+    axe = (npm_packages() / "node_modules/axe-core/axe.min.js").read_text()
+    feed, found = new_feed(), []
+    _storm(feed)
+    feed.add(verdict("twice", kind="version"), NOW_MS)
+    feed.letters.add(dead_letter(b"{bad"))
+    feed.lag, feed.day = LiveLag(records=70, seconds=12.0, trend="growing"), tuple(range(48))
+    feed.workers = [WorkerState(worker="h:1", role="all", group="g", state="halted", since_ms=NOW_MS, why="4 in a row")]
+    async with live_server(feed) as server, _opened(browser, server.address) as page:
+        await page.emulate_media(reduced_motion="reduce")
+        for theme, view in product(("light", "dark"), AXE_VIEWS):
+            await page.goto(f"http://{server.address}/#/{view}")
+            await page.evaluate("dark => document.documentElement.classList.toggle('dark', dark)", theme == "dark")
+            await expect(page.locator("main")).not_to_be_empty()
+            await page.wait_for_function("!document.querySelector('main').innerText.includes('Looking')")
+            await page.evaluate(axe)
+            told = await page.evaluate("axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa']})")
+            found += [
+                f"{theme} {view}: {each['id']} {node['html'][:90]} {node['failureSummary'][:200]}"
+                for each in told["violations"]
+                for node in each["nodes"]
+            ]
+    assert found == []
 
 
 async def test_what_stands_still_is_red_on_every_view(browser: Browser) -> None:
@@ -192,10 +249,10 @@ async def test_a_pair_and_a_document_are_drawn_without_their_texts(browser: Brow
         await page.goto(f"http://{server.address}/#/pair/news/second/unknown")
         await expect(page.locator("#main")).to_contain_text("cannot be compared")
         await page.keyboard.press("3")
-        await page.fill("input[name=collection]", "news")
         await page.fill("input[name=id]", "second")
         await page.keyboard.press("Enter")
         await expect(page.locator("#document")).to_contain_text("second")
+        await expect(page.locator("input[name=id]")).to_have_value("second")
         assert await page.locator("img").count() == 0
 
 
@@ -209,6 +266,26 @@ async def test_a_text_is_checked_against_the_index(browser: Browser, redis_url: 
                 await page.click("main button")
                 await asyncio.sleep(0.3)
         await expect(page.locator("#answer h1")).to_have_text("a")
+
+
+async def test_a_text_and_an_id_are_searched_in_all_collections(browser: Browser, redis_url: str) -> None:
+    async with served(redis_url) as api:
+        for collection in ("mail", "news", "web"):
+            api.feed.add(verdict("seen", collection=collection), NOW_MS)
+        for collection in ("news", "web"):
+            await api.admit("a", TEXTS[0], collection=collection)
+        async with _opened(browser, api.address) as page:
+            await expect(page.locator("#collection option")).to_have_count(4)
+            await page.keyboard.press("4")
+            await page.fill("textarea", TEXTS[0])
+            await page.click("main button")
+            await expect(page.locator("#answer .card")).to_have_count(2)
+            await expect(page.locator("#answer")).to_contain_text("Answer in news")
+            await expect(page.locator("#answer")).to_contain_text("New in mail.")
+            await page.goto(f"http://{api.address}/#/document//a")
+            await expect(page.locator("#found #document")).to_have_count(2)
+            await page.goto(f"http://{api.address}/#/document//nothing")
+            await expect(page.locator("#found")).to_contain_text("There is no such document in mail, news, web.")
 
 
 async def test_dead_letters_are_shown_in_hex_and_sent_again(browser: Browser) -> None:

@@ -181,7 +181,7 @@ def _add_server_commands(commands: "Commands") -> None:
         "answer over HTTP whether a document is bulk, a copy of a known one, or new, and show the live page "
         "(NEARSTREAM_API)",
     )
-    add_since(serve, "the live page begins with the events", None)
+    add_since(serve, "the live page begins with the events", None, ending=", by default 1h")
     add_timeout(serve, 30.0)
     _add_mail_commands(commands)
     doctor = add(

@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from importlib.resources import files
 from math import ceil
+from typing import TypeVar
 
 from aiohttp import web
 from msgspec.structs import replace as replace_fields
@@ -41,6 +42,7 @@ _STUCK_SECONDS = 60.0  # after which the connection of a reader that takes nothi
 _LOOK_UP_SECONDS = 2.0
 _FEED = web.AppKey("feed", Feed)
 _STORED = web.AppKey("stored", Stored)
+_Found = TypeVar("_Found")
 _READERS = web.AppKey("readers", set[asyncio.Task[object]])
 _TYPES = {
     "html": "text/html; charset=utf-8",
@@ -117,9 +119,18 @@ def _visible(state: LiveState, access: Access) -> LiveState:
 
 
 async def _family(request: web.Request) -> web.Response:
-    detail = request.app[_FEED].family(request.match_info["family"], request[ACCESS].collections)
+    """Answer from the verdicts in memory, or else from the index by the id of a member."""
+    feed, own_id = request.app[_FEED], request.match_info["family"]
+    detail = feed.family(own_id, request[ACCESS].collections)
+    asked = request.query.get("collection", DEFAULT_COLLECTION), request.query.get("id", "")
+    member = asked if asked[1] else feed.founder(own_id)
+    if detail is None and member is not None:
+        found = await _from_index(request, member[0], [request.app[_STORED].family(*member, feed.now_ms())])
+        if isinstance(found, web.Response):
+            return found
+        detail = found[0]
     if detail is None:
-        return refusal(404, "unknown_family", "expected a family that a document has joined since the server started")
+        return refusal(404, "unknown_family", "expected a family that a document has joined of late, or id=ID of one")
     return json_response(detail)
 
 
@@ -150,15 +161,26 @@ async def _looked_up(
     request: web.Request, collection: str, names: Sequence[str]
 ) -> list[Sequence[Signature]] | web.Response:
     """Return the states of documents, or a refusal."""
+    states = request.app[_STORED].states
+    return await _from_index(request, collection, [states(document_key(collection, name)) for name in names])
+
+
+async def _from_index(
+    request: web.Request, collection: str, questions: Sequence[Coroutine[None, None, _Found]]
+) -> list[_Found] | web.Response:
+    """Return what the index answers about a collection, or a refusal."""
     try:
         request[ACCESS].require(collection)
         async with asyncio.timeout(_LOOK_UP_SECONDS):
-            return [await request.app[_STORED].states(document_key(collection, name)) for name in names]
+            return [await question for question in questions]
     except ForbiddenError:
         return _forbidden()
     except (IndexUnavailableError, IndexLostError, SettingsError, TimeoutError) as error:
         log.info("a document was not looked up: %s", error)
         return refusal(503, "index_unavailable", "expected Redis to answer and to allow it, ask again")
+    finally:
+        for question in questions:
+            question.close()  # those that were not asked
 
 
 async def _events(request: web.Request) -> web.StreamResponse:

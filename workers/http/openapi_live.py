@@ -20,6 +20,7 @@ from nearstream.schemas.live import (
     LiveRole,
     LiveSetting,
     LiveState,
+    LiveWorker,
 )
 from nearstream.schemas.live_details import LiveDocument, LivePair
 from nearstream.workers.http.openapi_parts import REFUSALS, TOKEN, Json, header, in_path, in_query, reference, response
@@ -31,7 +32,7 @@ LETTERS_PATH, LETTER_PATH, REPLAY_PATH = "/v1/dead-letters", "/v1/dead-letters/{
 SETTINGS_PATH = "/v1/settings"
 
 LIVE_MESSAGES = (
-    *(LiveState, LiveFamilyDetail, LiveFamily, LiveLag, LiveMark, LiveMember, LivePair, LiveDocument),
+    *(LiveState, LiveFamilyDetail, LiveFamily, LiveLag, LiveWorker, LiveMark, LiveMember, LivePair, LiveDocument),
     *(LiveLetters, LiveLetter, LiveReason, LiveLetterDetail, LiveReplay, LiveReplayRequest),
     *(LiveDeployment, LiveRole, LiveInput, LiveSetting),
 )
@@ -91,15 +92,20 @@ def _live() -> Json:
 
 
 def _family() -> Json:
-    refusals = _refused("401", "429", "431")
+    refusals = _refused("401", "403", "429", "431")
     return {
         "operationId": "family",
         "summary": "Return a family of copies with its newest members",
         "security": TOKEN,
-        "parameters": [in_path("family", "The id of the family.")],
+        "parameters": [
+            in_path("family", "The id of the family."),
+            in_query("collection", "The collection of a member. It is asked for if no verdict is in memory."),
+            in_query("id", "The id of this member. By default that of the first document, if an alert names it."),
+        ],
         "responses": {
             "200": response("The family.", LiveFamilyDetail),
-            "404": response("No document has joined this family since the server started.", ApiError),
+            "404": response("Neither the memory of the server nor the index has it.", ApiError),
+            "503": response("Redis does not answer.", ApiError),
             **refusals,
         },
     }

@@ -32,6 +32,7 @@ from nearstream.workers.live.details import Stored
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.kafka_source import fed_by_kafka
 from nearstream.workers.live.redis_source import watching_redis
+from nearstream.workers.live.stored_family import family_in_index
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.client import until_answered
 from nearstream.workers.redis_index.decisions import DecisionStore
@@ -59,7 +60,7 @@ async def serve(deployment: Deployment, wait_seconds: float, since_ms: int | Non
     Args:
         deployment: The deployment.
         wait_seconds: Longest wait for Redis.
-        since_ms: The live page begins with the events sent at this time or later. None: with the next.
+        since_ms: The live page begins with the events sent at this time or later. None: an hour ago.
 
     Raises:
         SettingsError: The address cannot be used, or the index has another scheme or key.
@@ -147,7 +148,7 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, fee
         skip_checker = SkipChecker(DecisionStore(index.asking, settings.namespace), settings.api_seconds)
         add_routes(app, checker, learner, skip_checker)
         add_label_routes(app, deployment.scheme, learner, MemberReader(index))
-        add_live_routes(app, feed, Stored(deployment, partial(_states, index)))
+        add_live_routes(app, feed, Stored(deployment, partial(_states, index), partial(family_in_index, index)))
         add_operator_routes(app, feed, deployment, partial(replay_reason, deployment))
         async with watching_redis(index.asking, settings.namespace, feed), listening(app, settings.api) as address:
             yield address

@@ -33,6 +33,13 @@ class Alarms:
         alert = self._newest.get((_STORM, collection, family))
         return alert is not None and alert.state == "firing"
 
+    def founder(self, family: str) -> tuple[str, str] | None:
+        """Return collection and id of the first document of a family, None if no alert names it."""
+        for (_, collection, subject), alert in reversed(self._newest.items()):
+            if subject == family and alert.founder:
+                return collection, alert.founder
+        return None
+
     def firing(self, collection: str, now_ms: int) -> tuple[Alert, ...]:
         """Return the alerts of a collection that have not ended, the newest first.
 

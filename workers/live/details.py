@@ -1,6 +1,6 @@
 """Show two documents beside each other, and the states of one, from their signatures."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from nearstream.schemas.document import from_milliseconds
 from nearstream.schemas.evidence import ContainmentShares, Distance, SharedKeys
+from nearstream.schemas.live import LiveFamilyDetail
 from nearstream.schemas.live_details import (
     LiveChange,
     LiveComparison,
@@ -38,7 +39,12 @@ _DECIMALS = 4
 _NO_KEYS = SharedKeys(0, 0, 0, 0, 0)
 _UNKNOWN = (None, None)
 
-States = Callable[[str], Awaitable[Sequence[Signature]]]
+States = Callable[[str], Coroutine[None, None, Sequence[Signature]]]
+FamilyOf = Callable[[str, str, int], Coroutine[None, None, LiveFamilyDetail | None]]
+
+
+async def _no_family(_collection: str, _name: str, _now_ms: int) -> None:
+    """Return that only the families in memory are known, as in the demo."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +54,12 @@ class Stored:
     Attributes:
         deployment: The scheme, key and thresholds with which they are compared.
         states: Returns the states of a document key, the last one first.
+        family: Returns the family of a document by its collection and id, at a time in milliseconds since 1970.
     """
 
     deployment: Deployment
     states: States
+    family: FamilyOf = _no_family
 
 
 def pair_of(one: Signature, other: Signature, deployment: Deployment) -> LivePair:

@@ -33,6 +33,8 @@ class Feed:
         lag: How far the workers are behind, None if that is not known.
         lags: Of each consumer group, the lag in each partition of what it reads.
         why: Why no events can be read now. Empty: they can.
+        loading: Share of the last hour that is read after a start. None: all of it.
+        day: Verdicts in each half hour of the last day. Empty: not known.
         away: Of each service that does not answer now, its name and why. It is asked every second.
         workers: What each worker says of itself.
         unread: Of each consumer group, a sentence for each topic that none of its workers reads.
@@ -52,6 +54,8 @@ class Feed:
         self.lag: LiveLag | None = None
         self.lags: dict[str, list[PartitionLag]] = {}
         self.why = "no event source is connected yet"
+        self.loading: float | None = None
+        self.day: tuple[int, ...] = ()
         self.away: dict[str, str] = {}
         self.workers: list[WorkerState] = []
         self.unread: dict[str, tuple[str, ...]] = {}
@@ -89,6 +93,7 @@ class Feed:
         rates = self._rates.get(collection) or Rates()
         why = "; ".join(self.away.values()) or self.why
         p50, p99 = rates.ages(now_ms, 0.5, 0.99)
+        alerts = self.alarms.firing(collection, now_ms)
         return LiveState(
             now=from_milliseconds(now_ms),
             version=_VERSION,
@@ -108,7 +113,10 @@ class Feed:
             largest=self._growth.largest(now_ms, _SHOWN, collection),
             growing=self._growth.growing(now_ms, _SHOWN, collection),
             collections=tuple(sorted(name for name in self._rates if name)),
-            alerts=self.alarms.firing(collection, now_ms),
+            loading=self.loading,
+            day=() if collection else self.day,
+            alarmed=self._growth.shown((alert.subject for alert in alerts[:_SHOWN]), now_ms),
+            alerts=alerts,
             is_alerting=self.is_alerting,
             dead_letters_1h=self.letters.within_an_hour(now_ms),
         )
@@ -125,6 +133,14 @@ class Feed:
             collections: Collections that the reader may see. Empty: all.
         """
         return self._growth.detail(own_id, self._clock(), collections)
+
+    def founder(self, own_id: str) -> tuple[str, str] | None:
+        """Return collection and id of the first document of a family that an alert names, if it names both."""
+        return self.alarms.founder(own_id)
+
+    def now_ms(self) -> int:
+        """Return the time of the stream in milliseconds since 1970."""
+        return self._clock()
 
     def verdict(self, collection: str, name: str) -> DocumentVerdict | None:
         """Return the last verdict on a document, None if it is not in the ring."""

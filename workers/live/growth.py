@@ -2,21 +2,20 @@
 
 import heapq
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from msgspec import UNSET
 
 from nearstream.schemas.document import from_milliseconds
-from nearstream.schemas.evidence import DocumentRef
 from nearstream.schemas.live import LiveFamily, LiveFamilyDetail, LiveMark, LiveMember
 from nearstream.schemas.verdict import DocumentVerdict
 
 FAMILIES = 2_000
 MEMBERS = 40
-_MARKS = 64  # of a family. Others are not counted.
+MARKS = 64  # of a family. Others are not counted.
 _ORDINALS = 200_000  # of a family. A member with a larger one counts as new, also if it is another state of a member.
-_MINUTE_MS, _MINUTES, _GROWING_MINUTES = 60_000, 60, 10
+MINUTE_MS, MINUTES, TEN_MINUTES = 60_000, 60, 10
 _HOST_CHARACTERS = 253
 
 
@@ -51,7 +50,7 @@ class _Family:
 
     def joined(self, now_ms: int, minutes: int) -> int:
         """Return how many joined within the last minutes, the running one included."""
-        now = now_ms // _MINUTE_MS
+        now = now_ms // MINUTE_MS
         return sum(count for minute, count in self.minutes.items() if now - minutes < minute <= now)
 
 
@@ -100,7 +99,7 @@ class Growth:
 
     def growing(self, now_ms: int, count: int, collection: str) -> tuple[LiveFamily, ...]:
         """Return the families that most documents joined in the last ten minutes."""
-        ranked = [(family.joined(now_ms, _GROWING_MINUTES), family.size, family.id) for family in self._of(collection)]
+        ranked = [(family.joined(now_ms, TEN_MINUTES), family.size, family.id) for family in self._of(collection)]
         found = heapq.nlargest(count, (rank for rank in ranked if rank[0]))
         return tuple(self._shown(self._families[rank[2]], now_ms) for rank in found)
 
@@ -121,13 +120,19 @@ class Growth:
             marks=tuple(marks),
             verdicts=dict(family.verdicts),
             members=tuple(reversed(family.members.values())),
+            source="verdicts",
         )
+
+    def shown(self, own_ids: Iterable[str], now_ms: int) -> tuple[LiveFamily, ...]:
+        """Return those of these families that are known."""
+        known = (self._families.get(own_id) for own_id in own_ids)
+        return tuple(self._shown(family, now_ms) for family in known if family is not None)
 
     def _of(self, collection: str) -> Iterator[_Family]:
         return (family for family in self._families.values() if collection in ("", family.collection))
 
     def _shown(self, family: _Family, now_ms: int) -> LiveFamily:
-        last = now_ms // _MINUTE_MS
+        last = now_ms // MINUTE_MS
         return LiveFamily(
             id=family.id,
             collection=family.collection,
@@ -135,9 +140,9 @@ class Growth:
             first_seen=from_milliseconds(family.first_seen_ms),
             last_joined=from_milliseconds(family.last_ms),
             size=family.size,
-            joined_10m=family.joined(now_ms, _GROWING_MINUTES),
-            joined_1h=family.joined(now_ms, _MINUTES),
-            minutes=tuple(family.minutes[minute] for minute in range(last - _MINUTES + 1, last + 1)),
+            joined_10m=family.joined(now_ms, TEN_MINUTES),
+            joined_1h=family.joined(now_ms, MINUTES),
+            minutes=tuple(family.minutes[minute] for minute in range(last - MINUTES + 1, last + 1)),
             is_storm=self._is_storm(family.collection, family.id),
         )
 
@@ -149,23 +154,23 @@ def _new(verdict: DocumentVerdict) -> _Family:
 
 
 def _count(family: _Family, verdict: DocumentVerdict, at_ms: int) -> None:
-    minute = at_ms // _MINUTE_MS
+    minute = at_ms // MINUTE_MS
     family.minutes[minute] += 1
-    for old in [number for number in family.minutes if number <= minute - _MINUTES]:
+    for old in [number for number in family.minutes if number <= minute - MINUTES]:
         del family.minutes[old]
     family.verdicts[verdict.verdict] += 1
-    for mark in _marks(verdict):
-        if mark in family.marks or len(family.marks) < _MARKS:
+    for mark in marks_of(verdict.source, verdict.url, verdict.labels):
+        if mark in family.marks or len(family.marks) < MARKS:
             family.marks[mark] += 1
 
 
-def _marks(document: DocumentRef) -> Iterator[tuple[str, str]]:
-    """Yield where a document comes from, and its labels."""
-    if document.source:
-        yield "source", document.source
-    if document.url:
-        yield "host", document.url.partition("://")[2].partition("/")[0][:_HOST_CHARACTERS]
-    yield from document.labels.items()
+def marks_of(source: str | None, url: str | None, labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the source and the host of a document, and its labels."""
+    if source:
+        yield "source", source
+    if url:
+        yield "host", url.partition("://")[2].partition("/")[0][:_HOST_CHARACTERS]
+    yield from labels.items()
 
 
 def _member(verdict: DocumentVerdict, at_ms: int) -> LiveMember:

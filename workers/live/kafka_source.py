@@ -3,26 +3,40 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 
 from nearstream.schemas.codec import InvalidMessageError, decode_alert
 from nearstream.schemas.dead_letter import read_dead_letter
-from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, VERDICTS
+from nearstream.schemas.events import Retraction
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, EVENT_TOPICS, VERDICTS
 from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError
-from nearstream.workers.kafka.client import AIOKafkaAdminClient, TopicPartition, admin, consumer, require_answer
+from nearstream.workers.kafka.client import (
+    AIOKafkaAdminClient,
+    AIOKafkaConsumer,
+    TopicPartition,
+    admin,
+    consumer,
+    require_answer,
+)
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.kafka.lag import lag_reader
 from nearstream.workers.kafka.members import group_members, unread
 from nearstream.workers.kafka.offsets import ever_committed_if_known, partitions
-from nearstream.workers.kafka.records import follow, follow_from
+from nearstream.workers.kafka.records import follow, follow_from, offsets_since
+from nearstream.workers.live.day_counts import DayCounts
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.letters import LETTERS
 from nearstream.workers.live.trend import Trend
-from nearstream.workers.operations.tail import EventFilter, follow_events
+from nearstream.workers.operations.tail import Arrival, event_of
 
+PAST_RECORDS = 50_000  # of a partition, that are read at most after a start
+_TURN = 200  # records after which others have their turn
+_HOUR_MS = 3_600_000
+_DAY_SECONDS = 60.0
 _CONNECT_SECONDS = 30.0
 _RETRY_SECONDS = 2.0
 _LAG_SECONDS = 5.0
@@ -44,10 +58,11 @@ async def fed_by_kafka(settings: Settings, feed: Feed, since_ms: int | None) -> 
     Args:
         settings: Settings of the deployment.
         feed: What takes the events.
-        since_ms: Begin with the events sent at this time or later. None: with the next.
+        since_ms: Begin with the events sent at this time or later. None: an hour ago.
     """
     work = (
         _follow(settings, feed, since_ms),
+        _repeat("counts of a day", partial(_count_day, settings, feed), _DAY_SECONDS),
         _repeat("lag", partial(_read_lag, settings, feed), _LAG_SECONDS),
         _repeat("alerts", partial(_follow_alerts, settings, feed), _RETRY_SECONDS),
         _repeat(
@@ -69,20 +84,57 @@ async def fed_by_kafka(settings: Settings, feed: Feed, since_ms: int | None) -> 
 
 async def _follow(settings: Settings, feed: Feed, since_ms: int | None) -> None:
     """Feed events until this is cancelled, those of an outage included."""
+    since_ms = _now_ms() - _HOUR_MS if since_ms is None else since_ms
     while True:
         try:
-            following = follow_events(settings, _CONNECT_SECONDS, EventFilter(), since_ms=since_ms, until_end=False)
-            async with aclosing(following) as arrivals:
-                since_ms, feed.why = since_ms or _now_ms(), ""
-                async for arrival in arrivals:
-                    since_ms = arrival.record.timestamp_ms
-                    if arrival.event is not None:
-                        sent = arrival.detected_at
-                        feed.add(arrival.event, int(sent.timestamp() * 1000) if sent else since_ms)
+            topics = [settings.topic_prefix + topic.name for topic in EVENT_TOPICS]
+            tps = await partitions(settings, topics, _CONNECT_SECONDS)
+            async with consumer(settings, _CONNECT_SECONDS) as client:
+                starts, total = await _starts(client, tps, since_ms)
+                began_ms, done, feed.why = _now_ms(), 0, ""
+                feed.loading = 0.0 if total else None
+                async with aclosing(follow_from(client, starts)) as records:
+                    async for record in records:
+                        done, since_ms = done + 1, record.timestamp_ms
+                        # Offsets may have gaps, so a record of now ends the reading of the past too.
+                        is_past = done < total and since_ms < began_ms
+                        feed.loading = done / total if is_past else None
+                        _take(feed, record, topics[0])
+                        if is_past and not done % _TURN:
+                            await asyncio.sleep(0)
         except (KafkaUnreachableError, SettingsError, KafkaError) as error:
             feed.why = str(error)
             log.warning("the live page gets no events: %s", error)
         await asyncio.sleep(_RETRY_SECONDS)
+
+
+async def _starts(
+    client: AIOKafkaConsumer, tps: Sequence[TopicPartition], since_ms: int
+) -> tuple[dict[TopicPartition, int], int]:
+    """Return the offsets from which on events are read, and how many these are now."""
+    ends = await client.end_offsets(tps)
+    since = await offsets_since(client, tps, since_ms)
+    starts = {tp: max(since[tp], ends[tp] - PAST_RECORDS) for tp in tps}
+    return starts, sum(ends[tp] - starts[tp] for tp in tps)
+
+
+def _take(feed: Feed, record: ConsumerRecord, first_topic: str) -> None:
+    """Feed the event of a record. A retraction is on every topic, and taken from the first one."""
+    arrival = Arrival(record, event_of(record))
+    if arrival.event is None or (isinstance(arrival.event, Retraction) and record.topic != first_topic):
+        return
+    sent = arrival.detected_at
+    feed.add(arrival.event, int(sent.timestamp() * 1000) if sent else record.timestamp_ms)
+
+
+async def _count_day(settings: Settings, feed: Feed) -> None:
+    """Keep the counts of the last day up to date as long as Kafka answers."""
+    tps = await partitions(settings, [settings.topic_prefix + VERDICTS.name], _CONNECT_SECONDS)
+    async with consumer(settings, _CONNECT_SECONDS) as client:
+        counts = DayCounts(client, tps)
+        while True:
+            feed.day = await counts.read(_now_ms())
+            await asyncio.sleep(_DAY_SECONDS)
 
 
 async def _watch(settings: Settings, feed: Feed) -> None:

@@ -79,13 +79,14 @@ async def follow_events(
         aclosing(kafka_records.follow(client, tps, since_ms=since_ms, until_end=until_end)) as records,
     ):
         async for record in records:
-            event = _event(record)
+            event = event_of(record)
             # A retraction is sent to every topic, but yielded once.
             if wanted.passes(event) and (not isinstance(event, Retraction) or record.topic == topics[0]):
                 yield Arrival(record, event)
 
 
-def _event(record: ConsumerRecord) -> Event | None:
+def event_of(record: ConsumerRecord) -> Event | None:
+    """Return the event of a record, None if it holds none in a form of this release."""
     try:
         return decode_event(record.value or b"")
     except InvalidMessageError:

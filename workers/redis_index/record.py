@@ -118,6 +118,11 @@ class Recorded(NamedTuple):
         return self.id if self.identity.flags & _LINEAGE_IS_ID else self.identity.lineage
 
     @property
+    def url(self) -> str | None:
+        """The URL of the document."""
+        return self.lineage if self.identity.flags & _URL_IS_LINEAGE else self.identity.url
+
+    @property
     def version(self) -> str:
         """The version of the document."""
         return self.version_bytes.hex()

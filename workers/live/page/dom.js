@@ -65,8 +65,19 @@ export function seconds(value) {
 export const facts = (...rows) =>
   el("dl", { class: "facts" }, rows.filter(Boolean).map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 
-/** Return the collection that is chosen, else the first that was seen. */
-export function usual() {
+/** Return the collections to search: the one that is chosen, else all that were seen. */
+export function searched() {
   const choice = document.getElementById("collection");
-  return choice.value || choice.options[1]?.value || "default";
+  const seen = [...choice.options].map((option) => option.value).filter(Boolean);
+  return choice.value ? [choice.value] : seen.length ? seen : ["default"];
+}
+
+/** Return what each collection answers and the collections that failed with their errors. */
+export async function everywhere(collections, question) {
+  const settled = await Promise.allSettled(collections.map(question));
+  const pairs = settled.map((each, place) => [collections[place], each]);
+  return {
+    found: pairs.filter(([, each]) => each.status === "fulfilled").map(([name, each]) => [name, each.value]),
+    failed: pairs.filter(([, each]) => each.status === "rejected").map(([name, each]) => [name, each.reason]),
+  };
 }

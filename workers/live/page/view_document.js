@@ -1,42 +1,40 @@
 // One document: what it is to others, its family, and what each of its states has changed.
 import { get } from "./api.js";
-import { card, chip, count, day, el, facts, id, percent, to, usual } from "./dom.js";
+import { card, chip, count, day, el, everywhere, facts, id, percent, searched, to } from "./dom.js";
 
 export class DocumentView {
   constructor(collection, name) {
-    this.names = { collection, id: name };
-    this.element = [el("p", { class: "empty" }, "Looking …")];
-    if (name === undefined) this.element = [card("Document", el("h1", {}, "Find a document"), finder(collection))];
-    else this.load();
+    this.shown = el("div", { class: "lists", id: "found" });
+    this.element = [el("h1", { class: "sr" }, "Document"), card("Find a document", finder(collection, name)), this.shown];
+    if (name !== undefined) this.load(collection ? [collection] : searched(), name);
   }
 
   take() {}
 
   show() {}
 
-  async load() {
-    let shown;
-    try {
-      shown = page(await get(`/v1/document?${new URLSearchParams(this.names)}`));
-    } catch (error) {
-      shown = [card("Document", el("h1", {}, id(this.names.id)), el("p", { class: "empty" }, `There is nothing to show: ${error.message}.`))];
-    }
-    document.getElementById("main").contains(this.element[0]) && document.getElementById("main").replaceChildren(...shown);
-    this.element = shown;
+  async load(collections, name) {
+    this.shown.replaceChildren(el("p", { class: "empty" }, "Looking …"));
+    const { found, failed } = await everywhere(collections, (collection) => get(`/v1/document?${new URLSearchParams({ collection, id: name })}`));
+    const away = failed.filter(([, error]) => error.status !== 404);
+    const where = `in ${collections.join(", ")}`;
+    this.shown.replaceChildren(...found.flatMap(([, document]) => page(document)),
+      ...(found.length ? [] : [card("Document", el("h1", {}, id(name)), el("p", { class: "empty" }, `There is no such document ${where}.`))]),
+      ...(away.length ? [card("Not searched", ...away.map(([collection, error]) => el("p", { class: "note" }, `${collection}: ${error.message}`)))] : []));
   }
 }
 
-function finder(collection) {
-  const where = el("input", { name: "collection", value: collection || usual(), "aria-label": "Collection", placeholder: "collection" });
-  const name = el("input", { name: "id", required: true, "aria-label": "Id", placeholder: "id of the document", autofocus: true });
-  return el("form", { class: "form", onsubmit: (event) => { event.preventDefault(); location.hash = to("document", where.value, name.value); } }, where, name, el("button", { class: "main" }, "Show"));
+function finder(collection, name) {
+  const where = el("input", { name: "collection", value: collection ?? "", "aria-label": "Collection", placeholder: `collection (empty: ${searched().join(", ")})` });
+  const which = el("input", { name: "id", required: true, "aria-label": "Id", value: name ?? "", placeholder: "id of the document", autofocus: name === undefined });
+  return el("form", { class: "form", onsubmit: (event) => { event.preventDefault(); location.hash = to("document", where.value.trim(), which.value); } }, where, which, el("button", { class: "main" }, "Show"));
 }
 
 function page({ collection, id: name, verdict, states }) {
   return [
     el("section", { class: "card", id: "document" }, el("div", { class: "head" }, el("h2", {}, "Document"), verdict && chip(verdict.verdict)), el("h1", {}, id(name)),
       verdict ? told(collection, verdict) : el("p", { class: "quiet" }, "Its verdict is no longer in the memory of the server.")),
-    states.length > 0 && card(`States, the newest first`, el("ol", { class: "chain", id: "states" }, states.map(state))),
+    states.length > 0 && card(`States in ${collection}, the newest first`, el("ol", { class: "chain", id: "states" }, states.map(state))),
   ].filter(Boolean);
 }
 
@@ -46,7 +44,7 @@ function told(collection, verdict) {
     of && el("p", {}, el("span", { class: "quiet" }, "related to "), el("a", { href: to("document", collection, of.id) }, id(of.id)), " ",
       of.id !== verdict.id && el("a", { href: to("pair", collection, verdict.id, of.id) }, "see what they share →")),
     facts(["observed", day(verdict.observed_at)], ["characters", count(verdict.characters)], verdict.resemblance && ["resemblance", percent(verdict.resemblance.value, 1)],
-      ["place in its family", el("a", { href: to("family", verdict.family.id) }, `no. ${count(verdict.family.ordinal)}`)],
+      ["place in its family", el("a", { href: to("family", verdict.family.id, collection, verdict.id) }, `no. ${count(verdict.family.ordinal)}`)],
       founder && founder.id !== verdict.id && ["first of the family", el("a", { href: to("document", collection, founder.id) }, id(founder.id))],
       ["collection", collection], verdict.source && ["source", id(verdict.source)], verdict.url && ["url", id(verdict.url)],
       ...Object.entries(verdict.labels ?? {}).map(([name, value]) => [name, id(value)])));

@@ -1,6 +1,7 @@
 // What happens now: the rate, the families that grow, and each verdict as it arrives.
 import { KINDS, Stack, spark } from "./charts.js";
 import { card, chip, clock, count, el, id, percent, seconds, to, words } from "./dom.js";
+import { term } from "./glossary.js";
 
 const ROWS = 16, ALERTS = 4;
 const CALM = 2; // rows at a time of which each is worth a glance
@@ -19,7 +20,7 @@ export function familyRow(family, current) {
 
 const tile = (title) => {
   const value = el("strong", {}, "–"), note = el("span", {}, "");
-  return { element: el("section", { class: "card tile" }, el("h2", {}, title), value, note), value, note };
+  return { element: el("section", { class: "card tile" }, el("h2", {}, term(title)), value, note), value, note };
 };
 
 export class LiveView {
@@ -28,6 +29,8 @@ export class LiveView {
     this.alarms = el("div", { class: "alarms", id: "alarms" });
     this.stack = new Stack(230, "Verdicts of the last hour by kind");
     this.legend = el("div", { class: "legend" });
+    this.loading = el("span", { class: "quiet", id: "loading", role: "status" });
+    this.day = el("span", { class: "right day", id: "day" });
     this.families = el("ul", { class: "rows", id: "growing" });
     this.ticker = el("ol", { class: "ticker", id: "ticker", "aria-label": "Verdicts as they arrive, the newest first" });
     this.hold = el("button", { type: "button", class: "right", "aria-pressed": "false", onclick: () => this.toggle() }, "Hold");
@@ -37,7 +40,7 @@ export class LiveView {
       el("h1", { class: "sr" }, "Live"),
       this.alarms,
       el("div", { class: "tiles" }, Object.values(this.tiles).map((each) => each.element)),
-      card("Verdicts of the last hour", this.stack.element, this.legend),
+      el("section", { class: "card" }, el("div", { class: "head" }, el("h2", {}, "Verdicts of the last hour"), this.loading, this.day), this.stack.element, this.legend),
       el("div", { class: "columns" },
         card("Families that grow now", this.families),
         el("section", { class: "card" }, el("div", { class: "head" }, el("h2", {}, "Verdicts as they arrive"), this.hold), this.ticker)),
@@ -77,18 +80,29 @@ export class LiveView {
     refused.element.hidden = state.dead_letters_1h === null;
     refused.value.textContent = count(state.dead_letters_1h ?? 0);
     refused.note.replaceChildren(state.dead_letters_1h ? el("a", { href: to("letters") }, "refused in the last hour") : "every record of the last hour was read");
+    this.loading.textContent = state.loading === null ? "" : `reading what was sent before the start: ${percent(state.loading)}`;
+    this.showDay(state.day);
     const slot = 1000 * state.slot_seconds;
     this.stack.draw(state.verdicts, (Math.floor(Date.parse(state.now) / slot) + 1) * slot, state.slot_seconds);
     this.legend.replaceChildren(...KINDS.filter((kind) => totals[kind]).reverse().map((kind) =>
-      el("span", { class: kind }, el("i", { class: "dot" }), words(kind), el("b", {}, count(totals[kind])))));
+      el("span", { class: kind }, el("i", { class: "dot" }), term(words(kind)), el("b", {}, count(totals[kind])))));
     this.families.replaceChildren(...state.growing.map((family) => familyRow(family)));
     if (!state.growing.length) this.families.append(el("li", { class: "empty" }, "No family has grown in the last ten minutes."));
     this.alarm(state);
   }
 
+  /** Show the verdicts of a day in half hours. */
+  showDay(day) {
+    const text = day.join();
+    if (text === this.dayShown) return;
+    this.dayShown = text;
+    const all = day.reduce((sum, number) => sum + number, 0);
+    this.day.replaceChildren(...(day.length ? [el("span", { class: "quiet" }, `${count(all)} in 24 hours`), spark(day, "Verdicts in each half hour of the last day")] : []));
+  }
+
   /** Show the alerts that have not ended, or that nobody looks for storms. */
-  alarm({ alerts, is_alerting, growing, largest }) {
-    const families = new Map([...growing, ...largest].map((family) => [family.id, family]));
+  alarm({ alerts, is_alerting, alarmed }) {
+    const families = new Map(alarmed.map((family) => [family.id, family]));
     const shown = alerts.slice(0, ALERTS).map((alert) => [alert, families.get(alert.subject)]);
     const text = JSON.stringify([is_alerting, alerts.length, shown]);
     if (text === this.alarmed) return;
@@ -106,7 +120,7 @@ function alarmCard(alert, family) {
   const isLetters = alert.name === "dead_letters", founder = family?.founder ?? alert.founder;
   const name = isLetters ? id(words(alert.subject)) : founder ? id(founder) : "a document that is gone";
   const told = {
-    duplicate_storm: [`${count((alert.window_seconds === 600 && family?.joined_10m) || alert.value)} copies in ${minutes(alert)}`, " of "],
+    duplicate_storm: [stormed(alert, family), " of "],
     new_family_of_size: [`${count(family?.size ?? alert.value)} copies of a new text`, ", first "],
     label_flood: [`Label suspended, ${count(alert.value)} match it`, ": "],
     dead_letters: [`More than ${count(alert.limit)} records refused in ${minutes(alert)}`, ": "],
@@ -115,6 +129,12 @@ function alarmCard(alert, family) {
     el("span", {}, el("b", {}, told[0]), told[1], name, el("small", { class: "quiet" }, ` since ${clock(alert.since)}`)),
     family && spark(family.minutes, "Copies in each minute of the last hour"),
     el("span", { class: "go" }, isLetters ? "See the records →" : "See where they come from →"));
+}
+
+/** Return how many copies a storm has now, or had at its begin if only the alert is known. */
+function stormed(alert, family) {
+  if (family && alert.window_seconds === 600) return `${count(family.joined_10m)} copies in ten minutes`;
+  return `${count(alert.value)} copies in ${minutes(alert)} when it began`;
 }
 
 const minutes = ({ window_seconds: seconds }) => (seconds === 600 ? "ten minutes" : seconds % 60 ? `${count(seconds)} s` : `${count(seconds / 60)} min`);

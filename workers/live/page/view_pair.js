@@ -1,6 +1,7 @@
 // Two documents without their texts: where they agree, in which order, and which rule decided.
 import { get } from "./api.js";
 import { card, chip, count, day, el, facts, id, percent, svg, to, words } from "./dom.js";
+import { term } from "./glossary.js";
 
 const WIDE = 1000, TALL = 34, GAP = 120;
 
@@ -37,10 +38,10 @@ function picture(pair) {
       el("div", { class: "head" }, el("h1", {}, chip(pair.relation)), el("span", { class: "quiet" }, `by the rule “${words(pair.rule)}”`),
         pair.same_lineage && el("span", { class: "quiet" }, "states of one thing")),
       side("newer", pair.newer, pair.collection), side("older", pair.older, pair.collection),
-      facts(["resemblance", percent(pair.resemblance.value, 1)],
+      facts([term("resemblance"), percent(pair.resemblance.value, 1)],
         pair.containment && ["of the newer in the older", percent(pair.containment.newer_in_older, 1)],
         pair.containment && ["of the older in the newer", percent(pair.containment.older_in_newer, 1)],
-        pair.distance && ["edit distance", `${count(pair.distance.value)} (${count(pair.distance.low)}–${count(pair.distance.high)})`],
+        pair.distance && [term("edit distance"), `${count(pair.distance.value)} (${count(pair.distance.low)}–${count(pair.distance.high)})`],
         pair.added !== null && ["characters", el("span", {}, el("span", { class: "plus" }, `+${count(pair.added)}`), " ", el("span", { class: "minus" }, `−${count(pair.removed)}`))]),
       pair.low_confidence.length > 0 && el("p", { class: "quiet" }, `The numbers are weak: ${pair.low_confidence.map(words).join(", ")}.`)),
     card("Common passages", bars(pair), el("p", { class: "quiet" }, order(pair.spans))),
@@ -48,7 +49,7 @@ function picture(pair) {
       el("div", { class: "lists" },
         card(`Sketch: ${equal} of ${pair.cells.length} slots agree`, el("div", { class: "cells", role: "img", "aria-label": `${equal} of ${pair.cells.length} slots agree` }, pair.cells.map((same) => el("i", { class: same ? "eq" : "" })))),
         card("Resemblance", scale(pair.resemblance, decided?.clauses.flat().find((each) => each.number === "mean_resemblance")?.bound), el("p", { class: "quiet" }, `95 % interval ${percent(pair.resemblance.low)} to ${percent(pair.resemblance.high)}`)),
-        pair.keys && card("Shared keys", facts(["bands", `${pair.keys.bands} of ${pair.keys.bands_of}`], ["anchors", `${count(pair.keys.anchors)} of ${count(pair.keys.anchors_newer)} and ${count(pair.keys.anchors_older)}`]))),
+        pair.keys && card("Shared keys", facts([term("bands"), `${pair.keys.bands} of ${pair.keys.bands_of}`], [term("anchors"), `${count(pair.keys.anchors)} of ${count(pair.keys.anchors_newer)} and ${count(pair.keys.anchors_older)}`]))),
       card("Rules, in the order in which they are tried", el("table", { id: "rules" }, el("tbody", {}, rules(pair.rules, decided))))),
   ];
 }

@@ -1,6 +1,7 @@
 // The way of a record through topics and workers with their lag, and the settings of this server.
 import { get } from "./api.js";
 import { card, count, day, el, facts, id, seconds, words } from "./dom.js";
+import { term } from "./glossary.js";
 
 const EVERY = 5;
 
@@ -40,7 +41,7 @@ export class SettingsView {
     const text = JSON.stringify(found);
     if (text === this.shown) return;
     this.shown = text;
-    this.facts.replaceChildren(facts(["release", id(found.version)], ["scheme", id(found.scheme)]));
+    this.facts.replaceChildren(facts(["release", id(found.version)], [term("scheme"), id(found.scheme)]));
     this.way.replaceChildren(el("table", { id: "roles" }, el("thead", {}, el("tr", {}, ["worker", "group", "reads", "waiting", "writes"].map((name) => el("th", {}, name)))),
       el("tbody", {}, found.roles.map(role))));
     this.table.replaceChildren(...found.settings.map(setting));
