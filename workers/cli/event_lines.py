@@ -39,7 +39,7 @@ _VERBS = {"exact_duplicate": "equals", "version": "updates"}
 
 
 def line(event: Event) -> str:
-    """Format an event as one line: its type, ids, then the details that fit, the most important first.
+    """Format an event as one line: type, ids, then the details that fit.
 
     Ids that are too long lose their middle.
     """
@@ -68,7 +68,7 @@ def print_verdict(verdict: DocumentVerdict) -> None:
 
 
 def print_arrival(arrival: "Arrival") -> None:
-    """Print the event of a record as one line, or where the record is that holds none."""
+    """Print the event of a record as one line, or its place."""
     if arrival.event is not None:
         print_event(arrival.event)
         return

@@ -76,7 +76,7 @@ def _joined(family: FamilyFacts) -> tuple[int, ...]:
 
 
 def _top(families: Sequence[FamilyFacts], rank: Rank, count: int) -> list[FamilyFacts]:
-    """Return the families with the largest numbers, none with 0, each once and equal ones by their id."""
+    """Return the families with the largest numbers above 0."""
     ranked = {_key(family): family for family in families if any(rank(family))}.values()
     return heapq.nsmallest(count, ranked, key=lambda family: (*(-number for number in rank(family)), _key(family)))
 

@@ -9,7 +9,7 @@ _DETAIL_COLUMNS = len("  [resemblance 0.90]")
 
 
 def sentence(start: str, one: str, verb: str, other: str) -> str:
-    """Return the start of a line with two ids and a verb between them, and room for a detail after it."""
+    """Return a line with two ids and a verb, with room for a detail."""
     one, other = _fitted(one, other, COLUMNS - columns(start) - columns(verb) - 2 - _DETAIL_COLUMNS)
     return f"{start}{one} {verb} {other}"
 

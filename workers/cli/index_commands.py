@@ -140,7 +140,7 @@ def _rebuild(deployment: Deployment, options: argparse.Namespace, address: Index
 
 
 async def _interruptible(rebuilding: Awaitable[Rebuilt]) -> Rebuilt:
-    """Let Ctrl-C cancel the rebuild between two steps of the event loop, so that it gives back its lease.
+    """Let Ctrl-C cancel the rebuild between two steps of the event loop.
 
     Our usual handler raises an error in whatever runs at that moment, which can end the loop before that.
     """

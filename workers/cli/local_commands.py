@@ -75,7 +75,7 @@ def show_comparison(settings: Settings, options: argparse.Namespace) -> Exit:
 
 
 def run_demo(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Match the example documents, then compare the relations found with the known ones, or show a day of them."""
+    """Match the example documents and compare the relations found, or show a day."""
     folder = options.folder or demo.EXAMPLES
     if options.live:
         return show_day(settings, folder, options)

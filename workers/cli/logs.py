@@ -34,7 +34,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """Formats a record as one line of text, and an exception as lines below it, without control characters."""
+    """Formats a record as lines of text without control characters."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - as logging
         """Return the line."""

@@ -14,7 +14,7 @@ _GONE = "a document that is gone"
 
 
 def verdict_line(verdict: DocumentVerdict, start: str = "") -> str:
-    """Format a verdict as one line: its kind, the document, its counterpart, then the details that fit.
+    """Format a verdict as one line: kind, documents, then the details that fit.
 
     Args:
         verdict: The verdict.

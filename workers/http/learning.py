@@ -69,11 +69,11 @@ class Learner:
         return await self._sent(record, _LEARN_SECONDS)
 
     async def remove(self, name: str, collection: str) -> LearnReason:
-        """Send the removal of a document. Return the reason if Kafka has not confirmed it, else an empty text."""
+        """Send the removal of a document, and return why it failed."""
         return await self._sent(removal_of(self.topic, name, collection), _CONFIRM_SECONDS)
 
     async def label(self, document_key: str, label: Label | None) -> LearnReason:
-        """Send the label of a document. Return the reason if Kafka has not confirmed it, else an empty text.
+        """Send the label of a document, and return why it failed.
 
         Without a label (None) the former one is taken back. Labels are records of `signatures` with keys of their own,
         so compaction and a rebuild keep them.

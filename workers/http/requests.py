@@ -73,7 +73,7 @@ def is_from_another_site(request: web.Request) -> bool:
 
 
 def refused_unread(request: web.Request, value_bytes: int) -> web.Response | None:
-    """Return the refusal of a body that is not worth reading, because of its type or its length.
+    """Return the refusal of a body with a wrong type or length.
 
     Args:
         request: The request.

@@ -99,7 +99,7 @@ def start_watchdog(
     end_code: Callable[[], Exit],
     loop: asyncio.AbstractEventLoop,
 ) -> None:
-    """Start a thread that exits the process when a rule is broken, or when the worker must not go on.
+    """Start a thread that exits the process when a rule is broken.
 
     It also exits at once when the worker stops while it is halted or in an outage. In both cases there is a record that
     is never acknowledged, and Faust would wait for it forever.

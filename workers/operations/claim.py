@@ -100,7 +100,7 @@ async def require_scheme(deployment: Deployment, wait_seconds: float) -> None:
 
 
 async def describe_lost_record(deployment: Deployment, wait_seconds: float) -> str | None:
-    """Explain why Redis has no record of a group that has read its topics before, and what to do.
+    """Explain why Redis has no record of a group, and what to do.
 
     Returns:
         None if the group has never read them.
@@ -120,7 +120,7 @@ async def describe_lost_record(deployment: Deployment, wait_seconds: float) -> s
 
 
 async def describe_lost_index(deployment: Deployment, wait_seconds: float) -> str:
-    """Explain why the index of a group that has matched before is missing, and what to do.
+    """Explain why the index of a group is missing, and what to do.
 
     Raises:
         IndexUnavailableError: Redis did not answer within `wait_seconds`.

@@ -1,4 +1,4 @@
-"""Write to a terminal: lines, JSON, messages, a progress line. Nothing that is written can control the terminal."""
+"""Write lines, JSON, messages and progress, none of which can control a terminal."""
 
 import json
 import os
