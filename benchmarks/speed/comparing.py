@@ -34,12 +34,12 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.contract import Admission, Admitted, IndexLimits
 from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.records.record import Recorded, pack_signature, unpack_record
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.relations.verdict import first_rule, rule_of_texts
 from nearstream.streams.settling import Settling
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.workers.redis_index.record import Recorded, pack_signature, unpack_record
 
 _LONGEST = 100_000  # characters
 

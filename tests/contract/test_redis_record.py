@@ -19,11 +19,11 @@ from nearstream.streams.fingerprints.ld import kept_symbols
 from nearstream.streams.fingerprints.ld_encoding import pack_varints, pack_words
 from nearstream.streams.fingerprints.ragged import RaggedRows
 from nearstream.streams.native import native
+from nearstream.streams.records.record import pack_signature, unpack_record, unpack_signature
+from nearstream.streams.records.text_part import pack_text, unpack_text_slowly
+from nearstream.streams.records.text_patch import patch_slowly, patched
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.workers.redis_index.record import pack_signature, unpack_record, unpack_signature
-from nearstream.workers.redis_index.text_part import pack_text, unpack_text_slowly
-from nearstream.workers.redis_index.text_patch import patch_slowly, patched
 from tests.support.index_documents import START_MS, admission
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -22,7 +22,7 @@ from nearstream.schemas.codec import (
 )
 from nearstream.schemas.published.json_schema import MESSAGES
 from nearstream.schemas.signature import Signature
-from nearstream.workers.redis_index.record import pack_signature
+from nearstream.streams.records.record import pack_signature
 from tests.golden.test_every_field import EXAMPLES, decode, fields, holder, shown
 from tests.support.matching import matching, record
 

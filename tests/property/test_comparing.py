@@ -21,9 +21,9 @@ from nearstream.streams.estimates.distance import PACKED_COSTS
 from nearstream.streams.estimates.estimate import PACKED
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.native import FAULT, native
+from nearstream.streams.records.record import Recorded, pack_signature, unpack_record
 from nearstream.streams.signing.scheme import LABELS, preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.workers.redis_index.record import Recorded, pack_signature, unpack_record
 from tests.support.compared import BASE, made_up
 from tests.support.made_up import sign, with_noise, words
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from redis.asyncio import Redis
 
+from nearstream.streams.records.record import owner_of
 from nearstream.workers.redis_index.layout import FOLLOWERS_FIELD, GROUP, MEMBER_FIELD, RECORD, TEXT_FIELD, KeyKind
-from nearstream.workers.redis_index.record import owner_of
 from nearstream.workers.redis_index.values import integer_of
 
 

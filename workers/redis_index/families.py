@@ -6,11 +6,11 @@ from dataclasses import replace
 from nearstream.schemas.event_id import family_id
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import SLOTS_MS, WINDOWS_MS, FamilyFacts
+from nearstream.streams.records.record import unpack_document_key
 from nearstream.workers.redis_index.client import ask, keys_of, server_time_ms
 from nearstream.workers.redis_index.errors import errors_mapped
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.layout import FAMILY, FEW, GROUP, LARGE, NUMBER_BYTES, RECORD, SLOT, SMALL, KeyKind
-from nearstream.workers.redis_index.record import unpack_document_key
 from nearstream.workers.redis_index.shard import Neighbours, Shard
 from nearstream.workers.redis_index.values import integer_of, number_bytes, time_of
 

@@ -34,6 +34,7 @@ from nearstream.streams.index.family import (
     Sending,
 )
 from nearstream.streams.index.labels import LABELS_CAP
+from nearstream.streams.records.record import SHARED, SUPERSEDED
 from nearstream.workers.redis_index.layout import (
     ADMISSION,
     ADMISSION_FORMAT,
@@ -72,11 +73,9 @@ from nearstream.workers.redis_index.layout import (
     SENDERS,
     SENT,
     SETTLEMENT_FORMAT,
-    SHARED,
     SLOT_FORMAT,
     SMALL_FORMAT,
     STATUS_LETTERS,
-    SUPERSEDED,
     TEXT_FIELD,
     VIEW_FORMAT,
     AdmissionFlag,

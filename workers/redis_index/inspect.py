@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from nearstream.schemas.events import RELATIONS
 from nearstream.streams.index.contract import ANCHOR_HEADS, BAND_CAP, LINEAGE_CAP, MARKS, WALK
+from nearstream.streams.records.record import superseded_by, unpack_signature
 from nearstream.streams.signing.scheme import Keys
 from nearstream.workers.redis_index.client import ask, server_time_ms
 from nearstream.workers.redis_index.document_facts import BucketFacts, DocumentFacts, MemberFacts, PairFacts, StateFacts
@@ -22,7 +23,6 @@ from nearstream.workers.redis_index.layout import (
     SENT,
     KeyKind,
 )
-from nearstream.workers.redis_index.record import superseded_by, unpack_signature
 from nearstream.workers.redis_index.shard import Shard
 from nearstream.workers.redis_index.sharding import shard_of
 from nearstream.workers.redis_index.shared_text import whole_record

@@ -94,7 +94,6 @@ LOG_TRIMMED = 1_024  # members that have left are cut off from the beginning of 
 ANSWER_OFFSETS = 256  # offsets in one hash of REMOVALS
 NO_PARTITION = 0xFFFF  # of a state that no record of `signatures` made
 SENDERS, RECIPIENTS = "s", "r"  # the ends of keys of ADDRESSES
-SUPERSEDED, SHARED = 0x8000, 0x4000  # flags in the length of an id
 MAX_KEYS = 1_024  # one call stops after the document with which its keys reach this
 
 

@@ -7,6 +7,7 @@ from nearstream.schemas.signature import VERSION_BYTES, Origin
 from nearstream.streams.estimates.comparing import Unpacked
 from nearstream.streams.index.candidate import in_order
 from nearstream.streams.index.contract import Admission, Admitted, Position, Status
+from nearstream.streams.records.record import pack_signature, unpack_record
 from nearstream.streams.signing.scheme import Keys
 from nearstream.workers.redis_index.layout import (
     ADMISSION,
@@ -23,7 +24,6 @@ from nearstream.workers.redis_index.layout import (
     IndexLayout,
     LabelCode,
 )
-from nearstream.workers.redis_index.record import pack_signature, unpack_record
 from nearstream.workers.redis_index.settling import StoredState, unpack_candidates, unpack_decision
 from nearstream.workers.redis_index.values import (
     LAST_MS,

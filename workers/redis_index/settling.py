@@ -10,6 +10,9 @@ from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.comparing import Comparable, Unpacked
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import Decision, Family, Pair, Sending, Settled, Settlement
+from nearstream.streams.records.record import Recorded, text_of
+from nearstream.streams.records.text_part import pack_text
+from nearstream.streams.records.text_patch import patch
 from nearstream.workers.redis_index.layout import (
     CANDIDATE,
     FAMILY_ID_BYTES,
@@ -22,9 +25,6 @@ from nearstream.workers.redis_index.layout import (
     SettledLetter,
     SettlementFlag,
 )
-from nearstream.workers.redis_index.record import Recorded, text_of
-from nearstream.workers.redis_index.text_part import pack_text
-from nearstream.workers.redis_index.text_patch import patch
 from nearstream.workers.redis_index.values import integer_of, number_bytes, pack_time, time_of
 
 _PATCH_MAX = 0xFFFF

@@ -1,8 +1,8 @@
 """Read the text of a record that another record has."""
 
+from nearstream.streams.records.record import owner_of, text_of, with_text
 from nearstream.workers.redis_index.client import ask
 from nearstream.workers.redis_index.layout import GROUP, RECORD, TEXT_FIELD, KeyKind
-from nearstream.workers.redis_index.record import owner_of, text_of, with_text
 from nearstream.workers.redis_index.shard import Shard
 from nearstream.workers.redis_index.values import number_bytes
 

@@ -6,11 +6,11 @@ A patch is a succession of steps that append to the result:
     copy      unsigned LEB128: a count of bytes of the other text part, then zigzag LEB128: how far their first one is
               from where the last copy would go on, had the literal bytes replaced as many. The last step may lack it
 
-lua/states.lua applies patches too.
+The Lua of `workers/redis_index` applies patches too.
 """
 
 from nearstream.streams.native import native
-from nearstream.workers.redis_index.numbers import append_number, signed, take_number, zigzag
+from nearstream.streams.records.numbers import append_number, signed, take_number, zigzag
 
 _WINDOW = 5  # fewest bytes of a copy, because shorter ones hardly save any
 

@@ -12,10 +12,11 @@ from nearstream.schemas.document import DEFAULT_COLLECTION, Labels, document_key
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.schemas.topics import DOCUMENTS
 from nearstream.streams.native import PackedText
-from nearstream.workers.redis_index.layout import NUMBER_BYTES, SHARED, SUPERSEDED
-from nearstream.workers.redis_index.text_part import pack_text, unpack_text
-from nearstream.workers.redis_index.text_patch import patched
+from nearstream.streams.records.text_part import pack_text, unpack_text
+from nearstream.streams.records.text_patch import patched
+from nearstream.streams.store.registration import NUMBER_BYTES
 
+SUPERSEDED, SHARED = 0x8000, 0x4000  # flags in the length of an id
 _SIZES = struct.Struct(">HH")  # of the id, of the rest of the identity
 _URL_IS_LINEAGE, _LINEAGE_IS_ID = 1, 2
 
@@ -24,7 +25,7 @@ class _Identity(msgspec.Struct, array_like=True):
     """What a signature says about the document, without what the head of a record has.
 
     `Signature` describes the fields. Defaults at the end are not written, so that the array has up to 13 values.
-    lua/states.lua reads `partition` and `offset`.
+    The Lua of `workers/redis_index` reads `partition` and `offset`.
 
     Attributes:
         partition: Partition of the origin, -1 without an origin.

@@ -17,7 +17,7 @@ from nearstream.streams.fingerprints import ld_compact
 from nearstream.streams.fingerprints.ld import symbol_bits
 from nearstream.streams.fingerprints.parameters import KEPT_SYMBOL_BITS, SPLIT_SYMBOL_BITS, WORD_SYMBOL_BITS
 from nearstream.streams.native import TextFields, native
-from nearstream.workers.redis_index.numbers import append_number, signed, take_number, zigzag
+from nearstream.streams.records.numbers import append_number, signed, take_number, zigzag
 
 pack_pairs = native.pack_pairs if native else ld_compact.pack_pairs
 
