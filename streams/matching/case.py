@@ -44,7 +44,6 @@ class Case:
         anchors: Count of its anchor keys.
         found: Its keys by slot, with what their buckets held.
         shared: The keys shared with each state that was met.
-        unseen: States that may not have seen it, because they were in a bucket before it.
         undecided: States that were undecided when they were met.
         compared: The related ones, by number.
         left: Keys whose buckets it left out, because they hold the hint or because its twin is in them.
@@ -71,7 +70,6 @@ class Case:
     anchors: int
     found: list[tuple[bytes, bytes]] = field(default_factory=list)
     shared: dict[int, Shared] = field(default_factory=dict)
-    unseen: set[int] = field(default_factory=set)
     undecided: set[int] = field(default_factory=set)
     compared: dict[int, Compared] = field(default_factory=dict)
     left: bytes = b""

@@ -68,8 +68,8 @@ def _is_eligible(case: Case, each: Compared, views: Mapping[int, View], families
     if view is None or view.decision is None or view.is_late:
         return False
     representative = _representative(founder_of(view.decision), views, families)
-    is_alive = not view.is_dead or representative > 0 or each.number in case.undecided
     is_former = each.number == case.registered.former
+    is_alive = not view.is_dead or is_former or representative > 0 or each.number in case.undecided
     return is_alive and (each.is_exact or is_former or representative in (0, each.number))
 
 

@@ -15,7 +15,8 @@ from nearstream.streams.matching.case import Case
 from nearstream.streams.matching.choosing import choose
 from nearstream.streams.matching.decision import founder_of, pack_decision, unpack_decision
 from nearstream.streams.matching.meeting import Judge, Known, Meeting, Pause
-from nearstream.streams.matching.tally import keys_that_hold
+from nearstream.streams.matching.picking import representative_of
+from nearstream.streams.matching.tally import keys_that_hold, unseen
 from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Note, Proposal
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal
 from nearstream.streams.store.store import Store
@@ -125,7 +126,7 @@ class Lane:
         proposals = []
         for case, founder in ready:
             if case.left and not self._may_leave_out(case, founder, known):
-                await self._enter_rest(case, known)  # and choose again
+                await self._meeting.enter_rest(case, known)  # and choose again
                 continue
             case.decision = self._judge.decision(case, founder or case.number, known)
             record = self._judge.record(case, founder, known) if founder not in (0, case.number) else b""
@@ -153,25 +154,25 @@ class Lane:
 
     @staticmethod
     def _may_leave_out(case: Case, founder: int, known: Known) -> bool:
-        """Return whether the buckets that were left out lead to the family that is joined."""
+        """Return whether the buckets that were left out lead to the family that is joined.
+
+        A family without a living representative gets a new one now, whom others can only meet there.
+        """
         if not founder or founder == case.number:
             return False
         if not case.hint:
             return True  # an exact copy: the buckets of its twin do
         view = known.views.get(case.hint)
-        return view is not None and view.decision is not None and founder_of(view.decision) == founder
-
-    async def _enter_rest(self, case: Case, known: Known) -> None:
-        """Enter the buckets that were left out, and see whom they hold."""
-        keys, case.left, case.hint = case.left, b"", 0
-        await self._meeting.look([case], lambda _: keys)
-        await self._meeting.meet([case], known)
+        representative = known.views.get(representative_of(founder, known.families))
+        lives = representative is not None and not representative.is_dead
+        return lives and view is not None and view.decision is not None and founder_of(view.decision) == founder
 
     async def _restate(self, cases: Sequence[Case], known: Known) -> None:
         """Join again, and find those that came while documents were not in all their buckets."""
-        for case in cases:
-            self._find_late(case, case.unseen)
         await self._join(cases, known)
+        for case in cases:
+            family = case.decision.founder if case.decision else 0
+            self._find_late(case, unseen(case.found, {case.number, *known.members(family)}))
 
     @staticmethod
     def _find_late(case: Case, numbers: Iterable[int]) -> None:
@@ -196,7 +197,7 @@ class Lane:
         """Let those who represent their families now enter the buckets that they left out, and join again."""
         for case in cases:
             met = set(case.compared)
-            await self._enter_rest(case, known)
+            await self._meeting.enter_rest(case, known)
             self._find_late(case, case.compared.keys() - met)
         if cases:
             await self._join(cases, known)
@@ -216,10 +217,10 @@ class Lane:
         entries = []
         for case in cases:
             joined = case.joined
-            if joined is None or case.is_gone or case.decision is None or case.decision.founder == case.number:
+            if case.is_gone or case.is_late or case.decision is None:
                 continue
-            self._judge.learn(case, joined.representative)
-            if case.is_late or not joined.representative or joined.is_bare or joined.representative == case.number:
+            self._judge.learn(case, joined.representative if joined is not None else case.number)
+            if joined is None or joined.is_bare or joined.representative in (0, case.number):
                 continue
             keys = b"".join(keys_that_hold(case.found, joined.representative, case.number, BAND + ANCHOR))
             if keys:

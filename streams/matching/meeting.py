@@ -1,12 +1,12 @@
 """From the keys of documents to the earlier ones that are worth a comparison, and to what is known about these."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from nearstream.streams.matching.case import Case, Compared
 from nearstream.streams.matching.decision import Decision, founder_of, pack_decision
-from nearstream.streams.matching.picking import pick, representative_of, shortlist
-from nearstream.streams.matching.tally import Shared, keys_that_hold, tally
+from nearstream.streams.matching.picking import pick, representative_of
+from nearstream.streams.matching.tally import Shared, keys_that_hold, shortlist, without
 from nearstream.streams.store.messages import ANCHOR, BAND, Entry, FamilyView, Join, Joined, Leave, Query, View
 from nearstream.streams.store.store import Store
 
@@ -58,6 +58,12 @@ class Known:
         if view is not None:
             self.views[case.number] = view._replace(decision=pack_decision(case.decision))
 
+    def members(self, founder: int) -> Iterator[int]:
+        """Yield the states that belong to a family, dead ones too."""
+        for number, view in self.views.items():
+            if view.decision is not None and founder_of(view.decision) == founder:
+                yield number
+
     def joined(self, founder: int, answer: Joined) -> None:
         """Note what a home said about its family."""
         self.families[founder] = FamilyView(
@@ -84,6 +90,13 @@ class Meeting:
             for case, found in zip(some, await ask(entries) if entries else (), strict=True):
                 case.found += found
 
+    async def enter_rest(self, case: Case, known: Known) -> None:
+        """Enter the buckets that a document left out, and see whom they hold."""
+        keys, case.left, case.hint = case.left, b"", 0
+        case.found = without(case.found, keys)
+        await self.look([case], lambda _: keys)
+        await self.meet([case], known)
+
     def leave_out(self, case: Case) -> None:
         """Note which buckets a document has left out, because they hold its hint."""
         if case.hint:
@@ -96,8 +109,8 @@ class Meeting:
         twins = {}
         for case in cases:
             if case.decision is None and not case.is_late:
-                counted = tally(case.found, case.number, self._store.limits.bucket_cap)
-                twins[case] = [number for number, shared in counted.shared.items() if shared.by_digest]
+                met = shortlist(case.found, case.number, case.anchors, self._store.limits)
+                twins[case] = [number for number, shared in met.shared.items() if shared.by_digest]
         await self._ask({number for some in twins.values() for number in some}, known)
         await self._follow(list(twins), known, {case: set(some) for case, some in twins.items()})
         await self._read({number for some in twins.values() for number in some}, known)
@@ -123,12 +136,10 @@ class Meeting:
         """Find out what is known about those who share keys with documents, and compare with the best of them."""
         limits, listed = self._store.limits, dict[Case, set[int]]()
         for case in cases:
-            counted = tally(case.found, case.number, limits.bucket_cap)
-            numbers, more = shortlist(counted, case.anchors, limits)
-            case.full_buckets, case.unseen = counted.full_buckets, counted.unseen
-            case.shared = {number: counted.shared[number] for number in numbers}
-            case.cut = more
-            listed[case] = set(numbers)
+            met = shortlist(case.found, case.number, case.anchors, limits)
+            case.full_buckets, case.cut = met.full_buckets, met.is_cut
+            case.shared = met.shared
+            listed[case] = set(met.shared)
             if case.registered.former:
                 listed[case].add(case.registered.former)
                 case.shared.setdefault(case.registered.former, Shared(by_lineage=True))

@@ -1,53 +1,15 @@
-"""Which of those that share keys with a document are worth a look, and which of these a comparison."""
+"""Which of those that share keys with a document are worth a comparison."""
 
 from collections.abc import Container, Mapping
 
 from nearstream.streams.matching.decision import founder_of
-from nearstream.streams.matching.tally import Shared, Tally
+from nearstream.streams.matching.tally import Shared, is_telling
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import FamilyView, View
 
 ENOUGH = 2  # least weight for each anchor of the document with fewer of them, such as one rare anchor in 50
 BEST = 5  # candidates that are compared even if they share less than that
-COMMON_READS = 8  # states that are looked at though they share only what many documents have
-LOOKS = 128  # states that are looked at for one document, digest and lineage matches apart
 FAMILY_CANDIDATES = 2  # candidates of one family, the representative among them
-COPY_PERCENT = 70  # a document that shares this many of the anchors with another may be its copy
-
-
-def shortlist(counted: Tally, anchors: int, limits: IndexLimits) -> tuple[list[int], bool]:
-    """Return the states to look at, the best first, and whether there are more.
-
-    These are all digest and lineage matches, and up to `LOOKS` others by the weight of the shared keys. Of those that
-    share only what many documents have, these are the first `COMMON_READS`.
-
-    Args:
-        counted: Who shares how many keys with the document.
-        anchors: Number of anchor keys of the document.
-        limits: Bounds of the index.
-    """
-    chosen: list[int] = []
-    others = common = 0
-    for number in counted.ranked():
-        shared = counted.shared[number]
-        if not shared.is_direct:
-            is_common = not is_telling(shared, anchors, limits)
-            if is_common and common == COMMON_READS:
-                continue
-            if others == LOOKS:
-                return chosen, True
-            common += is_common
-            others += 1
-        chosen.append(number)
-    return chosen, False
-
-
-def is_telling(shared: Shared, anchors: int, limits: IndexLimits) -> bool:
-    """Return whether two documents share rare keys, or `COPY_PERCENT` of the anchors of one of them.
-
-    `anchors` is the number of anchors of that one.
-    """
-    return not limits.events_per_family or shared.shares_rare or 100 * shared.anchors >= COPY_PERCENT * anchors
 
 
 def pick(

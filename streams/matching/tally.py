@@ -1,11 +1,13 @@
-"""Counting what the buckets of a document held: who shares how many keys with it."""
+"""Counting what the buckets of a document held: who shares how many keys with it, and who of these is worth a look."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from struct import Struct
 
+from nearstream.streams.native import native
 from nearstream.streams.store.buckets import BUCKET
-from nearstream.streams.store.limits import BAND_CAP, LINEAGE_CAP
+from nearstream.streams.store.limits import BAND_CAP, LINEAGE_CAP, IndexLimits
 from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, KEY_BYTES, LINEAGE
 from nearstream.streams.store.registration import NUMBER_BYTES
 
@@ -16,6 +18,12 @@ RARE_BELOW = 5  # a key is rare if fewer earlier documents have it
 # Shared keys show more than common text if so many of them, and a quarter of them, are rare. One may be a date beside
 # the frame of a page, and a few more the edges of that frame.
 RARE_KEYS, RARE_PART = 2, 4
+COPY_PERCENT = 70  # a document that shares this many of the anchors with another may be its copy
+COMMON_READS = 8  # states that are looked at though they share only what many documents have
+LOOKS = 128  # states that are looked at for one document, digest and lineage matches apart
+
+ROW = Struct("<QHHHBB")  # number, weight, anchors, rare, bands, flags: how C returns what a state shares
+_BY_DIGEST, _BY_LINEAGE, _IN_FULL_BUCKET = 1, 2, 4
 
 Found = Sequence[tuple[bytes, bytes]]  # keys, and what their buckets held, as `Store.enter` returns it
 
@@ -27,7 +35,7 @@ class Shared:
     Attributes:
         weight: Sum of the weights of shared anchors and bands, at most `WEIGHT_MAX`.
         anchors: Number of shared anchor keys.
-        bands: Number of shared band keys.
+        bands: Number of shared band keys, at most 255.
         rare: Number of these that fewer than `RARE_BELOW` earlier states have.
         by_digest: It shares the digest.
         by_lineage: It shares the lineage.
@@ -50,7 +58,7 @@ class Shared:
     @property
     def shares_rare(self) -> bool:
         """Whether the shared keys show more than common text."""
-        return self.rare >= max(RARE_KEYS, (self.bands + self.anchors) / RARE_PART)
+        return self.rare >= RARE_KEYS and self.rare * RARE_PART >= self.bands + self.anchors
 
     def heir(self) -> "Shared":
         """Return these keys for who represents the family of the state."""
@@ -58,26 +66,78 @@ class Shared:
 
 
 @dataclass(slots=True)
-class Tally:
-    """What the buckets of a document held.
+class Shortlist:
+    """The states that are worth a look.
 
     Attributes:
-        shared: The shared keys by number of the earlier state.
+        shared: The shared keys by number of the earlier state, the best first.
         full_buckets: Number of buckets that were full.
-        unseen: States in buckets that did not hold the document yet, so they may not have seen it.
+        is_cut: There are more.
     """
 
     shared: dict[int, Shared] = field(default_factory=dict)
     full_buckets: int = 0
-    unseen: set[int] = field(default_factory=set)
+    is_cut: bool = False
 
-    def ranked(self) -> list[int]:
-        """Return all numbers, the best first.
 
-        Digest and lineage matches come before the others. Both are sorted by weight, ties by number.
-        """
-        shared = self.shared
-        return sorted(shared, key=lambda number: (not shared[number].is_direct, -shared[number].weight, number))
+def shortlist_slowly(found: Found, own: int, anchors: int, limits: IndexLimits) -> Shortlist:
+    """Return the states to look at, the best first.
+
+    These are all digest and lineage matches, and up to `LOOKS` others by the weight of the shared keys. Of those that
+    share only what many documents have, these are the first `COMMON_READS`.
+
+    Args:
+        found: The keys of a document, and what their buckets held.
+        own: Its number.
+        anchors: Number of its anchor keys.
+        limits: Bounds of the index.
+    """
+    counted = _counted(found, own, limits.bucket_cap)
+    chosen = Shortlist(full_buckets=counted.full_buckets)
+    others = common = 0
+    shared = counted.shared
+    for number in sorted(shared, key=lambda each: (not shared[each].is_direct, -shared[each].weight, each)):
+        if not shared[number].is_direct:
+            is_common = not is_telling(shared[number], anchors, limits)
+            if is_common and common == COMMON_READS:
+                continue
+            if others == LOOKS:
+                chosen.is_cut = True
+                break
+            common += is_common
+            others += 1
+        chosen.shared[number] = shared[number]
+    return chosen
+
+
+def shortlist_natively(found: Found, own: int, anchors: int, limits: IndexLimits) -> Shortlist:
+    """Return the states to look at, counted by the C extension."""
+    numbers = (own, anchors, BAND_CAP, LINEAGE_CAP, limits.bucket_cap, *_CONSTANTS, not limits.events_per_family)
+    packed, full_buckets, is_cut = native.shortlist(found, numbers) if native else (b"", 0, 0)
+    chosen = Shortlist(full_buckets=full_buckets, is_cut=bool(is_cut))
+    for number, weight, shared_anchors, rare, bands, flags in ROW.iter_unpack(packed):
+        chosen.shared[number] = Shared(
+            weight,
+            shared_anchors,
+            bands,
+            rare,
+            bool(flags & _BY_DIGEST),
+            bool(flags & _BY_LINEAGE),
+            bool(flags & _IN_FULL_BUCKET),
+        )
+    return chosen
+
+
+_CONSTANTS = (UNIT, BAND_ANCHORS, RARE_BELOW, RARE_KEYS, RARE_PART, COPY_PERCENT, LOOKS, COMMON_READS)
+shortlist = shortlist_natively if native else shortlist_slowly
+
+
+def is_telling(shared: Shared, anchors: int, limits: IndexLimits) -> bool:
+    """Return whether two documents share rare keys, or `COPY_PERCENT` of the anchors of one of them.
+
+    `anchors` is the number of anchors of that one.
+    """
+    return not limits.events_per_family or shared.shares_rare or 100 * shared.anchors >= COPY_PERCENT * anchors
 
 
 def weight(others: int) -> int:
@@ -91,20 +151,12 @@ def weight(others: int) -> int:
     return int(UNIT / math.sqrt(others))
 
 
-def tally(found: Found, own: int, anchor_cap: int) -> Tally:
-    """Count the shared keys of every earlier state.
-
-    Args:
-        found: The keys of a document, and what their buckets held.
-        own: Its number.
-        anchor_cap: Most entries of an anchor bucket.
-    """
+def _counted(found: Found, own: int, anchor_cap: int) -> Shortlist:
+    """Count the shared keys of every earlier state, in no order."""
     caps = {DIGEST: BAND_CAP, LINEAGE: LINEAGE_CAP, BAND: BAND_CAP, ANCHOR: anchor_cap}
-    counted = Tally()
+    counted = Shortlist()
     for key, numbers in _buckets(found):
         kind, others = key[:1], [number for number in numbers if number != own]
-        if len(others) == len(numbers):
-            counted.unseen.update(others)
         is_full = len(others) >= caps[kind]
         counted.full_buckets += is_full
         for number in others:
@@ -122,13 +174,13 @@ def tally(found: Found, own: int, anchor_cap: int) -> Tally:
 def _count(shared: Shared, kind: bytes, others: int) -> None:
     shared.rare += others < RARE_BELOW
     if kind == BAND:
-        shared.bands += 1
+        shared.bands = min(shared.bands + 1, 0xFF)
     else:
         shared.anchors += 1
     shared.weight = min(shared.weight + (BAND_ANCHORS if kind == BAND else 1) * weight(others), WEIGHT_MAX)
 
 
-def keys_that_hold(found: Found, number: int, own: int, kinds: bytes) -> tuple[bytes, bytes]:
+def keys_that_hold_slowly(found: Found, number: int, own: int, kinds: bytes) -> tuple[bytes, bytes]:
     """Return the keys whose buckets held a number: those that held the document too, and those that did not.
 
     Args:
@@ -143,6 +195,30 @@ def keys_that_hold(found: Found, number: int, own: int, kinds: bytes) -> tuple[b
         if key[0] in kinds and number in numbers:
             (both if own in numbers else one).append(key)
     return b"".join(both), b"".join(one)
+
+
+keys_that_hold = native.keys_that_hold if native else keys_that_hold_slowly
+
+
+def unseen(found: Found, family: Collection[int]) -> set[int]:
+    """Return the states in buckets that hold none of some states.
+
+    Those that came later may not have met any of these.
+    """
+    return {
+        number for _, numbers in _buckets(found) if not any(map(family.__contains__, numbers)) for number in numbers
+    }
+
+
+def without(found: Found, keys: bytes) -> list[tuple[bytes, bytes]]:
+    """Return what buckets held, without some keys that are asked for again."""
+    again = {keys[at : at + KEY_BYTES] for at in range(0, len(keys), KEY_BYTES)}
+    rest: list[tuple[bytes, bytes]] = []
+    for key, numbers in _buckets(found):
+        if key not in again:
+            packed = b"".join(number.to_bytes(NUMBER_BYTES, "big") for number in numbers)
+            rest.append((key, BUCKET.pack(0, len(numbers)) + packed))
+    return rest
 
 
 def _buckets(found: Found) -> Iterator[tuple[bytes, list[int]]]:

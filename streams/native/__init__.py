@@ -4,12 +4,12 @@
 be used. It is empty if there was no compiler at installation, because that is not an error.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import NewType, Protocol, cast
 
-INTERFACE = 7  # raised together with INTERFACE of module.c whenever a function changes
+INTERFACE = 8  # raised together with INTERFACE of module.c whenever a function changes
 _LIBRARY = "nearstream.streams.native._native"
 
 Context = NewType("Context", object)
@@ -68,10 +68,26 @@ class Native(Protocol):
         """Return what an index keeps of a sketch and of LD symbols (see `signing/packed_fields.py`)."""
 
     def unpack_text(self, packed: bytes, start: int, /) -> TextFields:
-        """Return the text part of a record of the index, which begins at `start` (see `redis_index/text_part.py`)."""
+        """Return the text part of a record of the index, which begins at `start` (see `records/text_part.py`)."""
 
     def patch(self, other: bytes, text: bytes, /) -> bytes:
-        """Return what turns one text part into another (see `redis_index/text_patch.py`)."""
+        """Return what turns one text part into another (see `records/text_patch.py`)."""
+
+    def shortlist(self, found: Sequence[tuple[bytes, bytes]], numbers: tuple[int, ...], /) -> tuple[bytes, int, int]:
+        """Return who shares most keys with a document (see `matching/tally.py`).
+
+        Args:
+            found: A list of keys, and what their buckets held.
+            numbers: The fields of `Tallying` in tally.h.
+
+        Returns:
+            The rows in `tally.ROW`, the number of full buckets, and whether there are more.
+        """
+
+    def keys_that_hold(
+        self, found: Sequence[tuple[bytes, bytes]], number: int, own: int, kinds: bytes, /
+    ) -> tuple[bytes, bytes]:
+        """Return the keys whose buckets held a number (see `matching/tally.py`)."""
 
     def align_symbols(
         self, one: bytes, other: bytes, reach: bytes, grain: int, least: int, /

@@ -1,0 +1,56 @@
+"""Counting shared keys in C says what counting in Python says."""
+
+from random import Random
+
+import pytest
+
+from nearstream.streams.matching import tally
+from nearstream.streams.native import native
+from nearstream.streams.store.buckets import BUCKET
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.registration import NUMBER_BYTES
+
+
+def made_up(draw: Random) -> list[tuple[bytes, bytes]]:
+    """Return keys and what their buckets held: few numbers or many, some of them in many buckets."""
+    found = []
+    for _ in range(draw.randint(0, 3)):
+        keys = [bytes([draw.choice(b"xlbaaaa")]) + draw.randbytes(8) for _ in range(draw.randint(1, 30))]
+        reply = b""
+        for index in range(len(keys)):
+            numbers = draw.sample(range(1, draw.choice([150, 400])), draw.randint(0, draw.choice([0, 3, 12, 110])))
+            packed = b"".join(number.to_bytes(NUMBER_BYTES, "big") for number in numbers)
+            reply += BUCKET.pack(index, len(numbers)) + packed if numbers else b""
+        found.append((b"".join(keys), reply))
+    return found
+
+
+@pytest.mark.skipif(native is None, reason="the C extension is not installed")
+def test_c_counts_as_python_does() -> None:
+    draw = Random(1)
+    for _ in range(300):
+        found, own, anchors = made_up(draw), draw.randint(1, 100), draw.randint(0, 60)
+        limits = IndexLimits(bucket_cap=draw.choice([12, 100]), events_per_family=draw.choice([0, 1]))
+        slowly = tally.shortlist_slowly(found, own, anchors, limits)
+        natively = tally.shortlist_natively(found, own, anchors, limits)
+        assert slowly == natively
+        assert list(slowly.shared) == list(natively.shared)
+        number = draw.randint(1, 100)
+        assert tally.keys_that_hold_slowly(found, number, own, b"ab") == tally.keys_that_hold(found, number, own, b"ab")
+
+
+@pytest.mark.skipif(native is None, reason="the C extension is not installed")
+@pytest.mark.parametrize(
+    "found",
+    [
+        [(b"a" * 9, b"\0")],
+        [(b"a" * 9, BUCKET.pack(0, 2) + bytes(NUMBER_BYTES))],
+        [(b"a" * 9, BUCKET.pack(1, 1) + bytes(NUMBER_BYTES))],
+        [(b"a" * 9, b"", b"")],
+        [("a", b"")],
+        ((b"a" * 9, b""),),
+    ],
+)
+def test_c_refuses_what_is_no_answer_of_a_store(found: object) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        tally.shortlist_natively(found, 1, 1, IndexLimits())  # type: ignore[arg-type]
