@@ -87,6 +87,11 @@ class Compared:
         return Related(newer, older, shared, self.estimate, verdict, degraded(newer, older, self.newcomer.lacks))
 
     @property
+    def number(self) -> int:
+        """Number of the earlier state."""
+        return self.candidate.number
+
+    @property
     def relation(self) -> str:
         """Their relation."""
         return self.rule.relation

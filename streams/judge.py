@@ -1,0 +1,272 @@
+"""What knows the documents of a lane: how they compare, and what is decided about them."""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from nearstream.schemas.event_id import family_id
+from nearstream.schemas.signature import Signature
+from nearstream.streams.counterpart import Compared, Newcomer, compare_with
+from nearstream.streams.index.candidate import Candidate
+from nearstream.streams.matching.case import Case
+from nearstream.streams.matching.decision import PAIRS_CAP, Decision, Pair, founder_of, pack_links
+from nearstream.streams.matching.meeting import Known
+from nearstream.streams.matching.tally import COPY_PERCENT, Shared
+from nearstream.streams.records.record import Recorded, unpack_record
+from nearstream.streams.relations.thresholds import Thresholds
+from nearstream.streams.signing.scheme import Keys, Scheme
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.messages import Join
+
+HINTS_CAP = 200_000  # anchors of which the lane remembers who represents the family that has them
+RECORDS_CAP = 4_096  # unpacked records that the lane remembers
+
+
+@dataclass(frozen=True)
+class Arriving:
+    """An arriving document.
+
+    Attributes:
+        signature: Its signature, as a record keeps it.
+        keys: Its index keys.
+    """
+
+    signature: Signature
+    keys: Keys
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What decides about documents.
+
+    Attributes:
+        scheme: The scheme of all signatures.
+        thresholds: The thresholds of the rules.
+        relations: Names of the relations to be sent.
+        limits: Bounds of the index.
+    """
+
+    scheme: Scheme
+    thresholds: Thresholds
+    relations: frozenset[str]
+    limits: IndexLimits
+
+
+class Documents:
+    """Compares documents by their signatures. It is the `Judge` of a lane.
+
+    Attributes:
+        counts: Number of earlier documents: all as `looked_up`, and each as `verified` (related) or `rejected`.
+        suppressed: Number of relations found but not asked for, by relation.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        """Take the rules."""
+        self.counts: Counter[str] = Counter()
+        self.suppressed: Counter[str] = Counter()
+        self._rules = rules
+        self._hints: OrderedDict[bytes, int] = OrderedDict()
+        self._records: OrderedDict[int, tuple[bytes, Recorded]] = OrderedDict()
+
+    def compare(self, case: Case, numbers: Sequence[int], known: Known) -> list[Compared]:
+        """Compare a document with states whose records are known, and return the related ones.
+
+        Those of other collections are left out: a store may shorten keys, so that by chance two collections share a
+        bucket.
+        """
+        arriving: Arriving = case.document
+        stored = {pair.number: _shared(pair) for pair in case.decision.pairs} if case.decision else {}
+        candidates = []
+        for number in numbers:
+            shared = stored.get(number) or case.shared.get(number) or Shared()
+            candidate = self._candidate(case, number, shared, known)
+            if candidate.earlier.collection == arriving.signature.collection:
+                candidates.append(candidate)
+        lacks = (case.full_buckets > 0, case.cut)
+        former = case.registered.former
+        rules = self._rules
+        newcomer = Newcomer(arriving.signature, arriving.keys, rules.scheme, rules.thresholds, lacks, former)
+        related = [each for each in compare_with(newcomer, candidates) if self._is_related(each)] if candidates else []
+        self.counts += Counter(
+            looked_up=len(candidates), verified=len(related), rejected=len(candidates) - len(related)
+        )
+        return related
+
+    def _candidate(self, case: Case, number: int, shared: Shared, known: Known) -> Candidate:
+        is_former = number == case.registered.former
+        bands, anchors = shared.bands, shared.anchors
+        if shared.by_digest and not (bands or anchors):  # whose buckets the document left out
+            keys: Keys = case.document.keys
+            bands, anchors = len(keys.bands), len(keys.anchors)
+        return Candidate(
+            number,
+            self.record_of(number, known),
+            bands,
+            anchors,
+            known.views[number].anchors,
+            by_digest=shared.by_digest,
+            by_lineage=shared.by_lineage or is_former,
+            in_full_bucket=shared.in_full_bucket,
+            shares_rare=shared.shares_rare or not self._rules.limits.events_per_family,
+        )
+
+    def record_of(self, number: int, known: Known) -> Recorded:
+        """Return the record of a state, unpacked as far as a comparison needs it.
+
+        Raises:
+            KeyError: Its record is not known.
+        """
+        packed = known.records[number]
+        held = self._records.get(number)
+        if held is None or held[0] is not packed:
+            order = known.views[number].order
+            held = packed, unpack_record(packed, self._rules.scheme.name, order.version, order.observed_ms)
+            self._records[number] = held
+            while len(self._records) > RECORDS_CAP:
+                self._records.popitem(last=False)
+        return held[1]
+
+    def _is_related(self, compared: Compared) -> bool:
+        """Return whether two documents are related, and share more than boilerplate.
+
+        Relations that are found but not sent are counted.
+        """
+        relation = compared.relation
+        if relation == "unrelated":
+            return False
+        if compared.is_common_text or relation not in self._rules.relations:
+            self.suppressed[relation] += 1
+        return not compared.is_boilerplate
+
+    def decision(self, case: Case, founder: int, known: Known) -> Decision:
+        """Return the family of a document, and the related ones: the best, and those whose events are sent.
+
+        Each other family is told once, by the best of its members. The former state is told in any case.
+        """
+        related, former = ranked(case), former_state(case)
+        sent = set(self._sent(related, former, founder, known))
+        pairs = [
+            self._pair(each, founder, known, is_sent=each.number in sent, is_always=each is former)
+            for place, each in enumerate(related)
+            if each.number in sent or not place
+        ]
+        return Decision(founder, tuple(pairs[:PAIRS_CAP]), case.full_buckets > 0, case.cut)
+
+    def _sent(self, related: Sequence[Compared], former: Compared | None, founder: int, known: Known) -> Iterator[int]:
+        most, told = self._rules.limits.events_per_family, Counter[int]()
+        for each in sorted(related, key=lambda each: each is not former):
+            if each.relation not in self._rules.relations or each.is_common_text:
+                continue
+            family = _family(each.number, known)
+            limit = min(most, 1) if family == founder else most
+            if each is not former and limit and told[family] >= limit:
+                continue
+            told[family] += 1
+            yield each.number
+
+    def _pair(self, each: Compared, founder: int, known: Known, *, is_sent: bool, is_always: bool) -> Pair:
+        family, candidate = _family(each.number, known), each.candidate
+        is_link = is_sent and not is_always and family != founder and self._rules.limits.events_per_family > 0
+        return Pair(
+            each.number,
+            family,
+            each.relation,
+            is_sent,
+            is_link,
+            min(candidate.bands, 0xFF),
+            min(candidate.anchors, 0xFFFF),
+            candidate.by_digest,
+            candidate.by_lineage,
+            candidate.in_full_bucket,
+            candidate.shares_rare,
+        )
+
+    def record(self, case: Case, founder: int, known: Known) -> bytes:
+        """Return nothing: the record stays as it was registered."""
+        return b""
+
+    def join(self, case: Case, founder: int, known: Known) -> Join:
+        """Return the message with which a document joins a family."""
+        own: Signature = case.document.signature
+        former = case.registered.former_decision
+        keeps = former is not None and founder_of(former) == founder and not case.is_late
+        # Nobody has joined a family whose founder is gone: it gets the id of the first who does.
+        first = self.record_of(founder, known) if founder in known.records else own
+        is_founder = founder == case.number
+        named = own if is_founder else first
+        return Join(
+            founder,
+            case.number,
+            case.is_dead or case.is_late,
+            not case.left and not case.is_late,
+            pack_links(case.decision.links) if case.decision else b"",
+            case.registered.former if keeps else 0,
+            bytes.fromhex(own_family_id(named, self._rules.scheme.name)),
+            named.observed_at_ms,
+            own.sender,
+            own.recipients,
+        )
+
+    def hint(self, case: Case) -> int:
+        """Return who represents the family that most anchors of a document lead to, if enough of them do."""
+        anchors = case.document.keys.anchors
+        known = Counter(map(self._hints.get, anchors))
+        known.pop(None, None)
+        if not known or not self._rules.limits.events_per_family:
+            return 0
+        number, count = known.most_common(1)[0]
+        return number if number and number != case.number and 100 * count >= COPY_PERCENT * len(anchors) else 0
+
+    def learn(self, case: Case, representative: int) -> None:
+        """Remember who represents the family that has the anchors of a document."""
+        if representative:
+            self._hints.update(dict.fromkeys(case.document.keys.anchors, representative))
+        while len(self._hints) > HINTS_CAP:
+            self._hints.popitem(last=False)
+
+
+def own_family_id(founder: Signature | Recorded, scheme: str) -> str:
+    """Return the id of the family that a document founds, 32 hex characters."""
+    return family_id(f"{founder.collection}/{founder.id}", founder.version, scheme)
+
+
+def ranked(case: Case) -> list[Compared]:
+    """Return the related documents of a case, the best first, without other deliveries of its own state."""
+    own: Signature = case.document.signature
+    others = [
+        each
+        for each in case.compared.values()
+        if isinstance(each, Compared)
+        and (each.candidate.earlier.id, each.candidate.earlier.version) != (own.id, own.version)
+    ]
+    return sorted(others, key=lambda each: each.rank)
+
+
+def former_state(case: Case) -> Compared | None:
+    """Return the former state of the document, else the last one of its lineage, or None."""
+    related = ranked(case)
+    own = [each for each in related if each.is_former]
+    if own:
+        return own[0]
+    lineage = [each for each in related if each.same_lineage]
+    return max(lineage, key=lambda each: each.candidate.signature.order, default=None)
+
+
+def _family(number: int, known: Known) -> int:
+    view = known.views.get(number)
+    return founder_of(view.decision) if view is not None and view.decision is not None else number
+
+
+def _shared(pair: Pair) -> Shared:
+    """Return the keys that were shared when a pair was decided."""
+    keys = pair.bands + pair.anchors
+    rare = keys if pair.shares_rare else 0
+    return Shared(
+        0,
+        pair.anchors,
+        pair.bands,
+        max(rare, 2) if pair.shares_rare else 0,
+        pair.by_digest,
+        pair.by_lineage,
+        pair.in_full_bucket,
+    )

@@ -1,0 +1,109 @@
+"""What is said about a document: its verdict, and the events about those that it is related to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace as with_fields
+
+from nearstream.schemas.events import PairEvent, Retraction
+from nearstream.schemas.signature import Signature
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.counterpart import Compared, degraded, document_verdict
+from nearstream.streams.index.family import Family
+from nearstream.streams.judge import Documents, own_family_id
+from nearstream.streams.matching.case import Case
+from nearstream.streams.matching.decision import Decision, founder_of
+from nearstream.streams.matching.meeting import Known, Pause
+from nearstream.streams.relations.describe import describe, document_ref
+from nearstream.streams.store.registration import Registered
+
+
+@dataclass(frozen=True)
+class Matched:
+    """What the matcher did with one arrival.
+
+    Attributes:
+        verdict: What the document is to those before it. None for a removal, and for a document that its removal has
+            overtaken.
+        events: Its relation events, or the retraction of a removal.
+        registered: What the store said about it.
+    """
+
+    verdict: DocumentVerdict | None
+    events: tuple[PairEvent | Retraction, ...]
+    registered: Registered
+
+
+class Teller:
+    """Builds verdicts and events from decided documents."""
+
+    def __init__(self, documents: Documents, scheme: str, relations: frozenset[str], *, every_pair: bool) -> None:
+        """Take what knows the documents, the name of the scheme, and the relations to be sent.
+
+        `every_pair` says that families change nothing, so each pair is told.
+        """
+        self._documents = documents
+        self._scheme = scheme
+        self._relations = relations
+        self._every_pair = every_pair
+
+    async def told(self, case: Case, known: Known, pause: Pause) -> Matched:
+        """Return the verdict and the events of a decided document."""
+        decision = case.decision
+        if decision is None:
+            return Matched(None, (), case.registered)  # it was removed or has expired meanwhile
+        own: Signature = case.document.signature
+        compared = {each.number: each for each in case.compared.values() if isinstance(each, Compared)}
+        sent = sent_numbers(case, decision)
+        events = []
+        family = self._family(case, decision, known)
+        for number in [*sent, *self._late(case, decision, known)]:
+            if number in compared:
+                events.append(describe(compared[number].pair, family.family_id))
+                await pause()
+        kind = decision.pairs[0].relation if decision.pairs else "unique"
+        best = compared.get(decision.pairs[0].number) if decision.pairs else None
+        lacks = (decision.full_buckets, decision.cut)
+        lacking = best.pair.degraded if best else degraded(own, own, lacks)
+        verdict = document_verdict(own, kind, best.pair if best else None, family, lacking)
+        return Matched(with_fields(verdict, events=len(sent)), tuple(events), case.registered)
+
+    def _late(self, case: Case, decision: Decision, known: Known) -> list[int]:
+        """Return the related documents that were met only after the decision, of other families."""
+        late = [each for each in case.late if isinstance(each, Compared)]
+        return [
+            each.number
+            for each in late
+            if each.relation in self._relations
+            and not each.is_common_text
+            and (self._every_pair or self._founder(each.number, known) != decision.founder)
+        ]
+
+    @staticmethod
+    def _founder(number: int, known: Known) -> int:
+        view = known.views.get(number)
+        return founder_of(view.decision) if view is not None and view.decision is not None else number
+
+    def _family(self, case: Case, decision: Decision, known: Known) -> Family:
+        own: Signature = case.document.signature
+        if decision.founder == case.number:
+            return Family(case.number, own_family_id(own, self._scheme), 1, own, own.observed_at_ms)
+        joined = case.joined
+        if joined is None:
+            raise AssertionError(f"number {case.number}: a member has joined its family before it is told")
+        has_founder = decision.founder in known.records
+        founder = self._documents.record_of(decision.founder, known).signature if has_founder else None
+        return Family(decision.founder, joined.family_id.hex(), joined.ordinal, founder, joined.first_seen_ms)
+
+    def unchanged(self, own: Signature, same: Signature, family: Family, registered: Registered) -> Matched:
+        """Return the verdict about a document that repeats a stored state."""
+        verdict = document_verdict(own, "unchanged", None, family)
+        return Matched(with_fields(verdict, of=document_ref(same)), (), registered)
+
+
+def sent_numbers(case: Case, decision: Decision) -> Sequence[int]:
+    """Return the related documents whose events are sent with a verdict."""
+    new = dict(
+        zip((pair.number for pair in decision.links), case.joined.new_links if case.joined else (), strict=False)
+    )
+    return [pair.number for pair in decision.pairs if pair.is_sent and new.get(pair.number, True)]

@@ -1,0 +1,108 @@
+"""The protocol of matching over real signatures, with a store in memory."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from nearstream.schemas.codec import encode_event
+from nearstream.schemas.signature import Origin, Signature
+from nearstream.streams.index.contract import Position
+from nearstream.streams.index.labels import Labelling
+from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.lane_matcher import LaneMatcher
+from nearstream.streams.matcher import Arrival, Matcher
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.part import Part
+from nearstream.streams.store.store import Local, Shape, Store
+from nearstream.streams.telling import Matched
+from tests.support import made_up
+from tests.support.made_up import KEY, NOON, STANDARD, words
+
+TEXT = words(1, 600)
+NEAR = [*TEXT[:300], *words(2, 12), *TEXT[300:]]
+PASSAGE, OTHER = TEXT[100:300], words(3, 600)
+LIMITS = IndexLimits()
+
+
+def store(slots: int = 1, partitions: int = 1) -> Store:
+    return Store(Local([Part(LIMITS) for _ in range(slots)]), Shape(slots, partitions), LIMITS)
+
+
+def matcher(of: Store) -> LaneMatcher:
+    return LaneMatcher(of, STANDARD, KEY)
+
+
+def sign(name: str, text: list[str] | str, minute: int) -> Signature:
+    return made_up.sign(text, name, observed_at=NOON + timedelta(minutes=minute))
+
+
+def crawl() -> list[Signature]:
+    """Documents, copies, updates, passages, and a document that comes back unchanged."""
+    texts = [("a", TEXT), ("b", NEAR), ("c", PASSAGE), ("d", " ".join(TEXT).upper()), ("e", OTHER), ("b", NEAR)]
+    texts += [("b", [*NEAR, *words(9, 40)]), ("f", NEAR), ("g", TEXT), ("e", [*OTHER[:-3]]), ("a", OTHER)]
+    return [sign(name, text, minute) for minute, (name, text) in enumerate(texts)]
+
+
+def arrivals(signatures: Sequence[Signature], partitions: int = 1) -> list[Arrival]:
+    """Return documents in order, all states of one document in one partition."""
+    offsets, found = Counter[int](), []
+    for each in signatures:
+        partition = ord(each.id) % partitions
+        found.append(Arrival(each.document_key, each, Position(partition, offsets[partition], offsets[partition] - 1)))
+        offsets[partition] += 1
+    return found
+
+
+def said(matched: Matched) -> list[bytes]:
+    return [encode_event(each) for each in ((matched.verdict,) if matched.verdict else ()) + matched.events]
+
+
+async def test_it_says_what_the_matcher_over_the_old_index_says() -> None:
+    new, old = matcher(store()), Matcher(MemoryIndex(LIMITS), STANDARD, KEY)
+    for signature in crawl():
+        one, other = await new.match(signature), await old.match(signature)
+        assert one.verdict == other.verdict
+        assert one.events == other.events
+
+
+@pytest.mark.parametrize(("slots", "partitions"), [(1, 1), (4, 4), (3, 7)])
+async def test_a_batch_that_is_delivered_again_is_told_in_equal_bytes(slots: int, partitions: int) -> None:
+    shared, batch = store(slots, partitions), arrivals(crawl(), partitions)
+    first = [said(each) for each in await matcher(shared).match_all(batch)]
+    assert all(first)
+    assert [said(each) for each in await matcher(shared).match_all(batch)] == first
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 11])
+async def test_families_do_not_depend_on_the_size_of_a_batch(size: int) -> None:
+    batch, one = arrivals(crawl()), matcher(store())
+    found = [each for at in range(0, len(batch), size) for each in await one.match_all(batch[at : at + size])]
+    alone = await matcher(store()).match_all(batch)
+    assert [each.verdict.family.id for each in found if each.verdict] == [
+        each.verdict.family.id for each in alone if each.verdict
+    ]
+
+
+async def test_a_removed_document_is_found_no_more_and_its_family_goes_on() -> None:
+    one = matcher(store())
+    await one.match_all(arrivals([sign("a", TEXT, 0), sign("b", TEXT, 1)]))
+    removal = Arrival("default/a", None, Position(0, 2, 1), removed_at_ms=1, removal=Origin("documents", 0, 9))
+    (removed,) = await one.match_all([removal])
+    assert [type(each).__name__ for each in removed.events] == ["Retraction"]
+    later = Arrival("default/c", sign("c", TEXT, 3), Position(0, 3, 2))
+    (found,) = await one.match_all([later])
+    assert found.verdict is not None
+    assert (found.verdict.of and found.verdict.of.id, found.verdict.family.ordinal) == ("b", 3)
+    assert found.verdict.family.founder is None
+
+
+@pytest.mark.parametrize("is_labelled_first", [False, True])
+async def test_a_label_counts_for_the_family_of_its_document(is_labelled_first: bool) -> None:
+    shared, label = store(), Labelling("spam", 2, 1)
+    given = Arrival("default/b", None, Position(0, 5, 4), labelling=label)
+    documents = arrivals([sign("a", TEXT, 0), sign("b", TEXT, 1)])
+    await matcher(shared).match_all([given, *documents] if is_labelled_first else [*documents, given])
+    part = shared._transport._parts[0]
+    assert [mark[2] for family in part.families.values() for mark in family.growth(0).marks] == [b"spam:2:1"]
