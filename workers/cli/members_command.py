@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from nearstream.schemas.document import document_key
+from nearstream.streams.records.record import Recorded
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.operations.terminal import escaped, print_json, print_line, utc_time
@@ -16,7 +17,6 @@ from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.client import until_answered
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.members import StoredFamily, members, stored_family
-from nearstream.workers.redis_index.record import Recorded
 
 _PAGE = 1_000
 

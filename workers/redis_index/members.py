@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from nearstream.schemas.event_id import family_id
 from nearstream.streams.index.details import hour_start
 from nearstream.streams.index.family import FamilyFacts
+from nearstream.streams.records.record import Recorded, superseded_by, unpack_record
 from nearstream.workers.redis_index.client import Caller, ask, server_time_ms
 from nearstream.workers.redis_index.errors import errors_mapped
 from nearstream.workers.redis_index.families import unpack_facts
@@ -26,7 +27,6 @@ from nearstream.workers.redis_index.layout import (
     SMALL,
     KeyKind,
 )
-from nearstream.workers.redis_index.record import Recorded, superseded_by, unpack_record
 from nearstream.workers.redis_index.shard import Shard
 from nearstream.workers.redis_index.sharding import shard_of
 from nearstream.workers.redis_index.values import hash_of, integer_of, integers_of, number_bytes, numbers_of, time_of
