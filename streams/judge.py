@@ -139,9 +139,10 @@ class Documents:
         return not compared.is_boilerplate
 
     def decision(self, case: Case, founder: int, known: Known) -> Decision:
-        """Return the family of a document, and the related ones: the best, and those whose events are sent.
+        """Return the family of a document and its related documents.
 
-        Each other family is told once, by the best of its members. The former state is told in any case.
+        Of each other family, the best member gets an event. The former state always gets one. The best of all
+        related documents is stored even if its event is not sent.
         """
         related, former = ranked(case), former_state(case)
         sent = set(self._sent(related, former, founder, known))
@@ -190,7 +191,7 @@ class Documents:
         own: Signature = case.document.signature
         former = case.registered.former_decision
         keeps = former is not None and founder_of(former) == founder and not case.is_late
-        # Nobody has joined a family whose founder is gone: it gets the id of the first who does.
+        # If the founder was removed before a second member joined, the family gets the id of that member.
         first = self.record_of(founder, known) if founder in known.records else own
         is_founder = founder == case.number
         named = own if is_founder else first
@@ -208,7 +209,7 @@ class Documents:
         )
 
     def hint(self, case: Case) -> int:
-        """Return who represents the family that most anchors of a document lead to, if enough of them do."""
+        """Return the representative of the family that most anchors of a document belong to, or 0."""
         anchors = case.document.keys.anchors
         known = Counter(map(self._hints.get, anchors))
         known.pop(None, None)
@@ -231,7 +232,7 @@ def own_family_id(founder: Signature | Recorded, scheme: str) -> str:
 
 
 def ranked(case: Case) -> list[Compared]:
-    """Return the related documents of a case, the best first, without other deliveries of its own state."""
+    """Return the related documents, the best first. Equal states of the document itself are left out."""
     own: Signature = case.document.signature
     others = [
         each

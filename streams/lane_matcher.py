@@ -37,7 +37,7 @@ async def _no_pause() -> None:
 
 
 async def _no_patience(turn: int, is_smaller: bool) -> bool:
-    """Wait for nobody, as a lane that is alone."""
+    """Do not wait, because there is no other lane."""
     return False
 
 
@@ -107,7 +107,7 @@ class LaneMatcher:
         return Arriving(self._scheme.kept(arrival.signature), keys)
 
     def _message(self, arrival: Arrival, arriving: Arriving | None) -> Put | Removal | Labelling:
-        """Return what the store is told about an arrival."""
+        """Return the message to the store for an arrival."""
         position = arrival.position
         number = self._store.shape.number(
             *(position.partition, position.offset) if position else (0, next(self._offsets))
@@ -127,7 +127,7 @@ class LaneMatcher:
     async def _mark(
         self, messages: Sequence[Put | Removal | Labelling], answers: Sequence[Registered], cases: dict[int, Case]
     ) -> None:
-        """Tell the families of labelled documents about their labels."""
+        """Add labels to the families of the labelled documents."""
         marks = []
         for message, answer in zip(messages, answers, strict=True):
             case = cases.get(answer.number)
@@ -219,7 +219,7 @@ def _runs(arrivals: Sequence[Arrival]) -> Iterator[list[Arrival]]:
 
 
 def _is_state(number: int, answer: Registered) -> bool:
-    """Return whether a record has a state of its own that is to be decided, or told again."""
+    """Return whether a record stored a state, now or at an earlier delivery."""
     return answer.status in (Status.NEW, Status.KNOWN) or (
         answer.status is Status.UNCHANGED and answer.number == number
     )
@@ -231,7 +231,7 @@ def _case(arriving: Arriving, number: int, answer: Registered) -> Case:
 
 
 def pack_keys(keys: Keys) -> tuple[bytes, bytes]:
-    """Return the digest and lineage keys, and the band and anchor keys, as an entry has them."""
+    """Return the packed digest and lineage keys, and the packed band and anchor keys."""
     lineage = b"" if keys.lineage is None else LINEAGE + keys.lineage
     named = (DIGEST + keys.digest if keys.digest else b"") + lineage
     return named, b"".join([*(BAND + key for key in keys.bands), *(ANCHOR + key for key in keys.anchors)])

@@ -1,4 +1,4 @@
-"""What is said about a document: its verdict, and the events about those that it is related to."""
+"""Builds the verdict about a decided document, and its events."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Teller:
     def __init__(self, documents: Documents, scheme: str, relations: frozenset[str], *, every_pair: bool) -> None:
         """Take what knows the documents, the name of the scheme, and the relations to be sent.
 
-        `every_pair` says that families change nothing, so each pair is told.
+        With `every_pair`, each related pair gets an event, whatever its families.
         """
         self._documents = documents
         self._scheme = scheme

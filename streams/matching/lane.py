@@ -39,7 +39,7 @@ class Lane:
     async def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
         """Register the records of a batch, in order.
 
-        Who has been removed leaves its family.
+        Removed states leave their families.
         """
         answers = await self._store.register(batch)
         leaves = [Leave(founder, number) for answer in answers for number, founder in answer.left]
@@ -114,7 +114,7 @@ class Lane:
                 case.patience = -1
 
     async def _note(self, noting: Sequence[tuple[Case, tuple[int, ...]]], known: Known) -> None:
-        """Tell undecided copies that documents go on without them."""
+        """Write notes at undecided copies, whose decision then has to consider these documents."""
         pairs = [(case, number) for case, others in noting for number in others]
         answers = await self._store.note([Note(number, case.number) for case, number in pairs]) if pairs else ()
         for (case, number), noted in zip(pairs, answers, strict=True):
@@ -156,7 +156,8 @@ class Lane:
     def _may_leave_out(case: Case, founder: int, known: Known) -> bool:
         """Return whether the buckets that were left out lead to the family that is joined.
 
-        A family without a living representative gets a new one now, whom others can only meet there.
+        If no living state represents the family, the document becomes its representative. Other documents can then meet
+        it only in these buckets.
         """
         if not founder or founder == case.number:
             return False

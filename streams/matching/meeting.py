@@ -81,7 +81,7 @@ class Meeting:
         self._pause = pause
 
     async def look(self, cases: Sequence[Case], keys_of: Callable[[Case], bytes]) -> None:
-        """Enter buckets and note whom they held. A late state only reads."""
+        """Enter buckets and keep their former content. A late state only reads them."""
         for ask, some in (
             (self._store.enter, [case for case in cases if not case.is_late]),
             (self._store.peek, [case for case in cases if case.is_late]),
@@ -91,7 +91,7 @@ class Meeting:
                 case.found += found
 
     async def enter_rest(self, case: Case, known: Known) -> None:
-        """Enter the buckets that a document left out, and see whom they hold."""
+        """Enter the buckets that a document left out, and compare it with what they hold."""
         keys, case.left, case.hint = case.left, b"", 0
         case.found = without(case.found, keys)
         await self.look([case], lambda _: keys)
@@ -244,7 +244,7 @@ class Meeting:
     async def _hand_on(self, founders: set[int], known: Known) -> None:
         """Find others to represent families whose representatives are dead.
 
-        Whoever finds that repairs what a crash or an expiry has left, until it finds one who lives.
+        This repairs what a crash or an expiry has left.
         """
         while True:
             await self._ask({representative_of(each, known.families) for each in founders} - {0}, known)

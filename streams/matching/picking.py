@@ -76,6 +76,6 @@ def _is_of_the_few(
 
 
 def representative_of(founder: int, families: Mapping[int, FamilyView]) -> int:
-    """Return who represents a family: the founder, as long as nobody has joined it."""
+    """Return the representative of a family. This is the founder until a second member joins."""
     family = families.get(founder)
     return founder if family is None else family.representative

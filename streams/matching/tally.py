@@ -1,4 +1,4 @@
-"""Counting what the buckets of a document held: who shares how many keys with it, and who of these is worth a look."""
+"""Counts the keys that earlier states share with a document, and chooses the states to look at."""
 
 import math
 from collections.abc import Collection, Iterator, Sequence
@@ -181,13 +181,15 @@ def _count(shared: Shared, kind: bytes, others: int) -> None:
 
 
 def keys_that_hold_slowly(found: Found, number: int, own: int, kinds: bytes) -> tuple[bytes, bytes]:
-    """Return the keys whose buckets held a number: those that held the document too, and those that did not.
+    """Return the keys whose buckets held a number.
+
+    The first part has the keys whose buckets held the document too, the second part has the others.
 
     Args:
         found: The keys of a document, and what their buckets held.
         number: The number.
         own: Number of the document.
-        kinds: Letters of the kinds of keys that are wanted.
+        kinds: Letters of the kinds of keys to return.
     """
     both: list[bytes] = []
     one: list[bytes] = []
@@ -201,9 +203,9 @@ keys_that_hold = native.keys_that_hold if native else keys_that_hold_slowly
 
 
 def unseen(found: Found, family: Collection[int]) -> set[int]:
-    """Return the states in buckets that hold none of some states.
+    """Return the states of all buckets that hold no member of a family.
 
-    Those that came later may not have met any of these.
+    Later states in such a bucket may not have met the family.
     """
     return {
         number for _, numbers in _buckets(found) if not any(map(family.__contains__, numbers)) for number in numbers

@@ -1,6 +1,7 @@
-/* Who shares how many keys with a document. Twin of matching/tally.py.
+/* The keys that earlier states share with a document. Twin of matching/tally.py.
  *
- * A reply has for each bucket the index of its key and a count in 2 bytes each, then so many numbers of 5 bytes. */
+ * A reply is a succession of buckets. Each has the index of its key (2 bytes), the count of its numbers (2 bytes), and
+ * these numbers (5 bytes each). */
 
 enum { KEY_SIZE = 9, NUMBER_SIZE = 5, BUCKET_SIZE = 4, WEIGHT_MAX = 65535, ROW_SIZE = 16 };
 enum { BY_DIGEST = 1, BY_LINEAGE = 2, IN_FULL_BUCKET = 4, DIRECT = BY_DIGEST | BY_LINEAGE };
@@ -44,7 +45,7 @@ typedef struct {
     size_t count;
 } Bucket;
 
-/* Reads the bucket at `*at` and moves on. Returns 0 if there is none that is whole. */
+/* Reads the bucket at `*at` and moves on. Returns 0 if no whole bucket follows. */
 static int next_bucket(const u8 **at, const u8 *end, const u8 *keys, size_t key_bytes, Bucket *bucket)
 {
     if (end - *at < BUCKET_SIZE)

@@ -1,1 +1,1 @@
-"""A signature as an index stores it: the identity of a document, and a text part that texts alike can share."""
+"""Packs signatures for an index: the identity of a document, then a text part, of which copies store a patch."""
