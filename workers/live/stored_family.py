@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from nearstream.schemas.document import document_key, from_milliseconds
 from nearstream.schemas.live import LiveFamily, LiveFamilyDetail, LiveMark, LiveMember
+from nearstream.streams.records.record import Recorded
 from nearstream.workers.live.growth import MARKS, MEMBERS, MINUTE_MS, MINUTES, TEN_MINUTES, marks_of
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.members import StoredFamily, members, stored_family
-from nearstream.workers.redis_index.record import Recorded
 
 _READ = 400  # members that are read, of a larger family about the newest
 
