@@ -33,7 +33,7 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.contract import IndexLimits
 from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Matcher
-from nearstream.streams.signing.scheme import Scheme, preset
+from nearstream.streams.signing.scheme import DEFAULT_LABEL, Scheme, preset
 from nearstream.streams.signing.signer import Signer
 
 _SIZE = "en-5"
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def measured(effort: Effort) -> dict[str, Any]:
     """Return microseconds by step, and the gates."""
     document = _document("a", texts(_SIZE)[0])
-    value, scheme = encode_document(document), preset("dense", _KEY)
+    value, scheme = encode_document(document), preset(DEFAULT_LABEL, _KEY)
     signer, event = Signer(scheme, _KEY), _event(scheme, document)
     signature, record = signer.sign(document), _as_record(event)
     steps: dict[str, Callable[[object], object]] = {

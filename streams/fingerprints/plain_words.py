@@ -6,20 +6,24 @@ It runs before C or numpy sign a text, so both read the one table. Texts of ASCI
 """
 
 import re
+import unicodedata
 from functools import cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearstream.streams.fingerprints.case_folding import BASE, fold_table
+from nearstream.streams.fingerprints.case_folding import BASE, MARK_LIKE, REPLACED, fold_table
 from nearstream.streams.fingerprints.letters import LETTERS
 from nearstream.streams.fingerprints.normalize import nfkc, without_unsafe
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.fingerprints.plain_letters import plain_letters
 
 _CODE_POINTS = 0x110000
-_DROPPED, _SEVERAL = _CODE_POINTS, _CODE_POINTS + 1  # beyond all code points: a letter that becomes none, or several
+_DROPPED = _CODE_POINTS  # beyond all code points: a letter that becomes none
+_SEVERAL = _CODE_POINTS + 1  # and from here on letters that become several, by their number
+# Signs of wide print, blanks and others of which NFKC makes another one. NFKC takes long where it has to change a text.
+_PRINT_RANGES: Final = ((0xA0, 0xFF), (0x2000, 0x206F), (0x3000, 0x303F), (0xFF01, 0xFFEE))
 _DOT = "i\u0307"  # what the lower case of the Turkish capital is in two code points
 # What a code point is, one bit each.
 _MARK, _EAST_ASIAN, _BLANK = 1, 2, 4
@@ -51,7 +55,7 @@ def plain_words(text: str, rules: TextRules) -> str:
     """
     if text.isascii():
         return text
-    composed = _composed(text, rules)
+    composed = _composed(_text(_prints().take(_code_points(text))), rules)
     plain = _in_table(plain_letters(composed.replace("\u200b", "")))
     if plain.isascii():
         return plain
@@ -71,7 +75,21 @@ def _composed(text: str, rules: TextRules) -> str:
 def _in_table(text: str) -> str:
     """Return a text in which each letter has become what the table says."""
     found = _table().take(_code_points(text))
-    return text.translate(_rows()) if np.any(found >= _DROPPED) else _text(found)
+    return _text(_expanded(found) if np.any(found >= _DROPPED) else found)
+
+
+def _expanded(found: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return code points with all letters that become none, or several."""
+    lengths = (found != _DROPPED).astype(np.int64)
+    several = np.flatnonzero(found >= _SEVERAL)
+    rows = _expansions().take(found[several] - _SEVERAL, axis=0)
+    lengths[several] = np.count_nonzero(rows, axis=1)
+    starts = np.cumsum(lengths) - lengths
+    expanded: NDArray[np.uint32] = np.repeat(found, lengths)
+    for number, column in enumerate(rows.T):
+        is_there = column > 0
+        expanded[starts[several[is_there]] + number] = column[is_there]
+    return expanded
 
 
 def _without_blanks(codes: NDArray[np.uint32], kinds: NDArray[np.uint8]) -> str:
@@ -122,9 +140,32 @@ def _rows() -> dict[int, str]:
 
 
 @cache
+def _expansions() -> NDArray[np.uint32]:
+    """Return the letters that become several, one row each, filled with zeros."""
+    several = [plain for plain in _rows().values() if len(plain) > 1]
+    width = max(map(len, several))
+    return np.array([[*map(ord, plain), *[0] * (width - len(plain))] for plain in several], dtype=np.uint32)
+
+
+@cache
 def _table() -> NDArray[np.uint32]:
-    """Return what each code point becomes, if that is one."""
+    """Return what each code point becomes."""
     table = np.arange(_CODE_POINTS, dtype=np.uint32)
+    number = _SEVERAL
     for letter, plain in _rows().items():
-        table[letter] = ord(plain) if len(plain) == 1 else _SEVERAL if plain else _DROPPED
+        table[letter] = (ord(plain) if len(plain) == 1 else number) if plain else _DROPPED
+        number += len(plain) > 1
+    return table
+
+
+@cache
+def _prints() -> NDArray[np.uint32]:
+    """Return what NFKC makes of each sign of print, if that is one code point and no mark."""
+    table = np.arange(_CODE_POINTS, dtype=np.uint32)
+    is_plain = fold_table() & (MARK_LIKE | REPLACED) == 0
+    for first, last in _PRINT_RANGES:
+        for code in range(first, last + 1):
+            plain = unicodedata.normalize("NFKC", chr(code))
+            if len(plain) == 1 and is_plain[code] and is_plain[ord(plain)]:
+                table[code] = ord(plain)
     return table

@@ -202,8 +202,8 @@ def preset(label: str, key: HashKey, bands: int | None = None, rows: int | None 
     """Return the scheme of a preset for one key.
 
     Args:
-        label: `standard`, `dense` (`standard` with other keys, which find short and noisy texts: the default),
-            `letters` (`dense`, with letters as each language reads them),
+        label: `standard`, `dense` (`standard` with other keys, which find short and noisy texts), `letters` (`dense`,
+            with letters as each language reads them: the default),
             `compact` (less than half the bytes), `bands-only` (exact and near-duplicates only), `noise` (`standard`
             with keys that survive replaced characters) or `mail` (personalised copies are near-duplicates).
         key: The deployment's key. Only its fingerprint enters the scheme.

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks import texts
-from benchmarks.speed import gates, hostile, signing
+from benchmarks.speed import gates, hostile, letters, signing
 from benchmarks.speed.ours import TOGETHER
 from benchmarks.speed.peers import word_shingles
 from benchmarks.speed.resemblance import share_a_band
@@ -45,6 +45,13 @@ def test_signing_gives_rows_ratios_gates_and_an_exit_code() -> None:
     assert {entry["engine"] for entry in result["rows"]} | result["absent"].keys() == {*("numpy", "rensa")}
     assert all(gate.keys() == GATE for gate in result["gates"].values())
     assert code == int(any(gate["ok"] is False for gate in result["gates"].values()))
+
+
+def test_letters_gives_the_time_of_each_script(capsys: pytest.CaptureFixture[str]) -> None:
+    assert letters.main(["--repeats", "1", "--shortest-ms", "1"]) == 0
+    head, *rows = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    assert head == ["script", "standard", "dense", "letters"]
+    assert all(int(time) > 0 for _, *times in rows for time in times)
 
 
 def test_comparing_gives_the_times_of_each_way() -> None:

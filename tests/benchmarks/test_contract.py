@@ -9,7 +9,7 @@ from benchmarks import contract
 from benchmarks.texts import texts
 from nearstream.schemas.codec import decode_event, encode_document
 from nearstream.schemas.events import NearDuplicate
-from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 
 
 def test_every_figure_is_measured_and_a_signature_is_smaller_than_its_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,7 +30,7 @@ def test_both_sides_hold_the_same_values() -> None:
         document.observed_at,
         document.labels,
     )
-    event = contract._event(preset("dense", contract._KEY), document)
+    event = contract._event(preset(DEFAULT_LABEL, contract._KEY), document)
     record = json.loads(contract._as_record(event).dumps())
     told = json.loads(msgspec.json.encode(event))
     assert {name: record[name] for name in ("event_id", "rule", "evidence")} == {

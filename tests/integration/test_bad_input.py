@@ -61,7 +61,7 @@ async def test_bad_signatures_become_letters(kafka: str, redis_url: str, tmp_pat
             bad = {
                 b"default/junk": b"\xc1junk",
                 b"default/two": value,  # under the key of another document, compaction would drop the wrong record
-                b"default/one": value.replace(b"dense", b"other", 1),
+                b"default/one": value.replace(b"letters", b"other..", 1),
             }
             await deployment.send([ProducerRecord(signatures, key, text, []) for key, text in bad.items()])
             await deployment.send([_good(deployment, "three")])

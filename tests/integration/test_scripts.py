@@ -10,13 +10,13 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.contract import Position
 from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Arrival, Matched, Matcher
-from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.index import RedisIndex
 
 KEY = HashKey.public()
-SCHEME = preset("dense", KEY)
+SCHEME = preset(DEFAULT_LABEL, KEY)
 SEEN = datetime(2026, 3, 2, 8, tzinfo=UTC)
 LETTERS = {  # the first and the last code point of the letters that texts are made of
     "latin": (0x61, 0x7A),

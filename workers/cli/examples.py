@@ -28,7 +28,7 @@ EXAMPLES = {
     "index_commands:list_schemes": "nearstream index list",
     "index_commands:build_index": "NEARSTREAM_BANDS=16 NEARSTREAM_ROWS=6 nearstream index build",
     "index_commands:switch_index": "nearstream index switch",
-    "index_commands:drop_index": "nearstream index drop dense-1-u14-k0d3e89c8-963151ca",
+    "index_commands:drop_index": "nearstream index drop letters-1-u14-k0d3e89c8-cd9cec30",
     "explain_commands:explain_pair": "nearstream explain old.txt new.txt",
     "explain_commands:explain_loss": "nearstream why-not https://a.example/1 https://a.example/2",
     "tune_command:show_bands": "nearstream tune --resemblance 0.8 --recall 0.99 --sample documents.jsonl",
