@@ -15,17 +15,19 @@ from unittest.mock import patch
 import aiohttp
 
 from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS
+from nearstream.schemas.topics import DOCUMENTS, VERDICTS
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.operator import replay_reason
 from nearstream.workers.kafka.client import admin
 from nearstream.workers.live import kafka_source
 from nearstream.workers.live.feed import Feed
-from nearstream.workers.live.kafka_source import fed_by_kafka
+from nearstream.workers.live.kafka_source import fed_by_kafka, say_ended
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.client import keys_of, open_client
 from tests.support.deployment import TEXTS, deployed, stop, until
 from tests.support.live import live_server
+
+VERDICT = Path(__file__).parents[2] / "schemas/examples/verdict.json"
 
 
 def _now_ms() -> int:
@@ -185,3 +187,41 @@ async def _left(kafka: str, redis_url: str) -> set[str]:
     connection = Deployment.of(load({"NEARSTREAM_REDIS": redis_url})).index_address().connection
     async with open_client(connection) as redis:
         return topics | {key.decode("latin-1") async for key in keys_of(redis, b"{demo-")}
+
+
+async def test_no_time_that_a_writer_gives_stops_the_page(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    whole = json.loads(VERDICT.read_bytes())
+    times = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "9999-12-31T23:59:59Z", "soon", ""]
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+
+        def record(number: int, sent_at: str) -> ProducerRecord:
+            value = json.dumps({**whole, "event_id": f"{number:032x}", "id": f"d-{number}"}).encode()
+            return ProducerRecord(deployment.topic(VERDICTS), b"default/d", value, [("ce_time", sent_at.encode())])
+
+        await deployment.send([record(number, sent_at) for number, sent_at in enumerate(times)])
+        await deployment.send([record(len(times), "")])
+        feed = Feed(_now_ms)
+        async with fed_by_kafka(deployment.settings, feed, 0):
+
+            async def has_all() -> bool:
+                return feed.state("").totals == {"verdict": len(times) + 1}
+
+            await until(has_all, 60)
+            # All but the one that says it comes from before 1970 are among the verdicts of the last hour.
+            assert sum(feed.state("").verdicts["near_duplicate"]) == len(times)
+            assert feed.state("").connected
+
+
+async def test_the_page_says_that_its_source_has_failed() -> None:
+    async def fail() -> None:
+        raise LookupError
+
+    feed = Feed(lambda: 0)
+    feed.why = ""
+    task = asyncio.create_task(fail())
+    task.add_done_callback(partial(say_ended, feed))
+    await asyncio.wait([task])
+    await asyncio.sleep(0)
+    state = feed.state("")
+    assert not state.connected
+    assert "has failed" in state.why

@@ -149,6 +149,10 @@ async def test_a_worker_that_says_nothing_more_is_gone_and_later_forgotten(redis
         await said(0)
         assert await worker_states(api.index.asking, namespace) == [HALT]
         assert 0 < await client.execute_command("PTTL", key) <= 1000 * GONE_SECONDS
+        for number, junk in enumerate((b"{", b'{"at_ms":"soon"}', b"\xff", b'{"at_ms":9007199254740991,"state":{}}')):
+            await client.execute_command("HSET", key, b"junk-%d" % number, junk)
+        assert await worker_states(api.index.asking, namespace) == [HALT]
+        assert (await api.get("/readyz"))[0] == 200
         await said(SAID_SECONDS + 1)
         (gone,) = await worker_states(api.index.asking, namespace)
         assert (gone.state, gone.why) == ("gone", "its last state was halted: 4 dead letters in a row")

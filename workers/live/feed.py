@@ -71,8 +71,10 @@ class Feed:
 
         Args:
             event: A verdict, a relation event or a retraction.
-            at_ms: When it was sent, in milliseconds since 1970.
+            at_ms: When it was sent, in milliseconds since 1970. An event that says it comes from before 1970, or from
+                the future, counts for 1970, or for now.
         """
+        at_ms = min(max(at_ms, 0), self._clock())
         if self.ring.holds(event.event_id):
             return
         for rates in self._rates_of(event.collection):

@@ -74,12 +74,22 @@ async def fed_by_kafka(settings: Settings, feed: Feed, since_ms: int | None) -> 
         _watch(settings, feed),
     )
     tasks = {asyncio.create_task(each) for each in work}
+    for task in tasks:
+        task.add_done_callback(partial(say_ended, feed))
     try:
         yield
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks, timeout=_STOP_SECONDS)
+
+
+def say_ended(feed: Feed, task: asyncio.Task[None]) -> None:
+    """Let the page say that something which feeds it has ended by a bug, instead of showing old numbers."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        feed.away["page"] = "what feeds this page has failed: the log of its server says more, start it again"
+        log.error("what feeds the live page has failed", exc_info=error)
 
 
 async def _follow(settings: Settings, feed: Feed, since_ms: int | None) -> None:

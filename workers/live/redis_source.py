@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from nearstream.streams.index.contract import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.live.feed import Feed
+from nearstream.workers.live.kafka_source import say_ended
 from nearstream.workers.redis_index.client import Caller
 from nearstream.workers.redis_index.worker_states import worker_states
 
@@ -18,6 +20,7 @@ _ANSWER_SECONDS = 2.0
 async def watching_redis(client: Caller, namespace: str, feed: Feed) -> AsyncIterator[None]:
     """Keep `feed.workers`, and the entry of Redis in `feed.away`, up to date while the block runs."""
     task = asyncio.create_task(_watch(client, namespace, feed))
+    task.add_done_callback(partial(say_ended, feed))
     try:
         yield
     finally:

@@ -39,6 +39,9 @@ class _Said(msgspec.Struct, frozen=True):
     state: WorkerState
 
 
+_UNREADABLE = _Said(0, WorkerState(worker="", role="", group="", state="gone", since_ms=0, why=""))
+
+
 async def say_state(client: Caller, namespace: str, state: WorkerState) -> None:
     """Say the state of this worker.
 
@@ -86,10 +89,18 @@ def _now(said: _Said, now_ms: int) -> WorkerState:
 
 
 async def _said(client: Caller, key: bytes) -> dict[bytes, _Said]:
+    """Return what each worker says. A field that cannot be read is of none, and counts as very old."""
     found = await ask(client, "HGETALL", key)
     # A client answers with a dictionary, a shared connection with the list that Redis sends.
     fields = found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
-    return {field: msgspec.json.decode(value, type=_Said) for field, value in fields.items()}
+    return {field: _decoded(value) for field, value in fields.items()}
+
+
+def _decoded(value: bytes) -> _Said:
+    try:
+        return msgspec.json.decode(value, type=_Said)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return _UNREADABLE
 
 
 def _key(namespace: str) -> bytes:
