@@ -1,6 +1,8 @@
 """A slot on Redis answers as a slot in memory does."""
 
+import asyncio
 import secrets
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from random import Random
@@ -271,6 +273,71 @@ async def test_slots_of_a_cluster_answer_as_those_in_memory(nodes: list[LocalSer
             calls = [Call(slot, name, items, 0) for slot in range(3)]
             found = await redis.all([*calls, Call(0, "wait", [None])])
             assert found == [*await memory.all(calls), [None]]
+
+
+async def test_a_slot_that_moves_while_calls_are_made_runs_none_halfway(nodes: list[LocalServer]) -> None:
+    host, _, port = nodes[0].address.partition(":")
+    async with RedisCluster(host=host, port=int(port), protocol=2) as cluster:
+        limits, shape = IndexLimits(bucket_cap=14, documents=9_600), Shape(1, PARTITIONS)
+        layout = await open_store(cluster, b"{moving:", shape, limits, may_create=True)
+        memory, redis, traffic = Local([_part(limits)]), RedisTransport(cluster, layout, LaneCalls(layout)), Traffic(7)
+        owner = cluster.get_node_from_key(layout.tag(0).decode())
+        for turn in range(60):
+            if turn == 20:
+                moving = asyncio.create_task(_move(cluster, layout.tag(0)))
+            name, items = traffic.call()
+            calls = [Call(0, name, items, 0)]
+            expected, deadline = await memory.all(calls), time.monotonic() + 30
+            while (found := await _answers(redis, calls)) is None:
+                assert time.monotonic() < deadline
+            assert found == expected, (turn, calls)
+        await moving
+        assert await redis.all([Call(0, "cover", [Cover(0, 1)], 0)]) == [[None]]
+        assert cluster.get_node_from_key(layout.tag(0).decode()) != owner
+
+
+async def _answers(transport: RedisTransport, calls: list[Call]) -> Any:  # noqa: ANN401 - each call has its own
+    try:
+        return await transport.all(calls)
+    except IndexUnavailableError:
+        return None
+
+
+async def test_a_call_is_refused_as_a_whole_while_its_slot_moves(nodes: list[LocalServer]) -> None:
+    host, _, port = nodes[0].address.partition(":")
+    async with RedisCluster(host=host, port=int(port), protocol=2) as cluster:
+        layout = await open_store(cluster, b"{whole:", Shape(1, 1), IndexLimits(documents=40), may_create=True)
+        transport = RedisTransport(cluster, layout, LaneCalls(layout))
+        former, other, update = (
+            Put(number, document, Order(number, 0, number, b"version%d" % number), 1, b"record", 5)
+            for number, document in ((1, DOCUMENTS[0]), (50, DOCUMENTS[1]), (51, DOCUMENTS[0]))
+        )
+        await transport.all([Call(0, "register", [former, other], 0)])
+        # All keys that can be known are still there. That of the former state is not, and cannot be known.
+        await _move(cluster, layout.tag(0), KeyKind.STATES + layout.group(former.number))
+        with pytest.raises(IndexUnavailableError):
+            await transport.all([Call(0, "register", [update], 0)])
+        await _move(cluster, layout.tag(0))
+        ((answer,),) = await transport.all([Call(0, "register", [update], 0)])
+        assert (answer.status, answer.former) == (Status.NEW, former.number)
+
+
+async def _move(cluster: RedisCluster, tag: bytes, only: bytes = b"") -> None:
+    """Move a slot to another node, key by key, or only those of its keys that begin like this."""
+    slot = cluster.keyslot(tag)
+    source = cluster.get_node_from_key(tag.decode())
+    assert source is not None
+    target = next(node for node in cluster.get_primaries() if node.name != source.name)
+    names = [(await cluster.execute_command("CLUSTER MYID", target_nodes=node)).decode() for node in (source, target)]
+    await cluster.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", names[0], target_nodes=target)
+    await cluster.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", names[1], target_nodes=source)
+    async with Redis(host=source.host, port=source.port) as alone:
+        while keys := [key async for key in alone.scan_iter(match=tag.decode() + "*") if key.startswith(tag + only)]:
+            for key in keys:
+                await alone.execute_command("MIGRATE", target.host, target.port, key, 0, 5_000)
+                await asyncio.sleep(0.01)
+    for node in (target, source) if not only else ():
+        await cluster.execute_command("CLUSTER SETSLOT", slot, "NODE", names[1], target_nodes=node)
 
 
 def _part(limits: IndexLimits) -> Part:

@@ -19,6 +19,7 @@ from redis.exceptions import (
     TryAgainError,
 )
 
+from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.streams.store.store import Call
 from nearstream.workers.redis_index.client import Client
 from nearstream.workers.redis_index.errors import errors_mapped
@@ -45,6 +46,8 @@ class RedisTransport:
         with errors_mapped():
             replies = await self._exchange(commands)
             failed = next((reply for reply in replies if isinstance(reply, Exception)), None)
+            if isinstance(failed, AskError):  # that a slot has moved is raised as it is, as by a server of a cluster
+                raise IndexUnavailableError("a slot is on its way to another server") from failed
             if failed is not None:
                 raise failed
         answers: dict[int, list[Any]] = {id(call): [] for call in calls}
