@@ -13,6 +13,7 @@ from nearstream.schemas.decision import Decision
 from nearstream.schemas.document import OFFSET_MAX, Document
 from nearstream.schemas.events import Event, kind_of, subject_of
 from nearstream.schemas.label import Label
+from nearstream.schemas.label_change import LabelChange
 from nearstream.schemas.record import Headers, header
 from nearstream.schemas.signature import SIGNATURE_MAX_BYTES, Origin, Signature
 
@@ -47,7 +48,7 @@ class InvalidMessageError(Exception):
         self.detail = detail
 
 
-_Message = TypeVar("_Message", Document, Event, Decision, Alert, Label, LabelRequest, msgspec.Struct)
+_Message = TypeVar("_Message", Document, Event, Decision, Alert, Label, LabelChange, LabelRequest, msgspec.Struct)
 
 _DOCUMENT = msgspec.json.Decoder(Document)
 _FIELDS = [field.encode_name for field in msgspec.structs.fields(Document)]
@@ -55,6 +56,7 @@ _AS_SENT = msgspec.json.Decoder(msgspec.defstruct("AsSent", [(name, msgspec.Raw,
 _ALERT = msgspec.json.Decoder(Alert)
 _DECISION = msgspec.json.Decoder(Decision)
 _LABEL = msgspec.json.Decoder(Label)
+_LABEL_CHANGE = msgspec.json.Decoder(LabelChange)
 _LABEL_REQUEST = msgspec.json.Decoder(LabelRequest)
 _EVENT: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 _JSON = msgspec.json.Encoder()
@@ -124,6 +126,11 @@ def decode_label(value: bytes) -> Label:
     return _decode_json(_LABEL, value)
 
 
+def decode_label_change(value: bytes) -> LabelChange:
+    """Decode the change of a label as `decode_label` decodes a label."""
+    return _decode_json(_LABEL_CHANGE, value)
+
+
 def decode_label_request(value: bytes) -> LabelRequest:
     """Decode from JSON what a client of the HTTP API says about a document.
 
@@ -177,6 +184,11 @@ def encode_label(label: Label) -> bytes:
     return _JSON.encode(label)
 
 
+def encode_label_change(change: LabelChange) -> bytes:
+    """Encode the change of a label as JSON with `type` first. Equal changes give equal bytes."""
+    return _JSON.encode(change)
+
+
 def encode_event(event: Event) -> bytes:
     """Encode an event as JSON with `type` first.
 
@@ -223,13 +235,13 @@ def origin_of(headers: Headers) -> Origin | None:
     return Origin(match[1], int(match[2]), int(match[3]))
 
 
-def event_headers(event: Event | Alert, sent_at: datetime, traceparent: bytes | None = None) -> Headers:
+def event_headers(event: Event | Alert | LabelChange, sent_at: datetime, traceparent: bytes | None = None) -> Headers:
     """Return the Kafka headers of an event: CloudEvents 1.0 in binary mode.
 
     When an event is sent again, only `ce_time` differs.
 
     Args:
-        event: The event or alert to send.
+        event: The event, alert or change of a label to send.
         sent_at: The time of sending, with time zone.
         traceparent: The W3C trace of the record that caused the event.
     """

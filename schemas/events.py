@@ -24,6 +24,7 @@ from nearstream.schemas.document import (
     require_times,
 )
 from nearstream.schemas.evidence import DocumentRef, Evidence, HexId, Place, Places, Relation
+from nearstream.schemas.label_change import LabelChange
 from nearstream.schemas.verdict import DocumentVerdict
 
 # The `type` of each relation event. Append only: the shared index stores a relation as its position in this tuple.
@@ -174,18 +175,18 @@ def _is_before(ref: DocumentRef, removal: Retraction) -> bool:
     return (ref.sent_at or ref.observed_at) <= removal.removed_at
 
 
-def kind_of(event: Event | RelationEvent | Alert) -> str:
+def kind_of(event: Event | RelationEvent | Alert | LabelChange) -> str:
     """Return the `type` of an event in JSON, such as `near_duplicate`."""
     return str(type(event).__struct_config__.tag)
 
 
-def subject_of(event: Event | RelationEvent | Alert) -> str:
+def subject_of(event: Event | RelationEvent | Alert | LabelChange) -> str:
     """Return the id of the document that an event is about, which also makes its record key.
 
-    It is that of a verdict or a retraction, and the newer one of a pair. An alert has a subject of its own.
+    It is that of a verdict, a retraction or a label, and the newer one of a pair. An alert has a subject of its own.
     """
     if isinstance(event, Alert):
         return event.subject
-    if isinstance(event, Retraction):
+    if isinstance(event, Retraction | LabelChange):
         return event.document_id
     return event.id if isinstance(event, DocumentVerdict) else event.newer.id

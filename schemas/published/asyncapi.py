@@ -55,7 +55,8 @@ _MESSAGES_OF = {message.__name__: (name,) for name, message in MESSAGES.items()}
 # What each role of the workers receives and sends, besides dead letters.
 _OPERATIONS = {
     "sign": ((topics.DOCUMENTS,), (topics.SIGNATURES,)),
-    "match": ((topics.SIGNATURES,), (topics.SIGNATURES, *topics.EVENT_TOPICS)),  # of signatures only removals
+    # Of signatures `match` sends removals only.
+    "match": ((topics.SIGNATURES,), (topics.SIGNATURES, *topics.EVENT_TOPICS, topics.LABELS_CHANGED)),
     "decide": ((topics.VERDICTS,), (topics.DECISIONS,)),
     "alert": ((topics.VERDICTS, topics.DEAD_LETTERS), (topics.ALERTS,)),
 }
@@ -211,6 +212,7 @@ def _messages() -> Json:
             found[name]["x-vocabulary"] = terms
     found["alert"] = _message("alert", _EVENT_HEADERS)
     found["label"] = _message("label", {})
+    found["label_change"] = _message("label_change", _EVENT_HEADERS)
     found["decision"] = _message("decision", _CONTENT_TYPE)
     found["dead_letter"] = {
         "name": "dead_letter",

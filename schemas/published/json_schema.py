@@ -19,6 +19,7 @@ from nearstream.schemas.events import (
     Version,
 )
 from nearstream.schemas.label import Label
+from nearstream.schemas.label_change import LabelChange
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict
 
@@ -39,6 +40,7 @@ MESSAGES: dict[str, type[msgspec.Struct]] = {
     "decision": Decision,
     "alert": Alert,
     "label": Label,
+    "label_change": LabelChange,
 }
 MAJOR = 1
 

@@ -20,6 +20,7 @@ from nearstream.workers.pipeline.match import Matching, SignatureTopic
 from nearstream.workers.pipeline.sign import Signing
 from tests.fault.corpus import Sent, traced
 from tests.fault.reading import Read, grouped
+from tests.support.matching import no_family
 
 PARTITIONS = 4
 FIRST_MS = 1_790_000_000_000
@@ -154,6 +155,7 @@ def _matching(
         checkpoints,
         pass_over,
         deployment.verdicts(),
+        no_family,
         go_on,
     )
 

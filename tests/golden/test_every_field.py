@@ -18,11 +18,13 @@ from nearstream.schemas.codec import (
     decode_document,
     decode_event,
     decode_label,
+    decode_label_change,
     decode_signature,
     encode_alert,
     encode_decision,
     encode_document,
     encode_event,
+    encode_label_change,
     encode_signature,
 )
 from nearstream.schemas.published.json_schema import MESSAGES
@@ -36,12 +38,14 @@ DECODE: dict[str, Any] = {
     "decision": decode_decision,
     "alert": decode_alert,
     "label": decode_label,
+    "label_change": decode_label_change,
 }
 ENCODE: dict[str, Any] = {
     "document": encode_document,
     "decision": encode_decision,
     "alert": encode_alert,
     "label": msgspec.json.encode,
+    "label_change": encode_label_change,
 }  # each takes its own message
 Path_ = tuple[str, ...]
 Json = dict[str, Any]

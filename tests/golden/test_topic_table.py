@@ -10,7 +10,17 @@ from msgspec.structs import replace
 from nearstream.schemas.codec import decode_event, encode_event
 from nearstream.schemas.events import Containment, Event
 from nearstream.schemas.signature import SIGNATURE_MAX_BYTES
-from nearstream.schemas.topics import ALERTS, ALL, DEAD_LETTERS, DECISIONS, DOCUMENTS, EVENT_TOPICS, SIGNATURES, Topic
+from nearstream.schemas.topics import (
+    ALERTS,
+    ALL,
+    DEAD_LETTERS,
+    DECISIONS,
+    DOCUMENTS,
+    EVENT_TOPICS,
+    LABELS_CHANGED,
+    SIGNATURES,
+    Topic,
+)
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.estimates.passages import PASSAGES_MAX
 
@@ -27,6 +37,7 @@ TABLE = [  # name, clean-up, retention in seconds (None: index window and 7 days
     ("nearstream.overlaps.v1", "delete", 30 * DAY, 6),
     ("nearstream.decisions.v1", "compact,delete", 90 * DAY, 6),
     ("nearstream.alerts.v1", "delete", 7 * DAY, 1),
+    ("nearstream.labels-changed.v1", "delete", 30 * DAY, 6),
     ("nearstream.dead-letters.v1", "delete", 30 * DAY, 3),
 ]
 VALUES = {
@@ -112,5 +123,5 @@ def test_the_broker_dates_what_workers_say_of_their_own() -> None:
     dated = {topic: topic.config(0)["message.timestamp.type"] for topic in ALL}
     assert dated == {
         **dict.fromkeys((DOCUMENTS, SIGNATURES), "CreateTime"),
-        **dict.fromkeys((*EVENT_TOPICS, DECISIONS, ALERTS, DEAD_LETTERS), "LogAppendTime"),
+        **dict.fromkeys((*EVENT_TOPICS, DECISIONS, ALERTS, LABELS_CHANGED, DEAD_LETTERS), "LogAppendTime"),
     }

@@ -14,13 +14,13 @@ from urllib.parse import quote
 from msgspec.structs import replace
 from redis.asyncio import Redis
 
-from nearstream.schemas.codec import decode_alert, encode_signature_line
+from nearstream.schemas.codec import decode_alert, decode_label_change, encode_signature_line
 from nearstream.schemas.dead_letter import REASON_HEADER
 from nearstream.schemas.document import Document
 from nearstream.schemas.label import Label
 from nearstream.schemas.record import ProducerRecord, header
 from nearstream.schemas.signature import Origin, Signature
-from nearstream.schemas.topics import ALERTS, SIGNATURES
+from nearstream.schemas.topics import ALERTS, LABELS_CHANGED, SIGNATURES
 from nearstream.workers.pipeline.signature_records import label_record
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
@@ -188,6 +188,11 @@ async def test_a_label_that_many_match_is_suspended_until_somebody_decides(
             await local.drained()
             assert await _verdict(api, TEXT) == ("bulk", _counts())
             assert local.run("label", "revoke", alert.subject).returncode == 1
+            told = [decode_label_change(record.value or b"") for record in await local.read(LABELS_CHANGED.name)]
+            assert {(each.kind, each.weight, each.document_id, each.family) for each in told} == {
+                ("ham", 5, "a", alert.subject),
+                (None, 0, "a", alert.subject),
+            }
 
 
 def _array(signature: Signature) -> object:

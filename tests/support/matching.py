@@ -12,6 +12,7 @@ from nearstream.schemas.record import ConsumerRecord, Headers
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.contract import Position
+from nearstream.streams.index.family import FamilyFacts
 from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.matcher import Matcher
@@ -82,6 +83,10 @@ class Topic:
             yield each
 
 
+async def no_family(_document_key: str) -> FamilyFacts | None:
+    return None
+
+
 def matching(
     topic: Topic | None = None,
     index: MemoryIndex | None = None,
@@ -99,4 +104,5 @@ def matching(
         topic.checkpoints,
         topic.pass_over,
         verdicts,
+        no_family,
     )

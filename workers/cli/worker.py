@@ -45,6 +45,7 @@ from nearstream.workers.redis_index.decisions import DecisionStore
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.label_guards import LabelGuards
 from nearstream.workers.redis_index.labelled import LabelledFamilies
+from nearstream.workers.redis_index.members import family_of_document
 from nearstream.workers.redis_index.tallies import TallyStore
 from nearstream.workers.redis_index.worker_states import WorkerState, forget_worker, say_state
 
@@ -211,6 +212,7 @@ async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, ne
             index.trusted_checkpoints,
             index.pass_over,
             deployment.verdicts(),
+            partial(family_of_document, index),
         )
     # Last, so that a refused start leaves no record where NEARSTREAM_NAMESPACE is mistyped.
     await claim_deployment(deployment, role, wait_seconds, new_group=new_group)

@@ -9,7 +9,16 @@ from aiokafka.protocol.admin import DescribeGroupsResponse_v3
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
 
-from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, DECISIONS, DOCUMENTS, EVENT_TOPICS, SIGNATURES, VERDICTS
+from nearstream.schemas.topics import (
+    ALERTS,
+    DEAD_LETTERS,
+    DECISIONS,
+    DOCUMENTS,
+    EVENT_TOPICS,
+    LABELS_CHANGED,
+    SIGNATURES,
+    VERDICTS,
+)
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.client import admin, retry_until_answered
 
@@ -41,10 +50,10 @@ def needed(settings: Settings, role: str) -> list[Permission]:
     read, written = {
         "sign": ([DOCUMENTS], [SIGNATURES]),
         # Matching writes to `signatures` if a document arrives there after its removal.
-        "match": ([SIGNATURES], [SIGNATURES, *EVENT_TOPICS]),
+        "match": ([SIGNATURES], [SIGNATURES, *EVENT_TOPICS, LABELS_CHANGED]),
         "decide": ([VERDICTS], [DECISIONS]),
         "alert": ([VERDICTS, DEAD_LETTERS], [ALERTS]),
-        "all": ([DOCUMENTS, SIGNATURES], [SIGNATURES, *EVENT_TOPICS]),
+        "all": ([DOCUMENTS, SIGNATURES], [SIGNATURES, *EVENT_TOPICS, LABELS_CHANGED]),
     }[role]
     return [
         Permission("group", settings.group, "READ"),

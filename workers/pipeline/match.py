@@ -7,10 +7,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
-from nearstream.schemas.codec import InvalidMessageError, encode_event, event_headers, origin_header
+from nearstream.schemas.codec import (
+    InvalidMessageError,
+    encode_event,
+    encode_label_change,
+    event_headers,
+    origin_header,
+)
 from nearstream.schemas.dead_letter import DeadLetter, Stage
-from nearstream.schemas.document import document_key
+from nearstream.schemas.document import document_key, from_milliseconds
 from nearstream.schemas.events import Event, kind_of, subject_of
+from nearstream.schemas.label_change import LabelChange, label_change_id
 from nearstream.schemas.record import (
     ConsumerRecord,
     Headers,
@@ -19,9 +26,11 @@ from nearstream.schemas.record import (
     page_parts_headers,
     traceparent,
 )
-from nearstream.schemas.topics import topics_of
+from nearstream.schemas.topics import LABELS_CHANGED, topics_of
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.index.contract import Admitted, Position, Status
+from nearstream.streams.index.family import FamilyFacts
+from nearstream.streams.index.labels import Labelling
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.matcher import Arrival, Matched, Matcher
 from nearstream.streams.settling import Pause
@@ -64,6 +73,7 @@ class Matching:
         checkpoints: Returns the last offset of each partition that the index knows.
         pass_over: Sets checkpoints past records that hold no document.
         verdicts: Kinds of verdicts that are sent.
+        family_of: Returns the family of a document, None if the index does not have the document.
     """
 
     matcher: Matcher
@@ -75,6 +85,7 @@ class Matching:
     checkpoints: Callable[[], Awaitable[dict[int, int]]]
     pass_over: Callable[[Sequence[Position]], Awaitable[None]]
     verdicts: frozenset[str]
+    family_of: Callable[[str], Awaitable[FamilyFacts | None]]
     _pause: Pause = field(default_factory=cooperative_yield)
     _admitted: dict[int, int] = field(default_factory=dict)  # last admitted offset of each partition
     _has_unknown_removals: bool = False
@@ -177,7 +188,30 @@ class Matching:
             for event in self._sent(matched):
                 outgoing += self._outgoing(event, record.headers)
             outgoing += self._after_removal(record, arrival, matched.admitted)
+            if arrival.labelling is not None:
+                outgoing += await self._label_change(arrival.document_key, arrival.labelling)
         return outgoing
+
+    async def _label_change(self, key: str, said: Labelling) -> list[ProducerRecord]:
+        """Return that a label has changed. A label of a document that is not there yet changes nothing."""
+        family = await self.family_of(key)
+        if family is None:
+            return []
+        collection, _, name = key.partition("/")
+        change = LabelChange(
+            event_id=label_change_id(key, family.family_id, said.label, said.given_ms, self.scheme.name),
+            collection=collection,
+            scheme=self.scheme.name,
+            document_id=name,
+            kind=said.label,
+            weight=said.weight,
+            since=from_milliseconds(said.given_ms),
+            family=family.family_id,
+            first_seen=from_milliseconds(family.first_seen_ms),
+        )
+        topic, record_key = self.topic_prefix + LABELS_CHANGED.name, f"{collection}/{family.family_id}".encode()
+        headers = event_headers(change, datetime.now(UTC))
+        return [ProducerRecord(topic, record_key, encode_label_change(change), headers)]
 
     def _sent(self, matched: Matched) -> Sequence[Event]:
         """Count a verdict, and return it if it is to be sent, then the other events."""

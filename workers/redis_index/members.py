@@ -105,6 +105,16 @@ async def stored_family(index: RedisIndex, document_key: str) -> StoredFamily | 
     return StoredFamily(FamilyFacts(own_id, number, number, 1, seen_ms, seen_ms, (0, 0, 0)), collection, b"", shard)
 
 
+async def family_of_document(index: RedisIndex, document_key: str) -> FamilyFacts | None:
+    """Return the facts of the family of a document, None without the document.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    family = await stored_family(index, document_key)
+    return family.facts if family else None
+
+
 async def members(index: RedisIndex, family: StoredFamily, after: int, limit: int) -> MembersPage:
     """Return the members of a family with the ordinals behind `after`, of at most `limit` ordinals.
 

@@ -27,6 +27,7 @@ from nearstream.workers.redis_index.address import Connection
 from nearstream.workers.redis_index.client import connect
 from nearstream.workers.redis_index.decisions import DecisionStore
 from nearstream.workers.redis_index.tallies import TallyStore
+from tests.support.matching import no_family
 
 KEY = HashKey.public()
 SCHEME = preset("standard", KEY)
@@ -41,7 +42,9 @@ def app(roles: str) -> Any:  # noqa: ANN401 - Faust's App without its many type 
     signing = Signing(Signer(SCHEME, KEY), DocumentLimits(), "p.nearstream.signatures.v1", LETTERS)
     topic: Any = SignatureTopic(nothing, nothing)  # type: ignore[arg-type]
     matcher = Matcher(MemoryIndex(), SCHEME, KEY)
-    matching = Matching(matcher, SCHEME, DocumentLimits(), "p.", LETTERS, topic, nothing, nothing, frozenset())
+    matching = Matching(
+        matcher, SCHEME, DocumentLimits(), "p.", LETTERS, topic, nothing, nothing, frozenset(), no_family
+    )
     deciding = Deciding(
         DecisionStore(connect(Connection("redis://127.0.0.1:1/0", None, False)), "n"), "p.decisions", LETTERS
     )

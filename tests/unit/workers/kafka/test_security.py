@@ -199,11 +199,15 @@ def _without_identity(options: Mapping[str, Any]) -> dict[str, Any]:
     ("role", "read", "written"),
     [
         ("sign", "documents", "signatures dead-letters"),
-        ("match", "signatures", "signatures verdicts near-duplicates containments versions overlaps dead-letters"),
+        (
+            "match",
+            "signatures",
+            "signatures verdicts near-duplicates containments versions overlaps labels-changed dead-letters",
+        ),
         (
             "all",
             "documents signatures",
-            "signatures verdicts near-duplicates containments versions overlaps dead-letters",
+            "signatures verdicts near-duplicates containments versions overlaps labels-changed dead-letters",
         ),
     ],
 )
