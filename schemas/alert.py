@@ -14,6 +14,8 @@ ALERT_NAMES: tuple[str, ...] = get_args(AlertName)
 ALL_COLLECTIONS = "*"
 _COLLECTION_PATTERN = r"^(?:\*|[a-z0-9][a-z0-9-]{0,62})(?!\n)$"
 EVENTS_MAX = 1_000
+ORIGINS_MAX, ORIGIN_CHARACTERS = 3, 300
+Origins = Annotated[tuple[Annotated[str, Meta(max_length=ORIGIN_CHARACTERS)], ...], Meta(max_length=ORIGINS_MAX)]
 Amount = Annotated[float, Meta(ge=0, le=COUNT_MAX)]
 
 
@@ -39,6 +41,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="al
         size: How many documents had joined the family by then. Left out for dead letters.
         founder: The id of the first document of the family, null if it was removed or has expired. Left out for
             refused records.
+        origins: Where the documents come from that brought the count above the limit, such as `host a.example`, the
+            most frequent first. Left out where none is known.
     """
 
     event_id: HexId
@@ -55,6 +59,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="al
     events: Annotated[tuple[HexId, ...], Meta(max_length=EVENTS_MAX)]
     size: Count | UnsetType = UNSET
     founder: Id | UnsetType | None = UNSET
+    origins: Origins | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         """Check the times."""

@@ -188,7 +188,7 @@ async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, ne
         tallies = TallyStore(connect(deployment.index_address().connection), settings.namespace)
         guards = LabelGuards(tallies.client, settings.namespace)
         watch = LabelWatch(LabelledFamilies(deployment.index_address()).growth, guards.suspend)
-        notify = Webhooks(alerts.targets).offer
+        notify = Webhooks(alerts.targets, public_url=settings.public_url).offer
         alerting = Alerting(
             alerts.rules, tallies, deployment.topic(ALERTS), deployment.scheme.name, dead_letters, watch, notify
         )

@@ -108,6 +108,7 @@ class Settings:
     bulk_count: int = _setting(20, "copies within an hour from which the HTTP API says bulk")
     label_delay_seconds: int = _setting(300, "age from which a label counts in answers of the HTTP API")
     alerts: str = _setting("", "TOML file with rules and webhooks of `nearstream worker alert` (empty: default rules)")
+    public_url: str = _setting("", "address of the live page in links of alerts, http(s)://host:port (empty: none)")
     log_level: str = _setting("", "debug, info, warning, error or critical (empty: info for workers, else warning)")
     log_format: str = _setting("text", "form of the log: text, or json for one JSON object a line")
 

@@ -64,8 +64,11 @@ class Webhooks:
     target refuses. The topic of alerts has all of them.
     """
 
-    def __init__(self, targets: Iterable[WebhookTarget], break_seconds: float = BREAK_SECONDS) -> None:
-        """Prepare to send to these targets."""
+    def __init__(
+        self, targets: Iterable[WebhookTarget], break_seconds: float = BREAK_SECONDS, public_url: str = ""
+    ) -> None:
+        """Prepare to send to these targets, with links to the live page at this address."""
+        self._public_url = public_url
         self._lines = [_Line(target) for target in targets]
         for line in self._lines:
             for outcome in OUTCOMES:
@@ -122,7 +125,7 @@ class Webhooks:
         for _, pause in zip(range(TRIES), backoff(), strict=False):
             if line.failures >= BREAK_AFTER:
                 await asyncio.sleep(self._break_seconds)
-            outcome, detail = await _try(session, line.target, alert)
+            outcome, detail = await _try(session, line.target, alert, self._public_url)
             if outcome == "sent":
                 line.failures = 0
                 line.sent.append(alert.event_id)
@@ -137,9 +140,9 @@ class Webhooks:
         return "failed"
 
 
-async def _try(session: aiohttp.ClientSession, target: WebhookTarget, alert: Alert) -> tuple[str, str]:
+async def _try(session: aiohttp.ClientSession, target: WebhookTarget, alert: Alert, public_url: str) -> tuple[str, str]:
     """Send an alert once, and return the outcome with its reason, which never holds the address."""
-    body, headers = request_of(target, alert, int(time.time()))
+    body, headers = request_of(target, alert, int(time.time()), public_url)
     try:
         async with session.post(target.url, data=body, headers=headers, allow_redirects=False) as response:
             await response.content.read(ANSWER_BYTES)

@@ -29,6 +29,7 @@ from nearstream.streams.alerting.counting import (
     reaches,
 )
 from nearstream.streams.alerting.floods import LabelledGrowth, find_flood
+from nearstream.streams.alerting.origins import name_origins, origins_of
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.probe import INTERVAL_SECONDS
@@ -162,6 +163,7 @@ class Alerting:
             IndexUnavailableError: Redis does not answer. Wait, then call this again.
         """
         firing: dict[str, int] = dict.fromkeys((rule.name for rule in self.rules), 0)
+        storms: dict[tuple[str, str], int] = {}
         if not health.assigned or not health.lags:
             return
         behind_ms = 1000 * max(lag.seconds or 0.0 for lag in health.lags)
@@ -170,9 +172,11 @@ class Alerting:
             for rule in self._rules(name):
                 tally = await self.store.change(rule, subject, partial(end_quiet, rule, clock_ms))
                 firing[rule.name] += tally.is_firing
+                if tally.is_firing and rule.name == "duplicate_storm":
+                    storms[subject.collection, subject.name] = len(tally.arrivals)
                 if not tally.is_firing:
                     await self._send_end(rule, subject, tally, send)
-        metrics.set_firing(firing)
+        metrics.set_firing(firing, storms)
 
     def after_sending(self, _: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord]) -> None:
         """Count and pass on the alerts that were delivered for a batch."""
@@ -206,8 +210,9 @@ class Alerting:
         alerts: list[Alert] = []
         heard_ms = max(record_ms for _, record_ms in verdicts)
         arrivals = [arrival for each in verdicts if (arrival := joined(*each)) is not None]
+        origins = origins_of(verdict for verdict, _ in verdicts)
         for rule in self._rules("duplicate_storm", subject.collection):
-            alerts += await self._count(rule, subject, arrivals, heard_ms)
+            alerts += await self._count(rule, subject, arrivals, heard_ms, origins)
         for rule in self._rules("new_family_of_size", subject.collection):
             large = [verdict for verdict, _ in verdicts if reaches(rule, verdict)]
             if large:
@@ -227,10 +232,15 @@ class Alerting:
             await self.labels.suspend(subject.collection, subject.name, newest.id)
         return found
 
-    async def _count(self, rule: Rule, subject: Subject, arrivals: Sequence[Arrival], heard_ms: int) -> list[Alert]:
+    async def _count(
+        self, rule: Rule, subject: Subject, arrivals: Sequence[Arrival], heard_ms: int, origins: tuple[str, ...] = ()
+    ) -> list[Alert]:
         if not arrivals:
             return []
-        counting = partial(count, rule, subject, arrivals, heard_ms)
+
+        def counting(former: Tally) -> Tally:
+            return name_origins(origins, former, count(rule, subject, arrivals, heard_ms, former))
+
         tally = await self.store.change(rule, subject, counting)
         return alerts_of(tally, {each.event_id for each in arrivals})
 

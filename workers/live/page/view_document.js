@@ -41,8 +41,8 @@ function page({ collection, id: name, verdict, states }) {
 function told(collection, verdict) {
   const of = verdict.of, founder = verdict.family.founder;
   return el("div", {},
-    of && el("p", {}, el("span", { class: "quiet" }, "related to "), el("a", { href: to("document", collection, of.id) }, id(of.id)), " ",
-      of.id !== verdict.id && el("a", { href: to("pair", collection, verdict.id, of.id) }, "see what they share →")),
+    of && of.id !== verdict.id && el("p", {}, el("span", { class: "quiet" }, "related to "), el("a", { href: to("document", collection, of.id) }, id(of.id)), " ",
+      el("a", { href: to("pair", collection, verdict.id, of.id) }, "see what they share →")),
     facts(["observed", day(verdict.observed_at)], ["characters", count(verdict.characters)], verdict.resemblance && ["resemblance", percent(verdict.resemblance.value, 1)],
       ["place in its family", el("a", { href: to("family", verdict.family.id, collection, verdict.id) }, `no. ${count(verdict.family.ordinal)}`)],
       founder && founder.id !== verdict.id && ["first of the family", el("a", { href: to("document", collection, founder.id) }, id(founder.id))],

@@ -1,6 +1,6 @@
 // What happens now: the rate, the families that grow, and each verdict as it arrives.
 import { KINDS, Stack, spark } from "./charts.js";
-import { card, chip, clock, count, el, id, percent, seconds, to, words } from "./dom.js";
+import { card, chip, clock, count, el, id, percent, plain, seconds, to, words } from "./dom.js";
 import { term } from "./glossary.js";
 
 const ROWS = 16, ALERTS = 4;
@@ -14,7 +14,7 @@ export function familyRow(family, current) {
   },
     el("span", { class: "name" }, name, el("small", {}, family.collection)),
     spark(family.minutes, "Copies in each minute of the last hour"),
-    el("span", { class: "n up" }, family.joined_10m ? `+${count(family.joined_10m)}` : "–", el("small", { class: "quiet" }, "10 min")),
+    el("span", { class: family.joined_10m ? "n up" : "n quiet" }, family.joined_10m ? `+${count(family.joined_10m)}` : "–", el("small", { class: "quiet" }, "10 min")),
     el("span", { class: "n" }, count(family.size), el("small", { class: "quiet" }, "members"))));
 }
 
@@ -125,8 +125,8 @@ function alarmCard(alert, family) {
     label_flood: [`Label suspended, ${count(alert.value)} match it`, ": "],
     dead_letters: [`More than ${count(alert.limit)} records refused in ${minutes(alert)}`, ": "],
   }[alert.name];
-  return el("a", { class: "card storm is-storm", id: alert.name === "duplicate_storm" && "storm", href: isLetters ? to("letters", alert.subject) : to("family", alert.subject) }, el("i"),
-    el("span", {}, el("b", {}, told[0]), told[1], name, el("small", { class: "quiet" }, ` since ${clock(alert.since)}`)),
+  return el("a", { class: "card storm is-storm", id: alert.name === "duplicate_storm" && "storm", href: isLetters ? to("letters", alert.subject) : to("family", alert.subject, ...(alert.founder ? [alert.collection, alert.founder] : [])) }, el("i"),
+    el("span", {}, el("b", {}, told[0]), told[1], name, el("small", { class: "quiet" }, ` since ${clock(alert.since)}${alert.origins?.length ? `, from ${alert.origins.map(plain).join(", ")}` : ""}`)),
     family && spark(family.minutes, "Copies in each minute of the last hour"),
     el("span", { class: "go" }, isLetters ? "See the records →" : "See where they come from →"));
 }

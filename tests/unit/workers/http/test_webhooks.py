@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 from prometheus_client import REGISTRY
 
@@ -19,7 +20,7 @@ from nearstream.schemas.alert import Alert
 from nearstream.schemas.codec import decode_alert
 from nearstream.workers.config.webhook_targets import WebhookTarget
 from nearstream.workers.http import webhooks
-from nearstream.workers.http.webhook_payload import request_of
+from nearstream.workers.http.webhook_payload import link_of, request_of, summary
 from nearstream.workers.http.webhooks import Webhooks, is_public
 from tests.support.deployment import until
 from tests.support.webhooks import Receiver, receiving
@@ -219,3 +220,26 @@ async def test_a_webhook_never_reaches_a_private_address(host: str, monkeypatch:
 )
 def test_which_addresses_are_public(address: str, public: bool) -> None:
     assert is_public(address) == public
+
+
+@pytest.mark.parametrize(
+    ("fields", "address"),
+    [
+        ({}, f"family/{EXAMPLE.subject}/news/a-1041"),
+        ({"founder": None}, f"family/{EXAMPLE.subject}"),
+        ({"founder": "a/b?c#<d>"}, f"family/{EXAMPLE.subject}/news/a%2Fb%3Fc%23%3Cd%3E"),
+        ({"name": "dead_letters", "subject": "not_json", "collection": "*", "founder": UNSET}, "letters/not_json"),
+    ],
+)
+def test_an_alert_leads_to_its_family_or_reason_on_the_page(fields: dict[str, Any], address: str) -> None:
+    link = f"https://near.example/base/#/{address}"
+    assert link_of(alert(**fields), "https://near.example/base/") == link
+    for form in ("alertmanager", "slack"):
+        to = WebhookTarget("ops", "https://hooks.example", form=form)
+        body, _ = request_of(to, alert(**fields), 0, "https://near.example/base")
+        assert link in body.decode()
+        assert b"near.example" not in request_of(to, alert(**fields), 0)[0]
+
+
+def test_a_summary_names_where_the_documents_come_from() -> None:
+    assert summary(alert()).endswith(", first seen as a-1041, from host a.example, sender deals.example")
