@@ -5,6 +5,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from nearstream.schemas.codec import decode_alert, encode_event
 from nearstream.schemas.dead_letter import read_dead_letter
@@ -12,7 +13,7 @@ from nearstream.schemas.document import Document
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.schemas.topics import ALERTS, DOCUMENTS, SIGNATURES, VERDICTS
-from nearstream.streams.alerting.counting import Rule, Subject, Tally
+from nearstream.streams.alerting.counting import Rule, Subject, Tally, end_quiet
 from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Arrival
 from nearstream.workers.config.alert_rules import load_alerts
@@ -27,6 +28,7 @@ _KEPT_SECONDS = 2 * 3600  # of the day, after which the index forgets a document
 _DOCUMENTS, _STATES = 10_000, 8
 _TALLIES = 10_000
 _TURN_SECONDS = 0.05
+_MINUTE_MS = 60_000
 
 
 class Replay:
@@ -53,7 +55,8 @@ class Replay:
         self._signing = Signing(
             deployment.signer(), deployment.document_limits, SIGNATURES.name, deployment.dead_letter_writer("sign")
         )
-        self._alerting = _alerting(deployment)
+        self._rules, self._tallies = load_alerts(deployment.settings.alerts).rules, _Tallies()
+        self._alerting = _alerting(deployment, self._rules, self._tallies)
         self.signatures: OrderedDict[str, tuple[Signature, ...]] = OrderedDict()
         self._signer, self._matcher = deployment.signer(), deployment.matcher(self.index)
         self._happenings: Iterator[Happening] = hours(examples)
@@ -103,7 +106,17 @@ class Replay:
         else:
             await self._match(happening)
         self._next = next(self._happenings)
+        if self._next.at_ms // _MINUTE_MS > happening.at_ms // _MINUTE_MS:
+            await self._end_quiet(happening.at_ms)
         await _pause()
+
+    async def _end_quiet(self, now_ms: int) -> None:
+        """End each alert of which nothing has come for a window of the day."""
+        for name, subject in [each async for each in self._tallies.firing()]:
+            for rule in self._rules:
+                if rule.name == name:
+                    tally = await self._tallies.change(rule, subject, partial(end_quiet, rule, now_ms))
+                    self.feed.alarms.add(tally.alerts[-1].alert)
 
     async def _match(self, happening: Happening) -> None:
         began = time.perf_counter()
@@ -172,11 +185,9 @@ class _Tallies:
         """Do nothing, because `firing` looks at the tallies themselves."""
 
 
-def _alerting(deployment: Deployment) -> Alerting:
+def _alerting(deployment: Deployment, rules: Sequence[Rule], tallies: _Tallies) -> Alerting:
     """Return what makes alerts of the verdicts and dead letters of the day."""
-    rules = load_alerts(deployment.settings.alerts).rules
-    dead_letters = deployment.dead_letter_writer("alert")
-    return Alerting(rules, _Tallies(), ALERTS.name, deployment.scheme.name, dead_letters)
+    return Alerting(rules, tallies, ALERTS.name, deployment.scheme.name, deployment.dead_letter_writer("alert"))
 
 
 async def _pause() -> None:
