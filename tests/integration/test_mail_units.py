@@ -1,19 +1,16 @@
 """The units for systemd are valid, and what they start works together with the settings as they are."""
 
-import os
 import re
-import subprocess
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from nearstream.workers.config.settings import load
-from tests.devstack.debian import unpacked
 from tests.devstack.server import free_ports
 from tests.support.deployment import deployed
 from tests.support.mail import command, log_says
+from tests.support.units import verified
 
 UNITS = sorted((Path(__file__).parents[2] / "deploy/mail/systemd").glob("*.service"))
 NAMES = [unit.stem.removeprefix("nearstream-") for unit in UNITS]
@@ -52,24 +49,7 @@ def _settings(unit: Path) -> dict[str, str]:
 
 
 def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
-    tree = unpacked("systemd")
-    program = tmp_path / "nearstream"
-    program.symlink_to(Path(sys.executable).parent / "nearstream")
-    copies = []
-    for unit in UNITS:
-        copies.append(tmp_path / unit.name)
-        copies[-1].write_text(unit.read_text().replace("/opt/nearstream/bin/nearstream", str(program)))
-    # The units that ours name are those of the tree.
-    known = f"{tmp_path}:{tree.root / 'usr/lib/systemd/system'}:{tree.root / 'lib/systemd/system'}"
-    done = subprocess.run(
-        [tree.program("systemd-analyze"), "verify", "--man=no", "--recursive-errors=one", *copies],
-        env=os.environ | tree.environment(*tree.private_libraries) | {"SYSTEMD_UNIT_PATH": known},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert verified(UNITS, tmp_path) == (0, "", "")
 
 
 def test_there_is_a_unit_for_each_process_and_only_the_filter_has_no_key() -> None:

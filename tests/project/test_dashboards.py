@@ -34,8 +34,9 @@ def test_promtool_accepts_the_rules_and_their_tests(arguments: tuple[str, ...]) 
     checked(promtool(), *arguments)
 
 
-def test_promtool_accepts_the_configuration() -> None:
-    checked(promtool(), "check", "config", "--syntax-only", "prometheus.yml")
+@pytest.mark.parametrize("name", ["prometheus.yml", "hosts.yml"])
+def test_promtool_accepts_the_configuration(name: str) -> None:
+    checked(promtool(), "check", "config", "--syntax-only", name)
 
 
 def test_amtool_accepts_the_configuration_of_alertmanager() -> None:
