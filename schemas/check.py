@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta
 
-from nearstream.schemas.decision import Action
+from nearstream.schemas.decision import Action, Because
 from nearstream.schemas.document import DEFAULT_COLLECTION, AddressHash, Count, Id, Name, Share
 from nearstream.schemas.evidence import HexId, Relation
 from nearstream.schemas.label import Kind, LabelState, Weight
@@ -167,6 +167,13 @@ class SkipAnswer(msgspec.Struct, frozen=True, kw_only=True):
             "changed, so fetch it sooner. Null: there is no decision."
         ),
     ] = None
+    because: Annotated[
+        Because,
+        Meta(
+            description="Why: `first` fetch, `copy`, `unchanged`, `changed`, `error_page` (its text has become that of "
+            "other pages of its host), `canonical_changed` or `canonical_gone` (what it repeated is no longer there)."
+        ),
+    ] = ""
     until: Annotated[
         datetime | None, Meta(description="A page with `skip` or `keep` need not be fetched before this time.")
     ] = None

@@ -6,6 +6,9 @@ Headers = list[tuple[str, bytes | None]]
 TRACEPARENT_MAX_BYTES = 128
 PAGE_PARTS_HEADER = "nearstream-page-parts"
 PAGE_PARTS_MAX_BYTES = 4_608
+PAGE_DECLARED_HEADER = "nearstream-page-declared"
+PAGE_DECLARED_MAX_BYTES = 2_048
+_PARTS, _DECLARED = (PAGE_PARTS_HEADER, PAGE_PARTS_MAX_BYTES), (PAGE_DECLARED_HEADER, PAGE_DECLARED_MAX_BYTES)
 
 
 class ConsumerRecord(NamedTuple):
@@ -60,12 +63,30 @@ def traceparent(headers: Headers) -> bytes | None:
     return value if value and len(value) <= TRACEPARENT_MAX_BYTES else None
 
 
-def page_parts(headers: Headers) -> bytes:
-    """Return the hashes of the parts of a web page, or nothing."""
-    value = header(headers, PAGE_PARTS_HEADER) or b""
-    return value if len(value) <= PAGE_PARTS_MAX_BYTES else b""
+class PageFacts(NamedTuple):
+    """What was read of a web page beside its text, for the decision about it.
+
+    Attributes:
+        parts: The hashes of the parts of the page, packed. Empty: the document was no page.
+        declared: The lineage of the page that it declares as its canonical one. Empty: it declares none.
+    """
+
+    parts: bytes = b""
+    declared: str = ""
 
 
-def page_parts_headers(parts: bytes) -> Headers:
-    """Return the header with the hashes of the parts of a page, or none."""
-    return [(PAGE_PARTS_HEADER, parts)] if parts else []
+def page_facts(headers: Headers) -> PageFacts:
+    """Return what the headers of a record say about a web page."""
+    parts, declared = (_bounded(headers, *each) for each in (_PARTS, _DECLARED))
+    return PageFacts(parts, declared.decode("utf-8", "replace"))
+
+
+def page_headers(page: PageFacts) -> Headers:
+    """Return the headers that say what was read of a web page."""
+    values = ((PAGE_PARTS_HEADER, page.parts), (PAGE_DECLARED_HEADER, page.declared.encode("utf-8", "surrogatepass")))
+    return [(name, value) for name, value in values if value]
+
+
+def _bounded(headers: Headers, name: str, most: int) -> bytes:
+    value = header(headers, name) or b""
+    return value if len(value) <= most else b""

@@ -16,17 +16,18 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from benchmarks.crawl.site import FOOTER_WORDS, Page, Web, is_marked
+from benchmarks.crawl.web import FOOTER_WORDS, Page, Web, is_marked
 from benchmarks.speed.measure import positive
 from benchmarks.stream.prose import Prose, sources
 from nearstream.schemas.codec import encode_event
 from nearstream.schemas.document import to_milliseconds
 from nearstream.schemas.events import Overlap, PairEvent
 from nearstream.schemas.record import ConsumerRecord
-from nearstream.streams.deciding import PageState, decide_page, may_skip, to_compare
-from nearstream.streams.estimates.frames import Frame
+from nearstream.streams.deciding.decider import Decider
+from nearstream.streams.deciding.deciding import may_skip
+from nearstream.streams.deciding.memory import MemoryDecisions
+from nearstream.streams.deciding.states import PageState
 from nearstream.streams.ingest.defaults import name_of_page
-from nearstream.streams.ingest.lineage import host_of
 from nearstream.workers.config.settings import load
 from nearstream.workers.crawl.sites import site_of
 from nearstream.workers.pipeline.deployment import Deployment
@@ -49,16 +50,14 @@ class Crawl:
     Attributes:
         web: What it fetches.
         embedded: What its pages go through.
-        states: The newest decision of each page.
-        frames: What is known of the frame of each host.
+        decisions: The newest decision of each page.
         originals: By lineage the page that had its article first.
         counts: Pages read, events, false events, overlaps among these, bytes of events.
     """
 
     web: Web
     embedded: Embedded
-    states: dict[str, PageState] = field(default_factory=dict)
-    frames: dict[str, Frame] = field(default_factory=dict)
+    decisions: MemoryDecisions = field(default_factory=MemoryDecisions)
     originals: dict[str | None, str] = field(default_factory=dict)
     counts: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("pages", "events", "false", "overlaps", "bytes"), 0)
@@ -67,12 +66,17 @@ class Crawl:
     def saved(self, after: timedelta) -> list[Page]:
         """Return the pages that need not be fetched at a time."""
         at_ms = to_milliseconds(_FIRST + after)
-        known = ((page, self.states.get(name_of_page(page.url))) for page in self.web.pages)
+        known = ((page, self.state(page)) for page in self.web.pages)
         return [page for page, state in known if state is not None and may_skip(state.decision, at_ms)]
 
     def found_changed(self, pages: Sequence[Page]) -> list[Page]:
         """Return the pages of which decisions say that they have changed at their last fetch."""
-        return [page for page in pages if self.states[name_of_page(page.url)].decision.action == "refresh"]
+        states = ((page, self.state(page)) for page in pages)
+        return [page for page, state in states if state and state.decision.action == "refresh"]
+
+    def state(self, page: Page) -> PageState | None:
+        """Return the state of a page."""
+        return self.decisions.states.get(("default", name_of_page(page.url)))
 
     async def fetch(self, after: timedelta) -> set[str]:
         """Fetch the pages that need it, decide from their verdicts, and return their URLs."""
@@ -83,18 +87,9 @@ class Crawl:
             self.originals[lineage] = page.original
             async for outcome in self._read(page, _FIRST + after + timedelta(milliseconds=number)):
                 self._count(outcome)
-                self._decide(lineage, outcome)
+                if outcome.verdict is not None:
+                    await Decider(self.decisions, site_of).after_verdict(outcome.verdict, outcome.page)
         return {page.url for page in pages}
-
-    def _decide(self, lineage: str, outcome: Outcome) -> None:
-        if outcome.verdict is None:
-            return
-        host, former, parts = host_of(lineage), self.states.get(lineage), outcome.page_parts
-        states = {other: self.states.get(other) for other in to_compare(outcome.verdict, site_of)}
-        alike = {other: state.parts if state else b"" for other, state in states.items()}
-        state, self.frames[host] = decide_page(former, self.frames.get(host, {}), outcome.verdict, parts, alike)
-        if state is not None:
-            self.states[lineage] = state
 
     def _read(self, page: Page, at: datetime) -> AsyncIterator[Outcome]:
         headers: list[tuple[str, bytes | None]] = [

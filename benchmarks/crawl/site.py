@@ -1,153 +1,198 @@
-"""Make web sites of real text. The frame of a page changes with each fetch, its article may change or stay."""
+"""Crawl a site of 80 pages as decisions say, and compare with an oracle that knows when each page changes.
 
+    python -m benchmarks.crawl.site [--seed N]
+
+The site has articles with print versions, session ids and mirrors, pages of a list that declare the first one as
+canonical, variants of a product, a calendar without end, and missing pages that are answered with 200. For ten minutes
+it answers with one maintenance text. All runs in one process, without servers. The site is crawled four times, and then
+hourly for a week. Between two crawls pages are fetched whose decision asks for it. Prints one JSON object.
+"""
+
+import argparse
+import asyncio
+import json
 import random
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
-from benchmarks.stream.prose import Prose, joined
+from benchmarks.crawl.site_pages import Site, SitePage, site_of_80_pages
+from nearstream.schemas.decision import Decision
+from nearstream.schemas.document import to_milliseconds
+from nearstream.schemas.record import ConsumerRecord
+from nearstream.streams.deciding.decider import Decider
+from nearstream.streams.deciding.deciding import may_skip
+from nearstream.streams.deciding.memory import MemoryDecisions
+from nearstream.streams.deciding.times import LONGEST_SECONDS, SHORTEST_SECONDS, SKIP_SECONDS
+from nearstream.streams.ingest.defaults import name_of_page
+from nearstream.workers.config.settings import load
+from nearstream.workers.crawl.sites import site_of
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.file_source import Item
+from nearstream.workers.pipeline.in_process import Embedded, embedded
 
-_PAGES_OF_A_SITE = 50
-_ARTICLE_WORDS = (250, 900)
-_COPIES, _LIVELY = 0.1, 0.2
-_MENU_LINKS, _TEASERS, _SHOWN = 120, 60, 12
-FOOTER_WORDS = 120
-_CREDIT = ["This", "article", "appeared", "elsewhere", "first"]
-_SURPRISED = 0.05
-_STOCK = ("In stock", "Sold out")
-_SHOPS = 3  # of this number of sites one shows prices
-_UNMARKED = 10  # of this number of sites one marks its frame in no way
+START = datetime(2026, 1, 1, tzinfo=UTC)
+FOUR_CRAWLS = tuple(timedelta(hours=hours) for hours in (0, 24, 36, 46))
+_HOURLY = tuple(timedelta(hours=hours) for hours in range(7 * 24))
+_A_FETCH = timedelta(seconds=7)
+_STEP = timedelta(minutes=5)  # between two looks for pages that are due
+_SOON = timedelta(minutes=30)
 
-Paragraphs = list[list[str]]
+Figures = dict[str, int | float]
 
 
 @dataclass
-class Page:
-    """A page.
+class Crawl:
+    """A crawler that does what decisions say.
 
     Attributes:
-        url: Its address.
-        site: Number of the site, whose frame it has.
-        title: Its heading.
-        article: What is to be read.
-        original: The page that had the article first, which is the page itself unless it is a copy.
-        is_lively: The article is another one at each visit.
-        price: Shown on pages of shops.
-        is_sold: Whether the page of a shop says that nothing is left.
+        site: What it fetches.
+        embedded: What its pages go through.
+        decisions: The newest decision of each page.
+        fetches: By page the times at which it was fetched.
+        asked: How often a crawl came to a page.
+        saved: How often it was not fetched then.
+        late: Changes that were seen later than the interval of the page allows.
     """
 
-    url: str
-    site: int
-    title: str
-    article: Paragraphs
-    original: str
-    is_lively: bool
-    price: int = 0
-    is_sold: bool = False
+    site: Site
+    embedded: Embedded
+    decisions: MemoryDecisions = field(default_factory=MemoryDecisions)
+    fetches: dict[str, list[timedelta]] = field(default_factory=dict)
+    asked: int = 0
+    saved: int = 0
+    late: list[str] = field(default_factory=list)
+
+    def decision(self, page: SitePage) -> Decision | None:
+        """Return the decision about a page."""
+        state = self.decisions.states.get(("default", name_of_page(page.url)))
+        return None if state is None else state.decision
+
+    async def crawl(self, at: timedelta) -> None:
+        """Come to every page once, in another order each time."""
+        pages = list(self.site.pages)
+        random.Random(f"order {at}").shuffle(pages)
+        for number, page in enumerate(pages):
+            now = at + number * _A_FETCH
+            decision = self.decision(page)
+            self.asked += 1
+            if decision is not None and may_skip(decision, to_milliseconds(START + now)):
+                self.saved += 1
+                self._check_interval(page, decision, now)
+            else:
+                await self.fetch(page, now)
+
+    async def fetch_due(self, now: timedelta) -> None:
+        """Fetch the pages that were lost, or whose canonical page is gone."""
+        for page in self.site.pages:
+            decision = self.decision(page)
+            if decision is None or decision.because not in ("error_page", "canonical_changed", "canonical_gone"):
+                continue
+            if decision.until <= START + now:
+                await self.fetch(page, now)
+
+    async def fetch(self, page: SitePage, now: timedelta) -> None:
+        """Fetch a page, and decide."""
+        self.fetches.setdefault(page.url, []).append(now)
+        headers: list[tuple[str, bytes | None]] = [
+            ("content-type", b"text/html"),
+            ("nearstream-url", page.url.encode()),
+        ]
+        value = self.site.html(page, now).encode()
+        record = ConsumerRecord("documents", 0, 0, to_milliseconds(START + now), None, value, headers)
+        async for outcome in self.embedded.outcomes([Item(page.url, record)]):
+            if outcome.verdict is None:
+                raise SystemExit(f"{page.url}: {outcome.refusal or 'no verdict'}")
+            await Decider(self.decisions, site_of).after_verdict(outcome.verdict, outcome.page)
+
+    def _check_interval(self, page: SitePage, decision: Decision, now: timedelta) -> None:
+        """Note a page that has changed and is passed over for longer than its interval."""
+        last = self.fetches[page.url][-1]
+        changed = [each for each in page.changes if last < each <= now]
+        read = self.fetches.get(decision.canonical.url or "", [last])[-1]
+        if changed and read < changed[0] and now - changed[0] > timedelta(seconds=decision.interval_seconds):
+            self.late.append(page.url)
 
 
-@dataclass(frozen=True)
-class _Frame:
-    menu: list[str]
-    teasers: list[str]
-    footer: str
+def _oracle(site: Site, crawls: Sequence[timedelta], *, is_clairvoyant: bool) -> int:
+    """Return how many fetches an oracle saves that knows the content of each page at each time.
 
-
-class Web:
-    """Sites with their pages.
-
-    Attributes:
-        pages: All pages, an original before its copies.
+    A clairvoyant one fetches every page once, and a canonical page when it has changed. The other one learns at each
+    fetch what the page is, and then trusts it as long as the rules allow: as long again as it has stayed, a copy for an
+    hour at least and a week at most.
     """
-
-    def __init__(self, prose: Prose, count: int, seed: int, footer_words: int = FOOTER_WORDS) -> None:
-        """Make this number of pages. One seed gives the same pages each time."""
-        self._prose = prose
-        self._footer_words = footer_words
-        self._draw = random.Random(f"web {seed}")
-        sites = max(count // _PAGES_OF_A_SITE, 2)
-        self._frames = [self._frame() for _ in range(sites)]
-        self.pages: list[Page] = []
-        for number in range(count):
-            self.pages.append(self._page(number, number % sites))
-
-    def change(self) -> None:
-        """Replace a paragraph of each lively page. In shops half of these are sold or come back."""
-        for page in self.pages:
-            if page.is_lively:
-                page.article[self._draw.randrange(len(page.article))] = self._prose.paragraph()
-                page.is_sold ^= self._draw.random() < 0.5
-
-    def surprise(self) -> list[Page]:
-        """Change a little of some originals that have never changed before, and return these pages."""
-        steady = [page for page in self.pages if not page.is_lively and page.original == page.url]
-        surprised = self._draw.sample(steady, max(round(len(steady) * _SURPRISED), 1))
-        for number, page in enumerate(surprised):
-            self._surprise(page, number)
-        return surprised
-
-    def _surprise(self, page: Page, number: int) -> None:
-        """Change a price, what is sold, a word, the order of two paragraphs, or add a sentence."""
-        place = self._draw.randrange(len(page.article))
-        words = list(page.article[place])
-        kind = number % 5
-        if kind < 2 and page.site % _SHOPS:
-            kind += 2
-        if kind == 0:
-            page.price += 1
-        elif kind == 1:
-            page.is_sold = not page.is_sold
-        elif kind == 2:
-            words[self._draw.randrange(len(words))] = "otherwise"
-            page.article[place] = words
-        elif kind == 3:
-            page.article.append(page.article.pop(0))
-        else:
-            page.article[place] = words + self._prose.words(12)
-
-    def html(self, page: Page) -> str:
-        """Return a page as it is served now. Its date and teasers are others each time."""
-        frame, draw = self._frames[page.site], self._draw
-        menu = "".join(f"<li><a href='/{number}'>{name}</a></li>" for number, name in enumerate(frame.menu))
-        shown = draw.sample(frame.teasers, _SHOWN)
-        teasers = "".join(f"<div><a href='/{draw.randrange(9_999)}'>{text}</a></div>" for text in shown)
-        date = f"Read {draw.randrange(10**6)} times until {draw.randrange(24):02}:{draw.randrange(60):02} today"
-        article = "".join(f"<p>{' '.join(words)}</p>" for words in page.article)
-        if page.site % _SHOPS == 0:
-            article += f"<p>Price: {page.price} EUR</p><p>{_STOCK[page.is_sold]}</p>"
-        title = page.title
-        nav, aside, footer = _tags(page.site)
-        return (
-            f"<!doctype html><html><head><title>{title}</title></head><body><{nav}><ul>{menu}</ul></{nav.split()[0]}>"
-            f"<main><article><h1>{title}</h1>{article}</article></main>"
-            f"<{aside}><p>{date}</p>{teasers}</{aside.split()[0]}>"
-            f"<{footer}><ul>{menu}</ul><p>{frame.footer}</p></{footer.split()[0]}></body></html>"
-        )
-
-    def _frame(self) -> _Frame:
-        prose = self._prose
-        return _Frame(
-            [" ".join(prose.words(3)) for _ in range(_MENU_LINKS)],
-            [" ".join(prose.words(18)) for _ in range(_TEASERS)],
-            joined([prose.words(self._footer_words)]),
-        )
-
-    def _page(self, number: int, site: int) -> Page:
-        draw = self._draw
-        url = f"https://site-{site}.example/articles/{number}.html"
-        copied = draw.choice(self.pages) if self.pages and draw.random() < _COPIES else None
-        if copied is not None and not copied.is_lively and copied.site != site:
-            return Page(url, site, copied.title, [*copied.article, _CREDIT], copied.original, False)
-        article = self._prose.paragraphs(draw.randint(*_ARTICLE_WORDS))
-        is_lively = draw.random() < _LIVELY
-        return Page(url, site, " ".join(article[0][:6]), article, url, is_lively, draw.randrange(5, 900))
+    saved, last, until, since = 0, dict[str, str](), dict[str, timedelta](), dict[str, timedelta]()
+    urls = [page.url for page in site.pages]
+    for at in crawls:
+        for page in site.pages:
+            content, is_copy = site.content(page, at), site.canonical(page, dict.fromkeys(urls, at)) != page.url
+            known = last.get(page.url)
+            needs_none = is_copy or known == content if is_clairvoyant else at < until.get(page.url, at)
+            if known is not None and needs_none:
+                saved += 1
+                continue
+            since[page.url] = since[page.url] if known == content else at
+            last[page.url] = content
+            stayed = (at - since[page.url]).total_seconds()
+            seconds = min(max(stayed, SHORTEST_SECONDS), SKIP_SECONDS) if is_copy else min(stayed, LONGEST_SECONDS)
+            until[page.url] = at + timedelta(seconds=seconds)
+    return saved
 
 
-def is_marked(site: int) -> bool:
-    """Return whether a site marks its frame by elements or by names of classes."""
-    return site % _UNMARKED != 0
+async def _crawled(site: Site, crawls: Sequence[timedelta]) -> Crawl:
+    """Crawl at these times, and between them fetch the pages that are due."""
+    crawl = Crawl(site, embedded(Deployment.of(load({}))))
+    now = timedelta()
+    for at in (*crawls, crawls[-1] + 2 * _SOON):
+        while now < at:
+            await crawl.fetch_due(now)
+            now += _STEP
+        if at in crawls:
+            await crawl.crawl(at)
+            now = at + len(site.pages) * _A_FETCH
+    crawl.embedded.pages.close()
+    return crawl
 
 
-def _tags(site: int) -> tuple[str, str, str]:
-    """Return the start tags of navigation, sidebar and footer."""
-    if not is_marked(site):
-        return "div class=a1", "div class=b2", "div class=c3"
-    return ("nav", "aside", "footer") if site % 2 else ("div class=menu", "div class=sidebar", "div id=footer")
+async def measure(site: Site, crawls: Sequence[timedelta], *, is_clairvoyant: bool) -> Figures:
+    """Return the figures of these crawls."""
+    crawl = await _crawled(site, crawls)
+    times = crawl.fetches
+    lost = [page for page in site.pages if any(site.is_out(page, at) for at in times[page.url])]
+    soon = site.outage_end + _SOON
+    back = [page for page in lost if any(site.outage_end <= at <= soon for at in times[page.url])]
+    wrong = [page for page in site.pages if not _is_right(crawl, page)]
+    oracle = _oracle(site, crawls, is_clairvoyant=is_clairvoyant)
+    return {
+        "asked": crawl.asked,
+        "saved": crawl.saved,
+        "saved_over_oracle": round(crawl.saved / oracle, 4),
+        "fetched_between_crawls": sum(map(len, times.values())) - (crawl.asked - crawl.saved),
+        "changes_late": len(crawl.late),
+        "lost_to_outage": len(lost),
+        "fetched_again_within_30_minutes": len(back),
+        "canonical_right": round(1 - len(wrong) / len(site.pages), 4),
+    }
+
+
+def _is_right(crawl: Crawl, page: SitePage) -> bool:
+    """Return whether a decision names the canonical page of what was seen of all pages at their last fetches."""
+    decision = crawl.decision(page)
+    seen = {url: times[-1] for url, times in crawl.fetches.items()}
+    return decision is not None and decision.canonical.url == crawl.site.canonical(page, seen)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print one JSON object."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seed", type=int, default=7, metavar="N")
+    options = parser.parse_args(arguments)
+    site = site_of_80_pages(options.seed)
+    four = asyncio.run(measure(site, FOUR_CRAWLS, is_clairvoyant=False))
+    hourly = asyncio.run(measure(site, _HOURLY, is_clairvoyant=True))
+    print(json.dumps({**vars(options), "four_crawls": four, "hourly": hourly}, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

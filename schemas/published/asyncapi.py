@@ -22,7 +22,7 @@ from nearstream.schemas.dead_letter import (
 )
 from nearstream.schemas.events import RELATIONS
 from nearstream.schemas.published.json_schema import MESSAGES, components
-from nearstream.schemas.record import PAGE_PARTS_HEADER
+from nearstream.schemas.record import PAGE_DECLARED_HEADER, PAGE_PARTS_HEADER
 from nearstream.schemas.topics import Topic
 
 Json = dict[str, Any]  # parts of AsyncAPI, each with a form of its own
@@ -64,7 +64,10 @@ _OPERATIONS = {
 _TEXT: Json = {"type": "string"}
 _TRACE = {"traceparent": "W3C trace of the document, at most 128 bytes."}
 _CONTENT_TYPE = {"content-type": "Media type of the value."}
-_PARTS = {PAGE_PARTS_HEADER: "Hashes of the parts of a web page, 9 bytes each, for `nearstream worker decide`."}
+_PARTS = {
+    PAGE_PARTS_HEADER: "Hashes of the parts of a web page, 9 bytes each, for `nearstream worker decide`.",
+    PAGE_DECLARED_HEADER: "Canonical form of the URL that a web page declares by `rel=canonical`.",
+}
 _EVENT_HEADERS = {
     "ce_specversion": "`1.0`",
     "ce_id": "The event id.",

@@ -11,7 +11,7 @@ from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.document import EPOCH, ID_PATTERN, Document, from_milliseconds, to_milliseconds
 from nearstream.streams.ingest.fields import FieldMap
-from nearstream.streams.ingest.lineage import canonical_url, declared_url
+from nearstream.streams.ingest.lineage import canonical_url, joined_url
 
 LINEAGE_MAX_CHARACTERS = 512
 
@@ -56,8 +56,7 @@ def fill_defaults(
         raise InvalidMessageError(Reason.TOO_LARGE, f"$.text: expected at most {limits.text_bytes} bytes of UTF-8")
     observed_at = _observed_at(document, limits, timestamp_ms)
     lineage = _lineage(document)
-    named = _own_name(document) or lineage
-    document_id = document.id or (_lineage_as_id(named) if named else _key_as_id(record_key))
+    document_id = document.id or (_lineage_as_id(lineage) if lineage else _key_as_id(record_key))
     document_id = document_id or _derived_id(document.collection, observed_at, content)
     return msgspec.structs.replace(document, id=document_id, lineage=lineage, observed_at=observed_at)
 
@@ -95,27 +94,27 @@ def _record_time(timestamp_ms: int) -> datetime:
         raise InvalidMessageError(Reason.INVALID_TIME, "the record's time: expected a year up to 9999") from None
 
 
-def _own_name(document: Document) -> str | None:
-    """Return the name of a page for itself, which is another one than its lineage if it declares a canonical URL."""
-    return name_of_page(document.url) if document.url and document.lineage is None else None
-
-
 def _lineage(document: Document) -> str | None:
     lineage = document.lineage
     if lineage is None and document.url:
-        html = document.html if document.html is not None else document.raw
-        return lineage_of_page(html or "", document.url)
+        return name_of_page(document.url)
     return shortened(lineage) if lineage else None
 
 
-def lineage_of_page(html: str | bytes, url: str) -> str:
-    """Return the lineage of a page: the canonical form of the URL that it declares, or else of its own."""
-    return shortened(declared_url(html, url) or canonical_url(url))
-
-
 def name_of_page(url: str) -> str:
-    """Return the canonical form of a URL, which is the lineage of a page that declares no other one."""
+    """Return the canonical form of a URL, which is the default lineage of its page."""
     return shortened(canonical_url(url))
+
+
+def declared_name(target: str, url: str) -> str:
+    """Return the name of the page that a page declares as its canonical one. Empty: the target is no URL.
+
+    Args:
+        target: As it is written in the page.
+        url: Where the page was observed.
+    """
+    declared = joined_url(target, url)
+    return shortened(canonical_url(declared)) if declared else ""
 
 
 def shortened(lineage: str) -> str:

@@ -6,7 +6,7 @@ from urllib.parse import unquote_plus, urljoin, urlsplit
 from w3lib.url import canonicalize_url
 
 # A change of the rules gives pages another lineage, so it is a new version and belongs in the changelog.
-URL_RULES = 2
+URL_RULES = 3
 TRACKING = frozenset(
     {
         *("gclid", "dclid", "gbraid", "wbraid", "fbclid", "msclkid", "yclid", "igshid", "mc_cid", "mc_eid"),
@@ -15,16 +15,9 @@ TRACKING = frozenset(
 )
 TRACKING_PREFIXES = ("utm_", "aspsessionid")
 
-_HEAD_CHARACTERS = 64 * 1024
 _ROUNDS_MAX = 8
 _PATH_SESSION = re.compile(r";(?:jsessionid|phpsessid)=[^/?#;]*", re.IGNORECASE)
 _DEFAULT_PORT = re.compile(r"\A(?:(http://[^/?#]{1,300}):80|(https://[^/?#]{1,300}):443)(?=[/?#]|\Z)")
-_LINK = re.compile(r"<link\s([^<>]{1,4096})>", re.IGNORECASE)
-_HEAD_END = re.compile(r"</head\s*>|<body[\s>]", re.IGNORECASE)
-_REL = re.compile(r"""(?<![-\w])rel\s{0,8}=\s{0,8}(["']?)\s{0,8}canonical\s{0,8}\1(?=[\s/]|$)""", re.IGNORECASE)
-_HREF = re.compile(
-    r"""(?<![-\w])href\s{0,8}=\s{0,8}(?:"([^"]{1,4096})"|'([^']{1,4096})'|([^\s"'>]{1,4096}))""", re.IGNORECASE
-)
 
 
 def canonical_url(url: str) -> str:
@@ -44,35 +37,18 @@ def canonical_url(url: str) -> str:
     return url
 
 
-def declared_url(html: str | bytes, url: str) -> str | None:
-    """Return the canonical form of the URL that a page declares by `rel=canonical`.
+def joined_url(target: str, url: str) -> str:
+    """Return the URL of a link on a page. Empty: it leads to no page.
 
     Args:
-        html: The page, of which the head is read.
-        url: Where it was observed.
-
-    Returns:
-        None if the page declares none, or one on another host, which others may own, or the start of its own host,
-        which sites declare by mistake.
+        target: As it is written in the page.
+        url: Where the page was observed.
     """
-    head = html[:_HEAD_CHARACTERS]
-    text = head.decode("utf-8", "replace") if isinstance(head, bytes) else head
-    end = _HEAD_END.search(text)
-    for link in _LINK.finditer(text, 0, end.start() if end else len(text)):
-        target = _HREF.search(link[1])
-        if target and _REL.search(link[1]):
-            return _trusted(next(filter(None, target.groups())), url)
-    return None
-
-
-def _trusted(target: str, url: str) -> str | None:
     try:
-        declared = canonical_url(urljoin(url, target.strip().replace("&amp;", "&")))
-        theirs, ours = urlsplit(declared), urlsplit(url)
+        joined = urljoin(url, target.strip())
+        return joined if urlsplit(joined).scheme in ("http", "https") else ""
     except ValueError:
-        return None
-    is_start = theirs.path in ("", "/") and not theirs.query and ours.path not in ("", "/")
-    return declared if _host(theirs.hostname) == _host(ours.hostname) and not is_start else None
+        return ""
 
 
 def host_of(url: str) -> str:

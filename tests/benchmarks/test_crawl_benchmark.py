@@ -1,11 +1,14 @@
 """The benchmark of decisions crawls sites that change, and counts what decisions save."""
 
+import asyncio
 import json
 
 import pytest
 
 from benchmarks.crawl.decisions import main
-from benchmarks.crawl.site import Web, is_marked
+from benchmarks.crawl.site import FOUR_CRAWLS, measure
+from benchmarks.crawl.site_pages import site_of_80_pages
+from benchmarks.crawl.web import Web, is_marked
 from benchmarks.stream.prose import Prose, sources
 
 
@@ -34,5 +37,12 @@ def test_decisions_save_the_fetches_that_are_not_needed(capsys: pytest.CaptureFi
     surprise = found["main"]["surprise"]
     assert surprise["found"] == surprise["fetched"] == surprise["pages"] > 0
     pages = {content: found[content]["a_page"] for content in ("main", "all")}
-    others = {content: page["false_events"] - page["false_overlaps"] for content, page in pages.items()}
-    assert others["main"] < others["all"]
+    assert pages["main"]["events"] < pages["all"]["events"]
+
+
+def test_a_site_with_an_outage_is_crawled_as_decisions_say() -> None:
+    figures = asyncio.run(measure(site_of_80_pages(7), FOUR_CRAWLS, is_clairvoyant=False))
+    assert (figures["asked"], figures["changes_late"]) == (320, 0)
+    assert figures["fetched_again_within_30_minutes"] == figures["lost_to_outage"] > 40
+    assert figures["canonical_right"] >= 0.98
+    assert figures["saved_over_oracle"] >= 0.9

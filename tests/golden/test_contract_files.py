@@ -34,7 +34,7 @@ from nearstream.schemas.dead_letter import PRIVATE_HEADER, DeadLetter, Payload, 
 from nearstream.schemas.events import RELATIONS
 from nearstream.schemas.published.asyncapi import VOCABULARY, asyncapi_document
 from nearstream.schemas.published.json_schema import MESSAGES, json_schemas
-from nearstream.schemas.record import ConsumerRecord, page_parts_headers
+from nearstream.schemas.record import ConsumerRecord, PageFacts, page_headers
 from nearstream.schemas.topics import ALL
 from nearstream.streams.ingest.parse import _FIELD_HEADERS, _RECIPIENTS_HEADER, _REMOVAL_HEADERS
 from nearstream.workers.config.settings import Settings
@@ -176,7 +176,7 @@ def test_the_asyncapi_document_has_every_topic_with_its_messages() -> None:
 @pytest.mark.parametrize("name", [*RELATIONS, "verdict", "retraction"])
 def test_the_headers_of_events_are_those_that_are_sent(name: str) -> None:
     event = decode_event(examples_of(EXAMPLES)[name].read_bytes())
-    of_page = page_parts_headers(bytes(9)) if name == "verdict" else []
+    of_page = page_headers(PageFacts(bytes(9), "https://a.example/")) if name == "verdict" else []
     headers = [*event_headers(event, datetime.now(UTC), b"00-trace"), *of_page]
     assert header_names(name) == {header for header, _ in headers}
 
@@ -188,7 +188,11 @@ def test_the_headers_of_other_records_are_those_that_are_read_and_sent() -> None
     dead = [header for header, _ in outgoing(letter, "dead-letters", "worker", Payload.FULL, 1024).headers]
     assert header_names("dead_letter") == {header for header in dead if not header.startswith("__connect")}
     signature = decode_signature(examples_of(EXAMPLES)["signature"].read_bytes())
-    signed = signature_record("signatures", signature, [("traceparent", b"00-trace"), *page_parts_headers(bytes(9))])
+    signed = signature_record(
+        "signatures",
+        signature,
+        [("traceparent", b"00-trace"), *page_headers(PageFacts(bytes(9), "https://a.example/"))],
+    )
     assert header_names("signature") == {header for header, _ in signed.headers}
     of_all = {PRIVATE_HEADER, "traceparent"}
     of_values = {"content-type", "content-encoding", *of_all}

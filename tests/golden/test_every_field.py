@@ -61,6 +61,8 @@ FURTHER: dict[str, list[Json]] = {
     ],
     # The published verdict is about a near duplicate of a document without a URL.
     "verdict": [{"inner": "newer", "low_confidence": ["common_text"]}],
+    # The published decision is about a copy.
+    "decision": [{"action": "refresh", "because": "error_page", "error_text": "0" * 32}],
 }
 
 
@@ -151,6 +153,7 @@ def other(value: Any) -> Any:  # noqa: ANN401 - a JSON value
 def _other_text(value: str) -> str:
     named = {
         "skip": "keep",
+        "copy": "unchanged",
         "newer": "older",
         "near_duplicate": "overlap",
         "duplicate_storm": "dead_letters",

@@ -8,6 +8,8 @@ from nearstream.schemas.codec import decode_decision
 from nearstream.schemas.decision import Decision
 from nearstream.schemas.record import Headers, ProducerRecord
 from nearstream.schemas.topics import DECISIONS, DOCUMENTS, VERDICTS
+from nearstream.streams.deciding.decider import Decider
+from nearstream.workers.crawl.sites import site_of
 from nearstream.workers.pipeline.decide import Deciding
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.client import open_client
@@ -39,6 +41,11 @@ async def decisions(deployment: LocalDeployment) -> dict[str, Decision | None]:
     return found
 
 
+def deciding(deployment: LocalDeployment, store: DecisionStore) -> Deciding:
+    letters = Deployment.of(deployment.settings).dead_letter_writer("decide")
+    return Deciding(Decider(store, site_of), deployment.topic(DECISIONS), letters)
+
+
 async def test_a_crawler_learns_what_to_skip_keep_and_refresh(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         texts = [" ".join(TEXTS[number].split()[:120]) for number in range(4)]
@@ -47,13 +54,13 @@ async def test_a_crawler_learns_what_to_skip_keep_and_refresh(kafka: str, redis_
             await until_decided(deployment, {"/original": "keep"})
             await deployment.send(
                 [
-                    page(deployment, "/copy", texts[0], 1),
+                    page(deployment, "/original/2", texts[0], 1),
                     page(deployment, "/stays", texts[1], 1),
                     page(deployment, "/changes", texts[2], 1),
                 ]
             )
             await until_decided(
-                deployment, {"/original": "keep", "/copy": "skip", "/stays": "keep", "/changes": "keep"}
+                deployment, {"/original": "keep", "/original/2": "skip", "/stays": "keep", "/changes": "keep"}
             )
             await deployment.send(
                 [
@@ -62,19 +69,23 @@ async def test_a_crawler_learns_what_to_skip_keep_and_refresh(kafka: str, redis_
                 ]
             )
             await until_decided(
-                deployment, {"/original": "keep", "/copy": "skip", "/stays": "keep", "/changes": "refresh"}, unchanged=1
+                deployment,
+                {"/original": "keep", "/original/2": "skip", "/stays": "keep", "/changes": "refresh"},
+                unchanged=1,
             )
             await deployment.send([page(deployment, "/print", texts[1], 20, canonical="/stays")])
             decided: dict[str, str | None] = {
                 "/original": "keep",
-                "/copy": "skip",
+                "/original/2": "skip",
                 "/stays": "keep",
                 "/changes": "refresh",
             }
-            await until_decided(deployment, decided | {"/print": "keep"}, unchanged=2)
+            await until_decided(deployment, decided | {"/print": "skip"})
             found = await decisions(deployment)
-            assert found["/print"] == found["/stays"]  # a crawler asks about either URL
-            copy, changed = found["/copy"], found["/changes"]
+            printed = found["/print"]
+            assert printed is not None
+            assert printed.canonical.id == f"{SITE}/stays"
+            copy, changed = found["/original/2"], found["/changes"]
             assert copy is not None
             assert copy.canonical.id == f"{SITE}/original"
             assert changed is not None
@@ -82,14 +93,26 @@ async def test_a_crawler_learns_what_to_skip_keep_and_refresh(kafka: str, redis_
             made = Deployment.of(deployment.settings)
             async with open_client(made.index_address().connection) as client:
                 store = DecisionStore(client, deployment.settings.namespace)
-                assert await store.read("default", f"{SITE}/copy") == copy
+                state = await store.read_state("default", f"{SITE}/original/2")
+                assert state is not None
+                assert state.decision == copy
                 # A redelivery of all verdicts restates the decisions.
-                again = Deciding(store, deployment.topic(DECISIONS), made.dead_letter_writer("decide"))
+                again = Deciding(
+                    Decider(store, site_of), deployment.topic(DECISIONS), made.dead_letter_writer("decide")
+                )
                 restated = await again.decide(await deployment.read(VERDICTS.name))
                 newest = {record.key: record.value for record in await deployment.read(DECISIONS.name)}
                 assert [sent.value for sent in restated] == [newest[sent.key] for sent in restated]
-            await deployment.send([ProducerRecord(deployment.topic(DOCUMENTS), f"{SITE}/copy".encode(), None, [])])
-            await until_decided(deployment, decided | {"/copy": None, "/print": "keep"})
+            await deployment.send(
+                [
+                    ProducerRecord(deployment.topic(DOCUMENTS), f"{SITE}/original/2".encode(), None, []),
+                    page(deployment, "/stays", texts[1] + " " + texts[3][200:400], 30),
+                ]
+            )
+            await until_decided(deployment, decided | {"/original/2": None, "/print": "refresh", "/stays": "refresh"})
+            printed = (await decisions(deployment))["/print"]
+            assert printed is not None
+            assert printed.because == "canonical_changed"
         assert await deployment.letters() == []
         told = deployment.run("lag", "--json")
         rows = [row for row in map(json.loads, told.stdout.splitlines()) if row["topic"] == deployment.topic(VERDICTS)]
@@ -122,7 +145,9 @@ async def test_a_page_of_which_only_the_frame_changes_is_kept(kafka: str, redis_
             made = Deployment.of(deployment.settings)
             async with open_client(made.index_address().connection) as client:
                 store = DecisionStore(client, deployment.settings.namespace)
-                again = Deciding(store, deployment.topic(DECISIONS), made.dead_letter_writer("decide"))
+                again = Deciding(
+                    Decider(store, site_of), deployment.topic(DECISIONS), made.dead_letter_writer("decide")
+                )
                 known = await store.read_frame("default", "a.example")
                 await again.decide(await deployment.read(VERDICTS.name))
                 assert await store.read_frame("default", "a.example") == known

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from nearstream.schemas.decision import Action, Decision
 from nearstream.schemas.evidence import DocumentRef
-from nearstream.streams.deciding import PageState
+from nearstream.streams.deciding.states import PageState
 from nearstream.workers.redis_index.decisions import DecisionStore
 from tests.support.api import Api
 
@@ -25,6 +25,7 @@ def decision(lineage: str, action: Action, days: int, collection: str = "default
         interval_seconds=0,
         unchanged=0,
         change_share=0.0,
+        because="copy" if action == "skip" else "unchanged",
     )
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from nearstream.schemas.live import WorkerStateName
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, DECISIONS, DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.index.contract import IndexLostError
 from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
 from nearstream.workers.cli.waiting import reported
@@ -21,6 +22,7 @@ from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError, shown, table
 from nearstream.workers.config.tls import in_the_clear
+from nearstream.workers.crawl.sites import site_of
 from nearstream.workers.http.webhooks import Webhooks
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import offsets as kafka_offsets
@@ -36,7 +38,7 @@ from nearstream.workers.monitoring.status_server import serve_status
 from nearstream.workers.operations.checks import Grade, memory, persistence, signer
 from nearstream.workers.operations.claim import claim_deployment, describe_lost_index, require_deployment
 from nearstream.workers.pipeline.alert import Alerting, LabelWatch
-from nearstream.workers.pipeline.decide import Deciding
+from nearstream.workers.pipeline.decide import Deciding, notice_error_text
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.match import Matching, SignatureTopic
 from nearstream.workers.pipeline.sign import Signing
@@ -183,7 +185,8 @@ async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, ne
     signing = matching = deciding = alerting = None
     if role == "decide":
         store = DecisionStore(connect(deployment.index_address().connection), settings.namespace)
-        deciding = Deciding(store, deployment.topic(DECISIONS), dead_letters)
+        decider = Decider(store, site_of, settings.retention_seconds, notice_error_text)
+        deciding = Deciding(decider, deployment.topic(DECISIONS), dead_letters)
     if role == "alert":
         tallies = TallyStore(connect(deployment.index_address().connection), settings.namespace)
         guards = LabelGuards(tallies.client, settings.namespace)

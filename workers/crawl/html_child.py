@@ -42,6 +42,7 @@ _PROSE_LOST = 0.5  # of the words of the main content
 _SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_SPACELESS}]{{1,2}}|[^\W{_SPACELESS}]+")
 _STYLE_MAX_CHARACTERS = 4_096
+_TARGET_MAX_CHARACTERS = 4_096
 _HIDING = re.compile(r"(?:\A|;)\s{0,16}(?:display\s{0,16}:\s{0,16}none|font-size\s{0,16}:\s{0,16}0{1,8}(?![.\d]))")
 
 
@@ -63,8 +64,9 @@ def visible_text(html: str) -> str:
 def page(html: str, *, main_content: bool) -> str:
     """Return the title of a web page and its text, after a sign.
 
-    Each is on lines of its own: the title first, then each part of the text, such as a paragraph. The sign is `s` if
-    the main content was too small, so that the text is all text of the page, else `-`.
+    Each is on lines of its own: the title first, then the target of `rel=canonical`, which may be empty, then each part
+    of the text, such as a paragraph. The sign is `s` if the main content was too small, so that the text is all text of
+    the page, else `-`.
 
     Args:
         html: The page.
@@ -78,7 +80,19 @@ def page(html: str, *, main_content: bool) -> str:
         every = _parts(tree, main_content=False)
         if _is_too_small(words, _lost(parts, every)):
             sign, parts = "s", every
-    return "\n".join([sign + " ".join((tree.title or "").split()), *parts])
+    return "\n".join([sign + " ".join((tree.title or "").split()), _declared(tree), *parts])
+
+
+def _declared(tree: HTMLTree) -> str:
+    """Return the target of the links in the head of a page that say `rel=canonical`.
+
+    Nothing: there is none, or there are several targets, of which none can be believed.
+    """
+    links = tree.head.query_selector_all("link[rel][href]") if tree.head else ()
+    canonical = (link for link in links if "canonical" in (link.getattr("rel") or "").lower().split())
+    targets = {"".join((link.getattr("href") or "").split()) for link in canonical}
+    target = targets.pop() if len(targets) == 1 else ""
+    return target if len(target) <= _TARGET_MAX_CHARACTERS else ""
 
 
 def _is_too_small(words: int, lost: tuple[int, int]) -> bool:

@@ -34,11 +34,13 @@ class PageText(NamedTuple):
         title: Its title in one line, which may be empty.
         parts: Its paragraphs, headings and other parts in order, each in one line.
         is_main_small: The main content was too small, so these are the parts of all text.
+        declared: The only target of `rel=canonical` in its head. Empty: there is none, or there are several.
     """
 
     title: str
     parts: tuple[str, ...]
     is_main_small: bool = False
+    declared: str = ""
 
 
 class HtmlProcesses:
@@ -107,8 +109,8 @@ class HtmlProcesses:
         answer = self._answer((b"m" if main_content else b"a") + html.encode("utf-8", "replace"), seconds)
         if answer is None:
             return None
-        title, *parts = answer.decode("utf-8", "replace").split("\n")
-        return PageText(title[1:], tuple(parts), is_main_small=title.startswith("s"))
+        title, declared, *parts = answer.decode("utf-8", "replace").split("\n")
+        return PageText(title[1:], tuple(parts), title.startswith("s"), declared)
 
     def _answer(self, question: bytes, seconds: float) -> bytes | None:
         try:

@@ -10,14 +10,17 @@ from typing import NamedTuple
 import msgspec
 
 from nearstream.schemas.document import Document
+from nearstream.schemas.record import PageFacts
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.page_parts import pack_parts
 from nearstream.streams.ingest.charset import REPLACEMENT
+from nearstream.streams.ingest.defaults import declared_name
 from nearstream.streams.ingest.parse import CHARSET_REPLACED
 from nearstream.streams.signing.signer import MAX_BYTES, Unsigned
 from nearstream.workers.crawl.charset import decode_page
 from nearstream.workers.crawl.html_processes import HtmlProcesses, PageText
 from nearstream.workers.crawl.html_text import EXTRACTION_FALLBACK, HTML_MAX_CHARACTERS, is_parsable, strip_tags
+from nearstream.workers.crawl.sites import site_of
 
 TRUNCATED = "truncated"
 MAIN_CONTENT_SMALL = "main_content_small"
@@ -40,24 +43,26 @@ class Page(NamedTuple):
         degraded: What was incomplete: `charset_replaced`, `extraction_fallback`, `truncated`. `main_content_small`: all
             text was read, because the main content was too small.
         parts: The hashes of the parts of the text, packed. Empty without a key, or if something was incomplete.
+        declared: The target of `rel=canonical`, as it is written. Empty: there is none, or there are several.
     """
 
     title: str
     text: str
     degraded: tuple[str, ...]
     parts: bytes = b""
+    declared: str = ""
 
 
-class WithParts(NamedTuple):
+class ReadDocument(NamedTuple):
     """A document with its text.
 
     Attributes:
         unsigned: The document.
-        parts: The hashes of the parts of the page that it was, packed. Empty if it was none.
+        page: What else was read of the page that it was.
     """
 
     unsigned: Unsigned
-    parts: bytes = b""
+    page: PageFacts = PageFacts()
 
 
 class PageReader:
@@ -113,28 +118,28 @@ class PageReader:
         degraded += [TRUNCATED] * (is_cut or len(text) > self._text_max_bytes)
         parts = pack_parts(found.parts, self._key) if self._key and not degraded else b""
         degraded += [MAIN_CONTENT_SMALL] * found.is_main_small
-        return Page(found.title, text[: self._text_max_bytes].decode("utf-8", "ignore"), tuple(degraded), parts)
+        shown = text[: self._text_max_bytes].decode("utf-8", "ignore")
+        return Page(found.title, shown, tuple(degraded), parts, found.declared)
 
     def with_text(self, unsigned: Unsigned) -> Unsigned:
         """Return a document with its text, in place of the HTML that it may hold."""
-        return self.with_parts(unsigned).unsigned
+        return self.with_page(unsigned).unsigned
 
-    def with_parts(self, unsigned: Unsigned, deadline_seconds: float | None = None) -> WithParts:
-        """Return a document with its text and the hashes of its parts.
+    def with_page(self, unsigned: Unsigned, deadline_seconds: float | None = None) -> ReadDocument:
+        """Return a document with its text and what else was read of it.
 
-        Only a page has parts.
+        Only a page has more than a text.
         """
         document = unsigned.document
         if document.text is not None:
-            return WithParts(unsigned)
+            return ReadDocument(unsigned)
         page = self.read(_content(document), document.content_type or "", deadline_seconds)
         complete = msgspec.structs.replace(document, text=page.text, html=None, raw=None, content_type=None)
         degraded = tuple(sorted({*unsigned.degraded, *page.degraded}))
-        return WithParts(
-            unsigned._replace(document=complete, degraded=degraded), b"" if unsigned.degraded else page.parts
-        )
+        facts = PageFacts(b"" if unsigned.degraded else page.parts, _declared(page.declared, document.url))
+        return ReadDocument(unsigned._replace(document=complete, degraded=degraded), facts)
 
-    async def with_texts(self, batch: Sequence[Unsigned], until: float) -> list[WithParts]:
+    async def with_texts(self, batch: Sequence[Unsigned], until: float) -> list[ReadDocument]:
         """Return documents with their texts and parts, in order, while the event loop runs on.
 
         Args:
@@ -143,9 +148,9 @@ class PageReader:
                 that hang ends before Kafka gives its partitions to another worker.
         """
         if all(unsigned.document.text is not None for unsigned in batch):
-            return [WithParts(unsigned) for unsigned in batch]
+            return [ReadDocument(unsigned) for unsigned in batch]
         loop = asyncio.get_running_loop()
-        tasks = [loop.run_in_executor(self._threads, self._with_parts_until, unsigned, until) for unsigned in batch]
+        tasks = [loop.run_in_executor(self._threads, self._with_page_until, unsigned, until) for unsigned in batch]
         return list(await asyncio.gather(*tasks))
 
     def close(self) -> None:
@@ -153,8 +158,8 @@ class PageReader:
         self._threads.shutdown(cancel_futures=True)
         self._processes.close()
 
-    def _with_parts_until(self, unsigned: Unsigned, until: float) -> WithParts:
-        return self.with_parts(unsigned, None if time.monotonic() < until else _IMPATIENT_SECONDS)
+    def _with_page_until(self, unsigned: Unsigned, until: float) -> ReadDocument:
+        return self.with_page(unsigned, None if time.monotonic() < until else _IMPATIENT_SECONDS)
 
     def _extracted(self, html: str, deadline_seconds: float | None) -> PageText | None:
         if not self._processes.is_available():
@@ -173,6 +178,12 @@ def patience() -> float:
     It is for a batch that begins now.
     """
     return time.monotonic() + _PATIENCE_SECONDS
+
+
+def _declared(target: str, url: str | None) -> str:
+    """Return the name of the page that a page declares as its canonical one, if it is one of its site."""
+    name = declared_name(target, url) if target and url else ""
+    return name if name and site_of(name) == site_of(url or "") else ""
 
 
 def _content(document: Document) -> str | bytes:

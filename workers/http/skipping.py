@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nearstream.schemas.check import SkipAnswer, SkipReason
 from nearstream.schemas.decision import Decision
-from nearstream.streams.deciding import may_skip
+from nearstream.streams.deciding.deciding import may_skip
 from nearstream.streams.index.contract import IndexUnavailableError
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.workers.config.settings import SettingsError
@@ -37,14 +37,14 @@ class SkipChecker:
         lineage = name_of_page(url)
         try:
             async with asyncio.timeout(self.seconds):
-                decision = await self.store.read(collection, lineage)
+                state = await self.store.read_state(collection, lineage)
         except TimeoutError:
             return _degraded(lineage, "deadline")
         except IndexUnavailableError:
             return _degraded(lineage, "index_unavailable")
         except SettingsError:
             return _degraded(lineage, "index_refused")
-        return SkipAnswer(skip=False, lineage=lineage) if decision is None else _answer(lineage, decision)
+        return SkipAnswer(skip=False, lineage=lineage) if state is None else _answer(lineage, state.decision)
 
 
 def _answer(lineage: str, decision: Decision) -> SkipAnswer:
@@ -52,6 +52,7 @@ def _answer(lineage: str, decision: Decision) -> SkipAnswer:
         skip=may_skip(decision, time.time_ns() // 1_000_000),
         lineage=lineage,
         action=decision.action,
+        because=decision.because,
         until=decision.until,
         canonical=decision.canonical.url or decision.canonical.id,
     )

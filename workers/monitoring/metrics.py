@@ -20,7 +20,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from nearstream.schemas.alert import Alert
-from nearstream.schemas.codec import decode_alert
+from nearstream.schemas.codec import decode_alert, decode_decision
 from nearstream.schemas.dead_letter import REASON_HEADER
 from nearstream.schemas.label import is_label_key
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord, header
@@ -56,6 +56,8 @@ CHECKS = Counter("nearstream_check_requests", "Answers of the HTTP API to checks
 CHECK_SECONDS = Histogram(
     "nearstream_check_seconds", "Time from a whole request of the HTTP API to its answer", buckets=_SHORT
 )
+DECISIONS = Counter("nearstream_decisions", "Decisions for crawlers, including repeats", ["action", "because"])
+ERROR_TEXTS = Counter("nearstream_error_texts", "Texts to which three pages of a host turned within an hour")
 SKIPS = Counter("nearstream_skip_requests", "Answers of the HTTP API to crawlers", ["answer"])
 API_RECORDS = Counter(
     "nearstream_api_records", "Records that the HTTP API sent for documents to learn or remove", ["outcome"]
@@ -140,8 +142,12 @@ def count_matched(records: Sequence[ConsumerRecord], outgoing: Sequence[Producer
 
 
 def count_decided(_: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord]) -> None:
-    """Count the dead letters of a delivered batch of verdicts."""
+    """Count the decisions and the dead letters of a delivered batch of verdicts."""
     _count_dead_letters(outgoing)
+    for sent in outgoing:
+        if sent.value is not None and header(sent.headers, REASON_HEADER) is None:
+            decision = decode_decision(sent.value)
+            DECISIONS.labels(decision.action, decision.because).inc()
 
 
 def count_alerts(outgoing: Sequence[ProducerRecord]) -> list[Alert]:

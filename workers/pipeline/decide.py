@@ -1,20 +1,27 @@
 """Decide from the records of `verdicts` what a crawler should do with the pages of each lineage."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nearstream.schemas.codec import InvalidMessageError, decode_event, encode_decision
 from nearstream.schemas.dead_letter import DeadLetter, Stage
-from nearstream.schemas.decision import Decision
-from nearstream.schemas.events import Retraction
-from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, page_parts
+from nearstream.schemas.events import Event, Retraction
+from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, page_facts
 from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.deciding import decide_page, to_compare
-from nearstream.streams.ingest.defaults import name_of_page
-from nearstream.streams.ingest.lineage import host_of
-from nearstream.workers.crawl.sites import site_of
+from nearstream.streams.deciding.decider import Decider, Said
+from nearstream.workers.monitoring.metrics import ERROR_TEXTS
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter, decide_apart
-from nearstream.workers.redis_index.decisions import DecisionStore
+
+log = logging.getLogger(__name__)
+
+
+def notice_error_text(host: str, family: str) -> None:
+    """Count a text to which pages of a host have turned, and log it."""
+    ERROR_TEXTS.inc()
+    log.warning(
+        "three pages of %s have turned to one text within an hour, and are tried again: family %s", host, family
+    )
 
 
 @dataclass(frozen=True)
@@ -25,20 +32,20 @@ class Deciding:
     known of a frame is stored before that, so a fetch whose worker ends between the two is learned from twice.
 
     Attributes:
-        store: The newest decision of each lineage.
+        decider: Makes the decisions.
         topic: Where decisions are sent.
         dead_letters: Writes the refused records.
     """
 
-    store: DecisionStore
+    decider: Decider
     topic: str
     dead_letters: DeadLetterWriter
 
     async def decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        """Return the decision after each verdict, a null value for a removed lineage, or a dead letter.
+        """Return the decisions after each verdict, a null value for a removed lineage, or a dead letter.
 
-        A page of another URL than its lineage has the decision under both, because a crawler asks about the URL. A
-        verdict about a document without a lineage has no result.
+        A page of another URL than its lineage has the decision under both, because a crawler asks about the URL. After
+        news of a page, the decisions that rest on it are made anew too.
 
         Raises:
             IndexUnavailableError: Redis does not answer. Wait, then decide again.
@@ -56,53 +63,16 @@ class Deciding:
             except InvalidMessageError as error:
                 outgoing.append(self.dead_letters.write(DeadLetter(record, Stage.DECIDE, error.reason, error.detail)))
                 continue
-            if isinstance(event, DocumentVerdict):
-                outgoing += await self._after_verdict(event, page_parts(record.headers))
-            elif isinstance(event, Retraction):
-                outgoing += await self._after_removal(event)
+            outgoing += [self._record(said) for said in await self._said(event, record.headers)]
         return outgoing
 
-    async def _after_verdict(self, verdict: DocumentVerdict, parts: bytes) -> list[ProducerRecord]:
-        if verdict.lineage is None:
-            return []
-        former = await self.store.read_state(verdict.collection, verdict.lineage)
-        host = host_of(verdict.url or verdict.lineage)
-        alike = dict.fromkeys(to_compare(verdict, site_of), b"")
-        if parts:
-            alike = {lineage: await self._parts(verdict.collection, lineage) for lineage in alike}
-        has_frame = parts and (any(alike.values()) or (former and former.parts))
-        frame = await self.store.read_frame(verdict.collection, host) if has_frame else {}
-        state, learned = decide_page(former, frame, verdict, parts, alike)
-        if state is None:
-            return []
-        if learned != frame:
-            await self.store.write_frame(verdict.collection, host, learned)
-        if state != former:
-            await self.store.write(state)
-        decision = state.decision
-        decided = [self._record(decision.collection, decision.lineage, decision)]
-        alias = name_of_page(verdict.url) if verdict.url else verdict.lineage
-        if alias != verdict.lineage:
-            await self.store.write_alias(decision, alias)
-            decided.append(self._record(decision.collection, alias, decision))
-        return decided
+    async def _said(self, event: Event, headers: Headers) -> list[Said]:
+        if isinstance(event, DocumentVerdict):
+            return await self.decider.after_verdict(event, page_facts(headers))
+        return await self.decider.after_removal(event) if isinstance(event, Retraction) else []
 
-    async def _parts(self, collection: str, lineage: str) -> bytes:
-        """Return the hashes of the parts of a page, packed. They are empty if they are not known."""
-        state = await self.store.read_state(collection, lineage)
-        return b"" if state is None else state.parts
-
-    async def _after_removal(self, retraction: Retraction) -> list[ProducerRecord]:
-        """Forget the decision of a lineage whose name is the id of the removed document."""
-        former = await self.store.read(retraction.collection, retraction.document_id)
-        if former is None:
-            return []
-        if former.observed_at <= retraction.removed_at:
-            await self.store.forget(retraction.collection, retraction.document_id)
-            former = None
-        return [self._record(retraction.collection, retraction.document_id, former)]
-
-    def _record(self, collection: str, lineage: str, decision: Decision | None) -> ProducerRecord:
-        value = None if decision is None else encode_decision(decision)
+    def _record(self, said: Said) -> ProducerRecord:
+        value = None if said.decision is None else encode_decision(said.decision)
         headers: Headers = [] if value is None else [("content-type", b"application/json")]
-        return ProducerRecord(self.topic, f"{collection}/{lineage}".encode("utf-8", "surrogatepass"), value, headers)
+        key = f"{said.collection}/{said.name}".encode("utf-8", "surrogatepass")
+        return ProducerRecord(self.topic, key, value, headers)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.events import PairEvent, Retraction
-from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.record import ConsumerRecord, PageFacts
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.index.memory import MemoryIndex
@@ -31,7 +31,7 @@ class Outcome:
         refusal: Why it was refused. Empty: it was not.
         is_empty: Whether it is a document without words, which has no relations.
         degraded: What was incomplete about reading its document.
-        page_parts: The hashes of the parts of the page that it was, packed.
+        page: What else was read of the page that it was.
     """
 
     source: str
@@ -40,7 +40,7 @@ class Outcome:
     refusal: str = ""
     is_empty: bool = False
     degraded: tuple[str, ...] = ()
-    page_parts: bytes = b""
+    page: PageFacts = field(default_factory=PageFacts)
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,12 @@ class Embedded:
             arrival = Arrival(parsed.document_key, None, None, parsed.removed_at_ms, parsed.origin)
             (matched,) = await self.matcher.match_all([arrival])
             return Outcome(item.source, matched.events)
-        page = self.pages.with_parts(parsed)
+        page = self.pages.with_page(parsed)
         signature = self.signer.sign(*page.unsigned)
         if not signature.n_bytes:
             return Outcome(item.source, is_empty=True, degraded=signature.degraded)
         matched = await self.matcher.match(signature)
-        return Outcome(item.source, matched.events, matched.verdict, degraded=signature.degraded, page_parts=page.parts)
+        return Outcome(item.source, matched.events, matched.verdict, degraded=signature.degraded, page=page.page)
 
 
 def embedded(deployment: Deployment) -> Embedded:

@@ -22,8 +22,8 @@ from nearstream.schemas.record import (
     ConsumerRecord,
     Headers,
     ProducerRecord,
-    page_parts,
-    page_parts_headers,
+    page_facts,
+    page_headers,
     traceparent,
 )
 from nearstream.schemas.topics import LABELS_CHANGED, topics_of
@@ -268,7 +268,7 @@ class Matching:
         key = document_key(event.collection, subject_of(event)).encode()
         headers = event_headers(event, datetime.now(UTC), traceparent(passed_on))
         if isinstance(event, DocumentVerdict):
-            headers += page_parts_headers(page_parts(passed_on))
+            headers += page_headers(page_facts(passed_on))
         value = encode_event(event)
         return [
             ProducerRecord(self.topic_prefix + topic.name, key, value, headers) for topic in topics_of(kind_of(event))

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from nearstream.schemas.codec import InvalidMessageError, encode_signature, origin_header
 from nearstream.schemas.dead_letter import DeadLetter, Reason, Stage
 from nearstream.schemas.document import YEAR_9999_MS
-from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, page_parts_headers, traceparent
+from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, page_headers, traceparent
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import Removal, parse_record
 from nearstream.streams.signing.signer import Signer, Unsigned
-from nearstream.workers.crawl.page import PageReader, WithParts, patience
+from nearstream.workers.crawl.page import PageReader, ReadDocument, patience
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter, decide_apart
 from nearstream.workers.pipeline.file_source import INPUT
 from nearstream.workers.pipeline.step import cooperative_yield
@@ -89,14 +89,14 @@ class Signing:
         return parsed
 
     def _signed(
-        self, record: ConsumerRecord, signature: Signature | InvalidMessageError, page: WithParts
+        self, record: ConsumerRecord, signature: Signature | InvalidMessageError, page: ReadDocument
     ) -> ProducerRecord | None:
         if isinstance(signature, InvalidMessageError):
             return self._refused(record, Stage.SIGN, signature)
         if not signature.n_bytes:
             log.debug("empty text: %s %d %d", record.topic, record.partition, record.offset)
             return None
-        passed_on = [*_passed_on(record), *page_parts_headers(page.parts)]
+        passed_on = [*_passed_on(record), *page_headers(page.page)]
         return signature_record(self.topic, signature, passed_on, record.timestamp_ms)
 
     def _refused(self, record: ConsumerRecord, stage: Stage, error: InvalidMessageError) -> ProducerRecord:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from nearstream.schemas.record import Headers
-from nearstream.streams.ingest.defaults import lineage_of_page, name_of_page
+from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.workers.crawl.records import Broken, PassedOver
 from nearstream.workers.crawl.redirects import Redirects
 from nearstream.workers.crawl.warc import Redirect, WarcPage, read_warc
@@ -72,7 +72,7 @@ def _document(page: WarcPage, asked: str) -> WarcDocument:
     """
     fields = {"url": asked, "observed-at": page.observed_at.isoformat(), "source": "crawler"}
     if asked != page.url:
-        fields |= {"id": name_of_page(page.url), "lineage": lineage_of_page(page.content, page.url)}
+        fields |= {"id": name_of_page(page.url), "lineage": name_of_page(page.url)}
     headers: Headers = [("content-type", page.content_type.encode("latin-1", "replace"))]
     headers += [("nearstream-degraded", b"truncated")] * page.is_cut_off
     headers += [(f"nearstream-{name}", value.encode("utf-8", "replace")) for name, value in fields.items()]

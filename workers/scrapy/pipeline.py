@@ -17,7 +17,7 @@ from nearstream.schemas.codec import InvalidMessageError, decode_document
 from nearstream.schemas.document import CONTENT_TYPE_MAX_CHARACTERS, Document
 from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS
-from nearstream.streams.ingest.defaults import lineage_of_page, name_of_page
+from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.ingest.media_type import PAGE_TYPES, media_type_of
 from nearstream.streams.ingest.parse import ParsedDocument, field_headers, parse_record
 from nearstream.workers.config.settings import Settings, SettingsError
@@ -73,7 +73,8 @@ def page_item(response: Response) -> PageItem:
     asked = _redirected(response)
     if not asked:
         return item
-    return replace(item, url=asked, id=name_of_page(response.url), lineage=lineage_of_page(response.body, response.url))
+    name = name_of_page(response.url)
+    return replace(item, url=asked, id=name, lineage=name)
 
 
 def _content_type(response: Response) -> str | None:

@@ -606,11 +606,10 @@ def test_no_detail_holds_payload_text(value: bytes, headers: Headers) -> None:
         assert word not in str(caught.value)
 
 
-def test_a_page_that_declares_a_canonical_url_belongs_to_its_lineage_and_keeps_its_id() -> None:
+def test_a_page_belongs_to_the_lineage_of_its_own_url_whatever_it_declares() -> None:
     page = b"<head><link rel=canonical href='/x'></head><p>text"
     url: Headers = [("content-type", b"text/html"), ("nearstream-url", b"https://a.example/x?print=1")]
     parsed = received(page, url)
-    assert parsed.document.lineage == "https://a.example/x"
-    assert parsed.document.id == parsed.record_key == "https://a.example/x?print=1"
+    assert parsed.document.lineage == parsed.document.id == parsed.record_key == "https://a.example/x?print=1"
     named = received(page, [*url, ("nearstream-lineage", b"mine")])
     assert (named.document.lineage, named.document.id, named.record_key) == ("mine", "mine", "mine")

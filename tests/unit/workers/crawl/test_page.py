@@ -114,10 +114,10 @@ def test_a_long_article_is_read_without_its_frame_however_long_that_is(pages: Pa
 def test_a_page_whose_main_content_is_small_has_parts(pages: PageReader) -> None:
     key = HashKey.public()
     reader = PageReader(processes=HtmlProcesses(1, deadline_seconds=60, start_seconds=60), key=key)
-    found = reader.with_parts(Unsigned(Document(id="1", html="<nav>Menu of the site</nav><p>A notice")))
+    found = reader.with_page(Unsigned(Document(id="1", html="<nav>Menu of the site</nav><p>A notice")))
     reader.close()
     assert found.unsigned.degraded == ("main_content_small",)
-    assert found.parts == pack_parts(("Menu of the site", "A notice"), key)
+    assert found.page.parts == pack_parts(("Menu of the site", "A notice"), key)
 
 
 def test_the_parts_of_a_page_are_its_paragraphs_headings_and_lines() -> None:
@@ -173,8 +173,8 @@ def test_a_page_that_was_cut_off_has_no_parts() -> None:
     """Parts that are missing would look like a change."""
     reader = PageReader(processes=HtmlProcesses(1, deadline_seconds=60, start_seconds=60), key=HashKey.public())
     whole = Unsigned(Document(id="a", html="<p>The river rose."))
-    assert reader.with_parts(whole).parts
-    assert reader.with_parts(whole._replace(degraded=("truncated",))).parts == b""
+    assert reader.with_page(whole).page.parts
+    assert reader.with_page(whole._replace(degraded=("truncated",))).page.parts == b""
     reader.close()
 
 
@@ -231,3 +231,32 @@ async def test_pages_of_a_batch_that_takes_too_long_get_less_time(monkeypatch: p
     assert [page.unsigned.degraded for page in read] == [("extraction_fallback",)] * 4 + [()]
     assert time.monotonic() - began < 60
     reader.close()
+
+
+HEADS = {
+    "": "",
+    "<link rel='canonical' href='https://a.example/x'>": "https://a.example/x",
+    '<LINK HREF="/x?utm_source=a" data-x="1" REL="Canonical" />': "https://a.example/x",
+    "<link rel='shortcut canonical' href=/x>": "https://a.example/x",
+    "<link rel=canonical href='/x?a=1&amp;b=2'>": "https://a.example/x?a=1&b=2",
+    "<link rel=canonical href=/x><link rel=canonical href='/x'>": "https://a.example/x",
+    "<link rel=canonical href=//m.a.example/x>": "https://m.a.example/x",
+    "<link rel=canonical href=/x><link rel=canonical href=/z>": "",
+    "<!-- <link rel=canonical href=/template> -->": "",
+    "<script>var link = '<link rel=canonical href=/x>'</script>": "",
+    "<noscript><!-- --></noscript><style>/* <link rel=canonical href=/x> */</style>": "",
+    "<title><link rel=canonical href=/x></title>": "",
+    "<link rel=canonical>": "",
+    "<link rel=canonical href='https://b.example/x'>": "",
+    "<link rel=canonical href='javascript:x'>": "",
+    "<link rel=alternate href=/x>": "",
+    "<link data-rel=canonical href=/x>": "",
+    f"<link rel=canonical href='/{'x' * 5_000}'>": "",
+}
+
+
+def test_a_declared_page_is_read_as_a_browser_reads_the_head(pages: PageReader) -> None:
+    for head, declared in HEADS.items():
+        html = f"<!doctype html><html><head><title>t</title>{head}</head><body><p>text"
+        document = Document(html=html, url="https://a.example/y")
+        assert pages.with_page(Unsigned(document)).page.declared == declared, head

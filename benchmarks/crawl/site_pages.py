@@ -1,0 +1,134 @@
+"""The pages of a small site, what each shows at a time, and which of them is canonical."""
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from benchmarks.stream.prose import Prose, sources
+
+_HOST, _MIRROR = "https://a.example", "https://mirror.example"
+_ARTICLES, _PRINTED, _MIRRORED, _MONTHS, _MISSING, _LISTED, _VARIANTS = 24, 12, 8, 8, 6, 4, 5
+_OUTAGE = timedelta(minutes=10)
+_MAINTENANCE = (
+    "We are working on our servers and will be back shortly. Please try again in a few minutes, or call the office "
+    "if your order cannot wait."
+)
+_NOT_FOUND = "Sorry, the page that you are looking for does not exist. Use the search, or go back to the start."
+_COLOURS = ("red", "blue", "green", "grey", "black")
+
+
+@dataclass(frozen=True)
+class SitePage:
+    """A page.
+
+    Attributes:
+        url: Its address.
+        article: Number of the article or text that it shows.
+        changes: When its content changes.
+        declares: The URL that it declares as canonical, or nothing.
+        is_frozen: It shows the first state of its article for ever.
+    """
+
+    url: str
+    article: str
+    changes: tuple[timedelta, ...] = ()
+    declares: str = ""
+    is_frozen: bool = False
+
+
+@dataclass(frozen=True)
+class Site:
+    """The site.
+
+    Attributes:
+        pages: All pages.
+        texts: By article its states in order.
+        outage: When the maintenance text begins.
+    """
+
+    pages: tuple[SitePage, ...]
+    texts: dict[str, tuple[str, ...]]
+    outage: timedelta
+
+    @property
+    def outage_end(self) -> timedelta:
+        """When the maintenance text ends."""
+        return self.outage + _OUTAGE
+
+    def is_out(self, page: SitePage, at: timedelta) -> bool:
+        """Return whether a page shows the maintenance text."""
+        return page.url.startswith(_HOST) and self.outage <= at < self.outage_end
+
+    def content(self, page: SitePage, at: timedelta) -> str:
+        """Return the text of a page at a time, the outage left aside."""
+        states = self.texts[page.article]
+        return states[0 if page.is_frozen else sum(change <= at for change in page.changes) % len(states)]
+
+    def canonical(self, page: SitePage, times: Mapping[str, timedelta]) -> str:
+        """Return the URL of the page to be read for the content of a page: the first in the list with it.
+
+        Args:
+            page: The page.
+            times: By URL when each page is looked at.
+        """
+        content = self.content(page, times[page.url])
+        return next(each.url for each in self.pages if self.content(each, times[each.url]) == content)
+
+    def html(self, page: SitePage, at: timedelta) -> str:
+        """Return a page as it is served at a time."""
+        text = _MAINTENANCE if self.is_out(page, at) else self.content(page, at)
+        body = "".join(f"<p>{part}</p>" for part in text.split("\n"))
+        link = f'<link rel="canonical" href="{page.declares}">' if page.declares and text != _MAINTENANCE else ""
+        return (
+            f"<!doctype html><html><head><!-- <link rel=canonical href=/template> -->{link}</head><body>"
+            f"<nav><a href=/>Start</a> <a href=/news>News</a></nav><main><article>{body}</article></main></body></html>"
+        )
+
+
+def site_of_80_pages(seed: int) -> Site:
+    """Return the site. Of pages with one content the canonical one comes first."""
+    prose, draw = Prose(sources(None), seed), random.Random(f"site {seed}")
+    texts: dict[str, tuple[str, ...]] = {}
+    changes = {number: _changes(draw) if number % 3 == 0 else () for number in range(_ARTICLES)}
+    for number in range(_ARTICLES):
+        first = "\n".join(" ".join(words) for words in prose.paragraphs(180))
+        added = " ".join(prose.paragraph()[:40])
+        texts[f"article {number}"] = tuple(f"{first}\n{added} {state}" if state else first for state in range(4))
+    for number in range(_LISTED):
+        texts[f"list {number}"] = ("\n".join(" ".join(words) for words in prose.paragraphs(150)),)
+    product = " ".join(prose.paragraph()[:90])
+    texts |= {f"variant {colour}": (f"{product}\nThe colour of this one is {colour}.",) for colour in _COLOURS}
+    months = range(_MONTHS)
+    texts |= {f"month {month}": (f"Events in month {month} of 2031\nThere are no events.",) for month in months}
+    texts["missing"] = (_NOT_FOUND,)
+    return Site(tuple(_pages(draw, changes)), texts, timedelta(hours=24, minutes=3))
+
+
+def _changes(draw: random.Random) -> tuple[timedelta, ...]:
+    hours = sorted(draw.uniform(25, 160) for _ in range(draw.randint(1, 3)))
+    return tuple(timedelta(hours=hour) for hour in hours)
+
+
+def _pages(draw: random.Random, changes: dict[int, tuple[timedelta, ...]]) -> Iterator[SitePage]:
+    for number in range(_ARTICLES):
+        yield SitePage(f"{_HOST}/articles/{number}", f"article {number}", changes[number])
+    for number in range(_PRINTED):
+        declares = f"{_HOST}/articles/{number}" if number % 2 else ""
+        yield SitePage(f"{_HOST}/print/{number}", f"article {number}", changes[number], declares)
+    for number in range(_PRINTED, _ARTICLES):
+        visit = "".join(draw.choices("0123456789abcdef", k=26))
+        yield SitePage(f"{_HOST}/articles/{number}?visit={visit}", f"article {number}", changes[number])
+    for number in range(_MIRRORED):
+        yield SitePage(f"{_MIRROR}/a.example/articles/{number}", f"article {number}", changes[number], is_frozen=True)
+    yield from _others()
+
+
+def _others() -> Iterator[SitePage]:
+    yield from (SitePage(f"{_HOST}/calendar/2031/{month}", f"month {month}") for month in range(_MONTHS))
+    yield SitePage(f"{_HOST}/news", "list 0")
+    for number in range(_LISTED):
+        yield SitePage(f"{_HOST}/news?page={number + 1}", f"list {number}", declares=f"{_HOST}/news")
+    for colour in _COLOURS:
+        yield SitePage(f"{_HOST}/product?colour={colour}", f"variant {colour}", declares=f"{_HOST}/product")
+    yield from (SitePage(f"{_HOST}/missing{number or ''}", "missing") for number in range(_MISSING))

@@ -1,0 +1,125 @@
+"""Choose the canonical page of a content."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from nearstream.schemas.evidence import DocumentRef
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.deciding.canonical import rank
+from nearstream.streams.deciding.redundancy import is_redundant
+from nearstream.streams.deciding.states import Known, PageState, name_of
+
+_COPIES = ("exact_duplicate", "near_duplicate")
+
+
+class Candidate(NamedTuple):
+    """A page that has all of the content of another one.
+
+    Attributes:
+        ref: The page.
+        is_twin: Its own content is all in the other one too.
+        content: Its content, on which a decision would rest.
+    """
+
+    ref: DocumentRef
+    is_twin: bool
+    content: str
+
+
+class Choice(NamedTuple):
+    """The canonical page of a content.
+
+    Attributes:
+        rests_on: Another page. None: the page itself.
+        takes_over: Pages that now rest on the page itself.
+    """
+
+    rests_on: Candidate | None = None
+    takes_over: tuple[DocumentRef, ...] = ()
+
+
+class Fetched(NamedTuple):
+    """A page as it was fetched, beside its state before.
+
+    Attributes:
+        verdict: About its text.
+        declared: The lineage of the page that it declares as its canonical one.
+        former: Its state before, if its content has not changed since.
+        stays: Returns whether nothing differs from a page of this name but the frame of the site.
+        is_own_site: Returns whether a URL belongs to the site of the page.
+    """
+
+    verdict: DocumentVerdict
+    declared: str
+    former: PageState | None
+    stays: Callable[[str], bool]
+    is_own_site: Callable[[str], bool]
+
+
+def named(verdict: DocumentVerdict) -> list[DocumentRef]:
+    """Return the documents of other lineages whose content a document may repeat.
+
+    They are its nearest copy and the founder of its family, which `unchanged` says too.
+    """
+    founder = verdict.family.founder
+    pages = [verdict.of if verdict.verdict in _COPIES else None, founder]
+    own = name_of(verdict)
+    return [page for page in pages if page is not None and name_of(page) != own and page.id != verdict.id]
+
+
+def choose(page: Fetched, known: Known) -> Choice:
+    """Choose the canonical page of the content of a page.
+
+    Declared pages come first where the texts agree, then those whose URL has no session and no tracking, no print, AMP
+    or mobile form, then the shortest path, then the oldest. A better page that arrives later takes over from those
+    whose content is all in it.
+    """
+    candidates = list(_candidates(page, known))
+    if not candidates:
+        return Choice()
+    names = {name_of(candidate.ref) for candidate in candidates} | {name_of(page.verdict)}
+    states = (known.states.get(name) for name in names)
+    declared = names & {page.declared, *(state.declared for state in states if state)}
+    best = min(candidates, key=lambda candidate: rank(candidate.ref, declared))
+    if rank(page.verdict, declared) >= rank(best.ref, declared):
+        return Choice(rests_on=best)
+    twins = {name_of(each.ref): each.ref for each in candidates if each.is_twin}
+    return Choice(takes_over=tuple(twins[name] for name in sorted(twins)))
+
+
+def _candidates(page: Fetched, known: Known) -> Iterator[Candidate]:
+    """Yield the living pages that have all of the content of a page."""
+    for ref in named(page.verdict):
+        is_twin = ref.version == page.verdict.version or page.stays(name_of(ref))
+        if is_twin or _is_inside(page, ref):
+            yield from _living(page.verdict, ref, known, is_twin=is_twin)
+    former = page.former
+    if former is None or former.decision.action != "skip":
+        return
+    canonical = former.decision.canonical
+    state = known.states.get(name_of(canonical))
+    if state is None or (state.may_be_canonical and state.content == former.rests_on):
+        yield Candidate(canonical, canonical.version == page.verdict.version, former.rests_on)
+
+
+def _is_inside(page: Fetched, ref: DocumentRef) -> bool:
+    """Return whether all of a page is in the document that its verdict names."""
+    return ref == page.verdict.of and is_redundant(page.verdict, of_own_site=page.is_own_site(ref.url or name_of(ref)))
+
+
+def _living(verdict: DocumentVerdict, ref: DocumentRef, known: Known, *, is_twin: bool) -> Iterator[Candidate]:
+    """Yield the page of a document, or the one on which it rests, if it lives."""
+    state = known.states.get(name_of(ref))
+    if state is None:
+        yield Candidate(ref, is_twin, ref.version)
+    elif state.decision.action == "skip":
+        canonical = state.decision.canonical
+        behind = known.states.get(name_of(canonical))
+        is_alive = behind is None or (behind.may_be_canonical and behind.content == state.rests_on)
+        if name_of(canonical) != name_of(verdict) and state.text == ref.version and is_alive:
+            yield Candidate(canonical, canonical.version == verdict.version, state.rests_on)
+    elif state.may_be_canonical and not known.errors.holds(state.family):
+        if state.text == ref.version:
+            yield Candidate(ref, is_twin, state.content)
+        elif state.decision.observed_at <= ref.observed_at:  # its own verdict is on its way
+            yield Candidate(ref, is_twin, ref.version)

@@ -1,0 +1,167 @@
+"""What is kept of pages and of hosts."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from nearstream.schemas.decision import Decision
+from nearstream.schemas.evidence import DocumentRef
+from nearstream.streams.estimates.frames import Frame
+
+TURNS_MAX = 64  # of a host
+TEXTS_MAX = 16
+FOLLOWERS_MAX = 1_000
+ALIASES_MAX = 8
+ERROR_PAGES = 3  # of a host that turn to one text within an hour
+ERROR_MS = 3_600_000
+
+
+class PageState(msgspec.Struct, frozen=True, array_like=True):
+    """What is kept of a lineage between two fetches.
+
+    Attributes:
+        decision: The newest one.
+        own: The document of the latest fetch. None: it is not known.
+        content: Version of the text with which its content began. It stays while only the frame changes.
+        family: Id of the family of its text.
+        rests_on: Content of the canonical page on which a skip rests.
+        parts: The hashes of the parts of the page, packed. Empty: the document was no page.
+        declared: The lineage of the page that it declares as its canonical one.
+        aliases: Other names of the page, under which decisions are also sent, the newest last.
+        before: The state before the text turned to one of another family.
+    """
+
+    decision: Decision
+    own: DocumentRef | None = None
+    content: str = ""
+    family: str = ""
+    rests_on: str = ""
+    parts: bytes = b""
+    declared: str = ""
+    aliases: tuple[str, ...] = ()
+    before: "PageState | None" = None
+
+    @property
+    def text(self) -> str:
+        """Version of its text at the latest fetch. Empty: it is not known."""
+        return self.own.version if self.own else ""
+
+    @property
+    def is_error_page(self) -> bool:
+        """Whether the page is taken for an error page."""
+        return self.decision.because == "error_page"
+
+    @property
+    def may_be_canonical(self) -> bool:
+        """Whether decisions about other pages may rest on it."""
+        return self.decision.action != "skip" and not self.is_error_page
+
+
+class Turn(msgspec.Struct, frozen=True, array_like=True):
+    """That the text of a page turned to one of another family."""
+
+    family: str
+    lineage: str
+    at_ms: int
+
+
+class ErrorText(msgspec.Struct, frozen=True, array_like=True):
+    """A text to which pages of a host have turned.
+
+    Attributes:
+        family: Id of its family.
+        event_id: Of the verdict that showed it.
+    """
+
+    family: str
+    event_id: str
+
+
+class HostErrors(msgspec.Struct, frozen=True, array_like=True):
+    """What is known of the error pages of a host.
+
+    Attributes:
+        turns: The newest turns, at most `TURNS_MAX`.
+        texts: The newest error texts, at most `TEXTS_MAX`.
+    """
+
+    turns: tuple[Turn, ...] = ()
+    texts: tuple[ErrorText, ...] = ()
+
+    def holds(self, family: str) -> bool:
+        """Return whether a family is an error text of the host."""
+        return any(text.family == family for text in self.texts)
+
+    def after(self, turn: Turn, event_id: str) -> "HostErrors":
+        """Return what is known after another page has turned."""
+        others = [each for each in self.turns if (each.family, each.lineage) != (turn.family, turn.lineage)]
+        turns = (*others, turn)[-TURNS_MAX:]
+        near = {each.lineage for each in turns if _is_one_text(each, turn)}
+        if len(near) < ERROR_PAGES or self.holds(turn.family):
+            return HostErrors(turns, self.texts)
+        return HostErrors(turns, (*self.texts, ErrorText(turn.family, event_id))[-TEXTS_MAX:])
+
+    def turned_to(self, family: str) -> list[str]:
+        """Return the lineages that have turned to a family."""
+        return [each.lineage for each in self.turns if each.family == family]
+
+
+def _is_one_text(one: Turn, other: Turn) -> bool:
+    return one.family == other.family and abs(one.at_ms - other.at_ms) <= ERROR_MS
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known when a verdict arrives.
+
+    Attributes:
+        states: By name the states of the pages that the verdict names, and of those on which these rest.
+        frame: The frame of the host.
+        errors: The error pages of the host.
+        kept_seconds: How long a document stays in the index after a fetch. 0: forever.
+    """
+
+    states: dict[str, PageState]
+    frame: Frame = field(default_factory=dict)
+    errors: HostErrors = field(default_factory=HostErrors)
+    kept_seconds: int = 0
+
+
+class Standing(NamedTuple):
+    """What has become of a page on which other decisions rest.
+
+    Attributes:
+        name: Its lineage, or else its id.
+        content: Version of the text with which its content began. Empty: it was removed, or is an error page.
+        canonical: The page on which its own decision rests. None: on none.
+        rests_on: Content of that page.
+    """
+
+    name: str
+    content: str
+    canonical: DocumentRef | None = None
+    rests_on: str = ""
+
+
+class Cause(NamedTuple):
+    """The event that changes a decision, and its time."""
+
+    event_id: str
+    at: datetime
+
+
+def standing_of(state: PageState) -> Standing:
+    """Return what decisions that rest on a page need to know of it."""
+    decision = state.decision
+    if state.is_error_page:
+        return Standing(decision.lineage, "")
+    if decision.action == "skip":
+        return Standing(decision.lineage, state.content, decision.canonical, state.rests_on)
+    return Standing(decision.lineage, state.content)
+
+
+def name_of(ref: DocumentRef) -> str:
+    """Return what names the page of a document: its lineage, or else its id."""
+    return ref.lineage or ref.id

@@ -1,0 +1,98 @@
+"""Verdicts about pages, and a decider that takes them."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from nearstream.schemas.decision import Decision
+from nearstream.schemas.evidence import DocumentRef
+from nearstream.schemas.record import PageFacts
+from nearstream.schemas.verdict import DocumentVerdict, FamilyRef
+from nearstream.streams.deciding.decider import Decider, Said
+from nearstream.streams.deciding.memory import MemoryDecisions
+from nearstream.streams.deciding.states import PageState
+from nearstream.streams.ingest.lineage import host_of
+
+TIME = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
+PAGE = "https://a.example/x"
+COLLECTION = "news"
+
+
+def version(text: str) -> str:
+    """Return a version for a text, which may be any short name."""
+    return text.encode().hex()[:16].ljust(16, "0")
+
+
+def ref(name: str = PAGE, minutes: float = 0, text: str = "", lineage: str | None = None) -> DocumentRef:
+    """Return the document of a page."""
+    return DocumentRef(
+        id=name,
+        version=version(text),
+        observed_at=TIME + timedelta(minutes=minutes),
+        characters=1_000,
+        url=name,
+        lineage=lineage or name,
+    )
+
+
+def verdict(
+    kind: str,
+    minutes: float = 0,
+    of: DocumentRef | None = None,
+    *,
+    name: str = PAGE,
+    text: str = "",
+    **fields: Any,  # noqa: ANN401 - any field of a verdict
+) -> DocumentVerdict:
+    """Return the verdict about a fetch of a page."""
+    own = ref(name, minutes, text)
+    given: dict[str, Any] = {field: getattr(own, field) for field in DocumentRef.__struct_fields__}
+    founder, family = fields.pop("founder", of or own), fields.pop("family", "f")
+    given |= {
+        "event_id": f"{kind}-{name}-{minutes}",
+        "collection": COLLECTION,
+        "scheme": "s",
+        "verdict": kind,
+        "of": of,
+        "family": FamilyRef(id=family, ordinal=1, first_seen=TIME, founder=founder),
+        "events": 0,
+        "degraded": (),
+    }
+    return DocumentVerdict(**(given | fields))
+
+
+@dataclass
+class Pages:
+    """Pages and the decisions about them.
+
+    Attributes:
+        store: Where they are kept.
+        said: The decisions after the last event, by the name of the page.
+    """
+
+    store: MemoryDecisions = field(default_factory=MemoryDecisions)
+    said: dict[str, Decision | None] = field(default_factory=dict)
+    kept_seconds: int = 0
+
+    @property
+    def decider(self) -> Decider:
+        """What makes the decisions. A host is a site."""
+        return Decider(self.store, host_of, self.kept_seconds)
+
+    async def take(self, *verdicts: DocumentVerdict, parts: bytes = b"", declared: str = "") -> Decision:
+        """Take verdicts, and return the decision about the page of the last one."""
+        for each in verdicts:
+            self.heard(await self.decider.after_verdict(each, PageFacts(parts, declared)))
+        return self.of(verdicts[-1].lineage or "")
+
+    def heard(self, said: list[Said]) -> None:
+        """Remember what was said last."""
+        self.said = {each.name: each.decision for each in said}
+
+    def of(self, name: str) -> Decision:
+        """Return the decision about a page."""
+        return self.state(name).decision
+
+    def state(self, name: str) -> PageState:
+        """Return the state of a page."""
+        return self.store.states[COLLECTION, name]
