@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import TypeVar
@@ -49,6 +49,7 @@ class ApiClient:
         method: str = "GET",
         data: BytesIO | None = None,
         query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Answer | None:
         """Return the answer to a question, or None without one in time.
 
@@ -59,9 +60,13 @@ class ApiClient:
             method: Of the request.
             data: The body of the request.
             query: The query of the request.
+            headers: Of this request alone.
         """
+        sending = self.session.request(
+            method, self.url, data=data, params=query, headers=headers, allow_redirects=False
+        )
         try:
-            answer = await self._ask(kind, method, data, query)
+            answer = await self._ask(kind, sending)
         except _NoAnswerError as error:
             if not self.failing:
                 log.warning("no answer from %s, %s: %s", self.url, self.without, error)
@@ -73,13 +78,10 @@ class ApiClient:
         return answer
 
     async def _ask(
-        self, kind: type[Answer], method: str, data: BytesIO | None, query: Mapping[str, str] | None
+        self, kind: type[Answer], sending: AbstractAsyncContextManager[aiohttp.ClientResponse]
     ) -> Answer | None:
         try:
-            async with (
-                asyncio.timeout(self.seconds),
-                self.session.request(method, self.url, data=data, params=query, allow_redirects=False) as response,
-            ):
+            async with asyncio.timeout(self.seconds), sending as response:
                 body = await _read(response)
         except TimeoutError:
             raise _NoAnswerError(f"none within {self.seconds:g} s") from None

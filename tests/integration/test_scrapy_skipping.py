@@ -1,6 +1,7 @@
 """The downloader middleware asks the API before each page, and lets every page be fetched without an answer."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,7 +14,8 @@ from scrapy.utils.test import get_crawler
 
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.scrapy import skipping
-from nearstream.workers.scrapy.skipping import AT_ONCE, DEGRADED, SKIPPED, NearstreamDownloaderMiddleware
+from nearstream.workers.scrapy.signals import page_skipped
+from nearstream.workers.scrapy.skipping import AT_ONCE, NearstreamDownloaderMiddleware
 from tests.devstack.redis import redis_server
 from tests.devstack.server import free_ports, running
 from tests.support.api import HASTY_SECONDS, served
@@ -52,15 +54,28 @@ async def until_ignored(middleware: NearstreamDownloaderMiddleware, url: str) ->
     await until(is_so, 30)
 
 
-async def test_a_page_that_need_not_be_fetched_is_ignored_under_all_of_its_urls(redis_url: str) -> None:
+async def test_a_page_that_need_not_be_fetched_is_ignored_under_all_of_its_urls(
+    redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "nearstream.workers.scrapy.skipping")
+    heard: list[tuple[Request, str, str]] = []
+
+    def hear(request: Request, because: str, canonical: str) -> None:
+        heard.append((request, because, canonical))
+
     async with served(redis_url) as api, crawling(NEARSTREAM_API=api.address) as (middleware, crawler):
+        crawler.signals.connect(hear, page_skipped)
         assert not await is_ignored(middleware, Request(URL))
         changed, passed = f"{URL}/changed", f"{URL}/passed"
         await write(api, decision(URL, "skip", 1), decision(changed, "refresh", 1), decision(passed, "keep", -1))
         for url in (URL, URL + "?utm_source=a", "https://A.example:443/flood#part"):
             await until_ignored(middleware, url)
         assert crawler.stats is not None
-        assert crawler.stats.get_value(SKIPPED) == 3
+        assert crawler.stats.get_value("nearstream/skipped") == 3
+        assert crawler.stats.get_value("nearstream/skipped/copy") == 3
+        assert crawler.stats.get_value("nearstream/asked") >= 4
+        assert [skipped[1:] for skipped in heard] == [("copy", "https://b.example/")] * 3
+        assert caplog.text.count("copy, canonical page https://b.example/") == 3
         for url in (changed, passed, f"{URL}?id=7", "https://a.example/" + "x" * 5_000):
             assert not await is_ignored(middleware, Request(url))
         await write(api, decision(URL, "refresh", 1))  # a decision that was made since the spider was opened
@@ -134,7 +149,7 @@ async def test_an_api_that_hangs_delays_few_pages() -> None:
         assert not any([await is_ignored(middleware, Request(URL)) for _ in range(500)])
         assert asked == 1  # and no other page is held up for the next ten seconds
         assert crawler.stats is not None
-        assert crawler.stats.get_value(DEGRADED) == 500
+        assert crawler.stats.get_value("nearstream/degraded") == 500
     server.close()
 
 
@@ -160,7 +175,7 @@ async def test_a_burst_of_pages_waits_its_turn_instead_of_being_fetched(redis_ur
             assert all(await asyncio.gather(*burst))
             assert most <= AT_ONCE
             assert crawler.stats is not None
-            assert crawler.stats.get_value(DEGRADED) is None
+            assert crawler.stats.get_value("nearstream/degraded") is None
         server.close()
 
 

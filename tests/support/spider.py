@@ -11,8 +11,7 @@ from scrapy.spiders import CrawlSpider, Rule
 from nearstream.workers.scrapy.pipeline import PageItem, is_page, page_item
 
 SETTINGS = {
-    "ITEM_PIPELINES": {"nearstream.workers.scrapy.pipeline.NearstreamPipeline": 300},
-    "DOWNLOADER_MIDDLEWARES": {"nearstream.workers.scrapy.skipping.NearstreamDownloaderMiddleware": 543},
+    "ADDONS": {"nearstream.workers.scrapy.addon.NearstreamAddon": 0},
     "DEPTH_LIMIT": 18,
     "CRAWL_ASK_SECONDS": 60,  # longer than a busy machine may keep the API
     "TELNETCONSOLE_ENABLED": False,

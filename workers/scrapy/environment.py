@@ -2,11 +2,15 @@
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from scrapy.crawler import Crawler
 
-from nearstream.workers.config.settings import PREFIX, Settings, load
+from nearstream.workers.api_client import ask_seconds
+from nearstream.workers.config.settings import PREFIX, Settings, SettingsError, load
 
+SECONDS_SETTING = "CRAWL_ASK_SECONDS"
 WAIT_SECONDS = 30.0  # for a broker, when a spider is opened
 
 
@@ -18,6 +22,36 @@ def settings_of(crawler: Crawler) -> Settings:
     """
     given = {name: str(crawler.settings.get(name)) for name in crawler.settings if name.startswith(PREFIX)}
     return load(os.environ | given)
+
+
+def seconds_to_ask(settings: Settings, crawler: Crawler) -> float:
+    """Return how long an answer of the API is waited for.
+
+    Raises:
+        SettingsError: No time.
+    """
+    seconds = crawler.settings.getfloat(SECONDS_SETTING, ask_seconds(settings))
+    if not seconds > 0:
+        raise SettingsError(f"{SECONDS_SETTING}: expected seconds above 0, got {seconds:g}")
+    return seconds
+
+
+def count(crawler: Crawler | None, outcome: str) -> None:
+    """Count an outcome in the statistics of a spider."""
+    if crawler is not None and crawler.stats is not None:
+        crawler.stats.inc_value(f"nearstream/{outcome}")
+
+
+@contextmanager
+def quiet_client() -> Iterator[None]:
+    """Let aiokafka log nothing in the block, at whose end one line says what failed."""
+    client = logging.getLogger("aiokafka")
+    before = client.level
+    client.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        client.setLevel(before)
 
 
 def keep_pages_out_of_log() -> None:

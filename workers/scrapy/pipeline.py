@@ -1,16 +1,20 @@
 """The item pipeline, which sends pages to the topic `documents`."""
 
+import asyncio
+import logging
+import time
 from asyncio import Semaphore
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Self
 
 import msgspec
 from itemadapter import ItemAdapter
 from scrapy.crawler import Crawler
-from scrapy.exceptions import DropItem
+from scrapy.exceptions import CloseSpider, DropItem
 from scrapy.http import HtmlResponse, Response
 
 from nearstream.schemas.codec import InvalidMessageError, decode_document
@@ -24,10 +28,18 @@ from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.crawl.redirects import PERMANENT
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
+from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.scrapy.environment import WAIT_SECONDS, keep_pages_out_of_log, settings_of
+from nearstream.workers.scrapy.environment import WAIT_SECONDS, count, keep_pages_out_of_log, quiet_client, settings_of
+from nearstream.workers.scrapy.unsent import UnsentFile
+from nearstream.workers.scrapy.verdicts import VERDICTS_SETTING, Verdicts, verdicts
 
 SOURCE = "crawler"
+UNSENT_SETTING, UNSENT = "CRAWL_UNSENT", "nearstream-unsent.jsonl"
+CLOSED = "nearstream_cannot_send"  # why a spider is closed
+PAUSE_SECONDS = 10.0  # in which nothing is sent after a failure
+
+log = logging.getLogger(__name__)
 _FIELDS = frozenset(Document.__struct_fields__)
 
 
@@ -43,6 +55,7 @@ class PageItem:
         id: Its own URL, if another one redirects to it.
         lineage: The lineage of the page, if another URL redirects to it.
         collection: The tenant. None: the default one.
+        nearstream: What the page is to those that the index knows, if `CRAWL_VERDICTS` asks for it.
     """
 
     url: str
@@ -52,6 +65,7 @@ class PageItem:
     id: str | None = None
     lineage: str | None = None
     collection: str | None = None
+    nearstream: dict[str, Any] | None = field(default=None, repr=False)
 
 
 def is_page(response: Response) -> bool:
@@ -97,11 +111,16 @@ class NearstreamPipeline:
 
     An item has its content in `raw` (bytes, with `content_type`), `html` or `text`. Other fields than those of a
     document are left out. An item that is no document is dropped, and the log says why. Each item waits until the
-    broker has confirmed it. At most 1,000 are sent at a time, and the others wait for them.
+    broker has confirmed it. At most 1,000 are sent at a time, and the others wait for them. What could not be sent is
+    written to a file.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, crawler: Crawler | None = None) -> None:
         """Prepare sending.
+
+        Args:
+            settings: Of the deployment.
+            crawler: Has the settings of the project, the statistics and the signals.
 
         Raises:
             SettingsError: The deployment takes JSON with the fields of another program.
@@ -109,9 +128,13 @@ class NearstreamPipeline:
         if settings.fields:
             raise SettingsError("NEARSTREAM_FIELDS: expected nothing, because items of Scrapy have our fields")
         self._deployment = Deployment.of(settings)
+        self._crawler = crawler
         self._topic = self._deployment.topic(DOCUMENTS)
         self._stack = AsyncExitStack()
         self._send: Callable[[Sequence[ProducerRecord]], Awaitable[None]] | None = None
+        self._verdicts: Verdicts | None = None
+        self._unsent = UnsentFile(Path(crawler.settings.get(UNSENT_SETTING, UNSENT) if crawler else UNSENT))
+        self._sends_at = 0.0
         self._in_flight = Semaphore(kafka_records.IN_FLIGHT)
 
     @classmethod
@@ -121,41 +144,78 @@ class NearstreamPipeline:
         Raises:
             SettingsError: A setting of nearstream is invalid.
         """
-        return cls(settings_of(crawler))
+        return cls(settings_of(crawler), crawler)
 
     async def open_spider(self) -> None:
         """Connect to Kafka.
 
         Raises:
-            KafkaUnreachableError: No broker answered.
-            SettingsError: The topic does not exist.
+            CloseSpider: No broker answered, or the topic does not exist. The log says which in one line.
         """
         keep_pages_out_of_log()
         settings = self._deployment.settings
-        await kafka_offsets.partitions(settings, [self._topic], WAIT_SECONDS)
-        self._send = await self._stack.enter_async_context(kafka_records.sender(settings, WAIT_SECONDS))
+        try:
+            with quiet_client():
+                await kafka_offsets.partitions(settings, [self._topic], WAIT_SECONDS)
+                self._send = await self._stack.enter_async_context(kafka_records.sender(settings, WAIT_SECONDS))
+        except (KafkaUnreachableError, SettingsError) as error:
+            log.error("the spider is closed, because pages cannot be sent: %s", error)  # noqa: TRY400 - one line
+            raise CloseSpider(CLOSED) from None
+        if self._crawler is not None and self._crawler.settings.getbool(VERDICTS_SETTING):
+            self._verdicts = await self._stack.enter_async_context(verdicts(settings, self._crawler))
 
     async def process_item(self, item: Any) -> Any:  # noqa: ANN401 - as Scrapy
         """Send an item and return it.
 
         Raises:
             DropItem: It is no document.
-            KafkaUnreachableError: The broker did not confirm it in time.
         """
         if self._send is None:
-            raise RuntimeError("the spider is not open")
+            raise DropItem("pages cannot be sent")
         fields = {name: value for name, value in ItemAdapter(item).items() if name in _FIELDS and value is not None}
         try:
             record = self._record(fields)
         except InvalidMessageError as error:
+            count(self._crawler, "dropped")
             raise DropItem(f"no document: {error}") from None
         async with self._in_flight:
-            await self._send([record])
+            if self._verdicts is not None:
+                await self._verdicts.give(item, record)
+            await self._deliver(record, fields)
         return item
 
     async def close_spider(self) -> None:
         """Disconnect from Kafka."""
         await self._stack.aclose()
+
+    async def _deliver(self, record: ProducerRecord, fields: dict[str, Any]) -> None:
+        """Send a record, or write its document to the file if Kafka does not take it."""
+        if self._send is not None and time.monotonic() >= self._sends_at:
+            try:
+                await self._send([record])
+            except (KafkaUnreachableError, SettingsError) as error:
+                if time.monotonic() >= self._sends_at:
+                    log.warning("pages are written to %s until Kafka takes them: %s", self._unsent.path, error)
+                self._sends_at = time.monotonic() + PAUSE_SECONDS
+            else:
+                count(self._crawler, "sent")
+                return
+        self._set_aside({"source": SOURCE, **fields})
+
+    def _set_aside(self, fields: dict[str, Any]) -> None:
+        try:
+            is_written, why = self._unsent.add(fields), "it is full"
+        except OSError as error:
+            is_written, why = False, error.strerror or str(error)
+        count(self._crawler, "unsent" if is_written else "lost")
+        if not is_written:
+            log.error("the spider is closed, because a page is lost: %s: %s", self._unsent.path, why)
+            self._close()
+
+    def _close(self) -> None:
+        """Close the spider while the item is passed on."""
+        if self._crawler is not None and self._crawler.crawling:
+            self._closing = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason=CLOSED))
 
     def _record(self, fields: dict[str, Any]) -> ProducerRecord:
         now_ms = int(datetime.now(UTC).timestamp() * 1000)

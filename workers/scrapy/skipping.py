@@ -1,5 +1,6 @@
 """The downloader middleware, which does not fetch what decisions say to skip."""
 
+import logging
 import time
 from asyncio import Semaphore
 from contextlib import AsyncExitStack
@@ -10,16 +11,16 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 
-from nearstream.workers.api_client import ApiClient, api_client, ask_seconds
-from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.scrapy.environment import settings_of
+from nearstream.workers.api_client import ApiClient, api_client
+from nearstream.workers.scrapy.environment import count, seconds_to_ask, settings_of
+from nearstream.workers.scrapy.signals import page_skipped
 
 COLLECTION_SETTING = "CRAWL_COLLECTION"
-SECONDS_SETTING = "CRAWL_ASK_SECONDS"
-SKIPPED, DEGRADED = "nearstream/skipped", "nearstream/degraded"
 AT_ONCE = 8  # questions under way, and others wait for their turn: all at once would all be late
 ALWAYS = ("nearstream_fetch", "is_start_request")  # requests with one of these keys in their meta are always fetched
 PAUSE_SECONDS = 10.0  # without questions, after one that had no answer
+
+log = logging.getLogger(__name__)
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -29,9 +30,13 @@ class Answer(msgspec.Struct, frozen=True):
 
     Attributes:
         skip: Whether the page need not be fetched now.
+        because: Why, such as `copy` or `unchanged`.
+        canonical: URL of the page that has the content.
     """
 
     skip: bool
+    because: str = ""
+    canonical: str | None = None
 
 
 class NearstreamDownloaderMiddleware:
@@ -69,9 +74,7 @@ class NearstreamDownloaderMiddleware:
         Raises:
             SettingsError: There are several tokens, of which a crawler cannot know its own, or there is no time to ask.
         """
-        seconds = self._crawler.settings.getfloat(SECONDS_SETTING, ask_seconds(self._settings))
-        if not seconds > 0:
-            raise SettingsError(f"{SECONDS_SETTING}: expected seconds above 0, got {seconds:g}")
+        seconds = seconds_to_ask(self._settings, self._crawler)
         asking = api_client(self._settings, "/v1/skip", "every page is fetched", seconds=seconds)
         self._client = await self._stack.enter_async_context(asking)
 
@@ -85,25 +88,30 @@ class NearstreamDownloaderMiddleware:
         Raises:
             IgnoreRequest: The page need not be fetched.
         """
-        if request.method != "GET" or any(map(request.meta.get, ALWAYS)) or not await self._may_skip(request.url):
+        if request.method != "GET" or any(map(request.meta.get, ALWAYS)):
             return
-        self._count(SKIPPED)
-        raise IgnoreRequest(f"nearstream: need not be fetched yet: {request.url}")
+        answer = await self._answer(request.url)
+        if answer is None or not answer.skip:
+            return
+        because = answer.because or "unknown"
+        count(self._crawler, "skipped")
+        count(self._crawler, f"skipped/{because}")
+        log.debug("skipped %s: %s, canonical page %s", request, because, answer.canonical)
+        details = {"request": request, "because": because, "canonical": answer.canonical}
+        self._crawler.signals.send_catch_log(page_skipped, **details, spider=self._crawler.spider)
+        raise IgnoreRequest(f"nearstream: need not be fetched yet, {because}: {request.url}")
 
-    async def _may_skip(self, url: str) -> bool:
+    async def _answer(self, url: str) -> Answer | None:
         if self._client is None:
-            return False
+            return None
         collection = self._crawler.settings.get(COLLECTION_SETTING, "default")
         async with self._turns:
             if time.monotonic() < self._asks_at:
-                self._count(DEGRADED)
-                return False
+                count(self._crawler, "degraded")
+                return None
+            count(self._crawler, "asked")
             answer = await self._client.ask(Answer, query={"url": url, "collection": collection})
             if self._client.failing:
                 self._asks_at = time.monotonic() + PAUSE_SECONDS
-                self._count(DEGRADED)
-        return answer is not None and answer.skip
-
-    def _count(self, name: str) -> None:
-        if self._crawler.stats is not None:
-            self._crawler.stats.inc_value(name)
+                count(self._crawler, "degraded")
+        return answer

@@ -2,14 +2,16 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 import scrapy
 from scrapy.crawler import Crawler
-from scrapy.exceptions import DropItem
+from scrapy.exceptions import CloseSpider, DropItem
 from scrapy.http import Headers, HtmlResponse, Request
 from scrapy.responsetypes import responsetypes
 from scrapy.utils.test import get_crawler
@@ -19,8 +21,13 @@ from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import ParsedDocument, parse_record
 from nearstream.workers.config.settings import Settings, SettingsError
+from nearstream.workers.kafka.errors import KafkaUnreachableError
+from nearstream.workers.pipeline.file_source import Item, read
+from nearstream.workers.scrapy.addon import NearstreamAddon
 from nearstream.workers.scrapy.environment import keep_pages_out_of_log, settings_of
 from nearstream.workers.scrapy.pipeline import NearstreamPipeline, is_page, page_item
+from nearstream.workers.scrapy.skipping import NearstreamDownloaderMiddleware
+from nearstream.workers.scrapy.unsent import UnsentFile
 
 NOW = datetime.now(UTC)
 URL = "https://a.example/x"
@@ -208,3 +215,80 @@ def test_settings_come_from_the_project_before_the_environment(monkeypatch: pyte
     assert (found.kafka, found.topic_prefix) == ("b.example:2", "p.")
     with pytest.raises(SettingsError, match="NEARSTREAM_KAFKAA: no such setting"):
         settings_of(crawler(NEARSTREAM_KAFKAA="b.example:2"))
+
+
+def test_the_addon_adds_what_a_project_does_not_set_itself() -> None:
+    own = {"nearstream.workers.scrapy.pipeline.NearstreamPipeline": 7}
+    settings = scrapy.settings.Settings({"ITEM_PIPELINES": own})
+    NearstreamAddon().update_settings(settings)
+    assert dict(settings.getdict("ITEM_PIPELINES")) == own
+    assert settings.getdict("DOWNLOADER_MIDDLEWARES")[NearstreamDownloaderMiddleware] == 543
+    assert settings.getint("DOWNLOAD_MAXSIZE") == 4 * 1024 * 1024
+
+
+async def test_without_kafka_the_spider_is_closed_and_one_line_says_why(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("nearstream.workers.scrapy.pipeline.WAIT_SECONDS", 0.1)
+    pipeline = NearstreamPipeline.from_crawler(crawler(NEARSTREAM_KAFKA="127.0.0.1:1"))
+    with pytest.raises(CloseSpider):
+        await pipeline.open_spider()
+    (record,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert "127.0.0.1:1" in record.getMessage()
+    assert record.exc_info is None
+    with pytest.raises(DropItem):
+        await pipeline.process_item({"text": "one"})
+
+
+async def test_a_page_that_kafka_does_not_take_is_written_to_a_file_that_can_be_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is sent for a while after a failure, so that items do not each wait for it."""
+    file, tries = tmp_path / "unsent.jsonl", 0
+
+    async def fail(_: Sequence[ProducerRecord]) -> None:
+        nonlocal tries
+        tries += 1
+        raise KafkaUnreachableError("no broker answered")
+
+    made = crawler(CRAWL_UNSENT=str(file))
+    pipeline = NearstreamPipeline.from_crawler(made)
+    pipeline._send = fail
+    pages = [page_item(HtmlResponse(f"{URL}/{number}", body=b"<p>one \xff")) for number in range(5)]
+    for page in pages:
+        assert await pipeline.process_item(page) is page
+    assert (tries, caplog.text.count("are written to")) == (1, 1)
+    items = [item for item in read([str(file)]) if isinstance(item, Item)]
+    documents = [parse_record(item.record, DocumentLimits()) for item in items]
+    assert [(each.document.url, each.document.raw) for each in documents if isinstance(each, ParsedDocument)] == [
+        (page.url, page.raw) for page in pages
+    ]
+    monkeypatch.setattr(pipeline, "_sends_at", 0.0)
+    pipeline._send = send = Recorded()
+    await pipeline.process_item(pages[0])
+    assert len(send.records) == 1
+    assert made.stats is not None
+    assert (made.stats.get_value("nearstream/unsent"), made.stats.get_value("nearstream/sent")) == (5, 1)
+
+
+async def test_a_page_that_finds_no_room_in_the_file_is_counted_as_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = crawler(CRAWL_UNSENT=str(tmp_path / "missing" / "unsent.jsonl"))
+    pipeline = NearstreamPipeline.from_crawler(made)
+    pipeline._send, pipeline._sends_at = Recorded(), math.inf
+    await pipeline.process_item({"text": "one"})
+    assert made.stats is not None
+    assert made.stats.get_value("nearstream/lost") == 1
+    assert "a page is lost" in caplog.text
+    assert not UnsentFile(tmp_path / "unsent.jsonl", 10).add({"text": "one"})
+
+
+class Recorded:
+    """Takes records as the sender does."""
+
+    def __init__(self) -> None:
+        self.records: list[ProducerRecord] = []
+
+    async def __call__(self, batch: Sequence[ProducerRecord]) -> None:
+        self.records += batch
