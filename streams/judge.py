@@ -19,7 +19,7 @@ from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import Join
 
 HINTS_CAP = 200_000  # anchors of which the lane remembers who represents the family that has them
-RECORDS_CAP = 4_096  # unpacked records that the lane remembers
+UNPACKED_CAP = 4_096  # unpacked records that the lane remembers
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Documents:
             order = known.views[number].order
             held = packed, unpack_record(packed, self._rules.scheme.name, order.version, order.observed_ms)
             self._records[number] = held
-            while len(self._records) > RECORDS_CAP:
+            while len(self._records) > UNPACKED_CAP:
                 self._records.popitem(last=False)
         return held[1]
 
@@ -192,7 +192,7 @@ class Documents:
         former = case.registered.former_decision
         keeps = former is not None and founder_of(former) == founder and not case.is_late
         # If the founder was removed before a second member joined, the family gets the id of that member.
-        first = self.record_of(founder, known) if founder in known.records else own
+        first = self.record_of(founder, known) if known.has_text(founder) else own
         is_founder = founder == case.number
         named = own if is_founder else first
         return Join(
@@ -216,7 +216,8 @@ class Documents:
         if not known or not self._rules.limits.events_per_family:
             return 0
         number, count = known.most_common(1)[0]
-        return number if number and number != case.number and 100 * count >= COPY_PERCENT * len(anchors) else 0
+        is_usable = number not in (0, case.number, case.registered.former)  # the former state is dead by now
+        return number if is_usable and 100 * count >= COPY_PERCENT * len(anchors) else 0
 
     def learn(self, case: Case, representative: int) -> None:
         """Remember who represents the family that has the anchors of a document."""

@@ -31,6 +31,8 @@ from nearstream.streams.store.registration import (
 from nearstream.streams.store.store import Store
 from nearstream.streams.telling import Matched, Teller
 
+RECORDS_CAP = 4_096  # records that a matcher remembers
+
 
 async def _no_pause() -> None:
     """Continue at once."""
@@ -68,6 +70,7 @@ class LaneMatcher:
         every_pair = not store.limits.events_per_family
         self._teller = Teller(self.documents, scheme.name, relations, every_pair=every_pair)
         self._offsets = count()  # of documents that come from no topic
+        self._records: dict[int, bytes] = {}  # of states that were met lately, the first one met in front
 
     async def match(self, signature: Signature) -> Matched:
         """Match one document and return its verdict, with its events."""
@@ -92,12 +95,14 @@ class LaneMatcher:
             for message, one, answer in zip(messages, arriving, answers, strict=True)
             if one is not None and _is_state(message.number, answer)
         }
-        known = await lane.match(list(cases.values()))
+        known = await lane.match(list(cases.values()), self._records)
         await self._mark(messages, answers, cases)
         await self._know(answers, cases, known)
         results = []
         for arrival, one, message, answer in zip(arrivals, arriving, messages, answers, strict=True):
             results.append(await self._matched(arrival, one, cases.get(message.number), answer, known, pause))
+        while len(self._records) > RECORDS_CAP:
+            del self._records[next(iter(self._records))]
         return results
 
     def _arriving(self, arrival: Arrival) -> Arriving | None:
@@ -142,7 +147,7 @@ class LaneMatcher:
         """Read the records of founders, and of states that arrived again, which verdicts name."""
         founders = {case.decision.founder for case in cases.values() if case.decision} - cases.keys()
         again = {answer.number for answer in answers if answer.status is Status.UNCHANGED}
-        wanted = sorted((founders | again) - known.records.keys())
+        wanted = sorted(each for each in founders | again if not known.has_text(each))
         found = await self._store.fetch([Query(number, record=True) for number in wanted]) if wanted else ()
         for number, view in zip(wanted, found, strict=True):
             if view is not None:
@@ -178,7 +183,7 @@ class LaneMatcher:
 
     async def _unchanged(self, own: Signature, answer: Registered, known: Known) -> Matched:
         view = known.views.get(answer.number)
-        if view is None or answer.number not in known.records:
+        if view is None or not known.has_text(answer.number):
             return Matched(None, (), answer)  # it was removed or has expired meanwhile
         packed, order = known.records[answer.number], view.order
         same = unpack_signature(packed, self._scheme.name, order.version, order.observed_ms)

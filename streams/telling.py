@@ -91,7 +91,7 @@ class Teller:
         joined = case.joined
         if joined is None:
             raise AssertionError(f"number {case.number}: a member has joined its family before it is told")
-        has_founder = decision.founder in known.records
+        has_founder = known.has_text(decision.founder)
         founder = self._documents.record_of(decision.founder, known).signature if has_founder else None
         return Family(decision.founder, joined.family_id.hex(), joined.ordinal, founder, joined.first_seen_ms)
 

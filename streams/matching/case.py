@@ -48,6 +48,7 @@ class Case:
         compared: The related ones, by number.
         left: Keys whose buckets it left out, because they hold the hint or because its twin is in them.
         hint: The state on which it relies there. 0: an exact copy, or nothing is left out.
+        may_be_counted: It may have been matched before, so a family may count it already.
         counted_in: Families that count it already.
         full_buckets: Number of its buckets that were full.
         cut: Candidates were left out.
@@ -74,6 +75,7 @@ class Case:
     compared: dict[int, Compared] = field(default_factory=dict)
     left: bytes = b""
     hint: int = 0
+    may_be_counted: bool = False
     counted_in: set[int] = field(default_factory=set)
     full_buckets: int = 0
     cut: bool = False

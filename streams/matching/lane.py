@@ -9,7 +9,7 @@ Nothing here is atomic but the single calls. In the order of this page:
 `tests/simulation` runs this code under an adversary. Each rule of the order has a variant there that leaves it out.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 
 from nearstream.streams.matching.case import Case
 from nearstream.streams.matching.choosing import choose
@@ -18,7 +18,7 @@ from nearstream.streams.matching.meeting import Judge, Known, Meeting, Pause
 from nearstream.streams.matching.picking import representative_of
 from nearstream.streams.matching.tally import keys_that_hold, unseen
 from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Note, Proposal
-from nearstream.streams.store.registration import Labelling, Put, Registered, Removal
+from nearstream.streams.store.registration import Labelling, Put, Registered, Removal, Status
 from nearstream.streams.store.store import Store
 
 Patience = Callable[[int, bool], Awaitable[bool]]
@@ -47,13 +47,21 @@ class Lane:
             await self._store.leave(leaves)
         return answers
 
-    async def match(self, cases: Sequence[Case]) -> Known:
+    async def match(
+        self, cases: Sequence[Case], records: MutableMapping[int, bytes] | None = None, *, is_again: bool = False
+    ) -> Known:
         """Decide about the documents of a batch, in the order of their numbers within each partition.
 
         They have been registered. The store has recorded all decisions when this returns.
+
+        Args:
+            cases: The documents.
+            records: Records of earlier batches, to which those that are read are added.
+            is_again: A slot has lost writes, so any of the documents may have been matched before.
         """
-        known = Known()
+        known = Known(records)
         for case in cases:
+            case.may_be_counted = is_again or case.registered.status is Status.KNOWN
             if case.registered.decision is not None:
                 case.decision, case.is_restated = unpack_decision(case.registered.decision), True
         await self._meeting.look(cases, lambda case: case.named)
@@ -124,9 +132,10 @@ class Lane:
 
     async def _propose(self, ready: Sequence[tuple[Case, int]], waiting: dict[int, Case], known: Known) -> None:
         proposals = []
+        denied = [case for case, founder in ready if case.left and not self._may_leave_out(case, founder, known)]
+        await self._meeting.enter_rest(denied, known)  # they choose again
         for case, founder in ready:
-            if case.left and not self._may_leave_out(case, founder, known):
-                await self._meeting.enter_rest(case, known)  # and choose again
+            if case in denied:
                 continue
             case.decision = self._judge.decision(case, founder or case.number, known)
             record = self._judge.record(case, founder, known) if founder not in (0, case.number) else b""
@@ -196,10 +205,10 @@ class Lane:
 
     async def _become_full(self, cases: Sequence[Case], known: Known) -> None:
         """Let those who represent their families now enter the buckets that they left out, and join again."""
+        met = {case: set(case.compared) for case in cases}
+        await self._meeting.enter_rest(cases, known)
         for case in cases:
-            met = set(case.compared)
-            await self._meeting.enter_rest(case, known)
-            self._find_late(case, case.compared.keys() - met)
+            self._find_late(case, case.compared.keys() - met[case])
         if cases:
             await self._join(cases, known)
 

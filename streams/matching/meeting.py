@@ -1,6 +1,6 @@
 """From the keys of documents to the earlier ones that are worth a comparison, and to what is known about these."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Protocol
 
 from nearstream.streams.matching.case import Case, Compared
@@ -44,11 +44,11 @@ class Known:
         records: The records of states. They never change in meaning.
     """
 
-    def __init__(self) -> None:
-        """Know nothing."""
+    def __init__(self, records: MutableMapping[int, bytes] | None = None) -> None:
+        """Know nothing but records, which may be those of earlier batches."""
         self.views: dict[int, View] = {}
         self.families: dict[int, FamilyView] = {}
-        self.records: dict[int, bytes] = {}
+        self.records: MutableMapping[int, bytes] = {} if records is None else records
 
     def decided(self, case: Case) -> None:
         """Note what was decided about a document of the batch."""
@@ -57,6 +57,11 @@ class Known:
         view = self.views.get(case.number)
         if view is not None:
             self.views[case.number] = view._replace(decision=pack_decision(case.decision))
+
+    def has_text(self, number: int) -> bool:
+        """Return whether a state was not removed and has not expired, and its record is known."""
+        view = self.views.get(number)
+        return number in self.records and view is not None and not view.is_gone
 
     def members(self, founder: int) -> Iterator[int]:
         """Yield the states that belong to a family, dead ones too."""
@@ -90,12 +95,15 @@ class Meeting:
             for case, found in zip(some, await ask(entries) if entries else (), strict=True):
                 case.found += found
 
-    async def enter_rest(self, case: Case, known: Known) -> None:
-        """Enter the buckets that a document left out, and compare it with what they hold."""
-        keys, case.left, case.hint = case.left, b"", 0
-        case.found = without(case.found, keys)
-        await self.look([case], lambda _: keys)
-        await self.meet([case], known)
+    async def enter_rest(self, cases: Sequence[Case], known: Known) -> None:
+        """Enter the buckets that documents left out, and compare these with what they hold."""
+        keys = {case: case.left for case in cases}
+        for case in cases:
+            case.found = without(case.found, case.left)
+            case.left, case.hint = b"", 0
+        if cases:
+            await self.look(cases, keys.__getitem__)
+            await self.meet(cases, known)
 
     def leave_out(self, case: Case) -> None:
         """Note which buckets a document has left out, because they hold its hint."""
@@ -115,7 +123,7 @@ class Meeting:
         await self._follow(list(twins), known, {case: set(some) for case, some in twins.items()})
         await self._read({number for some in twins.values() for number in some}, known)
         for case, some in twins.items():
-            related = self._judge.compare(case, [number for number in some if number in known.records], known)
+            related = self._judge.compare(case, list(filter(known.has_text, some)), known)
             if self._store.limits.events_per_family and any(
                 each.is_exact and self._is_full(each.number, known) for each in related
             ):
@@ -155,7 +163,7 @@ class Meeting:
             await self._compare(case, numbers, known)
 
     async def _compare(self, case: Case, numbers: Iterable[int], known: Known) -> None:
-        wanted = [n for n in numbers if n in known.records and n not in case.compared and n != case.number]
+        wanted = [n for n in numbers if known.has_text(n) and n not in case.compared and n != case.number]
         for each in self._judge.compare(case, wanted, known):
             case.compared[each.number] = each
         await self._pause()
@@ -224,22 +232,27 @@ class Meeting:
         return are_there
 
     async def _follow(self, cases: Sequence[Case], known: Known, met: Mapping[Case, set[int]]) -> None:
-        """Ask about the families of those who were met, and about who represents these."""
+        """Ask about the families of those who were met, and about who represents these.
+
+        A document that may have been matched before asks for its place in each of them.
+        """
+        founders: set[int] = set()
         asked: dict[tuple[int, int], Case] = {}
         for case in cases:
             decisions = [known.views[number].decision for number in met[case] if number in known.views]
-            asked |= {(founder_of(each), case.number): case for each in decisions if each is not None}
+            own = {founder_of(each) for each in decisions if each is not None}
+            founders |= own
+            if case.may_be_counted and case.decision is None:
+                asked |= {(founder, case.number): case for founder in own}
+        await self._ask(founders, known)
         queries = [Query(founder, asker) for founder, asker in asked]
         answers = await self._store.fetch(queries) if queries else ()
         for query, case, view in zip(queries, asked.values(), answers, strict=True):
-            if view is None:
-                continue
-            known.views.setdefault(query.number, view)
-            if view.family is not None:
+            if view is not None and view.family is not None:
                 known.families[query.number] = view.family
-                if view.family.ordinal and case.decision is None:
+                if view.family.ordinal:
                     case.counted_in.add(query.number)
-        await self._hand_on({query.number for query in queries}, known)
+        await self._hand_on(founders, known)
 
     async def _hand_on(self, founders: set[int], known: Known) -> None:
         """Find others to represent families whose representatives are dead.

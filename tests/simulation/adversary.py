@@ -219,7 +219,7 @@ class Schedule:
         answers = await lane.register([record.message for record in run.batch])
         pairs = list(zip(run.batch, answers, strict=True))
         cases = [self._case(record, answer) for record, answer in pairs if _is_state(record, answer)]
-        known = await lane.match(cases)
+        known = await lane.match(cases, is_again=self.plan.tails > 0)
         for record, answer in pairs:
             if record.text is not None and answer.status is Status.UNCHANGED and answer.number != record.number:
                 self.verdicts[record.number].append("unchanged")
