@@ -211,8 +211,7 @@ class Documents:
     def hint(self, case: Case) -> int:
         """Return the representative of the family that most anchors of a document belong to, or 0."""
         anchors = case.document.keys.anchors
-        known = Counter(map(self._hints.get, anchors))
-        known.pop(None, None)
+        known = Counter(self._hints[anchor] for anchor in anchors if anchor in self._hints)
         if not known or not self._rules.limits.events_per_family:
             return 0
         number, count = known.most_common(1)[0]

@@ -192,9 +192,13 @@ class Lane:
 
     async def _join(self, cases: Sequence[Case], known: Known) -> None:
         """Count documents in their families. Whom this makes the representative has to be in all its buckets."""
-        joins = [(case, self._judge.join(case, case.decision.founder, known)) for case in cases if case.decision]
-        needed = [(case, join) for case, join in joins if join.founder != case.number or join.links]
-        dead = [Leave(case.number, case.number) for case, join in joins if join.founder == case.number and case.is_dead]
+        decided = [(case, case.decision) for case in cases if case.decision is not None]
+        needed = [
+            (case, self._judge.join(case, decision.founder, known))
+            for case, decision in decided
+            if decision.founder != case.number or decision.links
+        ]
+        dead = [Leave(case.number, case.number) for case, one in decided if one.founder == case.number and case.is_dead]
         answers = await self._store.join([join for _, join in needed]) if needed else ()
         if dead:
             await self._store.leave(dead)
