@@ -18,9 +18,10 @@ from nearstream.streams.store.registration import Labelling, Order, Put, Removal
 from nearstream.streams.store.store import Call, Local, Shape
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_store.calls import LaneCalls
+from nearstream.workers.redis_store.function_library import function_library
 from nearstream.workers.redis_store.layout import CHUNKED_KINDS, KeyKind, StoreLayout
 from nearstream.workers.redis_store.opening import RebuildRefusedError, begin_rebuild, finish_rebuild, open_store
-from nearstream.workers.redis_store.transport import RedisTransport
+from nearstream.workers.redis_store.transport import RedisTransport, load_functions
 from tests.devstack.server import LocalServer
 
 PARTITIONS = 3
@@ -162,7 +163,8 @@ async def test_a_slot_on_redis_answers_as_one_in_memory(seed: int, client: Redis
 
 async def test_calls_for_a_server_without_the_functions_load_them(client: Redis, layout: StoreLayout) -> None:
     transport = RedisTransport(client, layout, LaneCalls(layout))
-    await client.function_flush()
+    await load_functions(client)
+    await client.function_delete(f"nearstream_store_{function_library()[0]}")
     calls = [Call(0, "enter", [_entry(1)], 0), Call(0, "enter", [_entry(2)], 0), Call(0, "peek", [_entry(3)])]
     assert len([answer for reply in await transport.all(calls) for answer in reply if answer]) == 2
 
@@ -353,3 +355,37 @@ def _entry(number: int) -> Entry:
 
 def _pattern(layout: StoreLayout) -> str:
     return layout.prefix.decode() + "*"
+
+
+async def test_a_call_touches_no_undeclared_key_but_those_of_former_states(client: Redis, layout: StoreLayout) -> None:
+    traffic, calls, declared, touched = Traffic(3), LaneCalls(layout), list[set[str]](), list[list[str]]()
+    await load_functions(client)
+    async with client.monitor() as watched:
+        for _ in range(120):
+            name, items = traffic.call()
+            for command in calls.commands(Call(0, name, items, 0)):
+                declared.append({_shown(key) for key in command.arguments[3:] if isinstance(key, bytes)})
+                if name == "register":
+                    declared[-1] |= {_shown(layout.tag(0) + kind) for kind in (KeyKind.STATES, KeyKind.RECORDS)}
+                calls.answers(command, await client.execute_command(*command.arguments))
+        await client.echo("the end")
+        async for seen in watched.listen():
+            if "the end" in seen["command"]:
+                break
+            if seen["client_type"] == "lua":
+                touched[-1].append(seen["command"].partition(" ")[2])
+            elif seen["command"].startswith("FCALL"):
+                touched.append([])
+    undeclared = [
+        command
+        for keys, commands in zip(declared, touched, strict=True)
+        for command in commands
+        if not any(command.startswith(key) for key in keys)
+    ]
+    assert undeclared == []
+
+
+def _shown(key: bytes) -> str:
+    """Return a key as the client shows what MONITOR says."""
+    names = {ord("\\"): "\\\\", 7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 13: "\\r"}
+    return "".join([names.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}") for byte in key])

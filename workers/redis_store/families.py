@@ -25,17 +25,15 @@ _ORDINAL_BYTES = 4
 _Packed = tuple[list[bytes], list[bytes]]
 
 
-def unpack_family(layout: StoreLayout, answer: Sequence[bytes | None], now_ms: int) -> FamilyView | None:
+def unpack_family(layout: StoreLayout, packed: bytes, score: bytes | None, now_ms: int) -> FamilyView | None:
     """Return what a founder's home says about its family, unless this has expired.
 
     Args:
         layout: The layout of the index.
-        answer: The family, and the score of who asks among its members, None if it is not one of them.
+        packed: The family.
+        score: Of who asks among its members, None if it is not one of them.
         now_ms: The time of the slot.
     """
-    packed, score = answer
-    if packed is None:
-        return None
     identity, first_seen, representative, is_bare, last, _ = _FAMILY.unpack_from(packed)
     if 0 < layout.retention_ms * 3 // 2 < now_ms - _int(last):
         return None
@@ -51,11 +49,12 @@ def unpack_family(layout: StoreLayout, answer: Sequence[bytes | None], now_ms: i
 
 def pack_joins(layout: StoreLayout, tag: bytes, batch: Sequence[Join]) -> _Packed:
     """Return the keys of families, and for each join what is told about the member."""
-    keys, items = dict[bytes, None](), []
+    keys, items = set[bytes](), []
     for join in batch:
-        keys |= dict.fromkeys(_family_keys(layout, tag, join.founder))
-        addresses = tag + KeyKind.ADDRESSES + _bytes(join.founder)
-        keys |= dict.fromkeys((addresses + SENDERS.encode(), addresses + RECIPIENTS.encode()))
+        keys |= _family_keys(layout, tag, join.founder)
+        if join.sender or join.recipients:
+            addresses = tag + KeyKind.ADDRESSES + _bytes(join.founder)
+            keys |= {addresses + SENDERS.encode(), addresses + RECIPIENTS.encode()}
         head = _JOIN.pack(
             _bytes(join.founder),
             _bytes(join.number),
@@ -87,16 +86,15 @@ def unpack_joined(_layout: StoreLayout, _join: Join, _now_ms: int, answer: bytes
 
 def pack_leaves(layout: StoreLayout, tag: bytes, batch: Sequence[Leave]) -> _Packed:
     """Return the keys of families, and for each who leaves the founder and its number."""
-    keys = dict.fromkeys(key for leave in batch for key in _family_keys(layout, tag, leave.founder))
+    keys = {key for leave in batch for key in _family_keys(layout, tag, leave.founder)}
     return list(keys), [_bytes(leave.founder) + _bytes(leave.number) for leave in batch]
 
 
 def pack_marks(layout: StoreLayout, tag: bytes, batch: Sequence[Mark]) -> _Packed:
     """Return the keys of labelled documents, and for each the family and the label."""
-    keys, items = dict[bytes, None](), []
+    keys, items = set[bytes](), []
     for founder, document, number, label in batch:
-        family, labelled = KeyKind.FAMILIES + layout.group(founder), KeyKind.LABELLED + _bytes(founder)
-        keys |= dict.fromkeys((tag + family, tag + labelled))
+        keys |= {tag + KeyKind.STATES + layout.group(founder), tag + KeyKind.LABELLED + _bytes(founder)}
         items.append(_MARK.pack(_bytes(founder), document) + (_bytes(number) + label if label else b""))
     return list(keys), items
 
@@ -115,9 +113,8 @@ def unpack_nothing(_layout: StoreLayout, _item: object, _now_ms: int, _answer: i
     """Return no answer."""
 
 
-def _family_keys(layout: StoreLayout, tag: bytes, founder: int) -> tuple[bytes, bytes, bytes]:
-    group = layout.group(founder)
-    return tag + KeyKind.FAMILIES + group, tag + KeyKind.STATES + group, tag + KeyKind.MEMBERS + _bytes(founder)
+def _family_keys(layout: StoreLayout, tag: bytes, founder: int) -> set[bytes]:
+    return {tag + KeyKind.STATES + layout.group(founder), tag + KeyKind.MEMBERS + _bytes(founder)}
 
 
 def _int(packed: bytes) -> int:

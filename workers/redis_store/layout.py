@@ -17,10 +17,10 @@ hold:
     s  STATES      HASH    + group: row mod 16 → `STATE_FORMAT`, then the decision (flag `DECIDED`), or else the numbers
                            of those that go on without it. A state of another kind has something else there: one that
                            repeats another, its number, and a removal, those who left families and the founders of
-                           these. For one and a half retentions, so it leads to its family when its record is gone
-    r  RECORDS     HASH    + group: row mod 16 → the record of a state. For a retention
-    f  FAMILIES    HASH    + group: row mod 16 → `FAMILY_FORMAT` of the family that the state has founded, then slots of
+                           these. For one and a half retentions, so it leads to its family when its record is gone.
+                           16 + row mod 16 → `FAMILY_FORMAT` of the family that the state has founded, then slots of
                            time and counts of the joins in them, 4 bytes each
+    r  RECORDS     HASH    + group: row mod 16 → the record of a state. For a retention
     j  MEMBERS     ZSET    + number of a founder: members by ordinal. Below 0: they have left. `LEFT_FIRST`: before they
                            joined. Links to other families by `LINK_SCORE` + the number of who had them first
     e  ADDRESSES   ZSET    + number of a founder, `s` or `r`: keyed hashes of the senders, or recipients, of mails that
@@ -84,7 +84,6 @@ class KeyKind(bytes, Enum):
     REGISTRY = b"i"
     STATES = b"s"
     RECORDS = b"r"
-    FAMILIES = b"f"
     MEMBERS = b"j"
     ADDRESSES = b"e"
     LABELLED = b"y"

@@ -41,7 +41,7 @@ _STATE = Struct(python_struct(STATE_FORMAT).format.replace("22s", _ORDER.format[
 _REMOVAL = python_struct(REMOVAL_FORMAT)
 _POSITION = Struct(">H6s")  # partition + 1, offset on `documents`
 _Told = tuple[int, int, bytes, bytes, bytes, bytes, int]  # as `about` in history.lua packs it
-_Answer = Sequence[bytes | None]  # as `fetch` packs it
+_Answer = list[bytes | None] | bytes | None  # as `fetch` packs it
 
 
 class State(NamedTuple):
@@ -91,21 +91,20 @@ def pack_items(
     layout: StoreLayout, tag: bytes, batch: Sequence[Put | Removal | Labelling]
 ) -> tuple[list[bytes], list[bytes]]:
     """Return the keys of documents and states, and for each item what is told about it."""
-    keys, items = dict[bytes, None](), []
+    chunks, keys, items = layout.chunks[KeyKind.REGISTRY], set[bytes](), []
     for one in batch:
-        chunk_number = int.from_bytes(one.document[:CHUNK_BYTES], "big") % layout.chunks[KeyKind.REGISTRY]
-        chunk, group = chunk_number.to_bytes(CHUNK_BYTES, "big"), layout.group(one.number)
-        keys |= dict.fromkeys((tag + KeyKind.REGISTRY + chunk, tag + KeyKind.STATES + group))
-        kind, body = PUT_ITEM, b""
+        chunk = (int.from_bytes(one.document[:CHUNK_BYTES], "big") % chunks).to_bytes(CHUNK_BYTES, "big")
+        group = layout.group(one.number)
+        keys.add(tag + KeyKind.REGISTRY + chunk)
+        keys.add(tag + KeyKind.STATES + group)
         if isinstance(one, Put):
-            keys[tag + KeyKind.RECORDS + group] = None
-            body = _PUT.pack(_pack_order(one.order), one.anchors) + one.record
+            keys.add(tag + KeyKind.RECORDS + group)
+            kind, body = PUT_ITEM, _PUT.pack(_pack_order(one.order), one.anchors) + one.record
         elif isinstance(one, Removal):
             kind, body = REMOVAL_ITEM, _POSITION.pack(one.partition + 1, _bytes(one.offset, 6))
         else:
             kind, body = LABEL_ITEM, one.label
-        head = _ITEM.pack(kind, _bytes(one.number), _bytes(one.now_ms, 6), chunk, one.document)
-        items.append(head + body)
+        items.append(_ITEM.pack(kind, _bytes(one.number), _bytes(one.now_ms, 6), chunk, one.document) + body)
     return list(keys), items
 
 
@@ -159,27 +158,23 @@ def _position(removal: bytes) -> tuple[int, int]:
 
 def pack_queries(layout: StoreLayout, tag: bytes, batch: Sequence[Query]) -> tuple[list[bytes], list[bytes]]:
     """Return the keys of states, and for each query what is asked."""
-    keys, items = dict[bytes, None](), []
+    states, records = tag + KeyKind.STATES, tag + KeyKind.RECORDS
+    keys, items = set[bytes](), []
     for number, asker, record in batch:
-        group = layout.group(number)
-        keys |= dict.fromkeys((tag + KeyKind.STATES + group, tag + KeyKind.FAMILIES + group))
+        group, own = layout.group(number), number.to_bytes(NUMBER_BYTES, "big")
+        keys.add(states + group)
         if record:
-            keys[tag + KeyKind.RECORDS + group] = None
+            keys.add(records + group)
         if asker:
-            keys[tag + KeyKind.MEMBERS + _bytes(number)] = None
-        items.append(_QUERY.pack(_bytes(number), _bytes(asker), record))
+            keys.add(tag + KeyKind.MEMBERS + own)
+        items.append(_QUERY.pack(own, asker.to_bytes(NUMBER_BYTES, "big"), record))
     return list(keys), items
 
 
-def unpack_view(
-    layout: StoreLayout,
-    _query: Query,
-    now_ms: int,
-    answer: tuple[bytes | None, bytes | None, bytes | None, bytes | None],
-) -> View | None:
+def unpack_view(layout: StoreLayout, _query: Query, now_ms: int, answer: _Answer) -> View | None:
     """Return what is known of a state."""
-    packed, record, *about_family = answer
-    family = unpack_family(layout, about_family, now_ms) if about_family else None
+    packed, record, packed_family, score = _parts(answer)
+    family = unpack_family(layout, packed_family, score, now_ms) if packed_family else None
     state = unpack_state(packed) if packed else None
     age_ms, retention_ms = now_ms - (state.born_ms if state else 0), layout.retention_ms
     if state is None or state.kind == STUB or 0 < retention_ms * 3 // 2 < age_ms:
@@ -195,6 +190,11 @@ def unpack_view(
         None if is_gone else record,
         family,
     )
+
+
+def _parts(answer: _Answer) -> list[bytes | None]:
+    """Return state, record, family and score, of which an answer without a record and a family has but the first."""
+    return answer if isinstance(answer, list) else [answer, None, None, None]
 
 
 # Decisions.
@@ -214,15 +214,15 @@ def unpack_noted(_layout: StoreLayout, _note: Note, _now_ms: int, answer: tuple[
 
 def pack_proposals(layout: StoreLayout, tag: bytes, batch: Sequence[Proposal]) -> tuple[list[bytes], list[bytes]]:
     """Return the keys of states, and for each proposal what shall be decided."""
-    keys, items = dict[bytes, None](), []
+    keys, items = set[bytes](), []
     for number, seen, decision, record in batch:
-        group = layout.group(number)
-        keys[tag + KeyKind.STATES + group] = None
+        group, own = layout.group(number), _bytes(number)
+        keys.add(tag + KeyKind.STATES + group)
         if record:
-            keys[tag + KeyKind.RECORDS + group] = None
-        if decision.startswith(_bytes(number)):
-            keys[tag + KeyKind.MEMBERS + _bytes(number)] = None
-        items.append(_PROPOSAL.pack(_bytes(number), min(seen, 2**32 - 1), len(decision)) + decision + record)
+            keys.add(tag + KeyKind.RECORDS + group)
+        if decision.startswith(own):
+            keys.add(tag + KeyKind.MEMBERS + own)
+        items.append(_PROPOSAL.pack(own, min(seen, 2**32 - 1), len(decision)) + decision + record)
     return list(keys), items
 
 

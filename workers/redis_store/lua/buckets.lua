@@ -36,9 +36,9 @@ end
 -- is `ENTRY_FORMAT`, then the field of each key. The keys of all items follow each other.
 local function visit(c, item, change, inserts)
   local number, hint, count, at = struct.unpack(ENTRY_FORMAT, item)
-  local call, sub, pack, keys, own, parts, often = redis.call, string.sub, struct.pack, c.keys, alone(number), {}, c.often or 0
+  local call, sub, keys, key_at, own, parts, often = redis.call, string.sub, c.keys, c.key_at, alone(number), {}, c.often or 0
   for i = 0, count - 1 do
-    local key, field = keys[c.key_at + i], sub(item, at, at + FIELD_BYTES - 1)
+    local key, field = keys[key_at + i], sub(item, at, at + FIELD_BYTES - 1)
     -- Both commands tell whether the bucket is empty. Which one is cheaper depends on how often buckets are.
     local held = (often > 0 or not inserts) and call('HGET', key, field)
     if held or inserts and call('HSETNX', key, field, own) == 0 then
@@ -46,13 +46,13 @@ local function visit(c, item, change, inserts)
       local changed = change and change(c, key, held, number, hint)
       if changed == '' then call('HDEL', key, field) end
       if changed and changed ~= '' then call('HSET', key, field, #changed > NUMBER_BYTES and changed or alone(changed)) end
-      parts[#parts + 1] = pack(BUCKET_FORMAT, i, #held / NUMBER_BYTES) .. held
+      parts[#parts + 1] = struct.pack(BUCKET_FORMAT, i, #held / NUMBER_BYTES) .. held
     else
       often = often - 1
     end
     at = at + FIELD_BYTES
   end
-  c.key_at, c.often = c.key_at + count, often
+  c.key_at, c.often = key_at + count, often
   return parts
 end
 

@@ -1,15 +1,15 @@
--- An item is a state, who asks, and whether the record is wanted. Answer: the state, its record, the family that it
--- founded, the score of who asks.
+-- An item is a state, who asks, and whether the record is wanted. Answer: the state, or a list that has its record, the
+-- family that it founded, and the score of who asks there.
 define('fetch', false, function(c, item)
   local number, asker, wants_record = struct.unpack(QUERY_FORMAT, item)
   local group, field = place(c, number)
-  local call, tag, founder = redis.call, c.tag, string.sub(item, 1, NUMBER_BYTES)
-  local s = call('HGET', tag .. STATES_KEY .. group, field)
-  local record = wants_record > 0 and call('HGET', tag .. RECORDS_KEY .. group, field)
-  local is_followed = not s or bit.band(string.byte(s), FOLLOWED) > 0
-  local f = is_followed and call('HGET', tag .. FAMILIES_KEY .. group, field)
-  if not f then return {s, record} end
-  return {s, record, f, asker > 0 and call('ZSCORE', tag .. MEMBERS_KEY .. founder, struct.pack('>I5', asker))}
+  local call, key = redis.call, c.tag .. STATES_KEY .. group
+  local s = call('HGET', key, field)
+  local family = (not s or bit.band(string.byte(s), FOLLOWED) > 0) and call('HGET', key, GROUP + field)
+  if not family and wants_record == 0 then return s end
+  local record = wants_record > 0 and call('HGET', c.tag .. RECORDS_KEY .. group, field)
+  local members = c.tag .. MEMBERS_KEY .. string.sub(item, 1, NUMBER_BYTES)
+  return {s, record, family, family and asker > 0 and call('ZSCORE', members, struct.pack('>I5', asker))}
 end)
 
 -- An item is a state, and the one that goes on without it. Answer: the state, and whether it is gone.

@@ -2,8 +2,8 @@
 local function family(c, founder)
   local f, at = {members = c.tag .. MEMBERS_KEY .. struct.pack('>I5', founder), founder = founder}, nil
   local group, field = place(c, founder)
-  f.key, f.field = c.tag .. FAMILIES_KEY .. group, field
-  local packed = redis.call('HGET', f.key, field)
+  f.key, f.field = c.tag .. STATES_KEY .. group, GROUP + field
+  local packed = redis.call('HGET', f.key, f.field)
   if packed then
     f.id, f.first_seen, f.representative, f.bare, f.last, f.count, at = struct.unpack(FAMILY_FORMAT, packed)
     f.joins = string.sub(packed, at)
@@ -25,15 +25,16 @@ local function write_family(c, f)
   renew(c, f.members, 1.5)
 end
 
--- Return the score of a member: its ordinal, below 0 if it has left, LEFT_FIRST if it left before it joined, 0 for others.
-local function score_of(f, number)
-  return tonumber(redis.call('ZSCORE', f.members, struct.pack('>I5', number)) or 0)
+-- Return the ordinal of a member, 0 if it has not joined, and whether it has left.
+local function member(f, number)
+  local score = tonumber(redis.call('ZSCORE', f.members, struct.pack('>I5', number)) or 0)
+  return math.floor(math.abs(score)), score < 0
 end
 
 -- Note that a member has died. If it was the representative, the oldest of the living is now.
 local function bury(f, number)
-  local score = score_of(f, number)
-  redis.call('ZADD', f.members, score == 0 and LEFT_FIRST or -math.abs(score), struct.pack('>I5', number))
+  local ordinal = member(f, number)
+  redis.call('ZADD', f.members, ordinal == 0 and LEFT_FIRST or -ordinal, struct.pack('>I5', number))
   if f.representative ~= number then return end
   local heirs = redis.call('ZRANGEBYSCORE', f.members, 1, LINK_SCORE - 1, 'LIMIT', 0, 1)
   f.representative, f.bare = heirs[1] and struct.unpack('>I5', heirs[1]) or 0, 1
@@ -84,10 +85,9 @@ define('join', true, function(c, item)
   advance(c, now)
   local f = family(c, founder)
   if f.id == NO_ID then f.id, f.first_seen = id, first_seen end
-  local score = score_of(f, number)
-  local ordinal, has_left = math.floor(math.abs(score)), score < 0
+  local ordinal, has_left = member(f, number)
   if ordinal == 0 then
-    ordinal = math.floor(math.abs(score_of(f, instead)))
+    ordinal = member(f, instead)
     if ordinal == 0 then
       f.count, ordinal = f.count + 1, f.count + 1
       count_join(f, c.now)
@@ -121,7 +121,7 @@ define('mark', true, function(c, item)
   local key, label = c.tag .. LABELLED_KEY .. struct.pack('>I5', founder), string.sub(item, at)
   local group, field = place(c, founder)
   redis.call('HDEL', key, document)
-  if label == '' or redis.call('HEXISTS', c.tag .. FAMILIES_KEY .. group, field) == 0 then return 0 end
+  if label == '' or redis.call('HEXISTS', c.tag .. STATES_KEY .. group, GROUP + field) == 0 then return 0 end
   redis.call('HSET', key, document, label)
   renew(c, key, 1.5)
   if redis.call('HLEN', key) > LABELS_CAP then redis.call('HDEL', key, redis.call('HKEYS', key)[1]) end

@@ -6,8 +6,7 @@ local function is_older(one, other)
   return a[i] < b[i]
 end
 
--- Return an answer, which says what is known of a state, of its former one, and of the document. Nothing but that it is
--- new is known of most.
+-- Return an answer, which says what is known of a state, of its former one, and of the document. Of most it is only new.
 local function about(c, m, status, s)
   if status == NEW and s.flags == 0 and s.former == 0 and m.label == '' then return NEW end
   local former = s and s.former > 0 and read_state(c, s.former).packed or ''
@@ -41,7 +40,8 @@ local function put(c, m)
   local anchors, record_at, _
   m.order, anchors, record_at = struct.unpack(PUT_FORMAT, m.packed, m.at)
   _, m.partition, m.offset = struct.unpack(ORDER_FORMAT, m.order)
-  local s, is_overtaken = read_state(c, m.number), look(c, m)
+  local is_overtaken = look(c, m)
+  local s = read_state(c, m.number)
   if s.kind == REPEATS then return about(c, m, UNCHANGED, read_state(c, struct.unpack('>I5', s.tail))) end
   if s.kind < STUB then return about(c, m, s.is_gone and OVERTAKEN or KNOWN, s) end
   if is_overtaken then return about(c, m, OVERTAKEN) end

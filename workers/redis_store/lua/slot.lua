@@ -12,23 +12,21 @@ local function begin(keys, args, writes)
   local count = writes and tonumber(redis.call('GET', keys[3]) or 0) or known
   if count < known then return nil, {'GAP', redis.call('HGET', keys[1], COVER_FIELD .. partition) or '-1'} end
   if writes then redis.call('SET', keys[3], count + 1, 'PX', LANE_MS) end
-  c.stored_now, c.out = tonumber(facts[3]) or 0, {writes and count + 1 or count}
-  c.now = c.stored_now
+  c.now, c.count = tonumber(facts[3]) or 0, writes and count + 1 or count
   return c
 end
 
 -- Make a function that gives an answer for each item.
 local function define(name, writes, answer)
-  local function callback(keys, args)
+  redis.register_function{function_name = 'nearstream_store_' .. name .. '_@@', callback = function(keys, args)
     local c, refusal = begin(keys, args, writes)
     if not c then return refusal end
-    for i = 2, #args do c.out[i + 1] = answer(c, args[i]) end
-    c.out[2] = string.format('%.f', c.now)
-    if c.now > c.stored_now then redis.call('HSET', keys[1], 'now', c.out[2]) end
-    return c.out
-  end
-  local flags = writes and {} or {'no-writes'}
-  redis.register_function{function_name = 'nearstream_store_' .. name .. '_@@', callback = callback, flags = flags}
+    local stored_now, reply = c.now, {c.count}
+    for i = 2, #args do reply[i + 1] = answer(c, args[i]) end
+    reply[2] = string.format('%.f', c.now)
+    if c.now > stored_now then redis.call('HSET', keys[1], 'now', reply[2]) end
+    return reply
+  end, flags = writes and {} or {'no-writes'}}
 end
 
 -- Move the time of the slot to that of an item, or to that of the server if it has none.
