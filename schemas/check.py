@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from nearstream.schemas.decision import Action, Because
 from nearstream.schemas.document import DEFAULT_COLLECTION, AddressHash, Count, Id, Name, Share
-from nearstream.schemas.evidence import HexId, Relation
+from nearstream.schemas.evidence import Amount, HexId, Place, Relation, SourceRef
 from nearstream.schemas.label import Kind, LabelState, Weight
 from nearstream.schemas.signature import Signature
 
@@ -78,6 +78,29 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     distance: Annotated[
         Count | None, Meta(description="Estimated edit distance in characters. Null if the scheme has none.")
     ] = None
+    added: Annotated[
+        Amount | None, Meta(description="Estimated characters that `match` does not have. Null if there is none.")
+    ] = None
+    novel: Annotated[
+        Amount | None,
+        Meta(
+            description="Estimated characters that none of the related documents has that the index found. Text counts "
+            "as known from a run of eight common words on. Null if the scheme has no LD signatures."
+        ),
+    ] = None
+    novel_spans: Annotated[
+        tuple[Place, ...],
+        Meta(description="Where these are, at most 16, the longest first, in characters of the normal form."),
+    ] = ()
+    sources: Annotated[
+        tuple[SourceRef, ...],
+        Meta(description="The fewest documents that together have the rest, at most 5, the largest part first."),
+    ] = ()
+    common: Annotated[Count, Meta(description="Characters that are known only from text that many documents have.")] = 0
+    redundant: Annotated[
+        bool,
+        Meta(description="`match` alone has all of it: both texts are equal. Never true if text may be nowhere else."),
+    ] = False
     match: Annotated[CheckMatch | None, Meta(description="The earlier document that is most like this one.")] = None
     family: Annotated[
         str | None, Meta(description="Id of the family of copies that the document would join. Null: it is no copy.")

@@ -144,6 +144,34 @@ class Distance(msgspec.Struct, frozen=True):
     high: Count
 
 
+class Amount(msgspec.Struct, frozen=True):
+    """An estimated number of characters with its 90 % band.
+
+    Attributes:
+        value: The estimate.
+        low: Lower end of the band.
+        high: Upper end of the band.
+    """
+
+    value: Count
+    low: Count
+    high: Count
+
+
+class SourceRef(msgspec.Struct, frozen=True):
+    """An earlier document that has some of the text of another.
+
+    Attributes:
+        id: Its id.
+        version: The first 8 bytes of its digest, in hex.
+        characters: Characters that it has and the sources before it have not.
+    """
+
+    id: Id
+    version: VersionId
+    characters: Count
+
+
 class Span(msgspec.Struct, frozen=True):
     """A common passage, as `[start, end)` in characters of each normal form.
 

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from nearstream.schemas.document import COUNT_MAX, Count, Name, SchemeName, Time, Words, require_times
-from nearstream.schemas.evidence import Distance, DocumentRef, HexId, Interval, Relation
+from nearstream.schemas.evidence import Amount, Distance, DocumentRef, HexId, Interval, Place, Relation, SourceRef
 
 VerdictKind = Literal["unique", "unchanged", Relation]
 VERDICT_KINDS: tuple[str, ...] = get_args(VerdictKind)
@@ -53,6 +53,14 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
         resemblance: Common shingles over all shingles of both documents. Left out if `of` is null, or for `unchanged`.
         distance: Estimated edit distance. Left out as `resemblance` is, and by a scheme without an LD signature.
         inner: Of a containment: which document is inside the other.
+        added: Estimated characters of this document that `of` does not have. Left out as `distance` is.
+        novel: Estimated characters that none of the documents has that this verdict and its events name. Text counts as
+            known from a run of eight common words on. Left out by a scheme without an LD signature.
+        novel_spans: Where these are, at most 16, the longest first, as `[start, end)` in characters of the normal form.
+        sources: The fewest of these documents that together have what is not novel, at most 5, the largest part first.
+        common: Characters that are not novel, but known only from text that many documents have.
+        redundant: Whether `of` alone has all of it, so that it may be dropped: both texts are equal. Never true if any
+            text may be nowhere else. Left out as `novel` is, but not for `unchanged`.
         low_confidence: Reasons to trust the relation less. `common_text`: it rests on text that many documents have,
             such as the frame of a site, and its event is not sent.
         degraded: What was incomplete in the input or the environment.
@@ -68,5 +76,11 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
     resemblance: Interval | UnsetType = UNSET
     distance: Distance | UnsetType = UNSET
     inner: Literal["newer", "older"] | UnsetType = UNSET
+    added: Amount | UnsetType = UNSET
+    novel: Amount | UnsetType = UNSET
+    novel_spans: Annotated[tuple[Place, ...], Meta(max_length=16)] | UnsetType = UNSET
+    sources: Annotated[tuple[SourceRef, ...], Meta(max_length=5)] | UnsetType = UNSET
+    common: Count | UnsetType = UNSET
+    redundant: bool | UnsetType = UNSET
     low_confidence: Words = ()
     degraded: Words

@@ -11,18 +11,20 @@ from nearstream.schemas.check import CheckAnswer, CheckMatch, CheckVerdict, Cont
 from nearstream.schemas.document import from_milliseconds
 from nearstream.schemas.evidence import Relation
 from nearstream.schemas.signature import Signature
-from nearstream.streams.counterpart import Compared, Newcomer, compare_with, joined
+from nearstream.streams.counterpart import Compared, Newcomer, compare_with, joined, novelty_of
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.details import FamilyDetails
 from nearstream.streams.index.family import FamilyFacts
 from nearstream.streams.relations.describe import distance, resemblance
+from nearstream.streams.relations.novelty import Novelty
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH, SHINGLES_MIN
 from nearstream.streams.signing.scheme import Scheme
 
 _NO_DETAILS = FamilyDetails()
 _CLEARLY = 3  # times the weight of the other side
+_COVERING = 16  # related documents of which is asked what they have
 _NEVER_COMPLETE = (False, False)  # whether buckets were full and candidates cut, which a look-up does not say
 
 
@@ -42,12 +44,14 @@ class Found:
     Attributes:
         newcomer: The document.
         best: The most closely related candidate. None: there is no related one.
+        novelty: What is new in it. None: the scheme has no LD signatures.
         joins: The candidate whose family the document would join. None: it is no copy.
         holds: The candidates whose texts lie in the document, which is no copy of them.
     """
 
     newcomer: Newcomer
     best: Compared | None
+    novelty: Novelty | None
     joins: Compared | None
     holds: tuple[Compared, ...] = ()
 
@@ -61,9 +65,10 @@ def find(asked: Newcomer, candidates: Sequence[Candidate]) -> Found:
     own = asked.signature.collection
     compared = compare_with(asked, [each for each in candidates if each.earlier.collection == own])
     related = [each for each in compared if each.relation != "unrelated" and not each.is_boilerplate]
-    best = min(related, key=lambda each: each.rank, default=None)
+    related.sort(key=lambda each: each.rank)
+    new = novelty_of(asked.signature, related[:_COVERING])
     holds = tuple(each for each in compared if not each.is_copy and _share_of(each) >= asked.thresholds.containment_min)
-    return Found(asked, best, joined(related, 0), holds)
+    return Found(asked, related[0] if related else None, new, joined(related, 0), holds)
 
 
 def contained(found: Found, family_of: Callable[[Candidate], FamilyFacts], bulk_count: int) -> Contained | None:
@@ -112,6 +117,7 @@ def answer(
     best, count = found.best, family.joined[0] if family else 0
     numbers, symbols = (resemblance(best.estimate), distance(best.estimate)) if best else (None, UNSET)
     hour, day, week = family.joined if family else (0, 0, 0)
+    new = found.novelty
     return CheckAnswer(
         verdict=_verdict(found, count >= bulk_count, details),
         relation=cast(Relation, best.relation) if best else None,
@@ -119,6 +125,12 @@ def answer(
         low=numbers.low if numbers else None,
         high=numbers.high if numbers else None,
         distance=symbols.value if symbols else None,
+        added=new.added if new else None,
+        novel=new.novel if new else None,
+        novel_spans=new.novel_spans if new else (),
+        sources=new.sources if new else (),
+        common=new.common if new else 0,
+        redundant=new is not None and new.redundant,
         match=_match(best.candidate.signature) if best else None,
         family=family.family_id if family else None,
         size=family.size if family else 0,

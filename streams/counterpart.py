@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import cast
 
 from msgspec import UNSET
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from nearstream.schemas.document import from_milliseconds
 from nearstream.schemas.event_id import DocumentState, event_id, family_id
@@ -14,13 +14,22 @@ from nearstream.schemas.evidence import SharedKeys
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict, FamilyRef, VerdictKind
 from nearstream.streams.estimates.comparing import compare
+from nearstream.streams.estimates.covering import cover
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import Family
 from nearstream.streams.relations.describe import Related, distance, document_ref, document_state, resemblance
+from nearstream.streams.relations.novelty import Novelty, Source, novelty, with_other_attachments
 from nearstream.streams.relations.rules import COMMON_END, EQUAL_DIGEST, SAME_LINEAGE, Rule
 from nearstream.streams.relations.thresholds import Thresholds
-from nearstream.streams.relations.verdict import Verdict, first_rule, is_copy, rule_of_mails, rule_of_texts
+from nearstream.streams.relations.verdict import (
+    ATTACHMENTS_DIFFER,
+    Verdict,
+    first_rule,
+    is_copy,
+    rule_of_mails,
+    rule_of_texts,
+)
 from nearstream.streams.signing.scheme import Keys, Scheme
 
 # The relations of verdicts, the best first. A version of the same lineage comes before a containment.
@@ -179,6 +188,38 @@ def own_family(number: int, arriving: Signature) -> Family:
     """Return the family that a document founds."""
     own_id = family_id(arriving.document_key, arriving.version, arriving.scheme)
     return Family(number, own_id, 1, arriving, arriving.observed_at_ms)
+
+
+def novelty_of(newcomer: Signature, compared: Sequence[Compared]) -> Novelty | None:
+    """Return what is new in a document, as far as some that it was compared with tell, the best one first.
+
+    None: the scheme has no LD signatures, so that only equal texts are known.
+    """
+    if not newcomer.rate and not any(each.is_exact for each in compared[:1]):
+        return None
+    covers = cover(newcomer, [each.candidate.earlier for each in compared])
+    sources = [
+        Source(each.candidate.signature, covered, each.is_common_text)
+        for each, covered in zip(compared, covers, strict=True)
+    ]
+    found = novelty(newcomer, sources)
+    differs = any(ATTACHMENTS_DIFFER in each.pair.verdict.low_confidence for each in compared[:1])
+    return with_other_attachments(found) if differs else found
+
+
+def with_novelty(verdict: DocumentVerdict, found: Novelty | None) -> DocumentVerdict:
+    """Return a verdict that says what is new in its document."""
+    if found is None:
+        return verdict
+    return replace(
+        verdict,
+        added=UNSET if found.added is None else found.added,
+        novel=found.novel,
+        novel_spans=found.novel_spans,
+        sources=found.sources,
+        common=found.common,
+        redundant=found.redundant,
+    )
 
 
 def document_verdict(

@@ -9,7 +9,14 @@ from nearstream.schemas.events import RELATIONS, PairEvent, Retraction
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.case import Case, incomplete
-from nearstream.streams.counterpart import Compared, degraded, document_verdict, own_family
+from nearstream.streams.counterpart import (
+    Compared,
+    degraded,
+    document_verdict,
+    novelty_of,
+    own_family,
+    with_novelty,
+)
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.contract import Admission, Admitted, Index, Position, Status
@@ -201,7 +208,7 @@ class Matcher:
             if settled is not None and settled.settled is not None and settled.settled.family is not None:
                 family = settled.settled.family
             same = document_verdict(case.arriving, "unchanged", None, family)
-            return Matched(with_fields(same, of=document_ref(answer.previous.signature)), (), answer)
+            return Matched(with_fields(same, of=document_ref(answer.previous.signature), redundant=True), (), answer)
         if decision is not None:
             return await self._restated(case, decision, pause)
         case.settled, case.compared = (settled.settled, settled.compared) if settled else (None, case.compared)
@@ -241,6 +248,11 @@ class Matcher:
         kind = kind or (best.verdict.relation if best else "unique")
         lacking = best.degraded if best else degraded(case.arriving, case.arriving, incomplete(case.answer))
         verdict = document_verdict(case.arriving, kind, best, family, lacking)
+        # A replay knows these again, and not the others.
+        named = {each.candidate.number: each for each in (*case.compared[:1], *sent)}
+        if named or kind == "unique":
+            verdict = with_novelty(verdict, novelty_of(case.arriving, list(named.values())))
+        await pause()
         told = []
         for compared in sent:
             told.append(describe(compared.pair, family.family_id))

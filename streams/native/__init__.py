@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import NewType, Protocol, cast
 
-INTERFACE = 8  # raised together with INTERFACE of module.c whenever a function changes
+INTERFACE = 9  # raised together with INTERFACE of module.c whenever a function changes
 _LIBRARY = "nearstream.streams.native._native"
 
 Context = NewType("Context", object)
@@ -98,7 +98,7 @@ class Native(Protocol):
         self,
         arriving: TextFields,
         others: tuple[TextFields | PackedText, ...],
-        same_lineage: bytes,
+        ties: bytes,
         reach: Callable[[int], bytes],
         costs: bytes,
         /,
@@ -108,7 +108,7 @@ class Native(Protocol):
         Args:
             arriving: The text.
             others: The other texts.
-            same_lineage: For each of these 1 if it is of the same lineage, else 0.
+            ties: For each of these what `tie` of `estimates/pair.py` returns.
             reach: Returns the bytes that `align_symbols` takes as `reach`, for a rate.
             costs: What `cheapest_path` takes as `shares`.
         """
@@ -127,6 +127,14 @@ class Native(Protocol):
         Returns:
             The passages in order, those in another order, the best segment if there is one, and the changes. Each takes
             four int64: its start and its end in the shorter text, then those in the longer one.
+        """
+
+    def cover(
+        self, arriving: TextFields, others: tuple[TextFields | PackedText, ...], reach: Callable[[int], bytes], /
+    ) -> tuple[bytes, ...]:
+        """Return which parts of a text each of others has (see `estimates/covering.py`).
+
+        Each is packed as the rate in int64, then start and end of each part in float64.
         """
 
     def cheapest_path(

@@ -30,7 +30,7 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
-enum { INTERFACE = 8 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
+enum { INTERFACE = 9 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
 enum {
     SPACE = 0x20,
     PADDING = 8,         /* bytes before a normal form, so that a chunk may begin before it */
@@ -230,6 +230,7 @@ static PyObject *signs(PyObject *module, PyObject *text)
 #include "estimates/estimate.h"
 #include "estimates/compare.h"
 #include "estimates/passages.h"
+#include "estimates/covering.h"
 #include "tally.h"
 
 /* ---- pairs of LD symbols and gaps ---- */
@@ -283,6 +284,7 @@ static PyMethodDef functions[] = {
     {"align_symbols", align_symbols, METH_VARARGS, "Align two LD signatures."},
     {"compare", compare, METH_VARARGS, "Compare a text with others and return packed estimates."},
     {"common_text", common_text, METH_VARARGS, "Return where the common text of two texts lies."},
+    {"cover", cover, METH_VARARGS, "Return which parts of a text each of others has."},
     {"cheapest_path", cheapest_path, METH_VARARGS, "Return the cost of the cheapest path through two texts."},
     {"shortlist", (PyCFunction)(void (*)(void))shortlist, METH_FASTCALL, "Return who shares most keys with a document."},
     {"keys_that_hold", keys_that_hold, METH_VARARGS, "Return the keys whose buckets held a number."},

@@ -17,6 +17,7 @@ from nearstream.schemas.document import Document
 from nearstream.schemas.signature import VERSION_BYTES, Signature
 from nearstream.streams.estimates.alignment import reach_table
 from nearstream.streams.estimates.comparing import Unpacked, compare_native, compare_numpy, estimate
+from nearstream.streams.estimates.covering import cover_native, cover_numpy
 from nearstream.streams.estimates.distance import PACKED_COSTS
 from nearstream.streams.estimates.estimate import PACKED
 from nearstream.streams.fingerprints.hashing import HashKey
@@ -44,6 +45,8 @@ def both_agree(arriving: Signature, others: list[Signature]) -> None:
     assert found == expected
     assert [list(map(type, each)) for each in found] == [list(map(type, each)) for each in expected]
     assert compare_native(arriving, list(map(recorded, others))) == expected
+    covers = cover_numpy(arriving, kept)
+    assert cover_native(arriving, kept) == cover_native(arriving, list(map(recorded, others))) == covers
 
 
 def recorded(signature: Signature) -> Recorded:

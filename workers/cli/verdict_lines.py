@@ -48,6 +48,8 @@ def _order(document: DocumentRef) -> tuple[object, ...]:
 
 def _details(verdict: DocumentVerdict) -> Iterator[str]:
     is_equal = verdict.verdict == "exact_duplicate"
+    if not isinstance(verdict.novel, UnsetType) and not is_equal and verdict.verdict not in NOTHING_NEW:
+        yield f", +{verdict.novel.value} new"
     if not isinstance(verdict.resemblance, UnsetType) and not is_equal:
         yield f", resemblance {verdict.resemblance.value:.2f}"
         yield f" ({verdict.resemblance.low:.2f}-{verdict.resemblance.high:.2f})"

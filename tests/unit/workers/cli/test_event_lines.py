@@ -61,7 +61,7 @@ def test_s16_a_log_line_cannot_be_forged(kind: str, document_id: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "starts"),
     [
-        ("verdict", "verdict near_duplicate: c-7730 ~ a-1041  [resemblance 0.90 (0.83-0.94), no. 3 of its family, "),
+        ("verdict", "verdict near_duplicate: c-7730 ~ a-1041  [+33 new, resemblance 0.90 (0.83-0.94), no. 3 "),
         ("exact_duplicate", "exact_duplicate  b-2210 equals a-1041  [resemblance 1.00"),
         ("near_duplicate", "near_duplicate   c-7730 ~ a-1041  [resemblance 0.90 (0.83-0.94)"),
         (

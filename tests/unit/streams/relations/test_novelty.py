@@ -1,0 +1,123 @@
+"""What is new in a document, where, and whether it may be dropped."""
+
+from collections.abc import Sequence
+from random import Random
+from statistics import fmean, median
+
+import pytest
+
+from nearstream.schemas.signature import Signature
+from nearstream.streams.estimates.comparing import Unpacked
+from nearstream.streams.estimates.covering import cover, cover_native, cover_numpy
+from nearstream.streams.native import native
+from nearstream.streams.relations.novelty import Novelty, Source, novelty
+from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.signer import Signer
+from tests.support.made_up import KEY, sign, words
+
+DENSE = Signer(preset("dense", KEY), KEY)
+
+
+def signed(text: Sequence[str], name: str = "new") -> Signature:
+    return sign(list(text), name, DENSE)
+
+
+def new_in(text: Sequence[str], *others: Sequence[str], common: int = 0) -> Novelty:
+    """Return what is new in a text. The last `common` of the others share only what many documents have."""
+    arriving, earlier = signed(text), [signed(other, f"old{at}") for at, other in enumerate(others)]
+    covers = cover(arriving, list(map(Unpacked, earlier)))
+    if native is not None:
+        assert (
+            covers
+            == cover_numpy(arriving, list(map(Unpacked, earlier)))
+            == cover_native(arriving, list(map(Unpacked, earlier)))
+        )
+    sources = [
+        Source(each, covered, at >= len(others) - common)
+        for at, (each, covered) in enumerate(zip(earlier, covers, strict=True))
+    ]
+    return novelty(arriving, sources)
+
+
+def length(text: Sequence[str]) -> int:
+    return len(" ".join(text))
+
+
+def test_a_document_like_no_other_is_new_all_over() -> None:
+    found = new_in(words(1, 300))
+    size = length(words(1, 300))
+    assert (found.added, found.novel.value, found.novel_spans) == (None, size, ((0, size),))
+    assert (found.sources, found.common, found.redundant) == ((), 0, False)
+
+
+def test_an_equal_text_is_redundant_and_brings_nothing() -> None:
+    text = words(1, 300)
+    found = new_in([word.upper() for word in text], text)
+    assert (found.novel.value, found.novel.high, found.novel_spans, found.redundant) == (0, 0, (), True)
+    assert [source.id for source in found.sources] == ["old0"]
+
+
+def test_the_new_paragraphs_of_a_wire_story_are_named() -> None:
+    story, paragraphs = words(1, 700), words(2, 160)
+    found = new_in([*story[:400], *paragraphs, *story[400:]], story)
+    assert found.novel.value == pytest.approx(length(paragraphs), abs=60)
+    assert found.novel.low <= length(paragraphs) <= found.novel.high
+    ((start, end),) = found.novel_spans[:1]
+    assert start == pytest.approx(length(story[:400]), abs=40)
+    assert end == pytest.approx(length([*story[:400], *paragraphs]), abs=40)
+    assert found.added == found.novel
+    assert not found.redundant
+
+
+def test_several_documents_together_have_what_one_alone_has_not() -> None:
+    one, two, three = words(1, 400), words(2, 300), words(3, 200)
+    found = new_in([*one[:300], *words(9, 100), *two[:200]], one, two, three)
+    assert found.added is not None
+    assert found.added.value > found.novel.value
+    assert found.novel.value == pytest.approx(length(words(9, 100)), abs=60)
+    assert [source.id for source in found.sources] == ["old0", "old1"]
+    assert found.sources[0].characters == pytest.approx(length(one[:300]), abs=40)
+
+
+def test_text_that_was_moved_or_repeated_is_not_new() -> None:
+    text = words(1, 600)
+    assert new_in([*text[400:], *text[:400]], text).novel.value < 0.03 * length(text)
+    assert new_in(text * 4, text).novel.value < 0.03 * length(text * 4)
+
+
+def test_common_text_is_counted_apart() -> None:
+    frame, article = words(1, 200), words(2, 300)
+    found = new_in([*frame, *article], [*frame, *words(3, 300)], common=1)
+    assert found.common == pytest.approx(length(frame), abs=40)
+    assert found.novel.value == pytest.approx(length(article), abs=40)
+
+
+def test_no_text_with_a_new_sentence_is_redundant() -> None:
+    """A sentence of 60 to 120 characters in texts of 1 to 20 KB, put in, or in the place of one of its length."""
+    random, places = Random(4), []
+    for number in range(120):
+        text = words(number, random.choice((160, 300, 900, 3000)))
+        sentence = words(1000 + number, random.randint(11, 18))
+        at = random.randrange(len(text))
+        replaced = len(sentence) if number % 3 == 0 else 0
+        whole = [*text[:at], *sentence, *text[at + replaced :]]
+        found = new_in(whole if number % 2 else whole[: at + len(sentence)], text)
+        assert not found.redundant
+        if number % 2 and found.novel_spans:
+            places.append(abs(found.novel_spans[0][0] - length(text[:at])))
+    assert median(places) <= 40
+
+
+def test_a_part_of_another_text_is_not_redundant_since_a_changed_word_may_leave_no_trace() -> None:
+    text = words(1, 120)
+    assert new_in(text[20:80], text).novel.value <= 16
+    assert not new_in(text[20:80], text).redundant
+
+
+def test_the_bands_hold_the_true_number() -> None:
+    held = []
+    for number in range(60):
+        text, added = words(number, 500), words(100 + number, 20 + 2 * number)
+        found = new_in([*text[:250], *added, *text[250:]], text).novel
+        held.append(found.low <= length(added) + 1 <= found.high)
+    assert fmean(held) >= 0.9
