@@ -19,6 +19,7 @@ from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, free_ports, running
 from tests.support.api import HASTY_SECONDS, Api, served
 from tests.support.deployment import TEXTS, stop, until
+from tests.support.forking import started
 
 TEXT = TEXTS[0]
 HASTY = {"api_seconds": str(HASTY_SECONDS)}
@@ -208,7 +209,7 @@ def _serve(redis_url: str, **settings: str) -> subprocess.Popen[bytes]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("NEARSTREAM_")}
     named = {f"NEARSTREAM_{name.upper()}": value for name, value in given.items()}
     command = [sys.executable, "-m", "nearstream", "serve", "--timeout", "2"]
-    return subprocess.Popen(command, env=inherited | named, stderr=subprocess.PIPE)
+    return started(command, inherited | named, stderr=subprocess.PIPE)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import re
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -17,6 +16,7 @@ from nearstream.schemas.record import ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS, EVENT_TOPICS, SIGNATURES
 from nearstream.workers.operations.terminal import columns
 from tests.support.deployment import LINES, LocalDeployment, deployed, until
+from tests.support.forking import finished
 
 NOWHERE = "127.0.0.1:1"
 
@@ -176,9 +176,7 @@ def test_without_kafka_a_command_says_so_and_ends(command: str, tmp_path: Path) 
         path.write_text('{"text": "a"}')
         arguments.append(str(path))
     environment = {**os.environ, "NEARSTREAM_KAFKA": NOWHERE}
-    done = subprocess.run(
-        [sys.executable, "-m", "nearstream", *arguments], env=environment, capture_output=True, timeout=60, check=False
-    )
+    done = finished([sys.executable, "-m", "nearstream", *arguments], environment)
     assert done.returncode == 69
     assert done.stderr.decode().startswith("nearstream: cannot connect to Kafka at 127.0.0.1:1")
 

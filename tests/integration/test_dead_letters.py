@@ -32,6 +32,7 @@ from nearstream.workers.operations.replay import COMMIT_EVERY
 from nearstream.workers.operations.terminal import printable
 from tests.support.deployment import LocalDeployment, deployed, until
 from tests.support.foreign_headers import send_batch
+from tests.support.forking import started
 
 DAY_MS = 86_400_000
 HEADERS: Headers = [("x", b"1"), ("x", None), ("y", b"\xff")]
@@ -281,7 +282,7 @@ async def test_a_letter_that_is_not_there_is_explained(kafka: str, redis_url: st
 @contextmanager
 def _replaying(deployment: LocalDeployment) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "nearstream", "dlq", "replay", "--quiet"]
-    with subprocess.Popen(command, env=deployment.environment) as process:
+    with started(command, deployment.environment) as process:
         yield process
 
 

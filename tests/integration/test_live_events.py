@@ -25,6 +25,7 @@ from nearstream.workers.live.kafka_source import fed_by_kafka, say_ended
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.client import keys_of, open_client
 from tests.support.deployment import TEXTS, deployed, stop, until
+from tests.support.forking import started
 from tests.support.live import live_server
 
 VERDICT = Path(__file__).parents[2] / "schemas/examples/verdict.json"
@@ -127,7 +128,7 @@ def _demo(*options: str, **settings: str) -> subprocess.Popen[bytes]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("NEARSTREAM_")}
     environment = inherited | {f"NEARSTREAM_{name.upper()}": value for name, value in settings.items()}
     command = [sys.executable, "-m", "nearstream", "demo", "--live", *options]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return started(command, environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
 
 async def test_the_demo_shows_a_day_until_it_is_stopped() -> None:

@@ -34,6 +34,7 @@ from nearstream.workers.pipeline.file_source import Item
 from nearstream.workers.pipeline.in_process import embedded
 from nearstream.workers.redis_index.families import families
 from nearstream.workers.redis_index.index import RedisIndex
+from tests.support.forking import finished, started
 
 DOCUMENT_PARTITIONS = 4
 LINES = (EXAMPLES / "documents.jsonl").read_bytes().splitlines()
@@ -79,9 +80,7 @@ class LocalDeployment:
         At the end of the block it is stopped with SIGTERM, or killed if it does not end.
         """
         with (self.logs / f"{role}-{time.monotonic_ns()}.log").open("wb") as log:
-            process = subprocess.Popen(
-                [python, "-m", *program, role], env=self.environment | changed, stderr=log, stdout=log
-            )
+            process = started([python, "-m", *program, role], self.environment | changed, stdout=log, stderr=log)
         try:
             yield process
         finally:
@@ -89,14 +88,7 @@ class LocalDeployment:
 
     def run(self, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """Run a command of this deployment to its end."""
-        return subprocess.run(
-            [sys.executable, "-m", "nearstream", *arguments],
-            env=self.environment,
-            input=given,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
+        return finished([sys.executable, "-m", "nearstream", *arguments], self.environment, given)
 
     async def send(self, records: Sequence[ProducerRecord]) -> None:
         """Send records to their topics and wait until they are confirmed."""

@@ -23,6 +23,7 @@ from tests.devstack.debian import unpacked
 from tests.devstack.server import free_ports
 from tests.support.api import served
 from tests.support.deployment import TEXTS, stop, until
+from tests.support.forking import started
 
 COPIES = 5  # of the campaign, which are known before a test
 CAMPAIGN, OTHER = TEXTS[0], TEXTS[5]
@@ -137,9 +138,8 @@ def command(log: Path, *arguments: str, **settings: str) -> Iterator[subprocess.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("NEARSTREAM_")}
     named = {f"NEARSTREAM_{name.upper()}": value for name, value in settings.items()}
     with log.open("ab") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "nearstream", *arguments], env=inherited | named, stdout=output, stderr=output
-        )
+        command = [sys.executable, "-m", "nearstream", *arguments]
+        process = started(command, inherited | named, stdout=output, stderr=output)
     try:
         yield process
     finally:

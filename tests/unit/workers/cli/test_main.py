@@ -1,4 +1,4 @@
-"""Commands that need no server, started as a user starts them."""
+"""Commands that need no server, and how they get along with a shell."""
 
 import json
 import os
@@ -15,6 +15,7 @@ from nearstream.schemas.events import RELATIONS
 from nearstream.workers.cli.demo import EXAMPLES
 from nearstream.workers.config.settings import load, table
 from tests.support.forged import dangerous
+from tests.support.forking import finished
 
 ROOT = Path(__file__).parent.parent.parent.parent.parent
 README = (ROOT / "README.md").read_text()
@@ -22,15 +23,7 @@ README = (ROOT / "README.md").read_text()
 
 def _run(*arguments: str, given: bytes = b"", **variables: str) -> subprocess.CompletedProcess[bytes]:
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("NEARSTREAM_")}
-    return subprocess.run(
-        [sys.executable, "-m", "nearstream", *arguments],
-        env={**inherited, **variables},
-        input=given,
-        capture_output=True,
-        timeout=60,
-        check=False,
-        cwd=ROOT,
-    )
+    return finished([sys.executable, "-m", "nearstream", *arguments], {**inherited, **variables}, given)
 
 
 def _shell(command: str) -> subprocess.CompletedProcess[bytes]:

@@ -1,0 +1,84 @@
+"""Run programs in forks of this process, which has imported what they need: `python -m tests.support.fork_server FD`.
+
+FD is a socket. Each message on it asks for one process: its module with the arguments and its environment as JSON, and
+the files that are its standard input, output and error, and where its pid and its exit status are written.
+"""
+
+import gc
+import json
+import os
+import runpy
+import signal
+import socket
+import struct
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+MODULES = (
+    *("nearstream.workers.cli.worker", "nearstream.workers.pipeline.faust_runtime", "nearstream.workers.http.server"),
+    *(f"nearstream.workers.cli.{name}_commands" for name in ("dead_letter", "explain", "index", "kafka", "local")),
+    *(f"nearstream.workers.cli.{name}_commands" for name in ("mail", "replay", "signature")),
+    *("nearstream.workers.mail.milter", "nearstream.workers.operations.receive_mail"),
+    *(f"nearstream.workers.cli.{name}_command" for name in ("audit", "doctor", "families", "produce", "tune")),
+)
+MESSAGE_BYTES = 128 * 1024
+NUMBER = struct.Struct("=i")
+_FILES = 4
+
+
+def serve(control: socket.socket) -> list[str]:
+    """Start processes until the other end is closed, and return only in each of them, with its arguments."""
+    while True:
+        message, files, _, _ = socket.recv_fds(control, MESSAGE_BYTES, _FILES)
+        if not message:
+            os._exit(0)
+        if os.fork() == 0:
+            control.close()
+            return _forked(json.loads(message), files)
+        for file in files:
+            os.close(file)
+        _forget_ended()
+
+
+def _forked(asked: dict[str, list[str]], files: list[int]) -> list[str]:
+    """Fork once more, into a program and a process that waits for its end."""
+    *streams, status = files
+    program = os.fork()
+    if program:
+        _report(program, streams, status)
+    os.close(status)
+    for number, file in enumerate(streams):
+        os.dup2(file, number)
+        os.close(file)
+    os.environ.clear()
+    for line in asked["environment"]:
+        name, _, os.environ[name] = line.partition("=")
+    return asked["arguments"]
+
+
+def _report(program: int, streams: list[int], status: int) -> NoReturn:
+    """Write the pid of a program, and its exit status when it has ended."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the program, not who waits for it
+    for file in (0, 1, 2, *streams):
+        os.close(file)
+    os.write(status, NUMBER.pack(program))
+    os.write(status, NUMBER.pack(os.waitpid(program, 0)[1]))
+    os._exit(0)
+
+
+def _forget_ended() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+if __name__ == "__main__":
+    for module in MODULES:
+        import_module(module)
+    gc.collect()
+    gc.freeze()  # else a collection would write to the memory that all share
+    program, *sys.argv[1:] = serve(socket.socket(fileno=int(sys.argv[1])))
+    runpy.run_module(program, run_name="__main__", alter_sys=True)

@@ -1,0 +1,140 @@
+"""Start our programs as processes that need not import anything: forks of one that has imported everything."""
+
+import atexit
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import IO, Any
+
+from tests.support.fork_server import MESSAGE_BYTES, NUMBER
+
+File = int | IO[Any] | None
+# Variables that our programs read when they run, so a fork may be given other values than the server was.
+_READ_LATE = ("NEARSTREAM_", "PYTEST_CURRENT_TEST")
+# Programs that change nothing before their imports, as one without the C code does.
+_PROGRAMS = ("nearstream", "tests.fault.entry", "tests.fault.wrong_loops")
+_STARTING = threading.Lock()
+
+
+def started(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    stdin: File = None,
+    stdout: File = None,
+    stderr: File = None,
+) -> subprocess.Popen[bytes]:
+    """Start a command that begins with a Python and `-m`.
+
+    It is forked if that gives the process that a start would give: a program of ours, with this Python in this folder,
+    and an environment that differs only in what is read after the imports.
+    """
+    kind = _Forked if _is_forkable(command, environment) else subprocess.Popen
+    return kind(list(command), env=dict(environment), stdin=stdin, stdout=stdout, stderr=stderr)
+
+
+def finished(
+    command: Sequence[str], environment: Mapping[str, str], given: bytes = b"", timeout: float = 60
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command that begins with a Python and `-m` to its end.
+
+    Raises:
+        subprocess.TimeoutExpired: It took longer than `timeout` seconds, and was killed.
+    """
+    pipe = subprocess.PIPE
+    with started(command, environment, pipe, pipe, pipe) as process:
+        try:
+            output, errors = process.communicate(given, timeout)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+
+class _Forked(subprocess.Popen[bytes]):
+    """A process that the fork server has started, with all that `Popen` offers of one that was executed.
+
+    The server reports its exit status, because only a parent can ask the system for it.
+    """
+
+    def _execute_child(self, args: Sequence[str], *given: Any) -> None:  # noqa: ANN401 - as `Popen`
+        """Ask the server for the process, where `Popen` would fork and execute."""
+        environment, pipes = given[5], given[9:15]
+        message = {
+            "arguments": list(args[2:]),
+            "environment": [f"{name}={text}" for name, text in environment.items()],
+        }
+        streams = [number if file == -1 else file for number, file in enumerate((pipes[0], pipes[3], pipes[5]))]
+        self._status, theirs = socket.socketpair()
+        try:
+            with theirs:
+                packed = json.dumps(message).encode()
+                assert len(packed) < MESSAGE_BYTES, "the server reads no more"
+                socket.send_fds(_server(), [packed], [*streams, theirs.fileno()])
+        finally:
+            self._close_pipe_fds(*pipes)  # type: ignore[attr-defined] # a private name of `Popen`
+        self.pid = self._number(0)
+        self._child_created = True
+
+    def _internal_poll(self, *given: Any, **named: Any) -> int | None:  # noqa: ANN401 - as `Popen`
+        code: int | None = super()._internal_poll(  # type: ignore[misc] # a private name of `Popen`
+            *given, **named, _waitpid=lambda _, flags: self._try_wait(flags)
+        )
+        return code
+
+    def _try_wait(self, wait_flags: int) -> tuple[int, int]:
+        """Return pid and status as `os.waitpid` does."""
+        with suppress(BlockingIOError):
+            return self.pid, self._number(socket.MSG_DONTWAIT if wait_flags & os.WNOHANG else 0)
+        return 0, 0
+
+    def _number(self, flags: int) -> int:
+        packed = self._status.recv(NUMBER.size, flags)
+        assert packed, "the fork server has ended"
+        number: int
+        (number,) = NUMBER.unpack(packed)
+        return number
+
+
+@cache
+def _start() -> tuple[socket.socket, str, dict[str, str]]:
+    """Start the server, and return the socket that it reads, its folder and its environment."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    environment = dict(os.environ)
+    with theirs:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.fork_server", str(theirs.fileno())],
+            env=environment,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.PIPE,  # so that the streams of its forks are those of a program in a pipe
+            stdout=subprocess.PIPE,
+        )
+
+    def end() -> None:
+        ours.close()
+        server.communicate()
+
+    atexit.register(end)
+    return ours, os.getcwd(), environment
+
+
+def _server() -> socket.socket:
+    return _start()[0]
+
+
+def _is_forkable(command: Sequence[str], environment: Mapping[str, str]) -> bool:
+    is_ours = list(command[:2]) == [sys.executable, "-m"] and command[2] in _PROGRAMS
+    if not is_ours or sys.platform != "linux":
+        return False
+    with _STARTING:
+        _, folder, theirs = _start()
+    return folder == os.getcwd() and _read_early(environment) == _read_early(theirs)
+
+
+def _read_early(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in environment.items() if not name.startswith(_READ_LATE)}
