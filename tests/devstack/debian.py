@@ -50,7 +50,7 @@ class Unpacked:
         """The folders of libraries that only one program of the tree needs."""
         libraries = self.root / "usr/lib"
         found = (folder for name in ("pulseaudio", "systemd") for folder in libraries.glob(f"*-linux-gnu/{name}"))
-        return libraries / "postfix", libraries / "rspamd", *found
+        return libraries / "postfix", libraries / "rspamd", libraries / "dovecot", *found
 
     def environment(self, *more: Path) -> dict[str, str]:
         """Return the variable with which programs find their libraries, those in `more` first."""
@@ -93,6 +93,7 @@ _RECIPES = {
     "chromium-headless-shell": _Recipe(
         ("usr/lib/chromium/chromium-headless-shell", "--no-sandbox", "--dump-dom", "about:blank")
     ),
+    "dovecot-imapd": _Recipe(("usr/sbin/dovecot", "--version"), packages=("dovecot-sieve",)),
     "fish": _Recipe(("usr/bin/fish", "--no-config", "-c", "complete -C 'cd '"), folders=("usr/etc/fish",)),
     "postfix": _Recipe(("usr/sbin/postconf", "-d", "mail_version")),
     "prometheus": _Recipe(("usr/bin/prometheus", "--version")),
