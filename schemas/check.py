@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from nearstream.schemas.decision import Action, Because
-from nearstream.schemas.document import DEFAULT_COLLECTION, AddressHash, Count, Id, Name, Share
+from nearstream.schemas.document import DEFAULT_COLLECTION, Count, Id, Name, Share
 from nearstream.schemas.evidence import Amount, HexId, Place, Relation, SourceRef
 from nearstream.schemas.label import Kind, LabelState, Weight
 from nearstream.schemas.signature import Signature
@@ -16,7 +16,6 @@ CheckVerdict = Literal["known_bad", "known_good", "bulk", "near_duplicate", "non
 CheckReason = Literal["", "deadline", "index_unavailable", "index_lost", "index_refused"]
 SkipReason = Literal["", "deadline", "index_unavailable", "index_refused"]
 CHECK_VERDICTS: tuple[str, ...] = get_args(CheckVerdict)
-MEMBERS_MAX = 1_000  # in one answer
 
 LearnReason = Literal["", "deadline", "kafka_unavailable", "outbox_full", "kafka_refused"]
 
@@ -212,36 +211,6 @@ class SkipAnswer(msgspec.Struct, frozen=True, kw_only=True):
             "answer. `index_refused`: Redis refuses the user, who needs GET."
         ),
     ] = ""
-
-
-class FamilyMember(msgspec.Struct, frozen=True, kw_only=True):
-    """A document of a family, in its current state."""
-
-    id: Annotated[str, Meta(description="Its id.")]
-    version: Annotated[str, Meta(description="The first 8 bytes of its digest, in hex.")]
-    observed_at: Annotated[datetime, Meta(description="When it was observed.")]
-
-
-class FamilyMembers(msgspec.Struct, frozen=True, kw_only=True):
-    """Some members of the family of a document. Every field is always there."""
-
-    family: Annotated[HexId, Meta(description="Id of the family.")]
-    size: Annotated[Count, Meta(description="Live documents of the family.")]
-    first_seen: Annotated[datetime, Meta(description="When the first document of the family was observed.")]
-    members: Annotated[
-        tuple[FamilyMember, ...],
-        Meta(description="Its stored documents, in the order of joining. There may be none in an answer with `next`."),
-    ]
-    next: Annotated[
-        int | None, Meta(description="Ask again with `after` set to this for further members. Null: there are none.")
-    ]
-    senders: Annotated[
-        tuple[AddressHash, ...],
-        Meta(description="Keyed hashes of the addresses that sent the mails that joined within the last hour."),
-    ]
-    recipients: Annotated[
-        tuple[AddressHash, ...], Meta(description="Keyed hashes of the addresses that received these mails.")
-    ]
 
 
 class LabelRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,14 +15,13 @@ from nearstream.schemas.check import (
     BareAnswer,
     CheckAnswer,
     Contained,
-    FamilyMember,
-    FamilyMembers,
     Health,
     Readiness,
     Removal,
     SkipAnswer,
     UnknownDocument,
 )
+from nearstream.schemas.members import FamilyMember, FamilyMembers
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.workers.http.check import Checker
 from nearstream.workers.http.label_routes import add_label_routes

@@ -6,8 +6,8 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from nearstream.schemas.check import FamilyMember, FamilyMembers
 from nearstream.schemas.document import document_key, from_milliseconds
+from nearstream.schemas.members import FamilyMember, FamilyMembers
 from nearstream.streams.index.contract import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http.rare_log import RareLog

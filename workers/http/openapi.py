@@ -8,7 +8,6 @@ from nearstream.schemas.check import (
     ApiError,
     BareAnswer,
     CheckAnswer,
-    FamilyMembers,
     Health,
     Labelled,
     LabelRequest,
@@ -18,6 +17,7 @@ from nearstream.schemas.check import (
     UnknownDocument,
 )
 from nearstream.schemas.document import Document
+from nearstream.schemas.members import FamilyMembers
 from nearstream.workers.http.openapi_live import LIVE_MESSAGES, PAGE_FILE_PATH, PAGE_PATH, live_paths
 from nearstream.workers.http.openapi_parts import REFUSALS, TOKEN, Json, header, in_path, in_query, reference, response
 
