@@ -1,6 +1,7 @@
 """The commands of the pages run as they stand, in their order, in a new deployment."""
 
 import gzip
+import json
 import os
 import re
 import signal
@@ -11,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from tests.devstack.server import free_ports
-from tests.support.deployment import TEXTS, LocalDeployment, deployed
+from tests.support.deployment import LINES, TEXTS, LocalDeployment, deployed
 
 ROOT = Path(__file__).parents[2]
-# Their other commands need Docker, or the rights of an administrator, or measure for hours.
-PAGES = ("api", "crawler", "double-blind", "live", "mail", "relations")
-WITHIN_SECONDS = 240
+# Other pages have commands that need Docker, or promtool, which `test_prometheus.py` runs.
+PAGES = ("api", "crawler", "double-blind", "live", "mail", "operations", "relations")
+APART = ("operations",)  # pages whose blocks each begin with the deployment of the page
+WITHIN_SECONDS = 360
 HTTP = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<!doctype html><title>Flood</title><p>"
 START = """\
 set -eu
@@ -34,9 +36,42 @@ SERVERS = "nearstream worker &\nnearstream serve &\nready\n"
 OTHER_SIDE = "nearstream produce manuscripts/0.txt\nuntil nearstream check manuscripts/0.txt; do sleep 0.2; done\n"
 
 
+# The second file is known, and the index has two pages that are alike.
+STORED = """\
+nearstream topics create
+nearstream worker &
+nearstream produce documents.jsonl saved-pages.jsonl --quiet
+until nearstream inspect https://a.example/2; do sleep 0.5; done
+"""
+NAME = r"NEARSTREAM_(TOPIC_PREFIX|GROUP|NAMESPACE)=(?:nearstream)?"
+WORKING = """\
+until grep -q "assigned: ${NEARSTREAM_TOPIC_PREFIX}nearstream" worker.log; do kill -0 $!; sleep 0.2; done
+"""
+
+
+def blocks_apart(page: str) -> str:
+    """Return the commands of a page as a script in which each block has a shell of its own.
+
+    Names that a block sets begin with those of the deployment, and files of the system are in the folder.
+    """
+    script = STORED
+    for block in re.findall(r"^```\n((?:nearstream|export) .*?)^```", page, re.MULTILINE | re.DOTALL):
+        script += "(\n"
+        for line in block.replace("/var/lib/node_exporter/", "").splitlines():
+            command = re.sub(
+                r"NEARSTREAM_(TOPIC_PREFIX|GROUP|NAMESPACE)=(nearstream)?", r"NEARSTREAM_\1=${NEARSTREAM_\1}", line
+            )
+            is_worker = command.startswith("nearstream worker")
+            script += f"{command} 2> worker.log &\n{WORKING}" if is_worker else f"{command}\n"
+        script += "kill $(jobs -p) 2> /dev/null || true\nwait\n)\n"
+    return script
+
+
 def commands(page: str) -> str:
     """Return the commands of a page as a script. Those that would run for ever run beside the others."""
     text = (ROOT / f"docs/{page}.md").read_text()
+    if page in APART:
+        return blocks_apart(text)
     script, serves = "", False
     for block in re.findall(r"^```(?:sh|bash)?\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         lines = [line.partition("  #")[0].rstrip() for line in block.splitlines() if not line.startswith("pip ")]
@@ -64,6 +99,10 @@ def given(folder: Path) -> None:
     for number in range(2):
         (folder / f"saved-pages/{number}.html").write_text(f"<!doctype html><p>{TEXTS[number]}")
         (folder / f"manuscripts/{number}.txt").write_text(TEXTS[number])
+    (folder / "old.txt").write_text(TEXTS[5])
+    (folder / "documents.jsonl").write_bytes(b"\n".join(LINES[:12]) + b"\n")
+    pages = [{"url": f"https://a.example/{number}", "text": TEXTS[5] + " again" * number} for number in (1, 2)]
+    (folder / "saved-pages.jsonl").write_text("".join(f"{json.dumps(page)}\n" for page in pages))
     (folder / "shared.key").write_text("a key that both sides of a check have agreed on")
     (folder / "shared.key").chmod(0o400)
     content = HTTP + TEXTS[4].encode()

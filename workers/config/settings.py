@@ -185,9 +185,11 @@ def _from_file(variable: str, path: str) -> str:
         raise SettingsError(f"{variable}: expected the path of a readable file: {error.strerror}") from None
     except UnicodeDecodeError:
         raise SettingsError(f"{variable}: expected a file in UTF-8") from None
-    if text.strip():
+    lines = [line.strip() for line in text.removeprefix("\ufeff").splitlines()]
+    if any(line and line != "#" and not line.startswith("# ") for line in lines):
         return text
-    raise SettingsError(f"{variable}: expected a file that holds a value, found an empty one")
+    found = "comments alone" if any(lines) else "an empty one"
+    raise SettingsError(f"{variable}: expected a file that holds a value, found {found}")
 
 
 def _parsed(variable: str, text: str, kind: type) -> object:

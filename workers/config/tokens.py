@@ -29,9 +29,11 @@ class ApiToken:
 
 
 def wrong_token(text: str) -> str:
-    """Return what is expected of a token that is too short, else an empty text."""
-    is_short = len(text.strip()) < _MIN_CHARACTERS
-    return f"expected at least {_MIN_CHARACTERS} characters" if text and is_short else ""
+    """Return what is expected of a token that no request could send, or that is too short, else an empty text."""
+    token = text.strip()
+    if text and len(token) < _MIN_CHARACTERS:
+        return f"expected at least {_MIN_CHARACTERS} characters"
+    return "" if re.fullmatch(r"[!-~]*", token) else "expected a token in ASCII without blanks"
 
 
 def wrong_tokens(text: str) -> str:
@@ -66,8 +68,8 @@ def _token(line: int, words: list[str]) -> ApiToken:
     is_bare = words[3:] == [_BARE]
     words = words[:3] if is_bare else words
     token, collections, rate = [*words, *[_EVERY, "0"][len(words) - 1 :]][:3] if len(words) < 4 else ("", "", "")
-    if wrong_token(token) or not token.isascii():
-        raise ValueError(f"line {line}: {wrong_token(token) or 'expected a token in ASCII'}")
+    if wrong_token(token):
+        raise ValueError(f"line {line}: {wrong_token(token)}")
     names = frozenset() if collections == _EVERY else frozenset(collections.split(","))
     if not token or not all(re.search(NAME_PATTERN, name) for name in names):
         raise ValueError(f"line {line}: expected token, collections and rate, separated by spaces")

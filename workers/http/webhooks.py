@@ -34,10 +34,11 @@ _TRANSLATED = IPv6Network("64:ff9b::/96")  # the last four bytes are an IPv4 add
 # The only addresses of IPv6 that are given out for the internet (RFC 4291). Not among them are 64:ff9b:1::/48, which a
 # network translates as it likes, and addresses that contain one of IPv4 in an older form.
 _INTERNET = IPv6Network("2000::/3")
-_DOCUMENTATION = IPv6Network("3fff::/20")  # RFC 9637, which older Pythons do not know
+# Documentation (RFC 9637), which older Pythons do not know, and protocols (RFC 2928), among them that of Teredo.
+_NOT_PUBLIC = (IPv6Network("3fff::/20"), IPv6Network("2001::/23"))
 _TUNNELLED = (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe")  # before an address of IPv4 (ISATAP, RFC 5214)
-# Relays of 6to4, and the address under which a cloud serves secrets of its machines.
-_SPECIAL = (IPv4Network("192.88.99.0/24"), IPv4Network("168.63.129.16/32"))
+# Relays of 6to4, addresses of the nearest gateway (RFC 7723, 8155), and one of a cloud for secrets of its machines.
+_SPECIAL = (IPv4Network("192.88.99.0/24"), IPv4Network("192.0.0.0/24"), IPv4Network("168.63.129.16/32"))
 _RETRIABLE = (408, 425, 429)
 
 log = logging.getLogger(__name__)
@@ -180,7 +181,7 @@ def is_public(address: str) -> bool:
             inner = IPv4Address(ip.packed[-4:])
         if inner is not None:
             return is_public(str(inner))
-        return ip.is_global and ip in _INTERNET and ip not in _DOCUMENTATION
+        return ip.is_global and ip in _INTERNET and not any(ip in network for network in _NOT_PUBLIC)
     return ip.is_global and not ip.is_multicast and not any(ip in network for network in _SPECIAL)
 
 

@@ -53,7 +53,7 @@ def test_where_no_variable_is_similar_all_are_named() -> None:
     assert refusal(xyzzy="x") == "NEARSTREAM_XYZZY: no such setting, `env -i nearstream settings` lists all"
 
 
-@pytest.mark.parametrize("content", ["", "\n", "  \n", "\t"])
+@pytest.mark.parametrize("content", ["", "\n", "  \n", "\t", "# the key comes here\n#\n", "\ufeff# one\n\n # two"])
 @pytest.mark.parametrize("name", ["hash_key", "status_token", "api_token", "kafka_password", "redis", "alert_rules"])
 def test_a_file_that_holds_nothing_is_refused(tmp_path: Path, name: str, content: str) -> None:
     (tmp_path / "value").write_text(content)
@@ -65,7 +65,14 @@ def test_a_file_that_holds_nothing_is_refused(tmp_path: Path, name: str, content
 def test_a_file_of_comments_alone_gives_no_tokens(tmp_path: Path, address: str) -> None:
     (tmp_path / "tokens").write_text("# mail: to be made\n\n# pages: to be made\n")
     text = refusal(api=address, api_token_file=str(tmp_path / "tokens"))
-    assert text == "NEARSTREAM_API_TOKEN: expected a token, found comments and empty lines alone"
+    assert text == "NEARSTREAM_API_TOKEN_FILE: expected a file that holds a value, found comments alone"
+
+
+@pytest.mark.parametrize(
+    "token", ["a token with blanks in it", "one-token-of-two\none-more-of-these", "ünicode-token-of-mail"]
+)
+def test_a_token_that_no_request_can_send_is_refused(token: str) -> None:
+    assert refusal(status_token=token) == "NEARSTREAM_STATUS_TOKEN: expected a token in ASCII without blanks"
 
 
 @pytest.mark.parametrize("ending", ["", "\n", "\r\n", "\n\n"])

@@ -215,6 +215,9 @@ async def test_a_webhook_never_reaches_a_private_address(host: str, monkeypatch:
         ("5f00::1", False),
         ("2001:db8::1", False),
         ("192.88.99.1", False),
+        ("192.0.0.9", False),
+        ("2001:1::1", False),
+        ("2001:20::1", False),
         ("168.63.129.16", False),
     ],
 )
