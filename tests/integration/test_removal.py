@@ -119,7 +119,7 @@ async def test_documents_and_removals_of_a_topic_that_was_made_anew_count(
     kafka: str, redis_url: str, tmp_path: Path, observed_at: str | None, partitions: int
 ) -> None:
     fields = {"observed_at": observed_at} if observed_at else {}
-    names = [f"d{number}" for number in range(10)]
+    names = [f"d{number}" for number in range(3)]
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         topic = deployment.topic(DOCUMENTS)
 

@@ -178,18 +178,16 @@ def _meant(name: str) -> str:
 
 
 def _from_file(variable: str, path: str) -> str:
-    # Do not print the path: it is the secret itself if the two variables were confused.
-    try:
+    try:  # Do not print the path: it is the secret itself if the two variables were confused.
         text = Path(path).read_text(encoding="utf-8").rstrip("\r\n")
     except OSError as error:
         raise SettingsError(f"{variable}: expected the path of a readable file: {error.strerror}") from None
     except UnicodeDecodeError:
         raise SettingsError(f"{variable}: expected a file in UTF-8") from None
     lines = [line.strip() for line in text.removeprefix("\ufeff").splitlines()]
-    if any(line and line != "#" and not line.startswith("# ") for line in lines):
-        return text
-    found = "comments alone" if any(lines) else "an empty one"
-    raise SettingsError(f"{variable}: expected a file that holds a value, found {found}")
+    if all(line in ("", "#") or line.startswith("# ") for line in lines):
+        raise SettingsError(f"{variable}: expected a file that holds a value, found none, or comments alone")
+    return text
 
 
 def _parsed(variable: str, text: str, kind: type) -> object:

@@ -65,7 +65,7 @@ def test_a_file_that_holds_nothing_is_refused(tmp_path: Path, name: str, content
 def test_a_file_of_comments_alone_gives_no_tokens(tmp_path: Path, address: str) -> None:
     (tmp_path / "tokens").write_text("# mail: to be made\n\n# pages: to be made\n")
     text = refusal(api=address, api_token_file=str(tmp_path / "tokens"))
-    assert text == "NEARSTREAM_API_TOKEN_FILE: expected a file that holds a value, found comments alone"
+    assert text == "NEARSTREAM_API_TOKEN_FILE: expected a file that holds a value, found none, or comments alone"
 
 
 @pytest.mark.parametrize(
