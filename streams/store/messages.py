@@ -217,3 +217,10 @@ class Mark(NamedTuple):
     document: bytes
     number: int
     label: bytes
+
+
+class Measure(NamedTuple):
+    """The question how the family of a founder grows, at a time in milliseconds since 1970."""
+
+    founder: int
+    now_ms: int

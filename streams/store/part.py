@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 from nearstream.streams.store.buckets import Buckets
-from nearstream.streams.store.families import Family
+from nearstream.streams.store.families import Family, Growth
 from nearstream.streams.store.history import NO_ORDER, History, State
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import (
@@ -18,6 +18,7 @@ from nearstream.streams.store.messages import (
     Joined,
     Leave,
     Mark,
+    Measure,
     Note,
     Noted,
     Proposal,
@@ -161,6 +162,11 @@ class Part:
             if family is not None:
                 family.mark(document, number, label)
         return [None] * len(batch)
+
+    def growth(self, batch: Sequence[Measure]) -> list[Growth | None]:
+        """Return how families grow. None: it is not known."""
+        families = [(self._known_family(founder), now_ms) for founder, now_ms in batch]
+        return [family.growth(now_ms) if family else None for family, now_ms in families]
 
     def cover(self, batch: Sequence[Cover]) -> list[None]:
         """Note that everything up to an offset is done."""

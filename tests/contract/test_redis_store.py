@@ -12,7 +12,7 @@ import pytest
 from redis.asyncio import Redis, RedisCluster
 
 from nearstream.streams.store.limits import IndexBehindError, IndexLimits, IndexLostError, IndexUnavailableError
-from nearstream.streams.store.messages import Cover, Entry, Join, Leave, Mark, Note, Proposal, Query
+from nearstream.streams.store.messages import Cover, Entry, Join, Leave, Mark, Measure, Note, Proposal, Query
 from nearstream.streams.store.part import Part
 from nearstream.streams.store.registration import Labelling, Order, Put, Removal, Status
 from nearstream.streams.store.store import Call, Local, Shape
@@ -25,7 +25,7 @@ from nearstream.workers.redis_store.transport import RedisTransport, load_functi
 from tests.devstack.server import LocalServer
 
 PARTITIONS = 3
-RETENTION_SECONDS = 1_000
+RETENTION_SECONDS = 5_000
 KEYS = [kind + bytes([i]) * 8 for kind in (b"x", b"l", b"b", b"a") for i in range(1, 4)]
 DOCUMENTS = [bytes([i]) * 9 for i in range(1, 7)]
 
@@ -61,10 +61,11 @@ class Traffic:
         """Return the name of a call and its items."""
         draw = self.draw
         self.now_ms += draw.choice(
-            (0, 0, 1, 1_000, 60_000, 300_000, draw.randrange(800_000), draw.randrange(3_000_000))
+            (0, 0, 1, 1_000, 60_000, 300_000, draw.randrange(4_000_000), draw.randrange(15_000_000))
         )
-        names = "register", "enter", "peek", "withdraw", "fetch", "note", "decide", "join", "leave", "mark", "cover"
-        (name,) = draw.choices(names, (9, 4, 1, 2, 6, 3, 6, 6, 3, 1, 1))
+        weights = {"register": 9, "enter": 4, "peek": 1, "withdraw": 2, "fetch": 6, "note": 3, "decide": 6, "join": 6}
+        weights |= {"leave": 3, "mark": 3, "growth": 4, "cover": 1}
+        (name,) = draw.choices(list(weights), list(weights.values()))
         return name, [getattr(self, f"_{name}")() for _ in range(draw.randint(1, 4))]
 
     def _number(self) -> int:
@@ -144,6 +145,9 @@ class Traffic:
         draw = self.draw
         return Mark(self._number(), draw.choice(DOCUMENTS), self._number(), draw.choice((b"", b"spam")))
 
+    def _growth(self) -> Measure:
+        return Measure(self._number(), self.now_ms)
+
     def _cover(self) -> Cover:
         return Cover(self.draw.randrange(PARTITIONS), self.draw.randrange(-1, 50))
 
@@ -189,6 +193,7 @@ async def test_a_slot_that_lost_its_newest_writes_says_where_to_begin_again(clie
     with pytest.raises(IndexBehindError) as behind:
         await transport.all([Call(0, "enter", [_entry(3)], 2)])
     assert (behind.value.partition, behind.value.checkpoint) == (2, 7)
+    assert await transport.all([Call(0, "enter", [_entry(2)], 2)])
 
 
 async def test_a_lane_requires_that_a_slot_knows_what_was_done(client: Redis, layout: StoreLayout) -> None:

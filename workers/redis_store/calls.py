@@ -44,9 +44,10 @@ _FORMS = {
     "join": _Form(families.pack_joins, families.unpack_joined),
     "leave": _Form(families.pack_leaves, families.unpack_number),
     "mark": _Form(families.pack_marks, families.unpack_nothing),
+    "growth": _Form(families.pack_measures, families.unpack_growth),
     "cover": _Form(families.pack_covers, families.unpack_nothing),
 }
-_READING = ("peek", "fetch")
+_READING = ("peek", "fetch", "growth")
 _OF_KEYS = ("enter", "peek", "withdraw")
 
 
@@ -129,6 +130,7 @@ class LaneCalls:
         if call.name == "require":
             return self._required(command, reply)
         if isinstance(reply[0], bytes):
+            self._acknowledged.pop(place, None)  # the lane begins again, at what the slot knows
             raise _refusal(reply, place[1])
         if call.name not in _READING:
             self._acknowledged[place] = max(self._acknowledged.get(place, 0), reply[0])

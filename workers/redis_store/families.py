@@ -1,9 +1,11 @@
 """Families at the home of their founders: joining, leaving and labels, packed and unpacked."""
 
 from collections.abc import Sequence
+from struct import Struct
 
-from nearstream.streams.store.families import ADDRESS_BYTES
-from nearstream.streams.store.messages import LINK_BYTES, Cover, FamilyView, Join, Joined, Leave, Mark
+from nearstream.streams.store.families import ADDRESS_BYTES, Growth
+from nearstream.streams.store.limits import SLOT_MS, WINDOWS_MS
+from nearstream.streams.store.messages import LINK_BYTES, Cover, FamilyView, Join, Joined, Leave, Mark, Measure
 from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.workers.redis_store.layout import (
     FAMILY_FORMAT,
@@ -21,8 +23,10 @@ from nearstream.workers.redis_store.layout import (
 )
 
 _FAMILY, _JOIN, _MARK = map(python_struct, (FAMILY_FORMAT, JOIN_FORMAT, MARK_FORMAT))
+_JOINS = Struct(">II")  # slot of time, count
 _ORDINAL_BYTES = 4
 _Packed = tuple[list[bytes], list[bytes]]
+_Grown = tuple[bytes | None, int, int, int, list[bytes]]  # as `growth` packs it
 
 
 def unpack_family(layout: StoreLayout, packed: bytes, score: bytes | None, now_ms: int) -> FamilyView | None:
@@ -94,9 +98,49 @@ def pack_marks(layout: StoreLayout, tag: bytes, batch: Sequence[Mark]) -> _Packe
     """Return the keys of labelled documents, and for each the family and the label."""
     keys, items = set[bytes](), []
     for founder, document, number, label in batch:
-        keys |= {tag + KeyKind.STATES + layout.group(founder), tag + KeyKind.LABELLED + _bytes(founder)}
+        keys |= _family_keys(layout, tag, founder)
         items.append(_MARK.pack(_bytes(founder), document) + (_bytes(number) + label if label else b""))
     return list(keys), items
+
+
+def pack_measures(layout: StoreLayout, tag: bytes, batch: Sequence[Measure]) -> _Packed:
+    """Return the keys of families, and for each measure its founder and time."""
+    keys, items = set[bytes](), []
+    for founder, now_ms in batch:
+        own = _bytes(founder)
+        keys |= _family_keys(layout, tag, founder)
+        keys |= {tag + KeyKind.ADDRESSES + own + end.encode() for end in (SENDERS, RECIPIENTS)}
+        items.append(own + _bytes(now_ms, 6))
+    return list(keys), items
+
+
+def unpack_growth(layout: StoreLayout, measure: Measure, now_ms: int, answer: _Grown) -> Growth | None:
+    """Return how a family grows, unless it has expired."""
+    packed, living, senders, recipients, marks = answer
+    family = unpack_family(layout, packed, None, now_ms) if packed else None
+    if packed is None or family is None:
+        return None
+    joins = list(_JOINS.iter_unpack(packed[_FAMILY.size :]))
+    hour, day, week = (
+        sum(count for slot, count in joins if slot > (measure.now_ms - window) // SLOT_MS) for window in WINDOWS_MS
+    )
+    last_ms = _int(_FAMILY.unpack_from(packed)[4])
+    labelled = tuple(
+        (document, _int(label[:NUMBER_BYTES]), label[NUMBER_BYTES:])
+        for document, label in zip(marks[::2], marks[1::2], strict=True)
+    )
+    return Growth(
+        family.family_id,
+        measure.founder,
+        family.representative,
+        living,
+        family.first_seen_ms,
+        last_ms,
+        (hour, day, week),
+        senders,
+        recipients,
+        labelled,
+    )
 
 
 def pack_covers(_layout: StoreLayout, _tag: bytes, batch: Sequence[Cover]) -> _Packed:
@@ -114,7 +158,8 @@ def unpack_nothing(_layout: StoreLayout, _item: object, _now_ms: int, _answer: i
 
 
 def _family_keys(layout: StoreLayout, tag: bytes, founder: int) -> set[bytes]:
-    return {tag + KeyKind.STATES + layout.group(founder), tag + KeyKind.MEMBERS + _bytes(founder)}
+    own = _bytes(founder)
+    return {tag + KeyKind.STATES + layout.group(founder), tag + KeyKind.MEMBERS + own, tag + KeyKind.LABELLED + own}
 
 
 def _int(packed: bytes) -> int:

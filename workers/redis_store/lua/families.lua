@@ -13,7 +13,7 @@ local function family(c, founder)
   local lives = not s.is_dead and s.founder == founder
   write_state(c, s, FOLLOWED)
   f.id, f.first_seen, f.representative, f.bare, f.last, f.count, f.joins = NO_ID, 0, lives and founder or 0, 0, c.now, 1, ''
-  redis.call('DEL', f.members)
+  redis.call('DEL', f.members, c.tag .. LABELLED_KEY .. struct.pack('>I5', founder))
   redis.call('ZADD', f.members, lives and 1 or -1, struct.pack('>I5', founder))
   return f
 end
@@ -54,11 +54,10 @@ end
 -- Remember senders or recipients for an hour, those seen last.
 local function remember(c, f, letter, addresses)
   if addresses == '' then return end
-  local key, slot = c.tag .. ADDRESSES_KEY .. struct.pack('>I5', f.founder) .. letter, math.floor((c.now - HOUR_MS) / SLOT_MS)
+  local key = c.tag .. ADDRESSES_KEY .. struct.pack('>I5', f.founder) .. letter
   for at = 1, #addresses, ADDRESS_BYTES do
     redis.call('ZADD', key, c.now, string.sub(addresses, at, at + ADDRESS_BYTES - 1))
   end
-  redis.call('ZREMRANGEBYSCORE', key, 0, (slot + 1) * SLOT_MS - 1)
   redis.call('ZREMRANGEBYRANK', key, 0, -ADDRESSES_CAP - 1)
   redis.call('PEXPIRE', key, 2 * HOUR_MS)
 end
@@ -126,4 +125,16 @@ define('mark', true, function(c, item)
   renew(c, key, 1.5)
   if redis.call('HLEN', key) > LABELS_CAP then redis.call('HDEL', key, redis.call('HKEYS', key)[1]) end
   return 0
+end)
+
+-- An item is a founder and a time. Answer: the family, count of living members, of senders, of recipients, labelled documents.
+define('growth', false, function(c, item)
+  local founder, now = struct.unpack('>I5I6', item)
+  local group, field = place(c, founder)
+  local call, own, hour = redis.call, string.sub(item, 1, NUMBER_BYTES), (math.floor((now - HOUR_MS) / SLOT_MS) + 1) * SLOT_MS
+  local living, addresses = call('ZCOUNT', c.tag .. MEMBERS_KEY .. own, 1, LINK_SCORE - 1), c.tag .. ADDRESSES_KEY .. own
+  local senders = call('ZCOUNT', addresses .. SENDERS, hour, '+inf')
+  local recipients = call('ZCOUNT', addresses .. RECIPIENTS, hour, '+inf')
+  local family, marks = call('HGET', c.tag .. STATES_KEY .. group, GROUP + field), call('HGETALL', c.tag .. LABELLED_KEY .. own)
+  return {family, living, senders, recipients, marks}
 end)

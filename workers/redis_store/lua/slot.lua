@@ -1,8 +1,7 @@
 #!lua name=nearstream_store_@@
--- What all calls of a slot share. A function does what the method of its name does in `streams/store/part.py`. layout.py
--- describes keys and values, and has the constants. Keys: the facts, one that never exists, the count of calls of the lane,
--- then those that the items need. Reply: that count, the time, an answer for each item | LOST | REBUILDING | GAP, offset up
--- to which all is done.
+-- A function does what the method of its name does in `streams/store/part.py`. layout.py has keys, values and constants.
+-- Keys: the facts, one that never exists, the count of calls of the lane, those that the items need. Reply: that count, the
+-- time, an answer for each item | LOST | REBUILDING | GAP, offset up to which all is done.
 local function begin(keys, args, writes)
   local c, epoch, lease, known, partition = {tag = string.sub(keys[1], 1, -2), keys = keys, key_at = FIRST_KEY, renewed = {}}
   epoch, lease, known, partition, c.partitions, c.retention, c.cap = struct.unpack(HEADER_FORMAT, args[1])
