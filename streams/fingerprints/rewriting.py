@@ -25,7 +25,8 @@ def rewritten(text: str, rules: TextRules) -> str:
 
 def _masked(text: str, rules: TextRules) -> str:
     if rules.spelling == "plain/2":
-        text = plain_words(text, rules)
+        # Python has another lower case of this letter at the end of a word.
+        text = plain_words(text, rules).replace("\u03a3", "\u03c3")
     elif rules.spelling:
         text = plain_letters(text)
     return mask_personal(text, rules) if rules.masks else text

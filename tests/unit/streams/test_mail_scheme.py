@@ -110,6 +110,14 @@ def test_the_raw_digest_is_that_of_the_original_text() -> None:
     assert first.raw_digest == KEY.digest(campaign("Anna", 1).encode())
 
 
+def test_greek_capitals_change_nothing() -> None:
+    text = "\u03a0\u03bf\u03b9\u03bf\u03c2 \u03b5\u03af\u03bd\u03b1\u03b9 \u03bf \u03c3\u03ba\u03cd\u03bb\u03bf\u03c2"
+    capitals = (
+        "\u03a0\u039f\u0399\u039f\u03a3 \u0395\u0399\u039d\u0391\u0399 \u039f \u03a3\u039a\u03a5\u039b\u039f\u03a3"
+    )
+    assert len({Signer(SCHEME, KEY).sign(document(each)).digest for each in (text, capitals)}) == 1
+
+
 @pytest.mark.parametrize("masks", ["news", "mail/3"])
 def test_unknown_masks_are_refused(masks: str) -> None:
     scheme = preset("mail", KEY)
