@@ -35,6 +35,9 @@ class LdSignature(NamedTuple):
     gaps: bytes
 
 
+_LARGEST = (1 << 64) - 1  # the hash of a window that does not fit into a text
+
+
 @dataclass(frozen=True)
 class LdView:
     """Symbols of a text with their positions.
@@ -60,7 +63,7 @@ def ld_signatures(windows: RaggedRows, rate: int, rules: LdRules) -> list[LdSign
         rate: The first rate to try. It must be that of all forms, see `LdRules.first_rate`.
         rules: Widths and bounds.
     """
-    kept = (windows.values < constant((1 << 64) // rate)).nonzero()[0]
+    kept = (windows.values < constant(min((1 << 64) // rate, _LARGEST))).nonzero()[0]
     bounds = kept.searchsorted([*windows.starts, windows.values.size]).tolist()
     hashes = RaggedRows.between(windows.values.take(kept), bounds)
     positions = kept - np.repeat(windows.starts, list(map(sub, bounds[1:], bounds)))

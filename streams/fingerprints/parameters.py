@@ -227,7 +227,7 @@ def _ld_checks(rules: LdRules) -> list[tuple[str, bool]]:
     rates, lengths = rules.rates, rules.lengths
     return [
         ("rates: 1 to 8, none below the one before", 1 <= len(rates) <= 8 and list(rates) == sorted(rates)),
-        ("rates: powers of two, 2 to 2**32", all(map(_is_rate, rates))),
+        ("rates: powers of two, to 2**32", all(map(_is_rate, rates))),
         (
             "lengths: ascending, one less than rates",
             len(lengths) + 1 == len(rates) and list(lengths) == sorted(lengths),
@@ -254,7 +254,7 @@ def _anchor_checks(rules: AnchorRules) -> list[tuple[str, bool]]:
 def _noise_checks(rules: NoiseRules) -> list[tuple[str, bool]]:
     return [
         ("noise window_bytes: 1 to 64", 1 <= rules.window_bytes <= _MAX_POWER),
-        ("noise rate: a power of two, 2 to 2**32", _is_rate(rules.rate)),
+        ("noise rate: a power of two, 2 to 2**32", _is_rate(rules.rate) and rules.rate > 1),
         ("max_keys: 1 to 65,535", 1 <= rules.max_keys <= _MAX_KEPT),
     ]
 
@@ -268,7 +268,7 @@ def _are_sampled(rules: SampledRules, ld: LdRules | None) -> bool:
 
 
 def _is_rate(rate: int) -> bool:
-    return 2 <= rate <= _MAX_RATE and rate & (rate - 1) == 0
+    return 1 <= rate <= _MAX_RATE and rate & (rate - 1) == 0
 
 
 def _layout(rules: LdRules) -> tuple[int, int, int]:

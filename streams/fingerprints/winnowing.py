@@ -69,7 +69,7 @@ def sampled_symbols(windows: NDArray[np.uint64], rate: int, most: int) -> NDArra
         rate: One in `rate` windows is sampled. It is doubled as long as there are more than allowed.
         most: The maximum number of sampled windows.
     """
-    found = windows[windows < np.uint64((1 << 64) // rate)]
+    found = windows[windows < np.uint64(min((1 << 64) // rate, (1 << 64) - 1))]
     while found.size > most:
         rate *= 2
         found = found[found < np.uint64((1 << 64) // rate)]

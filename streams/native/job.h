@@ -152,7 +152,7 @@ static int are_valid_numbers(const Numbers *n)
         valid &= n->gap_bits || between(n->gap_steps, 1, (u64)1 << 32);
     }
     for (size_t i = 0; i < n->rates && valid; i++)
-        valid &= power_between(n->rate[i], 2, (u64)1 << 32) && (n->gap_bits || n->rate[i] >= n->gap_steps);
+        valid &= power_between(n->rate[i], 1, (u64)1 << 32) && (n->gap_bits || n->rate[i] >= n->gap_steps);
     if (n->max_anchors) {
         valid &= between(n->anchor_words, 1, MAX_POWER) && between(n->anchor_bytes, 1, MAX_POWER);
         valid &= between(n->run, 1, MAX_RUN) && between(n->spaceless_factor, 1, MAX_RUN / n->run);

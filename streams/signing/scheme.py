@@ -176,6 +176,7 @@ class Scheme:
 
 _COMPACT_LD = LdRules(rates=(16, 32, 64, 128), symbol_bits=16, gap_bits=0, gap_steps=GAP_STEPS, max_symbols=1_024)
 _DENSE_LD = LdRules(rates=(4, 8, 16, 32, 64), lengths=(512, 4_096, 16_384, 65_536), max_symbols=8_192)
+_FINE_LD = replace(_DENSE_LD, rates=(1, *_DENSE_LD.rates[1:]))
 _DENSE = {
     "ld": _DENSE_LD,
     "anchors": AnchorRules(dense_below=400, max_anchors=2_048),
@@ -188,6 +189,7 @@ _PRESETS: dict[str, dict[str, Any]] = {  # Any: each field of Scheme has a type 
     "bands-only": {"ld": None, "anchors": None},
     "dense": {"text": TextRules(spelling="plain/1", signs="signs/1"), **_DENSE},
     "letters": {"text": TextRules(spelling="plain/2", signs="signs/1"), **_DENSE},
+    "fine": {"text": TextRules(spelling="plain/2", signs="signs/1"), **_DENSE, "ld": _FINE_LD},
     "noise": {"noise": NoiseRules()},
     "mail": {
         "text": TextRules(spelling="plain/2", signs="signs/1", masks="mail/2"),
@@ -203,7 +205,8 @@ def preset(label: str, key: HashKey, bands: int | None = None, rows: int | None 
 
     Args:
         label: `standard`, `dense` (`standard` with other keys, which find short and noisy texts), `letters` (`dense`,
-            with letters as each language reads them: the default),
+            with letters as each language reads them: the default), `fine` (`letters`, with every window of a text below
+            512 bytes),
             `compact` (less than half the bytes), `bands-only` (exact and near-duplicates only), `noise` (`standard`
             with keys that survive replaced characters) or `mail` (personalised copies are near-duplicates).
         key: The deployment's key. Only its fingerprint enters the scheme.

@@ -62,6 +62,9 @@ COMPACT = {  # hash of the sketch, rate, symbols, hash of ld, gap bytes, their h
 }
 
 
+FINE = ("e77dada2f03f2c6a", "de098abab78e5215", "0381b5f6b49839ef")
+
+
 def signed(text: str, implementation: str, label: str = "standard") -> Signature:
     document = Document(id="x", text=text, observed_at=datetime(2026, 3, 2, tzinfo=UTC))
     return signer_of(implementation, label).sign(document)
@@ -131,6 +134,13 @@ def test_the_fold_table_is_the_golden_one() -> None:
     lines = ["-" if not keep else f"{codes[i]:x}{'B' if bases[i] else 'M'}" for i, keep in enumerate(kept.tolist())]
     assert int(kept.sum()) == 135_955
     assert short_hash(("\n".join(lines) + "\n").encode()) == "800b0038474d6b7b"
+
+
+@each_implementation
+def test_the_signature_of_a_short_text_with_every_window_is_frozen(implementation: str) -> None:
+    s = signed("Severe thunderstorm warning until 5 pm. Stay indoors.", implementation, "fine")
+    assert (s.scheme, s.rate, len(s.ld) // 4) == ("fine-1-u14-k0d3e89c8-e5fcccbe", 1, 36)
+    assert (s.digest[:8].hex(), short_hash(s.ld), short_hash(s.anchors)) == FINE
 
 
 @each_implementation

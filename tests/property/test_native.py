@@ -27,7 +27,7 @@ from nearstream.streams.signing.signer import Signer
 from tests.support.implementations import PUBLIC, implementation_of, signer_of
 from tests.support.texts import RANGES, any_text, mixed_text, signed_text
 
-LABELS = ("standard", "compact", "bands-only", "dense")
+LABELS = ("standard", "compact", "bands-only", "dense", "fine")
 EXAMPLES = Path(__file__).parents[2] / "examples" / "documents.jsonl"
 SEEN = datetime(2026, 3, 2, tzinfo=UTC)
 SLICES = ((0, None), (7, 707), (1000, 6000), (313, 14_313))

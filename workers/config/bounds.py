@@ -47,8 +47,8 @@ PATTERNS = {
     "namespace": (r"[a-z0-9-]{1,32}", "1 to 32 lower-case letters, digits or dashes"),
     "topic_prefix": (r"[A-Za-z0-9._-]{0,100}", "at most 100 letters, digits, dots, underscores or dashes"),
     "scheme": (
-        "standard|compact|bands-only|dense|letters|noise|mail",
-        "standard, compact, bands-only, dense, letters, noise or mail",
+        "standard|compact|bands-only|dense|letters|fine|noise|mail",
+        "standard, compact, bands-only, dense, letters, fine, noise or mail",
     ),
     "verdicts": ("all|related|none", "all, related or none"),
     "events_per_family": (r"[1-9]|[1-5]\d|6[0-4]|all", "1 to 64, or all"),

@@ -55,7 +55,7 @@ class Settings:
     namespace: str = _setting("nearstream", "first part of every Redis key, [a-z0-9-]{1,32}")
     topic_prefix: str = _setting("", "prefix of every topic name")
     hash_key: str = _setting("", "secret key of all hashes, at least 32 bytes, shared by all workers", secret=True)
-    scheme: str = _setting(DEFAULT_LABEL, "preset: standard, compact, bands-only, dense, letters, noise or mail")
+    scheme: str = _setting(DEFAULT_LABEL, "preset: standard, compact, bands-only, dense, letters, fine, noise or mail")
     bands: int = _setting(0, "number of bands of the sketch (0: as in the preset)")
     rows: int = _setting(0, "sketch slots per band (0: as in the preset)")
     distance_ratio_max: float = _setting(

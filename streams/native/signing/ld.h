@@ -68,15 +68,15 @@ static inline u64 sampled16(const u64 *hashes, __m128i below)
 }
 #endif
 
-/* Keeps the hashes that start with `zeros` zero bits. `position` is that of the first hash. */
+/* Keeps the hashes that start with `zeros` zero bits, but never the largest one. `position` is that of the first hash. */
 static void keep_sampled(Sampled *sampled, const u64 *hashes, size_t size, size_t position, int zeros)
 {
-    u64 *sampled_hashes = sampled->hashes, limit = (u64)1 << (64 - zeros);
+    u64 *sampled_hashes = sampled->hashes, limit = zeros ? (u64)1 << (64 - zeros) : ~(u64)0;
     u32 *positions = sampled->positions;
     size_t count = sampled->count, i = 0;
 #ifdef VECTORS
     __m128i below = _mm_cvtsi32_si128(32 - zeros);
-    for (; i + 64 <= size; i += 64) {
+    for (; zeros && i + 64 <= size; i += 64) {
         u64 mask = sampled16(hashes + i, below) | sampled16(hashes + i + 16, below) << 16 |
                    sampled16(hashes + i + 32, below) << 32 | sampled16(hashes + i + 48, below) << 48;
         while (mask) {
@@ -184,13 +184,14 @@ static int pack_ld(const Job *job, Result *result, int zeros)
     return 1;
 }
 
-static void keep_below(Sampled *sampled, u64 limit)
+/* Keeps the hashes up to the largest one. */
+static void keep_to(Sampled *sampled, u64 largest)
 {
     size_t count = 0;
     for (size_t i = 0; i < sampled->count; i++) {
         sampled->hashes[count] = sampled->hashes[i];
         sampled->positions[count] = sampled->positions[i];
-        count += sampled->hashes[i] < limit;
+        count += sampled->hashes[i] <= largest;
     }
     sampled->count = count;
 }
@@ -201,7 +202,7 @@ static void ld_signature(Job *job, Result *result)
     sample(job, zeros);
     /* At 63 zeros two symbols remain. Only an invalid table could alternate them, and then the signature is empty. */
     for (; zeros < 63 && !pack_ld(job, result, zeros); zeros++)
-        keep_below(&job->sampled, (u64)1 << (63 - zeros));
+        keep_to(&job->sampled, ~(u64)0 >> (zeros + 1));
     result->rate = (u64)1 << zeros;
 }
 
@@ -215,9 +216,11 @@ static void keep_keys(Job *job, u64 rate)
         return;
     while (zeros < 32 && job->size > n->usual_sampled << zeros)
         zeros++;
-    keep_below(sampled, (u64)1 << (64 - zeros));
-    for (; sampled->count > n->max_sampled; zeros++)
-        keep_below(sampled, zeros < 64 ? (u64)1 << (63 - zeros) : 0);
+    keep_to(sampled, ~(u64)0 >> zeros);
+    for (; sampled->count > n->max_sampled && zeros < 64; zeros++)
+        keep_to(sampled, zeros < 63 ? ~(u64)0 >> (zeros + 1) : 0);
+    if (sampled->count > n->max_sampled)
+        sampled->count = 0; /* hashes without a one bit */
     memcpy(job->keys, sampled->hashes, sampled->count * sizeof(u64));
     job->n_keys = sampled->count;
 }

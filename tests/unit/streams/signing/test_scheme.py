@@ -19,8 +19,8 @@ from nearstream.streams.signing.signer import Signer
 
 KEY = HashKey.public()
 OTHER_KEY = HashKey.from_secret(b"another secret of thirty-two bytes")
-STANDARD, COMPACT, BANDS_ONLY, DENSE, LETTERS, NOISE, MAIL = (preset(label, KEY) for label in LABELS)
-ALL = (STANDARD, COMPACT, BANDS_ONLY, DENSE, LETTERS, NOISE, MAIL)
+STANDARD, COMPACT, BANDS_ONLY, DENSE, LETTERS, FINE, NOISE, MAIL = (preset(label, KEY) for label in LABELS)
+ALL = (STANDARD, COMPACT, BANDS_ONLY, DENSE, LETTERS, FINE, NOISE, MAIL)
 FROZEN = ["aaefd45c661d4cb7", "551439e544c0ac66", "0f4798284b2237a8", "7ab3ed63feb91dfb"]
 LONG = " ".join(f"word{number * number % 1009}" for number in range(900))
 
@@ -98,7 +98,7 @@ def test_few_bits_with_bands_are_refused() -> None:
 
 
 def test_an_unknown_label_is_refused_with_those_known() -> None:
-    with pytest.raises(ValueError, match="standard, compact, bands-only, dense, letters, noise, mail"):
+    with pytest.raises(ValueError, match="standard, compact, bands-only, dense, letters, fine, noise, mail"):
         preset("huge", KEY)
 
 
