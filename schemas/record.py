@@ -1,5 +1,6 @@
 """Kafka records as plain values, consumed and to be produced."""
 
+import re
 from typing import NamedTuple
 
 Headers = list[tuple[str, bytes | None]]
@@ -8,6 +9,8 @@ PAGE_PARTS_HEADER = "nearstream-page-parts"
 PAGE_PARTS_MAX_BYTES = 4_608
 PAGE_DECLARED_HEADER = "nearstream-page-declared"
 PAGE_DECLARED_MAX_BYTES = 2_048
+PAGE_PAYLOAD_HEADER = "nearstream-page-payload"
+_PAYLOAD = re.compile(rb"[A-Z2-7]{32}(?: <urn:uuid:[0-9A-Fa-f-]{36}>)?")
 _PARTS, _DECLARED = (PAGE_PARTS_HEADER, PAGE_PARTS_MAX_BYTES), (PAGE_DECLARED_HEADER, PAGE_DECLARED_MAX_BYTES)
 
 
@@ -69,22 +72,35 @@ class PageFacts(NamedTuple):
     Attributes:
         parts: The hashes of the parts of the page, packed. Empty: the document was no page.
         declared: The lineage of the page that it declares as its canonical one. Empty: it declares none.
+        payload: SHA-1 of what the server sent, in base32, and after a space the id of the WARC record that holds it, if
+            there is one. Empty: it is not known.
     """
 
     parts: bytes = b""
     declared: str = ""
+    payload: str = ""
 
 
 def page_facts(headers: Headers) -> PageFacts:
     """Return what the headers of a record say about a web page."""
     parts, declared = (_bounded(headers, *each) for each in (_PARTS, _DECLARED))
-    return PageFacts(parts, declared.decode("utf-8", "replace"))
+    return PageFacts(parts, declared.decode("utf-8", "replace"), page_payload(headers))
 
 
 def page_headers(page: PageFacts) -> Headers:
     """Return the headers that say what was read of a web page."""
-    values = ((PAGE_PARTS_HEADER, page.parts), (PAGE_DECLARED_HEADER, page.declared.encode("utf-8", "surrogatepass")))
+    values = (
+        (PAGE_PARTS_HEADER, page.parts),
+        (PAGE_DECLARED_HEADER, page.declared.encode("utf-8", "surrogatepass")),
+        (PAGE_PAYLOAD_HEADER, page.payload.encode("ascii", "ignore")),
+    )
     return [(name, value) for name, value in values if value]
+
+
+def page_payload(headers: Headers) -> str:
+    """Return what a header says of the payload of a page. Empty: it says nothing, or is not valid."""
+    value = header(headers, PAGE_PAYLOAD_HEADER) or b""
+    return value.decode("ascii") if _PAYLOAD.fullmatch(value) else ""
 
 
 def _bounded(headers: Headers, name: str, most: int) -> bytes:

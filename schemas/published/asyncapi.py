@@ -22,7 +22,7 @@ from nearstream.schemas.dead_letter import (
 )
 from nearstream.schemas.events import RELATIONS
 from nearstream.schemas.published.json_schema import MESSAGES, components
-from nearstream.schemas.record import PAGE_DECLARED_HEADER, PAGE_PARTS_HEADER
+from nearstream.schemas.record import PAGE_DECLARED_HEADER, PAGE_PARTS_HEADER, PAGE_PAYLOAD_HEADER
 from nearstream.schemas.topics import Topic
 
 Json = dict[str, Any]  # parts of AsyncAPI, each with a form of its own
@@ -67,6 +67,7 @@ _CONTENT_TYPE = {"content-type": "Media type of the value."}
 _PARTS = {
     PAGE_PARTS_HEADER: "Hashes of the parts of a web page, 9 bytes each, for `nearstream worker decide`.",
     PAGE_DECLARED_HEADER: "Canonical form of the URL that a web page declares by `rel=canonical`.",
+    PAGE_PAYLOAD_HEADER: "SHA-1 of the page as the server sent it, in base32, and the id of its WARC record.",
 }
 _EVENT_HEADERS = {
     "ce_specversion": "`1.0`",

@@ -64,7 +64,7 @@ def decide_page(
     newly = errors.texts != known.errors.texts
     turned = tuple(name for name in errors.turned_to(verdict.family.id) if newly and name != verdict.lineage)
     if fetch.is_error_page:
-        return Outcome(_error_page(fetch), known.frame, errors, turned=turned)
+        return Outcome(_with_payload(_error_page(fetch), fetch), known.frame, errors, turned=turned)
     choice = choose(_fetched(fetch), fetch.known)
     decision = _decide(fetch, choice)
     state = PageState(
@@ -78,7 +78,16 @@ def decide_page(
         aliases=former.aliases if former else (),
         before=with_fields(fetch.base, before=None) if fetch.base and fetch.has_turned else None,
     )
-    return Outcome(state, fetch.frame, errors, choice.takes_over, turned)
+    return Outcome(_with_payload(state, fetch), fetch.frame, errors, choice.takes_over, turned)
+
+
+def _with_payload(state: PageState, fetch: Fetch) -> PageState:
+    """Return a state with the payload of this fetch, and when it was fetched first without another one since."""
+    former, payload = fetch.former, fetch.page.payload
+    digest = payload.partition(" ")[0]
+    if former is not None and digest and former.payload.partition(" ")[0] == digest:
+        return with_fields(state, payload=former.payload, payload_at=former.payload_at)
+    return with_fields(state, payload=payload, payload_at=fetch.verdict.observed_at if payload else None)
 
 
 def may_be_error_page(former: PageState | None, verdict: DocumentVerdict, page: PageFacts) -> bool:

@@ -31,6 +31,8 @@ class PageState(msgspec.Struct, frozen=True, array_like=True):
         declared: The lineage of the page that it declares as its canonical one.
         aliases: Other names of the page, under which decisions are also sent, the newest last.
         before: The state before the text turned to one of another family.
+        payload: The digest of what the server sent, and the id of the first WARC record that holds it.
+        payload_at: When that payload was first fetched.
     """
 
     decision: Decision
@@ -42,6 +44,8 @@ class PageState(msgspec.Struct, frozen=True, array_like=True):
     declared: str = ""
     aliases: tuple[str, ...] = ()
     before: "PageState | None" = None
+    payload: str = ""
+    payload_at: datetime | None = None
 
     @property
     def text(self) -> str:

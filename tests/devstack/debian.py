@@ -102,6 +102,7 @@ _RECIPES = {
     "spamassassin": _Recipe(("usr/bin/spamassassin", "--version"), perl=("-T",)),
     "swaks": _Recipe(("usr/bin/swaks", "--version"), perl=()),
     "systemd": _Recipe(("usr/bin/systemd-analyze", "--version")),
+    "wget": _Recipe(("usr/bin/wget", "--version")),
     "zsh-static": _Recipe(("bin/zsh-static", "-f", "-c", "exit"), packages=("zsh-common",)),
 }
 PACKAGES = tuple(_RECIPES)

@@ -176,7 +176,7 @@ def test_the_asyncapi_document_has_every_topic_with_its_messages() -> None:
 @pytest.mark.parametrize("name", [*RELATIONS, "verdict", "retraction"])
 def test_the_headers_of_events_are_those_that_are_sent(name: str) -> None:
     event = decode_event(examples_of(EXAMPLES)[name].read_bytes())
-    of_page = page_headers(PageFacts(bytes(9), "https://a.example/")) if name == "verdict" else []
+    of_page = page_headers(PageFacts(bytes(9), "https://a.example/", "A" * 32)) if name == "verdict" else []
     headers = [*event_headers(event, datetime.now(UTC), b"00-trace"), *of_page]
     assert header_names(name) == {header for header, _ in headers}
 
@@ -191,7 +191,7 @@ def test_the_headers_of_other_records_are_those_that_are_read_and_sent() -> None
     signed = signature_record(
         "signatures",
         signature,
-        [("traceparent", b"00-trace"), *page_headers(PageFacts(bytes(9), "https://a.example/"))],
+        [("traceparent", b"00-trace"), *page_headers(PageFacts(bytes(9), "https://a.example/", "A" * 32))],
     )
     assert header_names("signature") == {header for header, _ in signed.headers}
     of_all = {PRIVATE_HEADER, "traceparent"}

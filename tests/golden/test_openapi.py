@@ -23,6 +23,7 @@ from nearstream.schemas.check import (
 )
 from nearstream.schemas.members import FamilyMember, FamilyMembers
 from nearstream.streams.signing.scheme import Scheme
+from nearstream.workers.http.cdx import CdxServer
 from nearstream.workers.http.check import Checker
 from nearstream.workers.http.label_routes import add_label_routes
 from nearstream.workers.http.learning import Learner
@@ -109,7 +110,7 @@ async def test_no_path_is_left_out(redis_url: str) -> None:
 
 def test_every_route_is_described() -> None:
     app = web.Application()
-    add_routes(app, cast(Checker, None), cast(Learner, None), cast(SkipChecker, None))
+    add_routes(app, cast(Checker, None), cast(Learner, None), cast(SkipChecker, None), cast(CdxServer, None))
     add_label_routes(app, cast(Scheme, None), cast(Learner, None), cast(MemberReader, None))
     add_live_routes(app, cast(Feed, None), cast(Stored, None))
     add_operator_routes(app, cast(Feed, None), cast(Deployment, None), cast(Replay, print))

@@ -3,8 +3,10 @@
 import asyncio
 import logging
 import time
+from base64 import b32encode
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha1
 from typing import NamedTuple
 
 import msgspec
@@ -136,7 +138,8 @@ class PageReader:
         page = self.read(_content(document), document.content_type or "", deadline_seconds)
         complete = msgspec.structs.replace(document, text=page.text, html=None, raw=None, content_type=None)
         degraded = tuple(sorted({*unsigned.degraded, *page.degraded}))
-        facts = PageFacts(b"" if unsigned.degraded else page.parts, _declared(page.declared, document.url))
+        parts, payload = b"" if unsigned.degraded else page.parts, payload_of(document.raw) if document.raw else ""
+        facts = PageFacts(parts, _declared(page.declared, document.url), payload)
         return ReadDocument(unsigned._replace(document=complete, degraded=degraded), facts)
 
     async def with_texts(self, batch: Sequence[Unsigned], until: float) -> list[ReadDocument]:
@@ -178,6 +181,11 @@ def patience() -> float:
     It is for a batch that begins now.
     """
     return time.monotonic() + _PATIENCE_SECONDS
+
+
+def payload_of(content: bytes) -> str:
+    """Return the digest of a payload as in WARC and CDX files: SHA-1 in base32."""
+    return b32encode(sha1(content, usedforsecurity=False).digest()).decode()
 
 
 def _declared(target: str, url: str | None) -> str:

@@ -28,6 +28,7 @@ class WarcPage(NamedTuple):
         content_type: As the server sent it, or `text/html` if it sent none. Without a response, that of the record.
         content: The page, without transfer and content encodings.
         is_cut_off: Whether the crawler says that it did not store the whole page, or an encoding ends too early.
+        payload: The digest of the payload in base32 and the id of the record. Empty: the crawler gave none.
     """
 
     offset: int
@@ -36,6 +37,7 @@ class WarcPage(NamedTuple):
     content_type: str
     content: bytes
     is_cut_off: bool = False
+    payload: str = ""
 
 
 class Redirect(NamedTuple):
@@ -125,7 +127,13 @@ def _page(found: Record, record: "WarcRecord") -> WarcPage | Redirect | Broken |
     if not body.content:
         return PassedOver("empty")
     is_cut_off = body.is_cut_off or record.headers.get("WARC-Truncated") is not None
-    return WarcPage(found.offset, url, record.record_date, content_type or media_type, body.content, is_cut_off)
+    page = WarcPage(found.offset, url, record.record_date, content_type or media_type, body.content, is_cut_off)
+    return page._replace(payload=_payload(record))
+
+
+def _payload(record: "WarcRecord") -> str:
+    digest, name = (record.headers.get(f"WARC-{field}") or "" for field in ("Payload-Digest", "Record-ID"))
+    return f"{digest.removeprefix('sha1:')} {name}" if digest.startswith("sha1:") else ""
 
 
 def _body(record: "WarcRecord") -> Body:

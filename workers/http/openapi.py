@@ -25,6 +25,7 @@ DOCUMENT_PATH = "/v1/documents/{collection}/{id}"
 LABEL_PATH, LABELLED_PATH = "/v1/label", "/v1/label/{collection}/{id}"
 MEMBERS_PATH = "/v1/families/{id}/members"
 CHECK_PATH, SKIP_PATH, DESCRIPTION_PATH = "/v1/check", "/v1/skip", "/v1/openapi.json"
+CDX_PATH = "/cdx"
 READY_PATH, HEALTHY_PATH, METRICS_PATH = "/readyz", "/healthz", "/metrics"
 OPEN_PATHS = (READY_PATH, HEALTHY_PATH, DESCRIPTION_PATH, PAGE_PATH, PAGE_FILE_PATH)  # need no token
 
@@ -62,6 +63,7 @@ def description() -> Json:
         "paths": {
             CHECK_PATH: {"post": _check()},
             SKIP_PATH: {"get": _skip()},
+            CDX_PATH: {"get": _cdx()},
             DOCUMENT_PATH: {"delete": _remove()},
             LABEL_PATH: {"post": _label()},
             LABELLED_PATH: {"delete": _unlabel()},
@@ -147,6 +149,30 @@ def _skip() -> Json:
             in_query("collection", "The tenant, by default `default`."),
         ],
         "responses": {"200": response("The answer, also if it is degraded.", SkipAnswer), **_without_body()},
+    }
+
+
+def _cdx() -> Json:
+    lines = {"schema": {"type": "string"}}
+    return {
+        "operationId": "cdx",
+        "summary": "Return the CDX line of the content that a URL had at its last fetch",
+        "security": TOKEN,
+        "parameters": [
+            in_query("url", "The page, percent-encoded, exactly as it is to be fetched.", required=True),
+            in_query("collection", "The tenant, by default `default`."),
+            in_query("fl", "Names of fields, by default all, separated by commas."),
+            in_query("filter", "`digest:` and a digest: no line for another one. Other filters are ignored."),
+            in_query("header", "`1`: the header of a CDX file comes first."),
+            in_query("limit", "It is ignored: there is at most one line."),
+        ],
+        "responses": {
+            "200": {
+                "description": "One line, or none, also if Redis does not answer.",
+                "content": {"text/plain": lines},
+            },
+            **_without_body(),
+        },
     }
 
 

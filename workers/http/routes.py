@@ -9,10 +9,12 @@ from aiohttp import web
 
 from nearstream.schemas.check import BareAnswer, CheckAnswer, Health, Readiness, Removal
 from nearstream.schemas.codec import InvalidMessageError, decode_document
+from nearstream.schemas.document import Document
 from nearstream.streams.index.contract import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http import openapi
 from nearstream.workers.http.access import ForbiddenError
+from nearstream.workers.http.cdx import CdxServer
 from nearstream.workers.http.check import AT_ONCE, BusyError, Checker
 from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.reading import is_signature_type
@@ -38,16 +40,22 @@ from nearstream.workers.redis_index.worker_states import WorkerState, worker_sta
 _CHECKER = web.AppKey("checker", Checker)
 _LEARNER = web.AppKey("learner", Learner)
 _SKIP_CHECKER = web.AppKey("skip_checker", SkipChecker)
+_CDX_SERVER = web.AppKey("cdx_server", CdxServer)
+_CDX_PARAMETERS = frozenset({"fl", "filter", "header", "limit"})
 _READY_SECONDS = 1.0
 
 
-def add_routes(app: web.Application, checker: Checker, learner: Learner, skip_checker: SkipChecker) -> None:
+def add_routes(
+    app: web.Application, checker: Checker, learner: Learner, skip_checker: SkipChecker, cdx_server: CdxServer
+) -> None:
     """Add the paths of questions, removals and probes to an application."""
     app[_CHECKER], app[_LEARNER], app[_SKIP_CHECKER] = checker, learner, skip_checker
+    app[_CDX_SERVER] = cdx_server
     app.router.add_post(openapi.CHECK_PATH, _check, expect_handler=_before_body)
     app.router.add_delete(any_id(openapi.DOCUMENT_PATH), _remove)
     for path, handler in (
         (openapi.SKIP_PATH, _skip),
+        (openapi.CDX_PATH, _cdx),
         (openapi.READY_PATH, _ready),
         (openapi.HEALTHY_PATH, _healthy),
         (openapi.METRICS_PATH, _metrics),
@@ -139,19 +147,41 @@ def _busy() -> web.Response:
 
 
 async def _skip(request: web.Request) -> web.Response:
+    asked = _page_asked(request, frozenset())
+    if isinstance(asked, web.Response):
+        return asked
+    answer = await request.app[_SKIP_CHECKER].check(asked.url or "", asked.collection)
+    SKIPS.labels("degraded" if answer.degraded else "skip" if answer.skip else "fetch").inc()
+    return json_response(answer)
+
+
+async def _cdx(request: web.Request) -> web.Response:
+    asked = _page_asked(request, _CDX_PARAMETERS)
+    if isinstance(asked, web.Response):
+        return asked
+    try:
+        answer = await request.app[_CDX_SERVER].answer(asked.url or "", asked.collection, request.query)
+    except ValueError as error:
+        return refusal(400, "bad_request", str(error))
+    SKIPS.labels("degraded" if answer.is_degraded else "cdx").inc()
+    return web.Response(text=answer.text, headers={**SECURITY_HEADERS, **answer.headers})
+
+
+def _page_asked(request: web.Request, others: frozenset[str]) -> Document | web.Response:
+    """Return the URL and the collection of a question, or the refusal of it."""
     given = request.query
-    if "url" not in given or given.keys() - {"url", "collection"}:
+    if "url" not in given or given.keys() - {"url", "collection"} - others:
         return refusal(400, "bad_request", "expected url=, and perhaps collection=, each percent-encoded")
     try:
-        asked = decode_document(msgspec.json.encode(dict(given)))
+        asked = decode_document(
+            msgspec.json.encode({name: given[name] for name in ("url", "collection") if name in given})
+        )
         request[ACCESS].require(asked.collection)
     except ForbiddenError:
         return forbidden()
     except InvalidMessageError as error:
         return refusal(400, error.reason, error.detail)
-    answer = await request.app[_SKIP_CHECKER].check(asked.url or "", asked.collection)
-    SKIPS.labels("degraded" if answer.degraded else "skip" if answer.skip else "fetch").inc()
-    return json_response(answer)
+    return asked
 
 
 async def _remove(request: web.Request) -> web.Response:

@@ -19,6 +19,7 @@ from nearstream.streams.ingest.charset import decode
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.application import application, listening
+from nearstream.workers.http.cdx import CdxServer
 from nearstream.workers.http.check import Checker
 from nearstream.workers.http.label_routes import add_label_routes
 from nearstream.workers.http.learning import Learner
@@ -145,8 +146,9 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, fee
         learner = Learner(
             outbox, deployment.topic(DOCUMENTS), deployment.topic(SIGNATURES), deployment.document_limits, cpu
         )
-        skip_checker = SkipChecker(DecisionStore(index.asking, settings.namespace), settings.api_seconds)
-        add_routes(app, checker, learner, skip_checker)
+        decisions = DecisionStore(index.asking, settings.namespace)
+        skip_checker, cdx = SkipChecker(decisions, settings.api_seconds), CdxServer(decisions, settings.api_seconds)
+        add_routes(app, checker, learner, skip_checker, cdx)
         add_label_routes(app, deployment.scheme, learner, MemberReader(index))
         add_live_routes(app, feed, Stored(deployment, partial(_states, index), partial(family_in_index, index)))
         add_operator_routes(app, feed, deployment, partial(replay_reason, deployment))

@@ -17,7 +17,7 @@ from nearstream.streams.signing.signer import Signer
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.file_source import Item, Refused
-from nearstream.workers.pipeline.sign import parse_document
+from nearstream.workers.pipeline.sign import facts_with_payload, parse_document
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,8 @@ class Embedded:
         if not signature.n_bytes:
             return Outcome(item.source, is_empty=True, degraded=signature.degraded)
         matched = await self.matcher.match(signature)
-        return Outcome(item.source, matched.events, matched.verdict, degraded=signature.degraded, page=page.page)
+        facts = facts_with_payload(page.page, item.record.headers)
+        return Outcome(item.source, matched.events, matched.verdict, degraded=signature.degraded, page=facts)
 
 
 def embedded(deployment: Deployment) -> Embedded:

@@ -8,7 +8,15 @@ from typing import NamedTuple
 from nearstream.schemas.codec import InvalidMessageError, encode_signature, origin_header
 from nearstream.schemas.dead_letter import DeadLetter, Reason, Stage
 from nearstream.schemas.document import YEAR_9999_MS
-from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, page_headers, traceparent
+from nearstream.schemas.record import (
+    ConsumerRecord,
+    Headers,
+    PageFacts,
+    ProducerRecord,
+    page_headers,
+    page_payload,
+    traceparent,
+)
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import Removal, parse_record
@@ -96,7 +104,7 @@ class Signing:
         if not signature.n_bytes:
             log.debug("empty text: %s %d %d", record.topic, record.partition, record.offset)
             return None
-        passed_on = [*_passed_on(record), *page_headers(page.page)]
+        passed_on = [*_passed_on(record), *page_headers(facts_with_payload(page.page, record.headers))]
         return signature_record(self.topic, signature, passed_on, record.timestamp_ms)
 
     def _refused(self, record: ConsumerRecord, stage: Stage, error: InvalidMessageError) -> ProducerRecord:
@@ -108,6 +116,12 @@ class _Parsed(NamedTuple):
 
     record: ConsumerRecord
     item: Unsigned | ProducerRecord
+
+
+def facts_with_payload(page: PageFacts, headers: Headers) -> PageFacts:
+    """Return what was read of a page, with the payload that its producer names, which may have had an encoding."""
+    payload = page_payload(headers)
+    return page._replace(payload=payload) if payload else page
 
 
 def parse_unsigned(record: ConsumerRecord, limits: DocumentLimits) -> Unsigned | Removal:

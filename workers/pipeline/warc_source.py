@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from nearstream.schemas.record import Headers
+from nearstream.schemas.record import PAGE_PAYLOAD_HEADER, Headers
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.workers.crawl.records import Broken, PassedOver
 from nearstream.workers.crawl.redirects import Redirects
@@ -75,5 +75,6 @@ def _document(page: WarcPage, asked: str) -> WarcDocument:
         fields |= {"id": name_of_page(page.url), "lineage": name_of_page(page.url)}
     headers: Headers = [("content-type", page.content_type.encode("latin-1", "replace"))]
     headers += [("nearstream-degraded", b"truncated")] * page.is_cut_off
+    headers += [(PAGE_PAYLOAD_HEADER, page.payload.encode("ascii", "replace"))] * bool(page.payload)
     headers += [(f"nearstream-{name}", value.encode("utf-8", "replace")) for name, value in fields.items()]
     return WarcDocument(page.offset, page.content, headers)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearstream.workers.crawl.page import payload_of
 from nearstream.workers.crawl.records import RECORD_MAX_BYTES, Broken, PassedOver
 from nearstream.workers.crawl.warc import Redirect, WarcPage, read_warc
 from tests.support.warc import Crawl, chunked, packed
@@ -44,7 +45,8 @@ def test_a_response_is_a_page_with_its_url_and_its_time() -> None:
     (_, page) = found(crawl.content())
     assert isinstance(page, WarcPage)
     observed_at = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
-    assert page[1:] == ("http://a.example/x", observed_at, "TEXT/HTML; charset=latin-1", b"<p>text", False)
+    assert page[1:6] == ("http://a.example/x", observed_at, "TEXT/HTML; charset=latin-1", b"<p>text", False)
+    assert page.payload.startswith(payload_of(b"<p>text") + " <urn:uuid:")
     assert crawl.content()[page.offset :].startswith(b"WARC/1.0\r\n")
 
 
