@@ -110,7 +110,7 @@ def may_skip(decision: Decision, at_ms: int) -> bool:
 
 def _fetched(fetch: Fetch) -> Fetched:
     former = fetch.base if fetch.is_unchanged else None
-    return Fetched(fetch.verdict, fetch.page.declared, former, fetch.stays, fetch.is_own_site)
+    return Fetched(fetch.verdict, fetch.page.declared, former, fetch.stays)
 
 
 def _errors(former: PageState | None, verdict: DocumentVerdict, page: PageFacts, known: Known) -> HostErrors:

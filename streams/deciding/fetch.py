@@ -101,12 +101,11 @@ class Fetch:
     def stays(self, name: str) -> bool:
         """Return whether nothing differs from another page of the site but its frame."""
         state = self.known.states.get(name)
-        if state is None or not (state.parts and self.page.parts) or not self.is_own_site(name):
+        if state is None or not (state.parts and self.page.parts) or not self._is_own_site(name):
             return False
         return has_stayed(self.frame, unpack_parts(state.parts), self.parts[1])
 
-    def is_own_site(self, name: str) -> bool:
-        """Return whether a URL belongs to the site of the page."""
+    def _is_own_site(self, name: str) -> bool:
         own = self.site_of(self.verdict.url or self.verdict.lineage or "")
         return bool(own) and self.site_of(name) == own
 

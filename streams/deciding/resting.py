@@ -46,14 +46,12 @@ class Fetched(NamedTuple):
         declared: The lineage of the page that it declares as its canonical one.
         former: Its state before, if its content has not changed since.
         stays: Returns whether nothing differs from a page of this name but the frame of the site.
-        is_own_site: Returns whether a URL belongs to the site of the page.
     """
 
     verdict: DocumentVerdict
     declared: str
     former: PageState | None
     stays: Callable[[str], bool]
-    is_own_site: Callable[[str], bool]
 
 
 def named(verdict: DocumentVerdict) -> list[DocumentRef]:
@@ -62,7 +60,8 @@ def named(verdict: DocumentVerdict) -> list[DocumentRef]:
     They are its nearest copy and the founder of its family, which `unchanged` says too.
     """
     founder = verdict.family.founder
-    pages = [verdict.of if verdict.verdict in _COPIES else None, founder]
+    has_copied = verdict.verdict in _COPIES or is_redundant(verdict)
+    pages = [verdict.of if has_copied else None, founder]
     own = name_of(verdict)
     return [page for page in pages if page is not None and name_of(page) != own and page.id != verdict.id]
 
@@ -104,7 +103,7 @@ def _candidates(page: Fetched, known: Known) -> Iterator[Candidate]:
 
 def _is_inside(page: Fetched, ref: DocumentRef) -> bool:
     """Return whether all of a page is in the document that its verdict names."""
-    return ref == page.verdict.of and is_redundant(page.verdict, of_own_site=page.is_own_site(ref.url or name_of(ref)))
+    return ref == page.verdict.of and is_redundant(page.verdict)
 
 
 def _living(verdict: DocumentVerdict, ref: DocumentRef, known: Known, *, is_twin: bool) -> Iterator[Candidate]:

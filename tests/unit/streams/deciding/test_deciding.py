@@ -4,6 +4,7 @@ from datetime import timedelta
 from itertools import permutations
 
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from nearstream.schemas.decision import Decision
@@ -64,16 +65,15 @@ async def test_a_page_is_not_skipped_for_longer_than_its_canonical_page_stays_in
 
 async def test_only_what_is_redundant_is_skipped() -> None:
     """A near-duplicate may hold a sentence that is nowhere else."""
-    for kind, difference, action in (
-        ("exact_duplicate", None, "skip"),
-        ("near_duplicate", distance(12), "skip"),
-        ("near_duplicate", distance(60), "keep"),
-        ("near_duplicate", None, "keep"),
-        ("containment", distance(5), "keep"),
+    for kind, redundant, action in (
+        ("exact_duplicate", UNSET, "skip"),  # a scheme without an LD signature
+        ("near_duplicate", True, "skip"),
+        ("near_duplicate", False, "keep"),
+        ("near_duplicate", UNSET, "keep"),
+        ("containment", False, "keep"),
     ):
-        fields = {} if difference is None else {"distance": difference}
         text = "" if kind == "exact_duplicate" else "other"
-        found = await Pages().take(verdict(kind, 9, ref(OTHER), text=text, **fields))
+        found = await Pages().take(verdict(kind, 9, ref(OTHER), text=text, redundant=redundant))
         assert found.action == action, kind
 
 
