@@ -18,16 +18,18 @@ options {
 logging { type = "console"; level = "info"; }
 modules { path = []; }
 worker "normal" { bind_socket = "$ADDRESS"; count = 1; hs_cache_dir = "$RUNDIR"; }
+composites { .include "$RUNDIR/composites.conf" }
 lua = "$RUNDIR/rules.lua";
 """
 
 
-def rspamd_server(folder: Path, rules: str) -> LocalServer:
+def rspamd_server(folder: Path, rules: str, composites: str) -> LocalServer:
     """Return an rspamd, not started yet.
 
     Args:
         folder: For configuration, state and log.
         rules: A Lua file, as rspamd.local.lua.
+        composites: A file as local.d/composites.conf.
 
     Raises:
         StackUnavailableError: There is no rspamd.
@@ -39,6 +41,7 @@ def rspamd_server(folder: Path, rules: str) -> LocalServer:
     (folder / "rspamd.conf").write_text(_CONFIGURATION.replace("$ADDRESS", address))
     (folder / "tld.dat").write_text("com\nexample\n")
     (folder / "rules.lua").write_text(rules)
+    (folder / "composites.conf").write_text(composites)
     share = tree.root / "usr/share/rspamd"
     places = {
         "SHAREDIR": share,

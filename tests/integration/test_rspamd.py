@@ -15,7 +15,14 @@ from tests.devstack.server import running
 from tests.support.mail import COPIES, OTHER, campaign_api, campaign_mail, log_says
 
 RULES = Path(__file__).parent.parent.parent / "deploy/mail/rspamd-nearstream.lua"
+COMPOSITES = RULES.parent / "rspamd-composites.conf"
+ALLOWED = """
+rspamd_config:register_symbol({ name = 'ALLOWED_SENDERS', score = -0.5, callback = function(task)
+  return task:get_header('X-Allowed') ~= nil
+end })
+"""
 BULK = b'{"verdict":"bulk","count_1h":37,"score":0.5}'
+CONTAINS = b'{"verdict":"none","contains":{"family":"8e14","count_1h":37,"count_24h":412,"characters":900}}'
 
 
 @dataclass
@@ -90,7 +97,8 @@ async def rspamd(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> As
     async with AsyncExitStack() as resources:
         resources.callback(relay.close)
         (folder / "nearstream.lua").write_text(RULES.read_text().replace("127.0.0.1:9465", f"{host}:{port}"))
-        server = await asyncio.to_thread(rspamd_server, folder / "rspamd", f"dofile('{folder}/nearstream.lua')\n")
+        rules = f"dofile('{folder}/nearstream.lua')\n{ALLOWED}"
+        server = await asyncio.to_thread(rspamd_server, folder / "rspamd", rules, COMPOSITES.read_text())
         api = await resources.enter_async_context(campaign_api(redis_url, folder))
         context = running(server)
         await asyncio.to_thread(context.__enter__)
@@ -132,13 +140,22 @@ async def test_a_copy_with_other_attachments_gets_a_symbol_of_its_own(rspamd: Rs
 
 
 async def test_a_mail_that_contains_bulk_gets_a_symbol_of_its_own(rspamd: Rspamd) -> None:
-    answer = b'{"verdict":"none","contains":{"family":"8e14","count_1h":37,"count_24h":412,"characters":900}}'
-    rspamd.response = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(answer), answer)
+    rspamd.response = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(CONTAINS), CONTAINS)
     async with asyncio.timeout(90):
         while not (symbols := await rspamd.scan(campaign_mail("anna"))):
             pass  # the machine is busy with other tests, so that the answer came too late
     ((name, symbol),) = symbols.items()
     assert (name, symbol["score"], symbol["options"]) == ("NEARSTREAM_CONTAINS_BULK", 1.5, ["412"])
+
+
+@pytest.mark.parametrize(("said", "name"), [(BULK, "BULK"), (CONTAINS, "CONTAINS_BULK")])
+async def test_bulk_mail_of_an_allowed_sender_gets_no_points(rspamd: Rspamd, said: bytes, name: str) -> None:
+    rspamd.response = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(said), said)
+    async with asyncio.timeout(90):
+        while len(symbols := await rspamd.scan(campaign_mail("anna", X_Allowed="yes"))) < 2:
+            pass  # the machine is busy with other tests, so that the answer came too late
+    points = {symbol: found["score"] for symbol, found in symbols.items()}
+    assert points == {f"NEARSTREAM_{name}": 0.0, f"NEARSTREAM_{name}_ALLOWED": 0.0, "ALLOWED_SENDERS": -0.5}
 
 
 @pytest.mark.parametrize(
