@@ -13,6 +13,7 @@ AlertName = Literal["duplicate_storm", "new_family_of_size", "dead_letters", "la
 ALERT_NAMES: tuple[str, ...] = get_args(AlertName)
 ALL_COLLECTIONS = "*"
 _COLLECTION_PATTERN = r"^(?:\*|[a-z0-9][a-z0-9-]{0,62})(?!\n)$"
+OfCollections = Annotated[str, Meta(pattern=_COLLECTION_PATTERN)]
 EVENTS_MAX = 1_000
 ORIGINS_MAX, ORIGIN_CHARACTERS = 3, 300
 Origins = Annotated[tuple[Annotated[str, Meta(max_length=ORIGIN_CHARACTERS)], ...], Meta(max_length=ORIGINS_MAX)]
@@ -46,7 +47,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="al
     """
 
     event_id: HexId
-    collection: Annotated[str, Meta(pattern=_COLLECTION_PATTERN)]
+    collection: OfCollections
     scheme: SchemeName
     name: AlertName
     state: Literal["firing", "resolved"]

@@ -16,6 +16,7 @@ from nearstream.schemas.label import Label
 from nearstream.schemas.label_change import LabelChange
 from nearstream.schemas.record import Headers, header
 from nearstream.schemas.signature import SIGNATURE_MAX_BYTES, Origin, Signature
+from nearstream.schemas.silence import Silence
 
 ORIGIN_HEADER = "nearstream-origin"
 _ORIGIN = re.compile(r"\A([A-Za-z0-9._-]{1,249})/([0-9]{1,5})/([0-9]{1,15})")
@@ -48,7 +49,9 @@ class InvalidMessageError(Exception):
         self.detail = detail
 
 
-_Message = TypeVar("_Message", Document, Event, Decision, Alert, Label, LabelChange, LabelRequest, msgspec.Struct)
+_Message = TypeVar(
+    "_Message", Document, Event, Decision, Alert, Label, LabelChange, LabelRequest, Silence, msgspec.Struct
+)
 
 _DOCUMENT = msgspec.json.Decoder(Document)
 _FIELDS = [field.encode_name for field in msgspec.structs.fields(Document)]
@@ -57,6 +60,7 @@ _ALERT = msgspec.json.Decoder(Alert)
 _DECISION = msgspec.json.Decoder(Decision)
 _LABEL = msgspec.json.Decoder(Label)
 _LABEL_CHANGE = msgspec.json.Decoder(LabelChange)
+_SILENCE = msgspec.json.Decoder(Silence)
 _LABEL_REQUEST = msgspec.json.Decoder(LabelRequest)
 _EVENT: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 _JSON = msgspec.json.Encoder()
@@ -100,11 +104,7 @@ def decode_event(value: bytes) -> Event:
 
 
 def decode_decision(value: bytes) -> Decision:
-    """Decode a decision from JSON.
-
-    Raises:
-        InvalidMessageError: `not_json`, or `invalid_message` if a field is invalid.
-    """
+    """Decode a decision from JSON, as `decode_alert` decodes an alert."""
     return _decode_json(_DECISION, value)
 
 
@@ -117,12 +117,13 @@ def decode_alert(value: bytes) -> Alert:
     return _decode_json(_ALERT, value)
 
 
-def decode_label(value: bytes) -> Label:
-    """Decode a label from JSON.
+def decode_silence(value: bytes) -> Silence:
+    """Decode a silence as `decode_alert` decodes an alert."""
+    return _decode_json(_SILENCE, value)
 
-    Raises:
-        InvalidMessageError: `not_json`, or `invalid_message` if a field is invalid.
-    """
+
+def decode_label(value: bytes) -> Label:
+    """Decode a label from JSON, as `decode_alert` decodes an alert."""
     return _decode_json(_LABEL, value)
 
 

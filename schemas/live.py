@@ -6,12 +6,14 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from nearstream.schemas.alert import Alert
-from nearstream.schemas.document import Count, Share
+from nearstream.schemas.alert import Alert, AlertName, OfCollections
+from nearstream.schemas.document import Count, Share, Word
+from nearstream.schemas.silence import Silence
 from nearstream.schemas.verdict import VerdictKind
 
 Seconds = Annotated[float, Meta(ge=0)]
 
+Hours = Annotated[int, Meta(ge=0, le=168)]
 WorkerStateName = Literal["starting", "live", "catching_up", "paused", "halted", "gone"]
 
 
@@ -140,6 +142,7 @@ class LiveState(msgspec.Struct, frozen=True, kw_only=True):
         tuple[Alert, ...],
         Meta(description="Alerts that have not ended, and new families of the last hour, the newest first."),
     ]
+    silences: Annotated[tuple[Silence, ...], Meta(description="What was said about `alerts` that are silent now.")]
     is_alerting: Annotated[
         bool | None, Meta(description="Whether a worker `alert` has ever read the verdicts. Null: it is not known.")
     ]
@@ -199,6 +202,18 @@ class LiveReplayRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     reason: Annotated[str, Meta(min_length=1, max_length=64, description="Those that were refused for this reason.")]
     dry_run: Annotated[bool, Meta(description="Only count what would be sent.")]
+
+
+class LiveSilenceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Say that an alert was seen, or keep its subject silent."""
+
+    collection: Annotated[OfCollections, Meta(description="The tenant of the alert, `*` for all.")]
+    name: Annotated[AlertName, Meta(description="Name of the alert.")]
+    subject: Annotated[Word, Meta(description="What it is about.")]
+    hours: Annotated[
+        Hours | None,
+        Meta(description="How long it is to be silent. 0: no longer. Null: the alert was seen."),
+    ]
 
 
 class LiveReplay(msgspec.Struct, frozen=True, kw_only=True):

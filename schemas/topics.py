@@ -100,6 +100,14 @@ DECISIONS = Topic(
     partitions=6,
 )
 ALERTS = Topic("nearstream.alerts.v1", ("Alert",), "<collection>/<name>/<subject>", "delete", 7 * _DAY, partitions=1)
+SILENCES = Topic(
+    "nearstream.silences.v1",
+    ("Silence", "null (it was taken back)"),
+    "<collection>/<name>/<subject>",
+    "compact,delete",
+    30 * _DAY,
+    partitions=1,
+)
 LABELS_CHANGED = Topic(
     "nearstream.labels-changed.v1", ("LabelChange",), "<collection>/<family>", "delete", 30 * _DAY, partitions=6
 )
@@ -115,7 +123,7 @@ DEAD_LETTERS = Topic(
 
 RELATION_TOPICS = (NEAR_DUPLICATES, CONTAINMENTS, VERSIONS, OVERLAPS)
 EVENT_TOPICS = (VERDICTS, *RELATION_TOPICS)
-ALL = (DOCUMENTS, SIGNATURES, *EVENT_TOPICS, DECISIONS, ALERTS, LABELS_CHANGED, DEAD_LETTERS)
+ALL = (DOCUMENTS, SIGNATURES, *EVENT_TOPICS, DECISIONS, ALERTS, SILENCES, LABELS_CHANGED, DEAD_LETTERS)
 
 _BY_KIND = {
     "verdict": (VERDICTS,),

@@ -50,6 +50,7 @@ _MESSAGES_OF = {message.__name__: (name,) for name, message in MESSAGES.items()}
     "raw bytes": tuple(_RAW),
     "null (removal)": ("removal",),
     "null (the lineage was removed)": ("removal",),
+    "null (it was taken back)": ("removal",),
     "the original bytes": ("dead_letter",),
 }
 # What each role of the workers receives and sends, besides dead letters.
@@ -216,6 +217,7 @@ def _messages() -> Json:
             found[name]["x-vocabulary"] = terms
     found["alert"] = _message("alert", _EVENT_HEADERS)
     found["label"] = _message("label", {})
+    found["silence"] = _message("silence", {})
     found["label_change"] = _message("label_change", _EVENT_HEADERS)
     found["decision"] = _message("decision", _CONTENT_TYPE)
     found["dead_letter"] = {

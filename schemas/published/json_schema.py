@@ -21,6 +21,7 @@ from nearstream.schemas.events import (
 from nearstream.schemas.label import Label
 from nearstream.schemas.label_change import LabelChange
 from nearstream.schemas.signature import Signature
+from nearstream.schemas.silence import Silence
 from nearstream.schemas.verdict import DocumentVerdict
 
 Json = dict[str, Any]  # parts of a schema, each with a form of its own
@@ -41,6 +42,7 @@ MESSAGES: dict[str, type[msgspec.Struct]] = {
     "alert": Alert,
     "label": Label,
     "label_change": LabelChange,
+    "silence": Silence,
 }
 MAJOR = 1
 

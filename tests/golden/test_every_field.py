@@ -20,6 +20,7 @@ from nearstream.schemas.codec import (
     decode_label,
     decode_label_change,
     decode_signature,
+    decode_silence,
     encode_alert,
     encode_decision,
     encode_document,
@@ -39,6 +40,7 @@ DECODE: dict[str, Any] = {
     "alert": decode_alert,
     "label": decode_label,
     "label_change": decode_label_change,
+    "silence": decode_silence,
 }
 ENCODE: dict[str, Any] = {
     "document": encode_document,
@@ -46,6 +48,7 @@ ENCODE: dict[str, Any] = {
     "alert": encode_alert,
     "label": msgspec.json.encode,
     "label_change": encode_label_change,
+    "silence": msgspec.json.encode,
 }  # each takes its own message
 Path_ = tuple[str, ...]
 Json = dict[str, Any]

@@ -33,6 +33,7 @@ from nearstream.workers.http.openapi import OPEN_PATHS, description
 from nearstream.workers.http.openapi_live import LIVE_MESSAGES
 from nearstream.workers.http.operator import Replay, add_operator_routes
 from nearstream.workers.http.routes import add_routes
+from nearstream.workers.http.silencing import add_silence_route, say_nowhere
 from nearstream.workers.http.skipping import SkipChecker
 from nearstream.workers.live.details import Stored
 from nearstream.workers.live.feed import Feed
@@ -113,6 +114,7 @@ def test_every_route_is_described() -> None:
     add_routes(app, cast(Checker, None), cast(Learner, None), cast(SkipChecker, None), cast(CdxServer, None))
     add_label_routes(app, cast(Scheme, None), cast(Learner, None), cast(MemberReader, None))
     add_live_routes(app, cast(Feed, None), cast(Stored, None))
+    add_silence_route(app, cast(Feed, None), say_nowhere)
     add_operator_routes(app, cast(Feed, None), cast(Deployment, None), cast(Replay, print))
     routes = {(route.resource.canonical, route.method) for route in app.router.routes() if route.resource is not None}
     described = {(path, method.upper()) for path, methods in description()["paths"].items() for method in methods}

@@ -84,9 +84,9 @@ def family_of(collection: str, founder: DocumentRef, scheme: str) -> str:
 
 
 def test_there_is_one_example_of_every_message_and_no_other_file() -> None:
-    expected = {f"{name}.json" for name in ("document", "decision", "alert", "label", "label_change", *KINDS)} | {
-        "signature.msgpack"
-    }
+    expected = {
+        f"{name}.json" for name in ("document", "decision", "alert", "label", "label_change", "silence", *KINDS)
+    } | {"signature.msgpack"}
     assert {path.name for path in EXAMPLES.iterdir()} == expected
 
 

@@ -19,6 +19,7 @@ from nearstream.schemas.topics import (
     EVENT_TOPICS,
     LABELS_CHANGED,
     SIGNATURES,
+    SILENCES,
     Topic,
 )
 from nearstream.schemas.verdict import DocumentVerdict
@@ -37,6 +38,7 @@ TABLE = [  # name, clean-up, retention in seconds (None: index window and 7 days
     ("nearstream.overlaps.v1", "delete", 30 * DAY, 6),
     ("nearstream.decisions.v1", "compact,delete", 90 * DAY, 6),
     ("nearstream.alerts.v1", "delete", 7 * DAY, 1),
+    ("nearstream.silences.v1", "compact,delete", 30 * DAY, 1),
     ("nearstream.labels-changed.v1", "delete", 30 * DAY, 6),
     ("nearstream.dead-letters.v1", "delete", 30 * DAY, 3),
 ]
@@ -123,5 +125,5 @@ def test_the_broker_dates_what_workers_say_of_their_own() -> None:
     dated = {topic: topic.config(0)["message.timestamp.type"] for topic in ALL}
     assert dated == {
         **dict.fromkeys((DOCUMENTS, SIGNATURES), "CreateTime"),
-        **dict.fromkeys((*EVENT_TOPICS, DECISIONS, ALERTS, LABELS_CHANGED, DEAD_LETTERS), "LogAppendTime"),
+        **dict.fromkeys((*EVENT_TOPICS, DECISIONS, ALERTS, SILENCES, LABELS_CHANGED, DEAD_LETTERS), "LogAppendTime"),
     }

@@ -8,17 +8,24 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
 import aiohttp
+from msgspec.json import encode
 
+from nearstream.schemas.document import from_milliseconds
 from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS, VERDICTS
+from nearstream.schemas.silence import Silence
+from nearstream.schemas.topics import DOCUMENTS, SILENCES, VERDICTS
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.operator import replay_reason
+from nearstream.workers.http.outbox import connected
+from nearstream.workers.http.silencing import say_in_kafka
 from nearstream.workers.kafka.client import admin
+from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.live import kafka_source
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.kafka_source import fed_by_kafka, say_ended
@@ -26,7 +33,7 @@ from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.client import keys_of, open_client
 from tests.support.deployment import TEXTS, deployed, stop, until
 from tests.support.forking import started
-from tests.support.live import live_server
+from tests.support.live import alert, live_server
 
 VERDICT = Path(__file__).parents[2] / "schemas/examples/verdict.json"
 
@@ -67,6 +74,30 @@ async def test_what_workers_find_arrives_with_their_lag(kafka: str, redis_url: s
 
                 await until(is_equal, 60)
                 assert [each.founder for each in again.state("").growing] == ["a"]
+        until_ms = _now_ms() + 3_600_000
+        said = Silence(
+            collection="news",
+            name="duplicate_storm",
+            subject="f",
+            since=from_milliseconds(_now_ms()),
+            until=from_milliseconds(until_ms),
+        )
+        async with connected(deployment.settings) as outbox:
+
+            async def is_said() -> bool:
+                with suppress(KafkaUnreachableError):  # until the outbox is connected
+                    await say_in_kafka(outbox, deployment.topic(SILENCES), b"news/duplicate_storm/f", encode(said))
+                    return True
+                return False
+
+            await until(is_said, 60)
+        later = Feed(_now_ms)
+        async with fed_by_kafka(deployment.settings, later, None):
+
+            async def is_silent() -> bool:
+                return later.alarms.silences([alert("f", since_ms=_now_ms())], _now_ms()) == (said,)
+
+            await until(is_silent, 60)
         bounded = Feed(_now_ms)
         with patch.object(kafka_source, "PAST_RECORDS", 0):
             async with fed_by_kafka(deployment.settings, bounded, None):

@@ -126,6 +126,39 @@ async def test_a_restarted_server_shows_how_far_it_has_read_and_a_day(browser: B
         await expect(page.locator("#members tr").first).to_contain_text("copy-31")
 
 
+async def test_an_alert_is_marked_as_seen_silenced_and_loud_again(browser: Browser) -> None:
+    feed, said = new_feed(), list[tuple[bytes, bytes | None]]()
+    _storm(feed)
+
+    async def say(key: bytes, value: bytes | None) -> None:
+        said.append((key, value))
+
+    async with live_server(feed, say=say) as server, _opened(browser, server.address) as page:
+        row = page.locator("#alarms .alarm")
+        await row.get_by_text("Seen").click()
+        await expect(row).to_have_class("alarm silent")
+        await expect(row).to_contain_text("seen")
+        await row.get_by_text("Take back").click()
+        await row.get_by_text("Silent for 4 h").click()
+        await expect(row).to_contain_text("silent until 12:30:00")
+        assert [key for key, _ in said] == [b"news/duplicate_storm/storm"] * 3
+        assert [value is None for _, value in said] == [False, True, False]
+        for body, status in (
+            (b"{}", 400),
+            (b'{"collection": "news", "name": "duplicate_storm", "subject": "f", "hours": 169}', 400),
+            (b"[" * 5_000, 413),
+        ):
+            async with server.session.post(f"http://{server.address}/v1/silences", data=body) as response:
+                assert response.status == status
+        foreign = {"Origin": "https://other.example"}
+        async with server.session.post(f"http://{server.address}/v1/silences", data=b"{}", headers=foreign) as response:
+            assert response.status == 403
+    async with live_server(feed, "a-token-for-mail-only mail") as server:
+        of_mail = {"Authorization": "Bearer a-token-for-mail-only"}
+        async with server.session.post(f"http://{server.address}/v1/silences", data=b"{}", headers=of_mail) as response:
+            assert response.status == 403
+
+
 async def test_a_word_is_explained_where_it_stands(browser: Browser) -> None:
     async with live_server(new_feed()) as server, _opened(browser, server.address) as page:
         word = page.locator(".tile .term", has_text="Lag")

@@ -52,7 +52,7 @@ def test_every_example_is_shown_as_it_is() -> None:
     shown = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)]
     kept = {path.stem: json.loads(path.read_text()) for path in EXAMPLES.glob("*.json")}
     assert sorted(map(json.dumps, shown)) == sorted(map(json.dumps, kept.values()))
-    for kind in kept.keys() - {"label", "label_change", "document", "decision", "alert", "retraction"}:
+    for kind in kept.keys() - {"label", "label_change", "silence", "document", "decision", "alert", "retraction"}:
         block = PAGE.partition(f"### `{kind}`\n")[2].partition("```json\n")[2].partition("```")[0]
         assert json.loads(block)["type"] == kind
 

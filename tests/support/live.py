@@ -27,6 +27,7 @@ from nearstream.workers.config.settings import load
 from nearstream.workers.http.application import application, listening
 from nearstream.workers.http.live import add_live_routes
 from nearstream.workers.http.operator import Replay, add_operator_routes
+from nearstream.workers.http.silencing import Say, add_silence_route, say_nowhere
 from nearstream.workers.live.details import States, Stored
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.pipeline.deployment import Deployment
@@ -169,10 +170,12 @@ async def live_server(
     address: str = "127.0.0.1:0",
     states: States = no_states,
     replay: Replay | None = None,
+    say: Say = say_nowhere,
 ) -> AsyncIterator[Server]:
     """Serve the live page of a feed for the block."""
     app = application(tokens)
     add_live_routes(app, feed, Stored(Deployment.of(load({})), states))
+    add_silence_route(app, feed, say)
     add_operator_routes(app, feed, Deployment.of(load({})), replay)
     timeout = aiohttp.ClientTimeout(60)
     async with listening(app, address) as listened, aiohttp.ClientSession(timeout=timeout) as session:

@@ -18,6 +18,7 @@ from nearstream.workers.http.openapi import CHECK_PATH
 from nearstream.workers.http.operator import add_operator_routes
 from nearstream.workers.http.reading import is_mail, read_document
 from nearstream.workers.http.requests import json_response, read_record, refusal, refused_unread, status_of
+from nearstream.workers.http.silencing import add_silence_route, say_nowhere
 from nearstream.workers.live.details import Stored
 from nearstream.workers.live.replay import Replay
 from nearstream.workers.pipeline.deployment import Deployment
@@ -43,6 +44,7 @@ async def serve_demo(
     replay = Replay(deployment, examples, speed)
     app = application(deployment.settings.api_token)
     add_live_routes(app, replay.feed, Stored(deployment, replay.states))
+    add_silence_route(app, replay.feed, say_nowhere)
     add_operator_routes(app, replay.feed, deployment, None)
     app.router.add_post(CHECK_PATH, partial(_check, deployment, replay))
     async with listening(app, deployment.settings.api) as address:

@@ -19,6 +19,7 @@ from nearstream.schemas.live import (
     LiveReplayRequest,
     LiveRole,
     LiveSetting,
+    LiveSilenceRequest,
     LiveState,
     LiveWorker,
 )
@@ -29,11 +30,12 @@ PAGE_PATH, PAGE_FILE_PATH = "/", "/page/{file}"
 EVENTS_PATH, LIVE_PATH, FAMILY_PATH = "/v1/events", "/v1/live", "/v1/families/{family}"
 PAIR_PATH, STATES_PATH = "/v1/pair", "/v1/document"
 LETTERS_PATH, LETTER_PATH, REPLAY_PATH = "/v1/dead-letters", "/v1/dead-letters/{id}", "/v1/replay"
-SETTINGS_PATH = "/v1/settings"
+SETTINGS_PATH, SILENCES_PATH = "/v1/settings", "/v1/silences"
 
 LIVE_MESSAGES = (
     *(LiveState, LiveFamilyDetail, LiveFamily, LiveLag, LiveWorker, LiveMark, LiveMember, LivePair, LiveDocument),
     *(LiveLetters, LiveLetter, LiveReason, LiveLetterDetail, LiveReplay, LiveReplayRequest),
+    LiveSilenceRequest,
     *(LiveDeployment, LiveRole, LiveInput, LiveSetting),
 )
 
@@ -49,6 +51,7 @@ def live_paths() -> Json:
         LETTERS_PATH: {"get": _letters()},
         LETTER_PATH: {"get": _letter()},
         REPLAY_PATH: {"post": _replay()},
+        SILENCES_PATH: {"post": _silence()},
         SETTINGS_PATH: {"get": _settings()},
         PAGE_PATH: {"get": _page("page")},
         PAGE_FILE_PATH: {"get": _page("page_file", in_path("file", "Name of a file of the page."))},
@@ -139,6 +142,23 @@ def _letter() -> Json:
             "200": response("The dead letter.", LiveLetterDetail),
             "404": response("It is none of the newest.", ApiError),
             **_refused("401", "403", "429", "431"),
+        },
+    }
+
+
+def _silence() -> Json:
+    return {
+        "operationId": "silence",
+        "summary": "Say that an alert was seen, or keep its subject silent",
+        "security": TOKEN,
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": reference(LiveSilenceRequest)}},
+        },
+        "responses": {
+            "200": response("The last hour, with the silence.", LiveState),
+            "503": response("Kafka has not confirmed it.", ApiError),
+            **_refused("400", "401", "403", "408", "413", "429", "431"),
         },
     }
 

@@ -13,7 +13,7 @@ from functools import partial
 
 from nearstream.schemas.document import EPOCH, Document
 from nearstream.schemas.signature import Signature
-from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics import DOCUMENTS, SIGNATURES, SILENCES
 from nearstream.streams.index.contract import IndexLostError, IndexUnavailableError
 from nearstream.streams.ingest.charset import decode
 from nearstream.workers.crawl.html_processes import HtmlProcesses
@@ -28,6 +28,7 @@ from nearstream.workers.http.members import MemberReader
 from nearstream.workers.http.operator import add_operator_routes, replay_reason
 from nearstream.workers.http.outbox import Outbox, connected
 from nearstream.workers.http.routes import add_routes, add_waiting_routes
+from nearstream.workers.http.silencing import add_silence_route, say_in_kafka
 from nearstream.workers.http.skipping import SkipChecker
 from nearstream.workers.live.details import Stored
 from nearstream.workers.live.feed import Feed
@@ -151,6 +152,7 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, fee
         add_routes(app, checker, learner, skip_checker, cdx)
         add_label_routes(app, deployment.scheme, learner, MemberReader(index))
         add_live_routes(app, feed, Stored(deployment, partial(_states, index), partial(family_in_index, index)))
+        add_silence_route(app, feed, partial(say_in_kafka, outbox, deployment.topic(SILENCES)))
         add_operator_routes(app, feed, deployment, partial(replay_reason, deployment))
         async with watching_redis(index.asking, settings.namespace, feed), listening(app, settings.api) as address:
             yield address

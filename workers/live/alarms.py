@@ -1,8 +1,10 @@
 """Remember which alerts have begun and not ended."""
 
 from collections import OrderedDict
+from collections.abc import Iterable
 
 from nearstream.schemas.alert import ALL_COLLECTIONS, Alert
+from nearstream.schemas.silence import Silence, silence_key
 
 ALERTS = 256
 _STORM = "duplicate_storm"
@@ -16,6 +18,7 @@ class Alarms:
     def __init__(self) -> None:
         """Start without alerts."""
         self._newest: OrderedDict[tuple[str, str, str], Alert] = OrderedDict()
+        self._silences: OrderedDict[bytes, Silence] = OrderedDict()
 
     def add(self, alert: Alert) -> None:
         """Take an alert. One that is delivered again after its end changes nothing."""
@@ -27,6 +30,21 @@ class Alarms:
         self._newest.move_to_end(subject)
         if len(self._newest) > ALERTS:
             self._newest.popitem(last=False)
+
+    def silence(self, key: bytes, silence: Silence | None) -> None:
+        """Take what a person says about a subject, None if it is taken back."""
+        self._silences.pop(key, None)
+        if silence is not None:
+            self._silences[key] = silence
+        if len(self._silences) > ALERTS:
+            self._silences.popitem(last=False)
+
+    def silences(self, alerts: Iterable[Alert], now_ms: int) -> tuple[Silence, ...]:
+        """Return what was said about those of these alerts that are silent now."""
+        said = (
+            (alert, self._silences.get(silence_key(alert.collection, alert.name, alert.subject))) for alert in alerts
+        )
+        return tuple(each for alert, each in said if each is not None and each.covers(alert, now_ms))
 
     def is_storm(self, collection: str, family: str) -> bool:
         """Return whether a storm of a family has begun and not ended."""

@@ -119,6 +119,7 @@ class Feed:
             day=() if collection else self.day,
             alarmed=self._growth.shown((alert.subject for alert in alerts[:_SHOWN]), now_ms),
             alerts=alerts,
+            silences=self.alarms.silences(alerts, now_ms),
             is_alerting=self.is_alerting,
             dead_letters_1h=self.letters.within_an_hour(now_ms),
         )

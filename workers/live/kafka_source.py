@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 
-from nearstream.schemas.codec import InvalidMessageError, decode_alert
+from nearstream.schemas.codec import InvalidMessageError, decode_alert, decode_silence
 from nearstream.schemas.dead_letter import read_dead_letter
 from nearstream.schemas.events import Retraction
 from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, EVENT_TOPICS, VERDICTS
+from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, EVENT_TOPICS, SILENCES, VERDICTS
 from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.client import (
@@ -65,6 +65,7 @@ async def fed_by_kafka(settings: Settings, feed: Feed, since_ms: int | None) -> 
         _repeat("counts of a day", partial(_count_day, settings, feed), _DAY_SECONDS),
         _repeat("lag", partial(_read_lag, settings, feed), _LAG_SECONDS),
         _repeat("alerts", partial(_follow_alerts, settings, feed), _RETRY_SECONDS),
+        _repeat("silences", partial(_follow_silences, settings, feed), _RETRY_SECONDS),
         _repeat(
             "news of the worker alert",
             partial(_ask_for_alerting, own_group(settings, "alert"), feed),
@@ -216,6 +217,20 @@ async def _follow_alerts(settings: Settings, feed: Feed) -> None:
                 feed.alarms.add(decode_alert(record.value or b""))
             except InvalidMessageError as error:
                 log.info("offset %d of the topic of alerts holds none: %s", record.offset, error)
+
+
+async def _follow_silences(settings: Settings, feed: Feed) -> None:
+    """Feed what persons have said about alerts, as far as the topic keeps it, and what they say."""
+    tps = await partitions(settings, [settings.topic_prefix + SILENCES.name], _CONNECT_SECONDS)
+    async with (
+        consumer(settings, _CONNECT_SECONDS) as client,
+        aclosing(follow(client, tps, since_ms=0, until_end=False)) as records,
+    ):
+        async for record in records:
+            try:
+                feed.alarms.silence(record.key or b"", decode_silence(record.value) if record.value else None)
+            except InvalidMessageError as error:
+                log.info("offset %d of the topic of silences holds none: %s", record.offset, error)
 
 
 async def _ask_for_alerting(settings: Settings, feed: Feed) -> None:

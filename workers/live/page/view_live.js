@@ -1,4 +1,5 @@
 // What happens now: the rate, the families that grow, and each verdict as it arrives.
+import { get } from "./api.js";
 import { KINDS, Stack, spark } from "./charts.js";
 import { card, chip, clock, count, el, id, percent, plain, seconds, to, words } from "./dom.js";
 import { term } from "./glossary.js";
@@ -91,6 +92,24 @@ export class LiveView {
     this.alarm(state);
   }
 
+  /** Return an alert with what a person can say about it. */
+  alarmRow(alert, family, silence) {
+    const button = (text, hours) => el("button", { type: "button", onclick: (event) => this.silence(event.target, alert, hours) }, text);
+    const until = silence && el("span", { class: "quiet" }, silence.until ? `silent until ${clock(silence.until)}` : "seen");
+    return el("div", { class: `alarm${silence ? " silent" : ""}` }, alarmCard(alert, family),
+      el("div", { class: "actions" }, silence ? [until, button("Take back", 0)] : [button("Seen", null), button("Silent for 4 h", 4)]));
+  }
+
+  async silence(button, { collection, name, subject }, hours) {
+    button.disabled = true;
+    try {
+      const headers = { "Content-Type": "application/json" };
+      this.alarm(await get("/v1/silences", { method: "POST", headers, body: JSON.stringify({ collection, name, subject, hours }) }));
+    } catch (error) {
+      button.replaceWith(el("span", { class: "note", role: "alert" }, `That was not said: ${error.message}.`));
+    }
+  }
+
   /** Show the verdicts of a day in half hours. */
   showDay(day) {
     const text = day.join();
@@ -101,17 +120,21 @@ export class LiveView {
   }
 
   /** Show the alerts that have not ended, or that nobody looks for storms. */
-  alarm({ alerts, is_alerting, alarmed }) {
+  alarm({ alerts, silences, is_alerting, alarmed }) {
+    const said = new Map(silences.map((silence) => [subjectOf(silence), silence]));
     const families = new Map(alarmed.map((family) => [family.id, family]));
-    const shown = alerts.slice(0, ALERTS).map((alert) => [alert, families.get(alert.subject)]);
+    const loudFirst = [...alerts].sort((one, other) => said.has(subjectOf(one)) - said.has(subjectOf(other)));
+    const shown = loudFirst.slice(0, ALERTS).map((alert) => [alert, families.get(alert.subject), said.get(subjectOf(alert))]);
     const text = JSON.stringify([is_alerting, alerts.length, shown]);
     if (text === this.alarmed) return;
     this.alarmed = text;
-    this.alarms.replaceChildren(...shown.map(([alert, family]) => alarmCard(alert, family)),
+    this.alarms.replaceChildren(...shown.map((each) => this.alarmRow(...each)),
       ...(alerts.length > ALERTS ? [el("p", { class: "quiet" }, `and ${count(alerts.length - ALERTS)} more alerts`)] : []),
       ...(is_alerting === false ? [el("p", { class: "quiet", id: "unwatched" }, "Storms are not told, because no ", el("code", {}, "nearstream worker alert"), " has run.")] : []));
   }
 }
+
+const subjectOf = ({ collection, name, subject }) => JSON.stringify([collection, name, subject]);
 
 const MOVES = { none: "", falling: ", falling", steady: ", neither rising nor falling", growing: ", rising" };
 const waiting = (lag) => `records, the oldest for ${seconds(lag.seconds)}${MOVES[lag.trend]}`;

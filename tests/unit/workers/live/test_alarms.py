@@ -2,7 +2,11 @@
 
 from itertools import permutations
 
+import pytest
+
 from nearstream.schemas.alert import ALL_COLLECTIONS
+from nearstream.schemas.document import from_milliseconds
+from nearstream.schemas.silence import Silence
 from nearstream.workers.live.alarms import ALERTS, Alarms
 from tests.support.live import NOW_MS, alert
 
@@ -52,3 +56,40 @@ def test_alerts_have_a_bound() -> None:
     assert len(alarms.firing("", NOW_MS)) == ALERTS
     assert not alarms.is_storm("news", "f2")
     assert alarms.is_storm("news", "f3")
+
+
+@pytest.mark.parametrize(
+    ("until_ms", "began_ms", "now_ms", "is_silent"),
+    [
+        (None, NOW_MS - 1, NOW_MS + 10**9, True),  # seen, as long as it lasts
+        (None, NOW_MS + 1, NOW_MS + 2, False),  # another storm of the family
+        (NOW_MS + 1_000, NOW_MS + 1, NOW_MS + 999, True),
+        (NOW_MS + 1_000, NOW_MS + 1, NOW_MS + 1_000, False),
+    ],
+)
+def test_an_alert_is_silent_until_it_ends_or_for_a_while(
+    until_ms: int | None, began_ms: int, now_ms: int, is_silent: bool
+) -> None:
+    alarms, began = Alarms(), alert("f", since_ms=began_ms)
+    said = Silence(
+        collection="news",
+        name="duplicate_storm",
+        subject="f",
+        since=from_milliseconds(NOW_MS),
+        until=None if until_ms is None else from_milliseconds(until_ms),
+    )
+    alarms.silence(b"news/duplicate_storm/f", said)
+    assert alarms.silences([began, alert("other")], now_ms) == ((said,) if is_silent else ())
+    alarms.silence(b"news/duplicate_storm/f", None)
+    assert alarms.silences([began], now_ms) == ()
+
+
+def test_the_number_of_silences_is_bounded() -> None:
+    alarms = Alarms()
+    for number in range(ALERTS + 5):
+        said = Silence(
+            collection="news", name="duplicate_storm", subject=f"f{number}", since=from_milliseconds(NOW_MS), until=None
+        )
+        alarms.silence(f"news/duplicate_storm/f{number}".encode(), said)
+    silent = alarms.silences([alert(f"f{number}") for number in range(ALERTS + 5)], NOW_MS)
+    assert [len(silent), silent[0].subject] == [ALERTS, "f5"]
