@@ -67,7 +67,9 @@ class RedisTransport:
             for at in left:
                 places.setdefault(await self._server(commands[at].call.slot), []).append(at)
             sent = [self._pipeline(server, [commands[at] for at in some]) for server, some in places.items()]
-            for some, got in zip(places.values(), await asyncio.gather(*sent), strict=True):
+            # One server needs no task of its own, which takes a tenth of the time of a small call.
+            received = await asyncio.gather(*sent) if len(sent) > 1 else [await one for one in sent]
+            for some, got in zip(places.values(), received, strict=True):
                 for at, reply in zip(some, got, strict=True):
                     replies[at] = reply
             left = [at for at in left if _is_repeatable(replies[at])]
