@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -13,6 +14,7 @@ _NAMES = frozenset(Document.__struct_fields__) - {"labels", "recipient_hashes"} 
 _CONTENTS = frozenset({"text", "html", "raw"})
 _ENTRY = re.compile(r"(labels\.[a-z0-9][a-z0-9-]{0,30}|[a-z_]{1,20})=([^\s=]{1,200}?)(?::(epoch_s|epoch_ms))?")
 _MILLISECONDS = {"epoch_s": 1000, "epoch_ms": 1}
+_NUMBER_MAX_BYTES = 64
 _UTF8_BOM = b"\xef\xbb\xbf"
 
 Json = object  # any value
@@ -66,43 +68,75 @@ def with_our_names(value: bytes, fields: FieldMap) -> bytes:
     null is left out. What is no JSON object is returned as it is, for the decoder to refuse it.
     """
     try:
-        theirs = msgspec.json.decode(value.removeprefix(_UTF8_BOM))
+        theirs = _members(value.removeprefix(_UTF8_BOM), _names(*(field.path for field in fields)))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return value
-    if not isinstance(theirs, dict):
         return value
     ours: dict[str, Json] = {}
     labels: dict[str, Json] = {}
     for field in fields:
         found = _only(_at(theirs, field.path))
-        if found is None:
+        if found in (b"", b"null"):
             continue
         if field.name.startswith(_LABEL):
-            labels[field.name.removeprefix(_LABEL)] = found
+            labels[field.name.removeprefix(_LABEL)] = msgspec.Raw(found)
         else:
-            ours[field.name] = _time(found, _MILLISECONDS[field.unit]) if field.unit else found
+            ours[field.name] = _time(found, _MILLISECONDS[field.unit]) if field.unit else msgspec.Raw(found)
     return msgspec.json.encode(ours | {"labels": labels} if labels else ours)
 
 
-def _at(tree: Json, path: str) -> Json:
-    """Return the value at a path, None if there is none."""
-    while isinstance(tree, dict) and path not in tree:
-        name, dot, path = path.partition(".")
-        if not dot:
-            return None
-        tree = tree.get(name)
-    return tree[path] if isinstance(tree, dict) else None
+def _names(*paths: str) -> frozenset[str]:
+    """Return the names in an object with which a path may begin."""
+    return frozenset(name for path in paths for name in (path, path.partition(".")[0]))
 
 
-def _only(value: Json) -> Json:
-    return value[0] if isinstance(value, list) and len(value) == 1 else value
+def _members(value: bytes, names: frozenset[str]) -> dict[str, bytes]:
+    """Return the JSON of the named members of an object.
+
+    No others become objects of Python, because millions of them would hold the interpreter for seconds.
+
+    Raises:
+        msgspec.DecodeError: The value is no object.
+    """
+    decoder, ordered = _decoder(names)
+    found = msgspec.structs.astuple(decoder.decode(value))
+    return {name: raw for name, each in zip(ordered, found, strict=True) if (raw := bytes(each))}
 
 
-def _time(value: Json, milliseconds: int) -> Json:
-    """Return a time for a number, and any other value as it is, which is then refused."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return value
+@lru_cache(maxsize=256)
+def _decoder(names: frozenset[str]) -> tuple[msgspec.json.Decoder[msgspec.Struct], tuple[str, ...]]:
+    ordered = tuple(sorted(names))
+    members = [(f"member_{number}", msgspec.Raw, msgspec.Raw()) for number in range(len(ordered))]
+    renamed = {member[0]: name for member, name in zip(members, ordered, strict=True)}
+    return msgspec.json.Decoder(msgspec.defstruct("Members", members, rename=renamed)), ordered
+
+
+def _at(members: dict[str, bytes], path: str) -> bytes:
+    """Return the JSON of the value at a path, nothing if there is none."""
+    while path not in members:
+        name, _, path = path.partition(".")
+        if not path or name not in members:
+            return b""
+        try:
+            members = _members(members[name], _names(path))
+        except msgspec.DecodeError:
+            return b""
+    return members[path]
+
+
+def _only(value: bytes) -> bytes:
+    """Return the JSON of the only value in a list, and any other value as it is."""
     try:
-        return from_milliseconds(round(float(value) * milliseconds))
-    except (OverflowError, ValueError):
+        return bytes(msgspec.json.decode(value, type=tuple[msgspec.Raw])[0]) if value.startswith(b"[") else value
+    except msgspec.DecodeError:
         return value
+
+
+def _time(value: bytes, milliseconds: int) -> Json:
+    """Return a time for a number, and any other value as it is, which is then refused."""
+    number = msgspec.json.decode(value) if len(value) <= _NUMBER_MAX_BYTES else None
+    if isinstance(number, bool) or not isinstance(number, int | float | str):
+        return msgspec.Raw(value)
+    try:
+        return from_milliseconds(round(float(number) * milliseconds))
+    except (OverflowError, ValueError):
+        return msgspec.Raw(value)

@@ -14,6 +14,7 @@ from nearstream.schemas.record import ConsumerRecord
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.charset import decode
 from nearstream.streams.ingest.defaults import DocumentLimits
+from nearstream.streams.ingest.fields import parse_field_map
 from nearstream.streams.ingest.parse import parse_record
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
@@ -129,15 +130,17 @@ def test_many_headers_of_one_name_take_no_long_time(name: str, content: str, htm
     assert time.process_time() - began < 5  # it was 40 s, and 170 s with threads
 
 
+@pytest.mark.parametrize("fields", ["", "text=text id=later lineage=labels.a"], ids=["ours", "theirs"])
 @pytest.mark.parametrize("field", FIELDS)
-def test_a_field_of_too_many_values_lets_others_run(field: str) -> None:
+def test_a_field_of_too_many_values_lets_others_run(field: str, fields: str) -> None:
     begin, value, end = FIELDS[field]
     # Noise, so that the whole is not compressed too well.
     noise = b'"noise":"' + random.Random(1).randbytes(120_000).hex().encode() + b'",'
     body = b'{"text":"x",' + noise + begin + value * ((15 * MIB) // len(value)) + end + b"}"
     headers = [("content-type", b"application/json"), ("content-encoding", b"gzip")]
     record = ConsumerRecord("documents", 0, 0, 0, None, gzip.compress(body, 1), headers)
-    assert longest_hold(tried(lambda: parse_record(record, DocumentLimits())), HOLD_SECONDS) <= HOLD_SECONDS
+    limits = DocumentLimits(fields=parse_field_map(fields))
+    assert longest_hold(tried(lambda: parse_record(record, limits)), HOLD_SECONDS) <= HOLD_SECONDS
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/plain", "text/html"])
