@@ -11,6 +11,22 @@ HTML_START = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+# How contents begin that are no text, and what to do about them.
+_FORMATS = (
+    (b"%PDF-", "binary (PDF): send its text"),
+    (b"PK\x03\x04", "binary (zip archive or office document): send its text"),
+    (b"\xd0\xcf\x11\xe0", "binary (office document or Outlook message): send its text"),
+    (b"\x89PNG\r\n", "binary (PNG image)"),
+    (b"\xff\xd8\xff", "binary (JPEG image)"),
+    (b"GIF87a", "binary (GIF image)"),
+    (b"GIF89a", "binary (GIF image)"),
+    (b"\x1f\x8b", "binary (compressed twice): unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "binary (compressed twice): unpack it first"),
+    (b"\x04\x22\x4d\x18", "binary (lz4): unpack it first"),
+    (b"\xfd7zXZ", "binary (xz): unpack it first"),
+    (b"7z\xbc\xaf", "binary (7z archive): unpack it first"),
+)
+_BZIP2_START = re.compile(rb"BZh[1-9]1AY&SY")
 _HEAD_BYTES = 64 * 1024
 _SAMPLE_BYTES = 1024
 # No text has them, after https://mimesniff.spec.whatwg.org/#binary-data-byte. Here it may shift in and out.
@@ -36,6 +52,13 @@ def media_type_of(content_type: str, content: bytes) -> str:
     declared = content_type.partition(";")[0].partition(",")[0].strip().lower()
     is_known = _VALID.fullmatch(declared) and declared not in _UNKNOWN
     return "text/html" if not is_known and HTML_START.match(content, 0, _HEAD_BYTES) else declared
+
+
+def binary_format(content: bytes) -> str:
+    """Return which format a content has that is no text, and what to do about it. Empty: it has none of those known."""
+    if _BZIP2_START.match(content):
+        return "binary (bzip2): unpack it first"
+    return next((reason for start, reason in _FORMATS if content.startswith(start)), "")
 
 
 def is_binary(content: bytes) -> bool:

@@ -15,7 +15,7 @@ from nearstream.schemas.signature import Origin
 from nearstream.streams.ingest.charset import REPLACEMENT, decode
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults, shortened
 from nearstream.streams.ingest.fields import FieldMap, with_our_names
-from nearstream.streams.ingest.media_type import HTML_TYPES, media_type_of
+from nearstream.streams.ingest.media_type import HTML_TYPES, binary_format, is_binary, media_type_of
 
 INFLATED_MAX_BYTES = 16 * 1024 * 1024
 INFLATED_MAX_RATIO = 100
@@ -30,6 +30,8 @@ _DEGRADED = frozenset(
     }
 )
 _DEGRADED_MAX_BYTES = 256
+_GZIP_START = b"\x1f\x8b"
+_BINARY_MIN_BYTES = 256  # of a shorter text, two control characters would be many
 _LABEL_HEADER = "nearstream-label-"
 _LABEL_HEADERS_MAX = 64  # which are more than a document may have, so that it is refused
 _FIELD_HEADERS = {
@@ -214,7 +216,18 @@ def _split_content_type(value: bytes, content: bytes) -> tuple[str, str]:
 
 
 def _decode(value: bytes, charset: str) -> tuple[str, tuple[str, ...]]:
-    """Decode a text, and say whether characters of it had to be replaced."""
+    """Decode a text, and say whether characters of it had to be replaced.
+
+    Raises:
+        InvalidMessageError: It is no text in any charset.
+    """
+    if value.startswith(_GZIP_START):
+        raise InvalidMessageError(
+            Reason.UNSUPPORTED_CONTENT_TYPE, "expected content-encoding gzip with what is compressed"
+        )
+    found = binary_format(value) or ("binary" if len(value) >= _BINARY_MIN_BYTES and is_binary(value) else "")
+    if found:
+        raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, f"expected a text, found {found}")
     text, is_replaced = decode(value, [charset])
     return text, (CHARSET_REPLACED,) * is_replaced
 

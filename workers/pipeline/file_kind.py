@@ -7,7 +7,7 @@ from pathlib import PurePath
 import msgspec
 
 from nearstream.streams.ingest.charset import REPLACEMENT, decode
-from nearstream.streams.ingest.media_type import HTML_START, is_binary
+from nearstream.streams.ingest.media_type import HTML_START, binary_format, is_binary
 from nearstream.workers.crawl import warc
 from nearstream.workers.pipeline.file_content import PACKED_SUFFIXES, UnreadableFileError
 from nearstream.workers.pipeline.mail_source import MBOX_START, is_in_maildir
@@ -16,21 +16,6 @@ HEAD_BYTES = 64 * 1024
 _LINE_SUFFIXES = (".jsonl", ".ndjson")
 _HTML_SUFFIXES = (".html", ".htm", ".xhtml")
 _WARC_START = re.compile(rb"WARC/[01]\.\d|filedesc://")
-_UNREAD_STARTS = (
-    (b"%PDF-", "binary (PDF): send its text"),
-    (b"PK\x03\x04", "binary (zip archive or office document): send its text"),
-    (b"\xd0\xcf\x11\xe0", "binary (office document or Outlook message): send its text"),
-    (b"\x89PNG\r\n", "binary (PNG image)"),
-    (b"\xff\xd8\xff", "binary (JPEG image)"),
-    (b"GIF87a", "binary (GIF image)"),
-    (b"GIF89a", "binary (GIF image)"),
-    (b"\x1f\x8b", "binary (compressed twice): unpack it first"),
-    (b"\x28\xb5\x2f\xfd", "binary (compressed twice): unpack it first"),
-    (b"\x04\x22\x4d\x18", "binary (lz4): unpack it first"),
-    (b"\xfd7zXZ", "binary (xz): unpack it first"),
-    (b"7z\xbc\xaf", "binary (7z archive): unpack it first"),
-)
-_BZIP2_START = re.compile(rb"BZh[1-9]1AY&SY")
 _MAIL_HEADER = re.compile(rb"\A(?:([!-9;-~]+):(.*)|[ \t])")
 _MAIL_DATE = re.compile(rb"\A\s*+(?:[A-Za-z]{3},)?\s*+\d\d?\s++[A-Za-z]{3,9}\s++\d{2,4}\s++\d\d?:\d\d")
 _MAIL_MARKS = {b"date", b"delivered-to", b"message-id", b"mime-version", b"received", b"return-path"}
@@ -132,10 +117,7 @@ def _suffix(name: str) -> str:
 
 
 def _refuse_unread(head: bytes) -> None:
-    reason = next((reason for start, reason in _UNREAD_STARTS if head.startswith(start)), "")
-    if _BZIP2_START.match(head):
-        reason = "binary (bzip2): unpack it first"
-    if reason:
+    if reason := binary_format(head):
         raise UnreadableFileError(reason)
 
 

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import re
 import tracemalloc
 import zlib
 from datetime import UTC, datetime, timedelta
@@ -407,6 +408,29 @@ def test_b44_a_text_is_read_in_the_charset_that_it_has(charset: str, named: str)
 def test_b44_replacement_characters_that_were_sent_are_said_to_be_there() -> None:
     assert received('{"text":"Br\ufffdcke"}'.encode()).degraded == ("charset_replaced",)
     assert received("Br\ufffdcke".encode(), [("content-type", b"text/plain")]).degraded == ("charset_replaced",)
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        (gzip.compress(b"a text that is compressed twice"), "content-encoding gzip"),
+        (b"%PDF-1.7\n1 0 obj", "binary (PDF)"),
+        (b"PK\x03\x04" + bytes(40), "zip archive"),
+        (b"\x28\xb5\x2f\xfd" + bytes(40), "unpack it first"),
+        (bytes(range(256)) * 4, "found binary"),
+    ],
+)
+def test_b44_what_is_no_text_is_a_dead_letter_that_names_it(value: bytes, named: str) -> None:
+    as_raw = as_json(text=None, raw=base64.b64encode(value).decode(), content_type="text/plain")
+    for sent, headers in ((value, PLAIN), (as_raw, [])):
+        with pytest.raises(InvalidMessageError, match=re.escape(named)) as caught:
+            parse_record(record(sent, headers), DocumentLimits())
+        assert caught.value.reason is Reason.UNSUPPORTED_CONTENT_TYPE
+
+
+def test_b44_a_text_may_have_control_characters() -> None:
+    for text in ("a\0b", "one\x01 and two\x02 in a text that is long enough to say that it is a text, with words"):
+        assert document(text.encode(), PLAIN).text == text
 
 
 def test_b44_raw_content_in_json_has_a_charset_too() -> None:
