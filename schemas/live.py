@@ -97,6 +97,14 @@ class LiveWorker(msgspec.Struct, frozen=True, kw_only=True):
     why: Annotated[str, Meta(description="The reason of the state, empty if it has none.")]
 
 
+class LiveNewText(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of the text of a collection was new within the last hour."""
+
+    collection: Annotated[str, Meta(description="The tenant.")]
+    characters: Annotated[Count, Meta(description="Characters of the documents whose verdicts say what is new.")]
+    novel: Annotated[Count, Meta(description="Those that no document has which these verdicts and their events name.")]
+
+
 class LiveState(msgspec.Struct, frozen=True, kw_only=True):
     """The last hour of a stream."""
 
@@ -123,6 +131,9 @@ class LiveState(msgspec.Struct, frozen=True, kw_only=True):
     ]
     totals: Annotated[dict[str, int], Meta(description="Events read since the start, by type and kind of verdict.")]
     per_second: Annotated[float, Meta(description="Verdicts a second, over the last minute.")]
+    new_text: Annotated[
+        tuple[LiveNewText, ...], Meta(description="How much text was new, by collection, the one with most text first.")
+    ]
     age_p50: Annotated[
         Seconds | None, Meta(description="Seconds from the observation of a document to its verdict, median.")
     ]

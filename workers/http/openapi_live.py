@@ -14,6 +14,7 @@ from nearstream.schemas.live import (
     LiveLetters,
     LiveMark,
     LiveMember,
+    LiveNewText,
     LiveReason,
     LiveReplay,
     LiveReplayRequest,
@@ -33,7 +34,18 @@ LETTERS_PATH, LETTER_PATH, REPLAY_PATH = "/v1/dead-letters", "/v1/dead-letters/{
 SETTINGS_PATH, SILENCES_PATH = "/v1/settings", "/v1/silences"
 
 LIVE_MESSAGES = (
-    *(LiveState, LiveFamilyDetail, LiveFamily, LiveLag, LiveWorker, LiveMark, LiveMember, LivePair, LiveDocument),
+    *(
+        LiveState,
+        LiveFamilyDetail,
+        LiveFamily,
+        LiveLag,
+        LiveNewText,
+        LiveWorker,
+        LiveMark,
+        LiveMember,
+        LivePair,
+        LiveDocument,
+    ),
     *(LiveLetters, LiveLetter, LiveReason, LiveLetterDetail, LiveReplay, LiveReplayRequest),
     LiveSilenceRequest,
     *(LiveDeployment, LiveRole, LiveInput, LiveSetting),

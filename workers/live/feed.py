@@ -5,11 +5,12 @@ from importlib.metadata import version
 from typing import Literal
 
 import msgspec
+from msgspec import UNSET
 
 from nearstream.schemas.codec import encode_event
 from nearstream.schemas.document import from_milliseconds
 from nearstream.schemas.events import Event, Retraction, kind_of
-from nearstream.schemas.live import LiveFamilyDetail, LiveLag, LiveLetters, LiveState, LiveWorker
+from nearstream.schemas.live import LiveFamilyDetail, LiveLag, LiveLetters, LiveNewText, LiveState, LiveWorker
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.live.alarms import Alarms
@@ -81,6 +82,8 @@ class Feed:
             rates.totals[kind_of(event)] += 1
             if isinstance(event, DocumentVerdict):
                 rates.add(event.verdict, at_ms, at_ms - int(event.observed_at.timestamp() * 1000))
+                if event.novel is not UNSET:
+                    rates.add_text(at_ms, event.characters, event.novel.value)
         if isinstance(event, DocumentVerdict):
             self._growth.add(event, at_ms)
         elif isinstance(event, Retraction):
@@ -109,6 +112,7 @@ class Feed:
             verdicts=rates.series(now_ms),
             totals=dict(rates.totals),
             per_second=rates.per_second(now_ms),
+            new_text=self._new_text(collection, now_ms),
             age_p50=p50,
             age_p99=p99,
             lag=self.lag,
@@ -150,6 +154,13 @@ class Feed:
         begin = b'{"type":"verdict","id":' + msgspec.json.encode(name) + b","
         found = next((entry for entry in self.ring.newest() if _is_of(entry, collection, begin)), None)
         return msgspec.json.decode(found.data, type=DocumentVerdict) if found else None
+
+    def _new_text(self, collection: str, now_ms: int) -> tuple[LiveNewText, ...]:
+        """Return how much text of the last hour was new in a collection, or in each of them."""
+        names = [collection] if collection else [name for name in self._rates if name]
+        counted = [(name, *self._rates[name].new_text(now_ms)) for name in names if name in self._rates]
+        found = [LiveNewText(collection=name, characters=all_, novel=novel) for name, all_, novel in counted if all_]
+        return tuple(sorted(found, key=lambda each: (-each.characters, each.collection)))
 
     def _troubles(self) -> tuple[str, ...]:
         """Return a sentence for each worker that stands still, and each topic that none reads."""

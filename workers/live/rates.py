@@ -18,6 +18,8 @@ class _Slot:
 
     verdicts: Counter[str] = field(default_factory=Counter)
     ages: Counter[int] = field(default_factory=Counter)
+    characters: int = 0
+    novel: int = 0
 
 
 class Rates:
@@ -48,6 +50,18 @@ class Rates:
                 del self._slots[old]
         slot.verdicts[verdict] += 1
         slot.ages[round(_STEPS * math.log2(max(age_ms, 0) + 1))] += 1
+
+    def add_text(self, at_ms: int, characters: int, novel: int) -> None:
+        """Count the characters of a document whose verdict was added, and how many of them are new."""
+        slot = self._slots.get(at_ms // SLOT_MS)
+        if slot is not None:
+            slot.characters += characters
+            slot.novel += min(novel, characters)
+
+    def new_text(self, now_ms: int) -> tuple[int, int]:
+        """Return the characters of the last hour, and how many of them were new."""
+        slots = [self._slots[number] for number in self._numbers(now_ms, SLOTS) if number in self._slots]
+        return sum(slot.characters for slot in slots), sum(slot.novel for slot in slots)
 
     def series(self, now_ms: int) -> dict[str, tuple[int, ...]]:
         """Return the verdicts of the last hour by kind, the oldest slot first."""

@@ -12,6 +12,7 @@ const WORDS = {
   unchanged: "It was there already, with this text.",
   copies: "Exact and near duplicates of earlier documents.",
   documents: "Texts with an id, a time and a collection.",
+  "new text": "Characters that none of the documents has which a verdict and its events name.",
   "time to verdict": "From the observation of a document until its verdict was sent.",
   lag: "Records that wait for the workers.",
   "dead letters": "Records that no worker could read, kept with the reason.",

@@ -1,6 +1,7 @@
 // One document: what it is to others, its family, and what each of its states has changed.
 import { get } from "./api.js";
 import { card, chip, count, day, el, everywhere, facts, id, percent, searched, to } from "./dom.js";
+import { term } from "./glossary.js";
 
 export class DocumentView {
   constructor(collection, name) {
@@ -43,7 +44,8 @@ function told(collection, verdict) {
   return el("div", {},
     of && of.id !== verdict.id && el("p", {}, el("span", { class: "quiet" }, "related to "), el("a", { href: to("document", collection, of.id) }, id(of.id)), " ",
       el("a", { href: to("pair", collection, verdict.id, of.id) }, "see what they share →")),
-    facts(["observed", day(verdict.observed_at)], ["characters", count(verdict.characters)], verdict.resemblance && ["resemblance", percent(verdict.resemblance.value, 1)],
+    verdict.sources?.length > 0 && el("p", {}, el("span", { class: "quiet" }, "the rest is in "), ...verdict.sources.flatMap((source, place) => [place ? ", " : "", el("a", { href: to("document", collection, source.id) }, id(source.id)), el("span", { class: "quiet" }, ` (${count(source.characters)})`)])),
+    facts(["observed", day(verdict.observed_at)], ["characters", count(verdict.characters)], verdict.novel && [term("new text"), `${count(verdict.novel.value)} characters`], verdict.resemblance && ["resemblance", percent(verdict.resemblance.value, 1)],
       ["place in its family", el("a", { href: to("family", verdict.family.id, collection, verdict.id) }, `no. ${count(verdict.family.ordinal)}`)],
       founder && founder.id !== verdict.id && ["first of the family", el("a", { href: to("document", collection, founder.id) }, id(founder.id))],
       ["collection", collection], verdict.source && ["source", id(verdict.source)], verdict.url && ["url", id(verdict.url)],

@@ -26,7 +26,7 @@ const tile = (title) => {
 
 export class LiveView {
   constructor() {
-    this.tiles = { rate: tile("Documents"), copies: tile("Copies"), age: tile("Time to verdict"), lag: tile("Lag"), refused: tile("Dead letters") };
+    this.tiles = { rate: tile("Documents"), copies: tile("Copies"), fresh: tile("New text"), age: tile("Time to verdict"), lag: tile("Lag"), refused: tile("Dead letters") };
     this.alarms = el("div", { class: "alarms", id: "alarms" });
     this.stack = new Stack(230, "Verdicts of the last hour by kind");
     this.legend = el("div", { class: "legend" });
@@ -73,6 +73,7 @@ export class LiveView {
     rate.note.textContent = `${count(all)} verdicts in the last hour`;
     share.value.textContent = all ? percent(copies / all, 1) : "–";
     share.note.textContent = `${count(copies)} equal or nearly equal, of the last hour`;
+    this.showNew(state.new_text);
     age.value.textContent = seconds(state.age_p50);
     age.note.textContent = `median since observed, 99 % within ${seconds(state.age_p99)}`;
     lag.value.textContent = state.lag ? count(state.lag.records) : "–";
@@ -90,6 +91,14 @@ export class LiveView {
     this.families.replaceChildren(...state.growing.map((family) => familyRow(family)));
     if (!state.growing.length) this.families.append(el("li", { class: "empty" }, "No family has grown in the last ten minutes."));
     this.alarm(state);
+  }
+
+  /** Show which share of the text of the last hour was new, in all and in the largest collections. */
+  showNew(texts) {
+    const { value, note } = this.tiles.fresh, sum = (field) => texts.reduce((total, each) => total + each[field], 0);
+    const share = ({ novel, characters }) => percent(novel / characters);
+    value.textContent = texts.length ? percent(sum("novel") / sum("characters"), 1) : "–";
+    note.textContent = texts.length > 1 ? texts.slice(0, 3).map((each) => `${each.collection} ${share(each)}`).join(", ") : texts.length ? "of the characters of the last hour" : "no verdict says it";
   }
 
   /** Return an alert with what a person can say about it. */

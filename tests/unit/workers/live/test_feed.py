@@ -3,7 +3,10 @@
 import json
 
 import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
 
+from nearstream.schemas.evidence import Amount
 from nearstream.schemas.live import LiveState
 from nearstream.workers.live.feed import COLLECTIONS
 from tests.support.live import NOW_MS, new_feed, removal, verdict
@@ -59,3 +62,21 @@ def test_a_state_says_how_long_verdicts_took() -> None:
     assert state.age_p50 is not None
     assert 1.8 < state.age_p50 < 2.2
     assert msgspec.json.decode(msgspec.json.encode(state), type=LiveState) == state
+
+
+def test_new_text_is_counted_by_collection() -> None:
+    feed = new_feed()
+    for name, collection, novel in (
+        ("a", "news", 1_000),
+        ("b", "news", 200),
+        ("c", "mail", 5_000),
+        ("d", "mail", None),
+    ):
+        event = verdict(name, collection=collection)
+        amount = UNSET if novel is None else Amount(novel, novel, novel)
+        feed.add(replace(event, novel=amount), NOW_MS)
+    feed.add(replace(verdict("old"), novel=Amount(1, 1, 1)), NOW_MS - 3_700_000)
+    found = [(each.collection, each.characters, each.novel) for each in feed.state("").new_text]
+    assert found == [("news", 2_000, 1_200), ("mail", 1_000, 1_000)]
+    assert [each.collection for each in feed.state("mail").new_text] == ["mail"]
+    assert feed.state("unknown").new_text == ()
