@@ -11,6 +11,7 @@ from nearstream.workers.redis_index.families import slots_of
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.layout import LABELLED, KeyKind, LabelCode
 from nearstream.workers.redis_index.members import StoredFamily, count_addresses, living, stored_family
+from nearstream.workers.redis_index.sharding import shard_of
 from nearstream.workers.redis_index.values import integer_of, number_bytes
 
 
@@ -83,6 +84,10 @@ class LabelledFamilies:
 
 
 async def _growth(index: RedisIndex, document_key: str) -> LabelledGrowth | None:
+    shard = index.shards[shard_of(document_key, len(index.shards))]
+    with errors_mapped():
+        if not await ask(index.client, "HGET", shard.key, "labels"):  # as for most crawlers, who need no further calls
+            return None
     family = await stored_family(index, document_key)
     if family is None or not family.packed:
         return None
