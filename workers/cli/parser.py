@@ -27,7 +27,7 @@ GROUPS = (
     ("operators, to set up and run", ("doctor", "topics", "worker", "serve", "settings", "completion")),
     ("operators, to watch", ("lag", "families", "stats", "audit")),
     ("operators, to repair", ("dlq", "rebuild", "index")),
-    ("producers and consumers of documents", ("produce", "remove", "tail", "check", "sign")),
+    ("producers and consumers of documents", ("produce", "remove", "tail", "check", "novel", "sign")),
     ("mail servers", ("milter", "lmtp", "label")),
     ("whoever asks why two documents are related, or not", ("explain", "why-not", "inspect", "tune")),
 )

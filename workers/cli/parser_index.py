@@ -16,6 +16,7 @@ TOP_MAX = 100_000
 def add_index_commands(commands: "Commands") -> None:
     """Add the commands for the index and its schemes."""
     _add_check(commands)
+    _add_novel(commands)
     inspect = add(
         commands, "inspect", "index_commands:show_document", "show the states and buckets of one document in the index"
     )
@@ -113,6 +114,19 @@ def _add_check(commands: "Commands") -> None:
     form.add_argument("--bare", action="store_true", help="print only `yes` (related) or `no` for each document")
     add_json(form, "one JSON object per line")
     add_timeout(check, 10.0)
+
+
+def _add_novel(commands: "Commands") -> None:
+    """Add the command that prints what is new."""
+    novel = add(
+        commands,
+        "novel",
+        "novel_command:show_new_parts",
+        "print the parts of documents that none in the index has, without adding them",
+    )
+    novel.add_argument("paths", nargs="+", metavar="PATH", help="files with documents, as for `nearstream scan`")
+    add_json(novel, "one JSON object per line")
+    add_timeout(novel, 10.0)
 
 
 def _add_scheme_commands(commands: "Commands") -> None:

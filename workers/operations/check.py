@@ -21,11 +21,13 @@ class Checked(NamedTuple):
         source: File and line, for messages.
         document_id: The id of the document.
         answer: What it is to the documents of the index.
+        text: The text of the document, empty if only its signature is known.
     """
 
     source: str
     document_id: str
     answer: CheckAnswer
+    text: str
 
 
 async def check_signatures(
@@ -54,4 +56,5 @@ async def _checked(deployment: Deployment, index: RedisIndex, item: Signed, wait
     family = family_of(near, found.joins.candidate) if found.joins else None
     bulk_count = deployment.settings.bulk_count
     contains = contained(found, partial(family_of, near), bulk_count)
-    return Checked(item.source, item.signature.id, answer(found, family, bulk_count, contains=contains))
+    told = answer(found, family, bulk_count, contains=contains)
+    return Checked(item.source, item.signature.id, told, item.text)

@@ -30,11 +30,13 @@ class Signed(NamedTuple):
         source: File and line of the document or of the signature, for messages.
         signature: The signature, of a text with words.
         degraded: What was incomplete about reading the document.
+        text: The text, empty if the signature came without one.
     """
 
     source: str
     signature: Signature
     degraded: tuple[str, ...] = ()
+    text: str = ""
 
 
 def sign_files(
@@ -62,12 +64,13 @@ def _signed(deployment: Deployment, signer: Signer, pages: PageReader, item: Ite
         parsed = parse_document(item.record, deployment.document_limits)
         if isinstance(parsed, Removal):
             return Refused(item.source, "expected a document")
-        signature = signer.sign(*pages.with_text(parsed))
+        unsigned = pages.with_text(parsed)
+        signature = signer.sign(*unsigned)
     except InvalidMessageError as error:
         return Refused(item.source, str(error))
     if not signature.n_bytes:
         return Refused(item.source, NO_WORDS)
-    return Signed(item.source, signature, signature.degraded)
+    return Signed(item.source, signature, signature.degraded, unsigned.document.text or "")
 
 
 def anonymous(signature: Signature) -> Signature:

@@ -50,6 +50,7 @@ BUDGETS: dict[str, tuple[set[str], int]] = {
     "local_commands": (ARRAYS, 580),
     "tune_command": (ARRAYS, 580),
     "signature_commands": (ARRAYS | REDIS, 660),
+    "novel_command": (ARRAYS | REDIS, 660),
     "families_command": (ARRAYS | REDIS, 600),
     "members_command": (ARRAYS | REDIS, 600),
     "label_commands": (ARRAYS | REDIS | KAFKA, 740),

@@ -1,0 +1,187 @@
+"""Measure what verdicts say is new against exact novelty by brute force.
+
+    python -m benchmarks.novelty --corpus DIR [--documents N] [--pairs N] [--seed N]
+
+Documents of the corpus are matched in memory in a random order. Exactly new is what lies outside of every run of eight
+words that an earlier document has. Beside them are pairs with one new sentence of 60 to 120 characters in texts of 1 to
+60 KB, and copies in capitals with other signs. Prints one JSON object. The exit code is 2 if the corpus is unreadable.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from statistics import fmean, median
+
+from msgspec import UnsetType
+
+from benchmarks.quality.corpus import CorpusError, Text, document, read_texts, share, words
+from benchmarks.quality.scoring import Figures
+from benchmarks.speed.measure import positive
+from nearstream.schemas.document import Document
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams import matcher as matching
+from nearstream.streams.counterpart import novelty_of
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.index.contract import IndexLimits
+from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
+from nearstream.streams.signing.signer import Signer
+
+RUN_WORDS = 8
+LARGEST = 60_000  # characters of a text
+_SENTENCE = (60, 120)
+_SIZES = (1_000, 4_000, 16_000, 60_000)
+
+
+@dataclass
+class Matching:
+    """A matcher in memory that counts the time for what is new."""
+
+    signer: Signer
+    matcher: matching.Matcher
+    novelty_seconds: float = 0.0
+    seconds: float = 0.0
+
+    @classmethod
+    def new(cls) -> "Matching":
+        """Begin with an empty index."""
+        key = HashKey.public()
+        scheme = preset(DEFAULT_LABEL, key)
+        index = MemoryIndex(IndexLimits(retention_seconds=0))
+        return cls(Signer(scheme, key), matching.Matcher(index, scheme, key))
+
+    async def verdict(self, one: Document) -> DocumentVerdict | None:
+        """Match a document."""
+        began = time.process_time()
+        matched = await self.matcher.match(self.signer.sign(one))
+        self.seconds += time.process_time() - began
+        return matched.verdict
+
+    def count(self) -> None:
+        """Count the time of what is new from now on."""
+
+        def counted(*arguments: object) -> object:
+            began = time.process_time()
+            found = novelty_of(*arguments)  # type: ignore[arg-type]
+            self.novelty_seconds += time.process_time() - began
+            return found
+
+        vars(matching)["novelty_of"] = counted
+
+
+@dataclass
+class Runs:
+    """All runs of eight words that were seen."""
+
+    seen: set[int] = field(default_factory=set)
+
+    def new(self, text: Sequence[str]) -> int:
+        """Return the characters of the words of a text that are in no run that was seen, then see its runs."""
+        runs = [hash(tuple(text[at : at + RUN_WORDS])) for at in range(len(text) - RUN_WORDS + 1)]
+        known = bytearray(len(text))
+        for at, run in enumerate(runs):
+            if run in self.seen:
+                known[at : at + RUN_WORDS] = b"\1" * RUN_WORDS
+        self.seen.update(runs)
+        return sum(len(word) + 1 for word, is_known in zip(text, known, strict=True) if not is_known)
+
+
+async def stream(texts: Sequence[Text]) -> Figures:
+    """Compare what verdicts say of documents with what is exactly new in them."""
+    match, runs = Matching.new(), Runs()
+    match.count()
+    errors, held, of_known, names = [], [], [], []
+    for text in texts:
+        verdict = await match.verdict(document(text))
+        true = runs.new(words(text.text))
+        if verdict is None or isinstance(verdict.novel, UnsetType):
+            continue
+        size = max(verdict.characters, 1)
+        error = abs(verdict.novel.value - true) / size
+        errors.append(error)
+        held.append(verdict.novel.low - 1 <= true <= verdict.novel.high + 1)
+        if verdict.verdict != "unique":
+            of_known.append(error)
+        if verdict.redundant:
+            names.append(true)
+    return {
+        "documents": len(errors),
+        "error": round(fmean(errors), 4),
+        "error_of_related": round(fmean(of_known), 4) if of_known else None,
+        "in_band": share(sum(held), len(held)),
+        "redundant": len(names),
+        "redundant_with_new_text": sum(true > 0 for true in names),
+        "share_of_time": share(match.novelty_seconds, match.seconds),
+    }
+
+
+async def sentences(vocabulary: Sequence[str], random: Random, pairs: int) -> Figures:
+    """Put one new sentence into each text, and see whether it is redundant and where new text is told."""
+    redundant, off, amounts = 0, [], []
+    for number in range(pairs):
+        match, size = Matching.new(), random.choice(_SIZES)
+        text = random.choices(vocabulary, k=size // 6)
+        sentence = [f"n{each}" for each in random.choices(vocabulary, k=9)]
+        while not _SENTENCE[0] <= len(" ".join(sentence)) <= _SENTENCE[1]:
+            sentence = [f"n{each}" for each in random.choices(vocabulary, k=random.randint(8, 14))]
+        at = random.randrange(len(text))
+        await match.verdict(document(Text(f"old{number}", " ".join(text))))
+        said = await match.verdict(document(Text(f"new{number}", " ".join([*text[:at], *sentence, *text[at:]]))))
+        if said is None or isinstance(said.novel, UnsetType) or isinstance(said.novel_spans, UnsetType):
+            continue
+        redundant += said.redundant is True
+        amounts.append(abs(said.novel.value - len(" ".join(sentence))))
+        off.append(abs(said.novel_spans[0][0] - len(" ".join(text[:at]))) if said.novel_spans else size)
+    return {"pairs": pairs, "redundant": redundant, "place_off": median(off), "amount_off": median(amounts)}
+
+
+async def copies(texts: Sequence[Text]) -> Figures:
+    """Match copies in capitals with other signs, each after its original."""
+    match, told = Matching.new(), 0
+    for text in texts:
+        await match.verdict(document(text))
+        said = await match.verdict(document(Text(f"{text.id} copy", f"** {text.text.upper()} **")))
+        told += said is not None and said.redundant is True
+    return {"copies": len(texts), "redundant": share(told, len(texts))}
+
+
+async def measured(texts: Sequence[Text], options: argparse.Namespace) -> Figures:
+    """Return all figures."""
+    random = Random(options.seed)
+    drawn = random.sample(texts, min(options.documents, len(texts)))
+    vocabulary = sorted({word for text in drawn[:200] for word in words(text.text) if word.isalpha()})
+    return {
+        "stream": await stream(drawn),
+        "sentences": await sentences(vocabulary, random, options.pairs),
+        "copies": await copies(drawn[:300]),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code.
+
+    0 means that everything was measured, 2 that an input is unreadable.
+    """
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--corpus", type=Path, required=True, help="directory with docs.jsonl.gz")
+    parser.add_argument("--documents", type=positive, default=4_000, metavar="N", help="documents of the stream")
+    parser.add_argument("--pairs", type=positive, default=1_000, metavar="N", help="texts with a new sentence")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    try:
+        texts = [text for text in read_texts(options.corpus).values() if 50 < len(text.text) <= LARGEST]
+    except CorpusError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    print(json.dumps(asyncio.run(measured(texts, options)), indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""The new parts of a document, as `nearstream novel` prints them."""
+
+from nearstream.schemas.document import Document
+from nearstream.streams.checking import answer, find, newcomer
+from nearstream.workers.cli.novel_command import new_parts, part_lines
+from nearstream.workers.config.settings import load
+from nearstream.workers.operations.check import Checked
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.in_process import Embedded, embedded
+from tests.support.made_up import NOON, words
+
+DEPLOYMENT = Deployment.of(load({}))
+STORY, NEWS = words(1, 400), words(2, 60)
+
+
+async def known() -> Embedded:
+    job = embedded(DEPLOYMENT)
+    await job.matcher.match(job.signer.sign(Document(id="story", text=" ".join(STORY), observed_at=NOON)))
+    return job
+
+
+async def asked(text: str) -> Checked:
+    job = await known()
+    signature = job.signer.sign(Document(id="draft", text=text, observed_at=NOON))
+    question = newcomer(signature, DEPLOYMENT.scheme, DEPLOYMENT.key, DEPLOYMENT.thresholds)
+    found = find(question, await job.index.look_up(question.keys, 60))
+    return Checked("draft.txt", "draft", answer(found, None, 20), text)
+
+
+def written(text: list[str]) -> str:
+    """Return words as a person writes them, with signs that their normal form has not."""
+    return "“" + ",\n  ".join(" ".join(text[at : at + 9]).title() for at in range(0, len(text), 9)) + "!”"
+
+
+async def test_the_new_part_is_quoted_as_it_was_sent() -> None:
+    text = f"{written(STORY[:200])} -- {written(NEWS)} -- {written(STORY[200:])}"
+    told = new_parts(DEPLOYMENT, await asked(text))
+    (part,) = told["parts"][:1]
+    assert text[part["start"] : part["end"]] == part["text"]
+    true = text.index(written(NEWS))
+    assert abs(part["start"] - true) <= 40
+    assert abs(part["end"] - true - len(written(NEWS))) <= 40
+    assert [source.id for source in told["sources"]] == ["story"]
+    lines = list(part_lines(told))
+    assert lines[0] == f"draft: +{told['novel'].value} new, the rest is in story"
+    assert lines[1].startswith(f"  {part['start']}-{part['end']}  ")
+    assert len(lines) == 1 + len(told["parts"])
+
+
+async def test_nothing_is_new_in_a_copy_and_all_in_another_text() -> None:
+    copy = new_parts(DEPLOYMENT, await asked(written(STORY)))
+    assert (copy["parts"], copy["redundant"]) == ([], True)
+    other = new_parts(DEPLOYMENT, await asked(written(words(3, 200))))
+    assert [(part["start"], part["end"]) for part in other["parts"]] == [(0, len(written(words(3, 200))))]

@@ -1,0 +1,70 @@
+"""Print the parts of documents that no document of the index has."""
+
+import argparse
+import asyncio
+from collections.abc import Iterator
+from contextlib import aclosing
+from typing import Any
+
+from nearstream.streams.fingerprints.sent_places import sent_places
+from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.operations.check import Checked, check_signatures
+from nearstream.workers.operations.signatures import sign_files
+from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped, print_json, print_line, print_message
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.file_source import Refused
+
+
+def show_new_parts(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Print what is new in the documents of files, against the index, without adding them."""
+    deployment = Deployment.of(settings)
+
+    async def run() -> Exit:
+        outcomes = set()
+        signed = sign_files(deployment, options.paths)
+        async with aclosing(check_signatures(deployment, signed, options.timeout)) as answers:
+            async for item in answers:
+                if isinstance(item, Refused):
+                    print_message(f"refused {escaped(item.source, PATH_CHARACTERS)}: {item.reason}")
+                    outcomes.add(Exit.UNREADABLE)
+                    continue
+                told = new_parts(deployment, item)
+                outcomes.add(Exit.OK if told["parts"] else Exit.NO)
+                if options.json:
+                    print_json(told, flush=True)
+                else:
+                    for line in part_lines(told):
+                        print_line(line, flush=True)
+        return next((each for each in (Exit.UNREADABLE, Exit.OK) if each in outcomes), Exit.NO)
+
+    return asyncio.run(run())
+
+
+def new_parts(deployment: Deployment, checked: Checked) -> dict[str, Any]:
+    """Return what is new in a document, with the text of each new part in the order of the document.
+
+    Under a preset without LD signatures all is new that is no equal text.
+    """
+    answer, text = checked.answer, checked.text
+    if answer.novel is None:
+        places = [] if answer.redundant else [(0, len(text))]
+    else:
+        places = sorted(sent_places(text, answer.novel_spans, deployment.scheme.text))
+    return {
+        "id": checked.document_id,
+        "characters": len(text),
+        "novel": answer.novel,
+        "redundant": answer.redundant,
+        "parts": [{"start": start, "end": end, "text": text[start:end]} for start, end in places],
+        "sources": answer.sources,
+    }
+
+
+def part_lines(told: dict[str, Any]) -> Iterator[str]:
+    """Yield a document with how much of it is new, and then each new part with its place."""
+    amount = f"+{told['novel'].value} new" if told["novel"] else "new" if told["parts"] else "known"
+    known = ", ".join(escaped(source.id) for source in told["sources"])
+    yield f"{escaped(told['id'])}: {amount}" + (f", the rest is in {known}" if known else "")
+    for part in told["parts"]:
+        yield f"  {part['start']}-{part['end']}  {escaped(part['text'], len(part['text']))}"
