@@ -56,7 +56,7 @@ function connection() {
   const isStale = Boolean(latest) && (Boolean(unanswered) || !isConnected || !latest.connected);
   document.body.classList.toggle("stale", isStale);
   if (!isStale && latest) current = latest.now;
-  const dated = isStale && current ? [`The numbers below are of ${clock(current)} UTC.`] : [];
+  const dated = isStale ? [current ? `The numbers below are of ${clock(current)} UTC.` : "The numbers below may be old."] : [];
   const said = trouble.hidden ? "" : [...sentences, ...dated].join("\n");
   if (trouble.textContent !== said) trouble.textContent = said;
 }
