@@ -1,4 +1,4 @@
-"""That a person has seen an alert, or wants to hear nothing of its subject for a while."""
+"""That a person has seen an alert, or silenced its subject."""
 
 import msgspec
 

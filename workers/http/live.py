@@ -119,7 +119,7 @@ def _visible(state: LiveState, access: Access) -> LiveState:
 
 
 async def _family(request: web.Request) -> web.Response:
-    """Answer from the verdicts in memory, or else from the index by the id of a member."""
+    """Answer from the verdicts in memory, or else from the index."""
     feed, own_id = request.app[_FEED], request.match_info["family"]
     detail = feed.family(own_id, request[ACCESS].collections)
     asked = request.query.get("collection", DEFAULT_COLLECTION), request.query.get("id", "")

@@ -31,7 +31,7 @@ class GroupMembers:
 
 
 async def group_members(client: AIOKafkaAdminClient, group: str) -> GroupMembers | None:
-    """Return the members of a group, None without the permission to describe it.
+    """Return the members of a group, or None without the permission.
 
     Raises:
         KafkaError: The coordinator of the group does not answer, or answers an error.

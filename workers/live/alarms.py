@@ -52,7 +52,7 @@ class Alarms:
         return alert is not None and alert.state == "firing"
 
     def founder(self, family: str) -> tuple[str, str] | None:
-        """Return collection and id of the first document of a family, None if no alert names it."""
+        """Return collection and id of the founder that an alert names, or None."""
         for (_, collection, subject), alert in reversed(self._newest.items()):
             if subject == family and alert.founder:
                 return collection, alert.founder

@@ -142,7 +142,7 @@ class Feed:
         return self._growth.detail(own_id, self._clock(), collections)
 
     def founder(self, own_id: str) -> tuple[str, str] | None:
-        """Return collection and id of the first document of a family that an alert names, if it names both."""
+        """Return collection and id of the founder that an alert names, or None."""
         return self.alarms.founder(own_id)
 
     def now_ms(self) -> int:
@@ -163,7 +163,7 @@ class Feed:
         return tuple(sorted(found, key=lambda each: (-each.characters, each.collection)))
 
     def _troubles(self) -> tuple[str, ...]:
-        """Return a sentence for each worker that stands still, and each topic that none reads."""
+        """Return a sentence for each stopped worker and each topic without readers."""
         unread = (each for problems in self.unread.values() for each in problems)
         return (*map(sentence, standing_still(self.workers)), *unread)
 

@@ -130,7 +130,7 @@ async def _starts(
 
 
 def _take(feed: Feed, record: ConsumerRecord, first_topic: str) -> None:
-    """Feed the event of a record. A retraction is on every topic, and taken from the first one."""
+    """Feed the event of a record, a retraction only from the first topic."""
     arrival = Arrival(record, event_of(record))
     if arrival.event is None or (isinstance(arrival.event, Retraction) and record.topic != first_topic):
         return
@@ -220,7 +220,7 @@ async def _follow_alerts(settings: Settings, feed: Feed) -> None:
 
 
 async def _follow_silences(settings: Settings, feed: Feed) -> None:
-    """Feed what persons have said about alerts, as far as the topic keeps it, and what they say."""
+    """Feed the silences that the topic keeps, and those that come."""
     tps = await partitions(settings, [settings.topic_prefix + SILENCES.name], _CONNECT_SECONDS)
     async with (
         consumer(settings, _CONNECT_SECONDS) as client,

@@ -52,7 +52,7 @@ class Rates:
         slot.ages[round(_STEPS * math.log2(max(age_ms, 0) + 1))] += 1
 
     def add_text(self, at_ms: int, characters: int, novel: int) -> None:
-        """Count the characters of a document whose verdict was added, and how many of them are new."""
+        """Count the characters of a document, and the new ones of them."""
         slot = self._slots.get(at_ms // SLOT_MS)
         if slot is not None:
             slot.characters += characters

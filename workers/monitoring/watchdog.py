@@ -188,7 +188,7 @@ def _frames(waiting: object) -> Iterator[FrameType]:
 
 
 def _batches(health: Health) -> Iterable[Hashable]:
-    """Yield each batch in work, which may take long only while the index is given what it lost.
+    """Yield each batch in work.
 
     The offsets of other partitions move on beside a batch that hangs, so that `_progress` would not show it.
     """

@@ -156,7 +156,7 @@ async def require_own_signatures(deployment: Deployment, wait_seconds: float) ->
 
 
 def _scheme_of(record: ConsumerRecord) -> str:
-    """Return the scheme of a signature, empty for a removal and for a record that cannot be read."""
+    """Return the scheme of a signature, empty for any other record."""
     try:
         return decode_signature(record.value).scheme if record.value else ""
     except InvalidMessageError:

@@ -1,4 +1,4 @@
-"""An index while it is rebuilt: at the time of its records, with the families that were known before."""
+"""An index while it is rebuilt, with the families known before."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -74,7 +74,7 @@ class RebuiltIndex:
 
 
 async def former_families(deployment: Deployment, wait_seconds: float) -> FormerFamilies:
-    """Return the families of all documents that joined one, as the verdicts on their topic name them.
+    """Return the families of documents, as the verdicts on their topic name them.
 
     Without verdicts (`NEARSTREAM_VERDICTS=none`) it is empty.
 

@@ -28,7 +28,7 @@ def sentence(state: WorkerState) -> str:
 
 
 def public_sentence(state: WorkerState) -> str:
-    """Return how a worker does without its host, which not everybody may learn."""
+    """Return how a worker does, without its host."""
     return ": ".join(filter(None, (f"worker {state.role} {_SAID[state.state]}", state.why)))
 
 
@@ -38,7 +38,7 @@ def named(state: WorkerState) -> str:
 
 
 def standing_still(states: Sequence[WorkerState]) -> list[WorkerState]:
-    """Return the workers that are halted, paused, or gone with nobody in their place."""
+    """Return the workers that are halted, paused, or gone without another one."""
     served = {(each.group, duty) for each in states if each.state != "gone" for duty in _duties(each)}
     return [each for each in states if each.state in ("halted", "paused") or _is_missed(each, served)]
 
