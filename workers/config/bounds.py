@@ -52,7 +52,7 @@ PATTERNS = {
     ),
     "verdicts": ("all|related|none", "all, related or none"),
     "events_per_family": (r"[1-9]|[1-5]\d|6[0-4]|all", "1 to 64, or all"),
-    "html_content": ("main|all", "main or all"),
+    "html_content": ("(main|all)(-links)?", "main, all, main-links or all-links"),
     "mail_content": ("whole|thread", "whole or thread"),
     "dead_letter_payload": ("full|head|hash", "full, head or hash"),
     "log_level": ("|debug|info|warning|error|critical", "debug, info, warning, error, critical or nothing"),

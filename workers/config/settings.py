@@ -80,9 +80,7 @@ class Settings:
     index_documents: int = _setting(1_000_000, "expected number of live documents (fixed when the index is created)")
     index_shards: int = _setting(1, "shards that the collections are spread over (fixed when the index is created)")
     fields: str = _setting("", "fields of JSON documents of another program, ours=theirs, separated by spaces")
-    html_content: str = _setting(
-        "main", "what is read of web pages: main (the main content), or all (all text, also navigation and footers)"
-    )
+    html_content: str = _setting("main", "what is read of web pages: main, all (with frames), main-links, all-links")
     mail_content: str = _setting(
         "whole", "what is read of mail: whole, or thread (without quotes and signature, its thread is the lineage)"
     )

@@ -1,8 +1,8 @@
 """The child process that turns HTML into text, one document at a time.
 
 It is started as a script, so it imports nothing of nearstream. A message in either direction is a length in 4 bytes
-(big-endian) and that many bytes. A question begins with a byte that names the work: `v`, `m` or `a`. The first
-message of the child is empty and says that it is ready.
+(big-endian) and that many bytes. A question begins with a byte that names the work: `v`, `m`, `a`, `M` or `A`. The
+first message of the child is empty and says that it is ready.
 
 A page that takes over the parser finds nothing here: no secret in the environment, no right to open a file or a
 connection, to start a program, or to gain rights. Where pyseccomp or its library is missing, the limits of the process
@@ -61,7 +61,7 @@ def visible_text(html: str) -> str:
     return extract_plain_text(tree, preserve_formatting=False, list_bullets=False, alt_texts=False)
 
 
-def page(html: str, *, main_content: bool) -> str:
+def page(html: str, *, main_content: bool, links: bool = False) -> str:
     """Return the title of a web page and its text, after a sign.
 
     Each is on lines of its own: the title first, then the target of `rel=canonical`, which may be empty, then each part
@@ -71,6 +71,7 @@ def page(html: str, *, main_content: bool) -> str:
     Args:
         html: The page.
         main_content: Leave out what surrounds the content, such as navigation and footers.
+        links: Put the targets of links and the addresses of images into the text, where they are.
     """
     tree = HTMLTree.parse(html)
     parts = _parts(tree, main_content=main_content)
@@ -79,7 +80,9 @@ def page(html: str, *, main_content: bool) -> str:
     if is_short and (words := sum(map(_count_words, parts))) < _MAIN_WORDS:
         every = _parts(tree, main_content=False)
         if _is_too_small(words, _lost(parts, every)):
-            sign, parts = "s", every
+            sign, parts, main_content = "s", every, False
+    if links:
+        parts = _parts_with_links(tree, main_content=main_content)
     return "\n".join([sign + " ".join((tree.title or "").split()), _declared(tree), *parts])
 
 
@@ -121,14 +124,23 @@ def _count_words(text: str) -> int:
 def answer(work: bytes, content: bytes) -> bytes:
     """Return the answer to a question."""
     html = content.decode("utf-8", "replace")
-    text = visible_text(html) if work == b"v" else page(html, main_content=work == b"m")
+    kind = work.lower()
+    text = visible_text(html) if kind == b"v" else page(html, main_content=kind == b"m", links=work != kind)
     return text.encode("utf-8", "replace")
 
 
-def _parts(tree: HTMLTree, *, main_content: bool) -> list[str]:
+def _parts_with_links(tree: HTMLTree, *, main_content: bool) -> list[str]:
+    """Return the parts of a page with the targets of its links and the addresses of its images."""
+    images = tree.body.query_selector_all("img[src]") if tree.body else ()
+    for image in list(images):
+        image.setattr("alt", (image.getattr("src") or "")[:_TARGET_MAX_CHARACTERS])
+    return _parts(tree, main_content=main_content, links=True)
+
+
+def _parts(tree: HTMLTree, *, main_content: bool, links: bool = False) -> list[str]:
     """Return the paragraphs, headings and other parts of a page, each in one line."""
     text = extract_plain_text(
-        tree, main_content=main_content, preserve_formatting=True, list_bullets=False, alt_texts=False, links=False
+        tree, main_content=main_content, preserve_formatting=True, list_bullets=False, alt_texts=links, links=links
     )
     return [" ".join(line.split()) for line in text.split("\n") if line.strip()]
 

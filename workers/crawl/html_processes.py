@@ -94,19 +94,23 @@ class HtmlProcesses:
         answer = self._answer(b"v" + html.encode("utf-8", "replace"), self._deadline)
         return None if answer is None else answer.decode("utf-8", "replace")
 
-    def page(self, html: str, *, main_content: bool, deadline_seconds: float | None = None) -> PageText | None:
+    def page(
+        self, html: str, *, main_content: bool, links: bool = False, deadline_seconds: float | None = None
+    ) -> PageText | None:
         """Return the title and the text of a web page.
 
         Args:
             html: The page.
             main_content: Leave out what surrounds the content.
+            links: Put the targets of links and the addresses of images into the text.
             deadline_seconds: How long a process may take. None: as long as the pool allows, which is the most.
 
         Returns:
             None if there is no answer in time.
         """
         seconds = min(self._deadline, deadline_seconds or self._deadline)
-        answer = self._answer((b"m" if main_content else b"a") + html.encode("utf-8", "replace"), seconds)
+        work = b"m" if main_content else b"a"
+        answer = self._answer((work.upper() if links else work) + html.encode("utf-8", "replace"), seconds)
         if answer is None:
             return None
         title, declared, *parts = answer.decode("utf-8", "replace").split("\n")

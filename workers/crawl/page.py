@@ -26,7 +26,7 @@ from nearstream.workers.crawl.sites import site_of
 
 TRUNCATED = "truncated"
 MAIN_CONTENT_SMALL = "main_content_small"
-MAIN, ALL = "main", "all"
+MAIN, ALL, WITH_LINKS = "main", "all", "-links"
 
 _PROCESSES = 2
 # A batch that needs longer has pages that were made to take long. Its other pages take milliseconds.
@@ -83,12 +83,13 @@ class PageReader:
         """Prepare reading.
 
         Args:
-            content: `main` for the main content of each page, `all` for all of its text.
+            content: `main` for the main content of each page, `all` for all of its text, and `-links` behind either to
+                have the targets of links and the addresses of images in the text.
             text_max_bytes: The most bytes of UTF-8 that a text may have. The rest is cut off.
             processes: Where Resiliparse runs. None: two processes.
             key: The key of the hashes of parts. None: no hashes.
         """
-        self._main_content = content == MAIN
+        self._main_content, self._links = content.startswith(MAIN), content.endswith(WITH_LINKS)
         self._text_max_bytes = text_max_bytes
         self._key = key
         self._processes = processes or HtmlProcesses(_PROCESSES, start_seconds=60.0)
@@ -172,7 +173,9 @@ class PageReader:
             return None
         if not is_parsable(html):
             return None
-        return self._processes.page(html, main_content=self._main_content, deadline_seconds=deadline_seconds)
+        return self._processes.page(
+            html, main_content=self._main_content, links=self._links, deadline_seconds=deadline_seconds
+        )
 
 
 def patience() -> float:

@@ -260,3 +260,20 @@ def test_a_declared_page_is_read_as_a_browser_reads_the_head(pages: PageReader) 
         html = f"<!doctype html><html><head><title>t</title>{head}</head><body><p>text"
         document = Document(html=html, url="https://a.example/y")
         assert pages.with_page(Unsigned(document)).page.declared == declared, head
+
+
+def test_links_and_images_are_in_the_text_where_that_is_wanted() -> None:
+    """Fifty lists of equal titles and texts, each with links and pictures of its own."""
+
+    def listed(number: int) -> str:
+        items = (
+            f"<p><a href='/{number}/{item}'>Title of item {item}</a> and what it is about</p>" for item in range(9)
+        )
+        return f"<html><body><article>{''.join(items)}<img src='/{number}.png' alt='A picture'></article></body></html>"
+
+    for content, texts in (("main", 1), ("all", 1), ("main-links", 50), ("all-links", 50)):
+        reader = PageReader(content, processes=HtmlProcesses(1, deadline_seconds=60, start_seconds=60))
+        found = {reader.read(listed(number)).text for number in range(50)}
+        assert len(found) == texts, content
+        assert all((f"/{number}.png" in "".join(found)) == (texts > 1) for number in range(50))
+        reader.close()
