@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from nearstream.streams.counterpart import Compared
+from nearstream.streams.counterpart import Compared, novelty_of
 from nearstream.streams.relations.conditions import Condition, conditions
 from nearstream.streams.relations.describe import evidence
 from nearstream.workers.cli.comparison import change_lines, number_lines
@@ -26,6 +26,7 @@ def explanation_lines(deployment: Deployment, explained: Explained, now_ms: int)
     if compared is not None:
         yield from _key_lines(compared, explained.meeting)
         yield from change_lines(compared.pair)
+        yield from _novelty_lines(compared)
         yield from number_lines(compared.pair, evidence(compared.pair))
         for condition in conditions(compared.estimate, deployment.thresholds):
             yield from _condition_lines(condition, decides=condition.rule.name == compared.rule.name)
@@ -60,6 +61,7 @@ def explanation_object(deployment: Deployment, explained: Explained) -> dict[str
         "relation": compared.relation,
         "rule": compared.rule.name,
         "evidence": evidence(compared.pair),
+        "novelty": novelty_of(compared.newcomer.signature, [compared]),
         "rules": [_condition_object(rule) for rule in rules],
         "low_confidence": compared.pair.verdict.low_confidence,
         "common_text": compared.is_common_text,
@@ -138,6 +140,19 @@ def _key_lines(compared: Compared, meeting: Meeting | None) -> Iterator[str]:
         yield _row("candidates", f"{found} the {meeting.looked_up} that the index names for the later one now")
     if compared.is_common_text:
         yield _row("common text", "many documents have what both share")
+
+
+def _novelty_lines(compared: Compared) -> Iterator[str]:
+    """Yield what the later document has and the earlier has not."""
+    found = novelty_of(compared.newcomer.signature, [compared])
+    if found is None or found.added is None:
+        return
+    amount = found.added
+    known = ", redundant: both texts are equal" if found.redundant else ""
+    yield _row("new in later", f"{amount.value} characters ({amount.low}-{amount.high}){known}")
+    if found.novel_spans:
+        places = ", ".join(f"{start}-{end}" for start, end in found.novel_spans)
+        yield _row("", f"the longest first: {places}")
 
 
 def _condition_lines(condition: Condition, *, decides: bool) -> Iterator[str]:

@@ -524,3 +524,17 @@ async def test_without_an_ld_signature_events_leave_out_its_numbers() -> None:
     told_fields = msgspec.json.decode(encode_event(events[0]))
     assert set(told_fields["evidence"]) == {"keys", "resemblance"}
     assert not {"added", "removed", "new_spans", "new_spans_omitted"} & set(told_fields)
+
+
+async def test_the_first_pages_of_sites_with_urls_are_no_more_than_overlaps() -> None:
+    """24 sites of 8 pages, which share a frame of 150 words around articles of 60 to 300."""
+    one, more, pairs = matcher(), 0, 24 * 8 * 7 // 2
+    for site in range(24):
+        frame = words(5000 + site, 150)
+        for page in range(8):
+            article = words(100 * site + page, 60 + 30 * page)
+            url = f"https://s{site}.example/{page}"
+            text = [*frame[:100], *article, *frame[100:]]
+            found = await one.match(sign(f"{site}-{page}", text, 8 * site + page, url=url, lineage=url))
+            more += sum(not isinstance(event, Overlap) for event in found.events)
+    assert more <= 0.02 * pairs

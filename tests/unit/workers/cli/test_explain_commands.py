@@ -114,6 +114,8 @@ def test_explain_shows_both_documents_every_rule_and_the_event(
     compared = json.loads(capsys.readouterr().out)
     assert (told["relation"], told["rule"], told["evidence"]) == ("version", "spread_edits", compared["evidence"])
     assert told["event_id"] == compared["event"]["event_id"]
+    assert told["novelty"]["added"]["low"] <= told["novelty"]["added"]["value"] <= told["novelty"]["added"]["high"]
+    assert not told["novelty"]["redundant"]
     assert (told["later"]["name"], told["earlier"]["name"]) == tuple(pair)
     names = [rule["rule"] for rule in told["rules"]]
     assert names[:5] == ["equal_digest", "same_lineage", "too_short", "few_edits", "scattered_noise"]
@@ -125,6 +127,7 @@ def test_explain_shows_both_documents_every_rule_and_the_event(
     lines = capsys.readouterr().out.splitlines()
     assert "rule             spread_edits (version): decides" in lines
     assert "keys shared      0 of 4 bands, 21 anchors" in lines
+    assert any(line.startswith(f"new in later     {told['novelty']['added']['value']} characters (") for line in lines)
     assert lines[-1].startswith(f"event            {told['event_id']}, not known whether it was sent")
 
 
