@@ -191,7 +191,9 @@ def own_family(number: int, arriving: Signature) -> Family:
 
 
 def novelty_of(newcomer: Signature, compared: Sequence[Compared]) -> Novelty | None:
-    """Return what is new in a document, as far as some that it was compared with tell, the best one first.
+    """Return how much of a document is new, beside the documents that it was compared with.
+
+    The best one of these comes first.
 
     None: the scheme has no LD signatures, so that only equal texts are known.
     """

@@ -1,4 +1,4 @@
-"""Covering: which parts of an arriving text an earlier one has, from both LD signatures.
+"""Covering: the parts of an arriving text that an earlier text contains, from both LD signatures.
 
 Text counts as had from a run of eight words on, because shorter ones come by chance. native/estimates/covering.h is the
 twin of the comparison.
@@ -14,7 +14,7 @@ from nearstream.streams.estimates.comparing import Comparable, fields_of
 from nearstream.streams.estimates.pair import pair
 from nearstream.streams.native import native, required
 
-_LEADS = 2.0  # blocks of at least so many times four words count
+_LEADS = 2.0  # the least length of a block, in times of four words
 _ROUNDS = 8  # text that comes in another order or several times is found by aligning what is left
 
 _SPAN = Struct("=2d")
@@ -35,12 +35,12 @@ class Cover:
 
 
 def cover_numpy(arriving: Signature, others: Sequence[Comparable]) -> list[Cover]:
-    """Return what each of the other texts has of the arriving one, without C."""
+    """Return the parts of a text that each earlier text contains, without C."""
     return [_cover(arriving, other.signature) for other in others]
 
 
 def cover_native(arriving: Signature, others: Sequence[Comparable]) -> list[Cover]:
-    """Return what each of the other texts has of the arriving one, in one call of C."""
+    """Return the parts of a text that each earlier text contains, in one call of C."""
     found = []
     for packed in required().cover(fields_of(arriving), tuple([other.text for other in others]), reach_table):
         (rate,) = _RATE.unpack_from(packed)

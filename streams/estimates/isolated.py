@@ -1,4 +1,4 @@
-"""A few edits apart from each other, read from the places where two texts lose windows or move.
+"""Edit distance of texts with a few small edits, from the windows that each edit destroys.
 
 In a short text each edit is a place of its own, and the path from block to block counts half of a replaced word.
 native/estimates/isolated.h is the twin of this module. The costs were measured on texts of 30 to 400 words in which up
@@ -53,7 +53,7 @@ class Place:
 
 
 def isolated_edits(alignment: Alignment) -> ScatteredEdits | None:
-    """Return the distance of two texts that differ in a few small places, or None if they do not."""
+    """Return the distance of two texts with a few small edits, or None for other texts."""
     shorter, longer = alignment.shorter, alignment.longer
     if alignment.matches < _MATCHES or shorter.n_bytes < _RATIO * longer.n_bytes:
         return None
@@ -81,7 +81,7 @@ def places(alignment: Alignment) -> list[Place]:
 
 
 def passage_doubt(alignment: Alignment) -> float:
-    """Return how far the distance of texts with a few changed passages may be off, in bytes. 0: it has more places."""
+    """Return the error of the distance of texts with few changed passages, in bytes, and 0 for other texts."""
     seen = places(alignment)
     if len(seen) > _PLACES:
         return 0.0
@@ -90,7 +90,7 @@ def passage_doubt(alignment: Alignment) -> float:
 
 
 def _likelier(found: list[Place], rate: int, width: float, more: float) -> ScatteredEdits:
-    """Return the mean of what replaced words cost, and of what other edits would that look alike.
+    """Return the mean cost of replaced words and of other edits that leave the same traces.
 
     Args:
         found: Places of the edits.

@@ -1,4 +1,4 @@
-"""Where a part of a normal form stands in the text as it was sent."""
+"""Map places in a normal form to places in the original text."""
 
 import re
 from bisect import bisect_left
@@ -13,10 +13,9 @@ _PIECE = re.compile(r"\S{1,64}")
 
 
 def sent_places(text: str, places: Iterable[tuple[int, int]], rules: TextRules) -> list[tuple[int, int]]:
-    """Return the places of whole pieces without blanks, of at most 64 characters each, in the text as it was sent.
+    """Return places in the original text, in whole words of at most 64 characters.
 
-    A place is known to about a piece, because each has its own normal form. Where letters compose with those of the
-    next piece, it is off by a few characters.
+    Each word is normalized alone. Where letters of two words compose, places are off by a few characters.
 
     Args:
         text: The text as it was sent.

@@ -1,4 +1,4 @@
-"""Novelty: how much of a document no earlier one has, where, and whether it may be dropped."""
+"""Novelty: the amount and the places of new text in a document."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ class Novelty:
 
 
 def novelty(arriving: Signature, sources: Sequence[Source]) -> Novelty:
-    """Say what is new in a document, as far as some earlier documents tell.
+    """Return the novelty of a document beside some earlier documents.
 
     The order of the sources but the first does not matter.
 
@@ -75,7 +75,7 @@ def novelty(arriving: Signature, sources: Sequence[Source]) -> Novelty:
 
 
 def with_other_attachments(found: Novelty) -> Novelty:
-    """Return the novelty of a mail that has other attachments than the one that has its text, so it is kept."""
+    """Return a novelty that is not redundant, for a mail with other attachments than its copy."""
     return replace(found, redundant=False)
 
 
@@ -108,7 +108,7 @@ def _gaps(text: Signature, known: Spans) -> tuple[Place, ...]:
 
 
 def _fewest(text: Signature, sources: Sequence[Source]) -> tuple[SourceRef, ...]:
-    """Return few documents that together have what is known, each that adds most to those before it."""
+    """Choose documents greedily until they cover the known text."""
     left = sorted(sources, key=lambda source: source.signature.order)
     had: list[tuple[float, float]] = []
     chosen: list[SourceRef] = []

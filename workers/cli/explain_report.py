@@ -143,7 +143,7 @@ def _key_lines(compared: Compared, meeting: Meeting | None) -> Iterator[str]:
 
 
 def _novelty_lines(compared: Compared) -> Iterator[str]:
-    """Yield what the later document has and the earlier has not."""
+    """Yield how much text is new in the later document, with its places."""
     found = novelty_of(compared.newcomer.signature, [compared])
     if found is None or found.added is None:
         return

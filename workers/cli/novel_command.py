@@ -42,7 +42,7 @@ def show_new_parts(settings: Settings, options: argparse.Namespace) -> Exit:
 
 
 def new_parts(deployment: Deployment, checked: Checked) -> dict[str, Any]:
-    """Return what is new in a document, with the text of each new part in the order of the document.
+    """Return the novelty of a document with the text of each new part, in the order of the document.
 
     Under a preset without LD signatures all is new that is no equal text.
     """
@@ -62,7 +62,7 @@ def new_parts(deployment: Deployment, checked: Checked) -> dict[str, Any]:
 
 
 def part_lines(told: dict[str, Any]) -> Iterator[str]:
-    """Yield a document with how much of it is new, and then each new part with its place."""
+    """Yield one line about a document and one line for each new part."""
     amount = f"+{told['novel'].value} new" if told["novel"] else "new" if told["parts"] else "known"
     known = ", ".join(escaped(source.id) for source in told["sources"])
     yield f"{escaped(told['id'])}: {amount}" + (f", the rest is in {known}" if known else "")
