@@ -1,16 +1,17 @@
-"""Comparing one text with others, in C where the extension is installed."""
+"""Comparing one text with others, in C where the extension is installed.
 
-from collections.abc import Sequence
+What loads numpy is imported on use, because most commands that read the index compare nothing.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from operator import attrgetter
 from typing import Protocol
 
 from nearstream.schemas.signature import Signature
-from nearstream.streams.estimates import estimate_numpy
-from nearstream.streams.estimates.alignment import reach_table
-from nearstream.streams.estimates.distance import PACKED_COSTS
 from nearstream.streams.estimates.estimate import PACKED, Estimate
-from nearstream.streams.estimates.pair import Stated, refuse_incomparable, tie
+from nearstream.streams.estimates.stated import Stated, refuse_incomparable, tie
 from nearstream.streams.native import PackedText, TextFields, native, required
 
 # The fields of a signature in the order of `TextFields`.
@@ -79,6 +80,8 @@ class Unpacked:
 
 def compare_numpy(arriving: Signature, others: Sequence[Comparable]) -> list[Estimate]:
     """Compare a text with others of its collection, without C."""
+    from nearstream.streams.estimates import estimate_numpy
+
     return [estimate_numpy.estimate(arriving, other.signature) for other in others]
 
 
@@ -86,8 +89,17 @@ def compare_native(arriving: Signature, others: Sequence[Comparable]) -> list[Es
     """Compare a text with others of its collection in one call of C."""
     ties = bytes([tie(arriving, other) for other in others])
     texts = tuple([other.text for other in others])
-    packed = required().compare(fields_of(arriving), texts, ties, reach_table, PACKED_COSTS)
+    packed = required().compare(fields_of(arriving), texts, ties, *_tables())
     return list(map(Estimate._make, PACKED.iter_unpack(packed)))
+
+
+@cache
+def _tables() -> tuple[Callable[[int], bytes], bytes]:
+    """Return what C compares with: the reach of blocks by rate, and the costs of unrelated text."""
+    from nearstream.streams.estimates.alignment import reach_table
+    from nearstream.streams.estimates.distance import PACKED_COSTS
+
+    return reach_table, PACKED_COSTS
 
 
 compare = compare_native if native else compare_numpy

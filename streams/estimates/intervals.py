@@ -3,9 +3,12 @@
 from bisect import bisect_right
 from dataclasses import dataclass
 from math import sqrt
+from typing import TYPE_CHECKING
 
-from nearstream.streams.estimates.distance import ByteDistance
 from nearstream.streams.fingerprints.parameters import KEPT_SLOT_BITS, SLOTS
+
+if TYPE_CHECKING:
+    from nearstream.streams.estimates.distance import ByteDistance  # which loads numpy
 
 _Z_95 = 1.959964
 _CHANCE = 2**-KEPT_SLOT_BITS  # probability that two different slots agree in the bits that are compared
@@ -83,7 +86,7 @@ def weighted_shingles(found: float, deviation: float, resemblance: float, sizes:
     return float(min(most, weight * sketched + (1 - weight) * min(found, most)))
 
 
-def distance_band(distance: ByteDistance, longer: int) -> tuple[float, float]:
+def distance_band(distance: "ByteDistance", longer: int) -> tuple[float, float]:
     """Return the 90 % band of a distance, in bytes, between `least` and `expected`.
 
     Args:

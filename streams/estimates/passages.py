@@ -13,7 +13,8 @@ from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.alignment import Alignment, Side, align, reach_table
 from nearstream.streams.estimates.common_text import layout
 from nearstream.streams.estimates.comparing import fields_of
-from nearstream.streams.estimates.pair import SignaturePair, pair, refuse_incomparable, same_lineage, span_in_characters
+from nearstream.streams.estimates.pair import SignaturePair, pair, span_in_characters
+from nearstream.streams.estimates.stated import refuse_incomparable, same_lineage
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
 from nearstream.streams.native import native, required
 

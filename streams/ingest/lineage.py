@@ -3,8 +3,6 @@
 import re
 from urllib.parse import unquote_plus, urljoin, urlsplit
 
-from w3lib.url import canonicalize_url
-
 # A change of the rules gives pages another lineage, so it is a new version and belongs in the changelog.
 URL_RULES = 3
 TRACKING = frozenset(
@@ -26,6 +24,8 @@ def canonical_url(url: str) -> str:
     Percent-encoding, the case of the host and the order of the query are made uniform. The fragment, default ports,
     tracking parameters and session ids are removed. A text that cannot be parsed as a URL is returned as it is.
     """
+    from w3lib.url import canonicalize_url  # on use, since it loads the clients of HTTP of the standard library
+
     try:
         for _ in range(_ROUNDS_MAX):  # what is removed may leave `..` in a path, or a tracking parameter behind another
             shorter = _without_tracking(str(canonicalize_url(url)))

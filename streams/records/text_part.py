@@ -13,13 +13,14 @@ It is the end of a record. Records of equal texts have equal text parts.
 """
 
 from nearstream.schemas.signature import VERSION_BYTES, Signature
-from nearstream.streams.fingerprints import ld_compact
-from nearstream.streams.fingerprints.ld import symbol_bits
 from nearstream.streams.fingerprints.parameters import KEPT_SYMBOL_BITS, SPLIT_SYMBOL_BITS, WORD_SYMBOL_BITS
 from nearstream.streams.native import TextFields, native
 from nearstream.streams.records.numbers import append_number, signed, take_number, zigzag
 
-pack_pairs = native.pack_pairs if native else ld_compact.pack_pairs
+if native:
+    pack_pairs = native.pack_pairs
+else:
+    from nearstream.streams.fingerprints.ld_compact import pack_pairs  # which loads numpy
 
 _DIGEST_BYTES = 8  # without the version
 PACKED, SPACELESS, SPLIT = 1, 2, 4
@@ -29,7 +30,8 @@ _STEP_LOW_BITS = 2  # for gaps that are separate from the symbols: their unit is
 
 def pack_text(signature: Signature) -> bytes:
     """Return the text part of a signature. The version is left out."""
-    packed = pack_pairs(signature.ld, signature.gaps, *_pair_bits(symbol_bits(signature), signature.rate))
+    stored = SPLIT_SYMBOL_BITS if signature.gaps else WORD_SYMBOL_BITS
+    packed = pack_pairs(signature.ld, signature.gaps, *_pair_bits(stored, signature.rate))
     ld, gaps = (signature.ld, signature.gaps) if packed is None else (packed, b"")
     flags = PACKED * (packed is not None) | SPACELESS * signature.spaceless | SPLIT * bool(signature.gaps)
     numbers = (
@@ -67,6 +69,8 @@ def unpack_text_slowly(packed: bytes, start: int) -> TextFields:
         raise ValueError("packed: a whole text part expected")
     ld, gaps = packed[ld_at:], packed[gaps_at:ld_at]
     if flags & PACKED:
+        from nearstream.streams.fingerprints import ld_compact
+
         stored = SPLIT_SYMBOL_BITS if flags & SPLIT else WORD_SYMBOL_BITS
         ld, gaps = ld_compact.unpack_pairs(ld, *_pair_bits(stored, rate))
     return (

@@ -15,12 +15,12 @@ import sys
 from importlib import import_module
 from typing import NoReturn
 
+from tests.support.commands import COMMANDS
+
 MODULES = (
     *("nearstream.workers.cli.worker", "nearstream.workers.pipeline.faust_runtime", "nearstream.workers.http.server"),
-    *(f"nearstream.workers.cli.{name}_commands" for name in ("dead_letter", "explain", "index", "kafka", "local")),
-    *(f"nearstream.workers.cli.{name}_commands" for name in ("mail", "replay", "signature")),
     *("nearstream.workers.mail.milter", "nearstream.workers.operations.receive_mail"),
-    *(f"nearstream.workers.cli.{name}_command" for name in ("audit", "doctor", "families", "produce", "tune")),
+    *(f"nearstream.workers.cli.{name.partition(':')[0]}" for name in COMMANDS.values() if name),
 )
 MESSAGE_BYTES = 128 * 1024
 NUMBER = struct.Struct("=i")

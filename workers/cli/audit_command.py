@@ -10,7 +10,6 @@ from fractions import Fraction
 from nearstream.streams.estimates.side_field import Mean
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.monitoring.metrics import recall_metrics, write_metrics
 from nearstream.workers.operations.audit.precision import FieldPrecision, Precision, audit_precision
 from nearstream.workers.operations.audit.recall import Recall, audit_recall
 from nearstream.workers.operations.audit.symbols import ALARM_BITS, PART_BITS, SymbolEntropy, audit_symbols
@@ -32,6 +31,8 @@ def show_recall(settings: Settings, options: argparse.Namespace) -> Exit:
     except WindowTooLargeError as error:
         return _refuse(error)
     if options.metrics:
+        from nearstream.workers.monitoring.metrics import recall_metrics, write_metrics
+
         registry = recall_metrics(recall.ratio, recall.interval, recall.pairs, recall.documents)
         write_metrics(options.metrics, registry)
     as_object = {"resemblance": options.resemblance, "recall": recall.ratio, **asdict(recall)}

@@ -18,12 +18,15 @@ def add_index_commands(commands: "Commands") -> None:
     _add_check(commands)
     _add_novel(commands)
     inspect = add(
-        commands, "inspect", "index_commands:show_document", "show the states and buckets of one document in the index"
+        commands,
+        "inspect",
+        "document_commands:show_document",
+        "show the states and buckets of one document in the index",
     )
     inspect.add_argument("id", type=document_id, metavar="ID", help="id of the document")
     add_json(inspect, "one JSON object")
     add_quiet(inspect)
-    remove = add(commands, "remove", "index_commands:remove_by_id", "remove documents, and say which were live")
+    remove = add(commands, "remove", "document_commands:remove_by_id", "remove documents, and say which were live")
     remove.add_argument("ids", nargs="+", type=document_id, metavar="ID", help="ids of the documents")
     add_json(remove, "one JSON object per line")
     for command in (inspect, remove):
@@ -50,7 +53,7 @@ def add_index_commands(commands: "Commands") -> None:
     add_json(families, "one JSON object per line, one for each family")
     _add_members(families)
     _add_label(commands)
-    rebuild = add(commands, "rebuild", "index_commands:rebuild_index", "rebuild a lost index, sending no events")
+    rebuild = add(commands, "rebuild", "rebuild_commands:rebuild_index", "rebuild a lost index, sending no events")
     for command in (families, rebuild):
         add_quiet(command)
     for command in (inspect, remove, stats, families, rebuild):
@@ -101,7 +104,7 @@ def _add_check(commands: "Commands") -> None:
     check = add(
         commands,
         "check",
-        "signature_commands:check_documents",
+        "check_command:check_documents",
         "say what documents are to those in the index, without adding them",
     )
     check.add_argument("paths", nargs="*", metavar="PATH", help="files with documents, as for `nearstream scan`")
@@ -136,7 +139,7 @@ def _add_scheme_commands(commands: "Commands") -> None:
         actions, "list", "index_commands:list_schemes", "list the schemes: active, building or retired; their indexes"
     )
     build = add(
-        actions, "build", "index_commands:build_index", "build the index of another scheme beside the active one"
+        actions, "build", "rebuild_commands:build_index", "build the index of another scheme beside the active one"
     )
     add_quiet(build)
     switch = add(actions, "switch", "index_commands:switch_index", "make a scheme active and retire the active one")

@@ -13,10 +13,8 @@ from nearstream.streams.estimates.comparing import Unpacked
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.signing.scheme import Keys, hit_probability
 from nearstream.workers.operations.inspection import DocumentStatus, Inspected, inspect
-from nearstream.workers.operations.one_document import signature_of_file
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.in_process import embedded
 from nearstream.workers.redis_index.client import until_answered
 from nearstream.workers.redis_index.document_facts import BucketFacts, StateFacts
 from nearstream.workers.redis_index.index import RedisIndex
@@ -159,6 +157,9 @@ def _is_file(name: str) -> bool:
 def _of_file(deployment: Deployment, path: str) -> Signature:
     if path.endswith(SIGNATURE_SUFFIX):
         return _stored(path)
+    from nearstream.workers.operations.one_document import signature_of_file  # these load the readers of all files
+    from nearstream.workers.pipeline.in_process import embedded
+
     return signature_of_file(embedded(deployment), path, deployment)
 
 

@@ -7,19 +7,22 @@ signature that a worker with the right settings would have sent, with an equal o
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from nearstream.schemas.codec import InvalidMessageError, decode_signature, encode_signature
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.schemas.topics import DOCUMENTS
 from nearstream.streams.ingest.parse import Removal
-from nearstream.streams.signing.signer import Signer, Unsigned
-from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.kafka.client import AIOKafkaConsumer, TopicPartition
 from nearstream.workers.kafka.records import record_at
 from nearstream.workers.operations.claim import require_scheme
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.sign import parse_document
+
+# Imported on use, since most replays sign nothing.
+if TYPE_CHECKING:
+    from nearstream.streams.signing.signer import Signer, Unsigned
+    from nearstream.workers.crawl.page import PageReader
 
 # Why a document is not signed again.
 UNREADABLE = "its signature cannot be read"
@@ -45,8 +48,8 @@ class Resigner:
     deployment: Deployment
     client: AIOKafkaConsumer
     wait_seconds: float
-    _signer: Signer | None = field(default=None, init=False)
-    _pages: PageReader | None = field(default=None, init=False)
+    _signer: "Signer | None" = field(default=None, init=False)
+    _pages: "PageReader | None" = field(default=None, init=False)
 
     async def resign(self, refused: ConsumerRecord, partitions: Collection[TopicPartition]) -> ConsumerRecord:
         """Return a record of `signatures` with a signature of the deployment's scheme.
@@ -71,7 +74,7 @@ class Resigner:
         document = await self._document(signature.origin, partitions)
         return refused._replace(value=encode_signature(self._signed(signer, document, signature.document_key)))
 
-    async def _checked_signer(self) -> Signer:
+    async def _checked_signer(self) -> "Signer":
         if self._signer is None:
             await require_scheme(self.deployment, self.wait_seconds)
             self._signer = self.deployment.signer()
@@ -86,7 +89,9 @@ class Resigner:
             raise NotSentError(DOCUMENT_GONE)
         return record
 
-    def _signed(self, signer: Signer, document: ConsumerRecord, document_key: str) -> Signature:
+    def _signed(self, signer: "Signer", document: ConsumerRecord, document_key: str) -> Signature:
+        from nearstream.workers.pipeline.sign import parse_document
+
         try:
             parsed = parse_document(document, self.deployment.document_limits)
             signature = None if isinstance(parsed, Removal) else signer.sign(*self._with_text(parsed))
@@ -97,6 +102,6 @@ class Resigner:
             raise NotSentError(DOCUMENT_GONE)
         return signature
 
-    def _with_text(self, document: Unsigned) -> Unsigned:
+    def _with_text(self, document: "Unsigned") -> "Unsigned":
         self._pages = self._pages or self.deployment.page_reader()
         return self._pages.with_text(document)

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
-import numpy as np
-
 from nearstream.streams.signing.scheme import Keys
 from nearstream.workers.redis_index.layout import (
     BUCKET_KINDS,
@@ -19,7 +17,7 @@ integer_of = int.from_bytes  # of bytes of any size, the first is the highest
 
 _NO_KEY = bytes(8)
 _FIRST_FIELD, _FIELDS = 10**6, 2**23 - 10**6  # numbers of 7 digits that the server stores in 3 bytes
-_POWERS = 10 ** np.arange(FIELD_DIGITS - 1, -1, -1, dtype=np.uint32)
+_POWERS = [10**place for place in reversed(range(FIELD_DIGITS))]
 _BUCKET_BYTES = CHUNK_BYTES + FIELD_DIGITS
 SHIFT_MS = 1 << 46  # added so that times before 1970 are positive too
 LAST_MS = (1 << 48) - 1
@@ -78,6 +76,8 @@ def pack_buckets(batch: Sequence[Keys], layout: IndexLayout) -> list[bytes]:
     The order is digest, lineage, bands, anchors. The chunk is the first half of a key modulo the count of chunks. The
     field is the other half, reduced to a number of 7 digits.
     """
+    import numpy as np  # on use, since most commands write no bucket
+
     counts = [layout.chunks[kind] for kind in BUCKET_KINDS]
     spans = [zip((1, 1, len(keys.bands), len(keys.anchors)), counts, strict=True) for keys in batch]
     sizes, chunks = np.array([pair for span in spans for pair in span], dtype=np.uint32).reshape(-1, 2).T
@@ -86,7 +86,7 @@ def pack_buckets(batch: Sequence[Keys], layout: IndexLayout) -> list[bytes]:
     positions = np.empty((len(halves), _BUCKET_BYTES), dtype=np.uint8)
     positions[:, :CHUNK_BYTES] = (halves[:, 0] % chunks.repeat(sizes)).astype(">u4").view(np.uint8).reshape(-1, 4)
     fields = halves[:, 1] % np.uint32(_FIELDS) + np.uint32(_FIRST_FIELD)
-    positions[:, CHUNK_BYTES:] = fields[:, None] // _POWERS % 10 + ord("0")
+    positions[:, CHUNK_BYTES:] = fields[:, None] // np.array(_POWERS, np.uint32) % 10 + ord("0")
     packed, ends = positions.tobytes(), (_BUCKET_BYTES * np.cumsum([len(keys) for keys in all_keys])).tolist()
     return [packed[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 

@@ -18,8 +18,8 @@ from nearstream.schemas.events import Event, PairEvent, Retraction, kind_of
 from nearstream.schemas.evidence import DocumentRef
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.estimates.pair import same_lineage
 from nearstream.streams.estimates.side_field import Mean, is_telling, share_interval, true_share
+from nearstream.streams.estimates.stated import same_lineage
 from nearstream.workers.operations.audit.window import Window, WindowTooLargeError
 
 STATES_MAX = 2_000_000  # states of documents in a window, about 500 bytes each

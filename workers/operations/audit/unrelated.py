@@ -12,7 +12,7 @@ from rapidfuzz.distance import Levenshtein
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.comparing import estimate
-from nearstream.streams.estimates.pair import same_lineage
+from nearstream.streams.estimates.stated import same_lineage
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.shingle_sets import normal_form

@@ -13,14 +13,18 @@ MEASURED = """
 import json, os, resource, sys
 from nearstream.workers.cli import main
 
+def seconds():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
 def child(name):
     if name:
         main.command_function(name)
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    told = {"modules": sorted(sys.modules), "seconds": usage.ru_utime + usage.ru_stime}
+    told = {"modules": sorted(sys.modules), "seconds": seconds()}
     os.write(write, json.dumps(told).encode() + b"\\n")
     os._exit(0)
 
+parser_seconds = seconds()
 found = {}
 for name in sys.argv[1:]:
     read, write = os.pipe()
@@ -30,36 +34,39 @@ for name in sys.argv[1:]:
     with os.fdopen(read) as told:
         found[name] = json.loads(told.read())
     os.wait()
-print(json.dumps(found))
+print(json.dumps({"parser": {"modules": [], "seconds": parser_seconds}, **found}))
 """
 SERVERS = {"faust", "mode", "scrapy", "resiliparse", "fastwarc", "tldextract", "multiprocessing"}
 KAFKA, REDIS, HTTP, ARRAYS = {"aiokafka", "cramjam"}, {"redis", "hiredis"}, {"aiohttp"}, {"numpy", "rapidfuzz"}
 ALL = SERVERS | KAFKA | REDIS | HTTP | ARRAYS | {"prometheus_client"}
 # What each module of commands may import of these, and at most how many modules in all.
 BUDGETS: dict[str, tuple[set[str], int]] = {
-    "": (set(), 200),
-    "settings_command": (set(), 200),
-    "completion_command": (set(), 260),
+    "": (set(), 190),
+    "settings_command": (set(), 190),
+    "completion_command": (set(), 245),
     # These import the rest on use, with their log configured and a handler of signals.
-    "worker_command": (set(), 200),
-    "serve_command": (set(), 260),
-    "mail_commands": (set(), 260),
-    "kafka_commands": (KAFKA, 420),
-    "dead_letter_commands": (KAFKA, 380),
-    "produce_command": (KAFKA | ARRAYS, 580),
-    "local_commands": (ARRAYS, 580),
-    "tune_command": (ARRAYS, 580),
-    "signature_commands": (ARRAYS | REDIS, 660),
+    "worker_command": (set(), 190),
+    "serve_command": (set(), 240),
+    "mail_commands": (set(), 240),
+    "kafka_commands": (KAFKA, 385),
+    "dead_letter_commands": (KAFKA, 335),
+    "families_command": (REDIS, 420),
+    "members_command": (REDIS, 420),
+    "index_commands": (REDIS, 420),
+    "stats_command": (REDIS, 420),
+    "document_commands": (REDIS | KAFKA, 515),
+    "replay_commands": (REDIS | KAFKA, 510),
+    "signature_commands": (ARRAYS, 475),
+    "local_commands": (ARRAYS, 565),
+    "tune_command": (ARRAYS, 545),
+    "produce_command": (KAFKA | ARRAYS, 550),
+    "check_command": (ARRAYS | REDIS, 640),
+    "audit_command": (ARRAYS | KAFKA, 630),
+    "doctor_command": (ARRAYS | REDIS | KAFKA, 620),
+    "rebuild_commands": (ARRAYS | REDIS | KAFKA, 655),
+    "label_commands": (ARRAYS | REDIS | KAFKA, 715),
+    "explain_commands": (ARRAYS | REDIS | KAFKA, 735),
     "novel_command": (ARRAYS | REDIS, 660),
-    "families_command": (ARRAYS | REDIS, 600),
-    "members_command": (ARRAYS | REDIS, 600),
-    "label_commands": (ARRAYS | REDIS | KAFKA, 740),
-    "index_commands": (ARRAYS | REDIS | KAFKA, 700),
-    "stats_command": (ARRAYS | REDIS, 600),
-    "replay_commands": (ARRAYS | REDIS | KAFKA, 720),
-    "doctor_command": (ARRAYS | REDIS | KAFKA, 700),
-    "explain_commands": (ARRAYS | REDIS | KAFKA, 740),
-    "audit_command": (ARRAYS | KAFKA | {"prometheus_client"}, 680),
 }
 
 
@@ -82,8 +89,9 @@ def test_a_command_imports_no_more_than_it_needs(imported: dict[str, dict[str, o
 
 
 def test_no_command_takes_long_to_import(imported: dict[str, dict[str, object]]) -> None:
-    # Of processor time, a tenth of it on an idle machine. A busy one takes several times as long.
-    assert {name: told["seconds"] for name, told in imported.items() if float(str(told["seconds"])) > 4} == {}
+    # In processor time of the parser alone, which a busy machine slows down as much. Measured: 4 times at most.
+    seconds = {name: float(str(told["seconds"])) for name, told in imported.items()}
+    assert {name: taken for name, taken in seconds.items() if taken > 8 * seconds["parser"]} == {}
 
 
 def test_help_reads_no_metadata_of_packages(imported: dict[str, dict[str, object]]) -> None:

@@ -1,0 +1,97 @@
+"""Ask the index about documents or signatures."""
+
+import argparse
+import asyncio
+from collections.abc import Iterator
+from contextlib import aclosing
+
+import msgspec
+
+from nearstream.schemas.check import CheckAnswer
+from nearstream.workers.cli.fitting import COLUMNS, KIND_COLUMNS, cut, sentence, with_details
+from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.operations.check import Checked, check_signatures
+from nearstream.workers.operations.signatures import Signed, read_signatures, sign_files
+from nearstream.workers.operations.terminal import (
+    PATH_CHARACTERS,
+    columns,
+    escaped,
+    print_json,
+    print_line,
+    print_message,
+)
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.file_source import Refused
+
+
+def check_documents(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Print how documents relate to those in the index, or only whether they do."""
+    if bool(options.paths) == bool(options.signature):
+        print_message("nearstream check: files expected, or --signature with a file of signatures")
+        return Exit.USAGE
+    deployment = Deployment.of(settings)
+
+    def questions() -> Iterator[Signed | Refused]:
+        if options.signature:
+            return read_signatures(deployment.scheme, [options.signature])
+        return sign_files(deployment, options.paths)
+
+    async def run() -> Exit:
+        outcomes = set()
+        async with aclosing(check_signatures(deployment, questions(), options.timeout)) as answers:
+            async for item in answers:
+                if isinstance(item, Refused):
+                    _refuse(item)
+                    outcomes.add(Exit.UNREADABLE)
+                    continue
+                _show(item, options)
+                outcomes.add(Exit.OK if item.answer.match else Exit.NO)
+        return _worst(outcomes)
+
+    return asyncio.run(run())
+
+
+def _worst(outcomes: set[Exit]) -> Exit:
+    """Return the exit code of the command: something was unreadable, something was related, or nothing was."""
+    return next((each for each in (Exit.UNREADABLE, Exit.OK) if each in outcomes), Exit.NO)
+
+
+def _refuse(item: Refused) -> None:
+    print_message(f"refused {escaped(item.source, PATH_CHARACTERS)}: {item.reason}")
+
+
+def _show(checked: Checked, options: argparse.Namespace) -> None:
+    if options.bare:
+        print_line("yes" if checked.answer.match else "no", flush=True)
+    elif options.json:
+        fields = msgspec.structs.asdict(checked.answer)
+        answered = {
+            name: fields[name] for name in fields if name not in ("degraded", "reason", "learned", "learn_reason")
+        }
+        print_json({"id": checked.document_id, **answered}, flush=True)
+    else:
+        print_line(_line(checked.document_id, checked.answer), flush=True)
+
+
+def _line(document_id: str, answer: CheckAnswer) -> str:
+    """Return the answer as a line: relation, document, counterpart, and the details that fit."""
+    kind = answer.relation or ("unique" if answer.verdict == "none" else answer.verdict)
+    start = f"{kind:<{KIND_COLUMNS}} "
+    if answer.match is None:
+        text = start + cut(document_id, COLUMNS - columns(start))
+    else:
+        text = sentence(start, document_id, "~", answer.match.id)
+    return with_details(text, list(_details(answer)))
+
+
+def _details(answer: CheckAnswer) -> Iterator[str]:
+    if answer.resemblance is not None:
+        yield f", resemblance {answer.resemblance:.2f}"
+        yield f" ({answer.low:.2f}-{answer.high:.2f})"
+    if answer.size:
+        yield f", family of {answer.size}"
+    if answer.distance is not None:
+        yield f", distance {answer.distance}"
+    for reason in answer.low_confidence:
+        yield f", {escaped(reason)}"
