@@ -9,10 +9,12 @@ from itertools import product
 from urllib.parse import quote
 
 import pytest
+from msgspec.structs import replace
 from playwright.async_api import Browser, Page, Route, expect
 
 from nearstream.schemas.alert import ALL_COLLECTIONS
 from nearstream.schemas.document import Document, from_milliseconds
+from nearstream.schemas.evidence import Amount, SourceRef
 from nearstream.schemas.live import LiveLag
 from nearstream.schemas.signature import Signature
 from nearstream.workers.config.settings import load
@@ -268,7 +270,8 @@ async def test_a_pair_and_a_document_are_drawn_without_their_texts(browser: Brow
     async def stored(key: str) -> list[Signature]:
         return states.get(key, [])
 
-    feed.add(verdict("second", kind="rearranged"), NOW_MS)
+    new = {"novel": Amount(40, 0, 90), "novel_spans": ((100, 140),), "sources": (SourceRef(HOSTILE, "ab" * 8, 900),)}
+    feed.add(replace(verdict("second", kind="rearranged"), **new), NOW_MS)
     async with live_server(feed, states=stored) as server, _opened(browser, server.address) as page:
         await page.goto(f"http://{server.address}/#/pair/news/second/{quote(HOSTILE, safe='')}")
         await expect(page.locator("#pair")).to_contain_text("rearranged")
@@ -279,6 +282,10 @@ async def test_a_pair_and_a_document_are_drawn_without_their_texts(browser: Brow
         await page.click('#pair a:has-text("second")')
         await expect(page.locator("#document")).to_contain_text("second")
         await expect(page.locator("#states li")).to_have_count(1)
+        await expect(page.locator("#new-text rect title")).to_have_count(2)
+        known = await page.locator("#new-text rect title").first.text_content()
+        assert known == f"known from {HOSTILE} (900)"
+        await expect(page.locator("#new-text rect.span title")).to_have_text("new: 100 to 140")
         await page.goto(f"http://{server.address}/#/pair/news/second/unknown")
         await expect(page.locator("#main")).to_contain_text("cannot be compared")
         await page.keyboard.press("3")

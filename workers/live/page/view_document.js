@@ -1,7 +1,9 @@
 // One document: what it is to others, its family, and what each of its states has changed.
 import { get } from "./api.js";
-import { card, chip, count, day, el, everywhere, facts, id, percent, searched, to } from "./dom.js";
+import { card, chip, count, day, el, everywhere, facts, id, percent, searched, svg, to } from "./dom.js";
 import { term } from "./glossary.js";
+
+const WIDE = 1000, TALL = 34;
 
 export class DocumentView {
   constructor(collection, name) {
@@ -45,11 +47,23 @@ function told(collection, verdict) {
     of && of.id !== verdict.id && el("p", {}, el("span", { class: "quiet" }, "related to "), el("a", { href: to("document", collection, of.id) }, id(of.id)), " ",
       el("a", { href: to("pair", collection, verdict.id, of.id) }, "see what they share →")),
     verdict.sources?.length > 0 && el("p", {}, el("span", { class: "quiet" }, "the rest is in "), ...verdict.sources.flatMap((source, place) => [place ? ", " : "", el("a", { href: to("document", collection, source.id) }, id(source.id)), el("span", { class: "quiet" }, ` (${count(source.characters)})`)])),
+    verdict.novel && bar(verdict),
     facts(["observed", day(verdict.observed_at)], ["characters", count(verdict.characters)], verdict.novel && [term("new text"), `${count(verdict.novel.value)} characters`], verdict.resemblance && ["resemblance", percent(verdict.resemblance.value, 1)],
       ["place in its family", el("a", { href: to("family", verdict.family.id, collection, verdict.id) }, `no. ${count(verdict.family.ordinal)}`)],
       founder && founder.id !== verdict.id && ["first of the family", el("a", { href: to("document", collection, founder.id) }, id(founder.id))],
       ["collection", collection], verdict.source && ["source", id(verdict.source)], verdict.url && ["url", id(verdict.url)],
       ...Object.entries(verdict.labels ?? {}).map(([name, value]) => [name, id(value)])));
+}
+
+/** Return the document as a bar: grey is known text, bright is new. Hovering or focusing a part says where it is from. */
+function bar({ characters, novel, novel_spans: spans = [], sources = [] }) {
+  const scale = WIDE / Math.max(characters, 1), label = `${count(novel.value)} of ${count(characters)} characters are new`;
+  const shape = svg("svg", { class: "bars one", viewBox: `0 0 ${WIDE} ${TALL}`, preserveAspectRatio: "none", role: "img", "aria-label": label });
+  const part = (start, end, kind, text) => shape.append(svg("rect", { class: kind, x: start * scale, width: Math.max((end - start) * scale, 2), height: TALL, tabindex: 0 }, svg("title", {}, text)));
+  const known = sources.map((source) => `${source.id} (${count(source.characters)})`).join(", ");
+  part(0, characters, "", known ? `known from ${known}` : "known");
+  for (const [start, end] of spans) part(start, end, "span", `new: ${count(start)} to ${count(end)}`);
+  return el("div", { id: "new-text" }, shape, el("p", { class: "quiet" }, label));
 }
 
 function state({ version, observed_at, characters, change }) {
