@@ -14,11 +14,23 @@ from nearstream.workers.redis_index.index import RedisIndex
 from tests.support.index_documents import FINGERPRINT, SCHEME, AnyIndex, Make
 
 
+@pytest.fixture(autouse=True)
+def _patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let calls wait long for the shared server, because a busy machine may stop it for seconds.
+
+    Tests of what happens at a deadline have a server of their own, which they stop.
+    """
+    if not {"own_server", "own_address", "nodes"} & set(request.fixturenames):
+        monkeypatch.setattr("nearstream.workers.redis_index.shard._WRITE_SECONDS", 60.0)
+        monkeypatch.setattr("nearstream.workers.redis_index.opening._DEADLINE_SECONDS", 60.0)
+
+
 @pytest.fixture
 def address(redis_url: str) -> Iterator[IndexAddress]:
     """Return the address of an unused namespace, which is deleted after the test."""
     namespace = f"test-{secrets.token_hex(6)}"
-    yield IndexAddress(redis_url, namespace, SCHEME, FINGERPRINT, IndexLimits(bucket_cap=50, documents=6_400))
+    limits = IndexLimits(bucket_cap=50, documents=6_400)
+    yield IndexAddress(redis_url, namespace, SCHEME, FINGERPRINT, limits, look_up_seconds=60.0)
     with Redis.from_url(redis_url) as client:
         for key in list(client.scan_iter(match=f"{{{namespace}*", count=1_000)):
             client.delete(key)
