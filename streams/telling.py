@@ -8,7 +8,7 @@ from msgspec.structs import replace as with_fields
 from nearstream.schemas.events import PairEvent, Retraction
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.counterpart import Compared, degraded, document_verdict
+from nearstream.streams.counterpart import Compared, degraded, document_verdict, novelty_of, with_novelty
 from nearstream.streams.index.family import Family
 from nearstream.streams.judge import Documents, own_family_id
 from nearstream.streams.matching.case import Case
@@ -66,6 +66,10 @@ class Teller:
         lacks = (decision.full_buckets, decision.cut)
         lacking = best.pair.degraded if best else degraded(own, own, lacks)
         verdict = document_verdict(own, kind, best.pair if best else None, family, lacking)
+        # A later delivery knows these again, and not the others.
+        named = {each.number: each for each in (best, *map(compared.get, sent)) if each is not None}
+        if named or kind == "unique":
+            verdict = with_novelty(verdict, novelty_of(own, list(named.values())))
         return Matched(with_fields(verdict, events=len(sent)), tuple(events), case.registered)
 
     def _late(self, case: Case, decision: Decision, known: Known) -> list[int]:
@@ -98,7 +102,7 @@ class Teller:
     def unchanged(self, own: Signature, same: Signature, family: Family, registered: Registered) -> Matched:
         """Return the verdict about a document that repeats a stored state."""
         verdict = document_verdict(own, "unchanged", None, family)
-        return Matched(with_fields(verdict, of=document_ref(same)), (), registered)
+        return Matched(with_fields(verdict, of=document_ref(same), redundant=True), (), registered)
 
 
 def sent_numbers(case: Case, decision: Decision) -> Sequence[int]:

