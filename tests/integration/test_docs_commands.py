@@ -34,7 +34,7 @@ set -x
 SERVERS = "nearstream worker &\nnearstream serve &\nready\n"
 # What the index knows before the commands of a page run. The other side of a double-blind check has a manuscript.
 KNOWN = {
-    "api": "nearstream produce crawl.warc.gz mail.eml\n"
+    "api": "nearstream worker &\nnearstream produce crawl.warc.gz mail.eml\n"
     "until nearstream inspect '<12@a.example>' && nearstream inspect https://a.example/flood; do sleep 0.5; done\n",
     "double-blind": "nearstream produce manuscripts/0.txt\n"
     "until nearstream check manuscripts/0.txt; do sleep 0.2; done\n",
