@@ -165,16 +165,15 @@ class Lane:
     def _may_leave_out(case: Case, founder: int, known: Known) -> bool:
         """Return whether the buckets that were left out lead to the family that is joined.
 
-        If no living state represents the family, the document becomes its representative. Other documents can then meet
-        it only in these buckets.
+        They do if they hold its living representative. A dead state leads to a representative that may share none of
+        these keys, and a family without one gets the document, which others can only meet there.
         """
         if not founder or founder == case.number:
             return False
         if not case.hint:
             return True  # an exact copy: the buckets of its twin do
         view = known.views.get(case.hint)
-        representative = known.views.get(representative_of(founder, known.families))
-        lives = representative is not None and not representative.is_dead
+        lives = view is not None and not view.is_dead and case.hint == representative_of(founder, known.families)
         return lives and view is not None and view.decision is not None and founder_of(view.decision) == founder
 
     async def _restate(self, cases: Sequence[Case], known: Known) -> None:
