@@ -30,11 +30,11 @@ from nearstream.schemas.codec import (
 from nearstream.schemas.document import Document
 from nearstream.schemas.events import NearDuplicate, kind_of, subject_of
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.contract import IndexLimits
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, Scheme, preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.local import local_store
 
 _SIZE = "en-5"
 _KEY = HashKey.public()
@@ -146,7 +146,7 @@ def _event(scheme: Scheme, document: Document) -> NearDuplicate:
     """Return the event about a document and a copy with one word changed."""
     words = (document.text or "").split(" ")
     words[len(words) // 2] = "changed"
-    signer, matcher = Signer(scheme, _KEY), Matcher(MemoryIndex(IndexLimits(documents=10)), scheme, _KEY)
+    signer, matcher = Signer(scheme, _KEY), Matcher(local_store(IndexLimits(documents=10)), scheme, _KEY)
 
     async def match() -> NearDuplicate:
         await matcher.match(signer.sign(document))

@@ -28,10 +28,10 @@ from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams import matcher as matching
 from nearstream.streams.counterpart import novelty_of
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.contract import IndexLimits
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.local import local_store
 
 RUN_WORDS = 8
 LARGEST = 60_000  # characters of a text
@@ -53,7 +53,7 @@ class Matching:
         """Begin with an empty index."""
         key = HashKey.public()
         scheme = preset(DEFAULT_LABEL, key)
-        index = MemoryIndex(IndexLimits(retention_seconds=0))
+        index = local_store(IndexLimits(retention_seconds=0))
         return cls(Signer(scheme, key), matching.Matcher(index, scheme, key))
 
     async def verdict(self, one: Document) -> DocumentVerdict | None:

@@ -10,7 +10,7 @@ LabelState = Literal["", "suspended", "confirmed"]
 
 WEIGHT_MAX = 100
 # No document key begins like this, because the name of a collection has no colon.
-_KEY_PREFIX = "label:"
+LABEL_PREFIX = "label:"
 
 Kind = Annotated[LabelKind, Meta(description="`ham` is the opposite of spam.")]
 Weight = Annotated[int, Meta(ge=1, le=WEIGHT_MAX, description="How much the label counts, 1 to 100.")]
@@ -28,14 +28,14 @@ class Label(msgspec.Struct, frozen=True, kw_only=True):
 
 def label_key(document_key: str) -> str:
     """Return the record key of the label of a document."""
-    return _KEY_PREFIX + document_key
+    return LABEL_PREFIX + document_key
 
 
 def is_label_key(record_key: bytes | None) -> bool:
     """Return whether a record with this key is about a label."""
-    return (record_key or b"").startswith(_KEY_PREFIX.encode())
+    return (record_key or b"").startswith(LABEL_PREFIX.encode())
 
 
 def labelled_document(record_key: str) -> str | None:
     """Return the key of the labelled document, or None if the record key is not that of a label."""
-    return record_key.removeprefix(_KEY_PREFIX) if record_key.startswith(_KEY_PREFIX) else None
+    return record_key.removeprefix(LABEL_PREFIX) if record_key.startswith(LABEL_PREFIX) else None

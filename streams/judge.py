@@ -2,7 +2,7 @@
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nearstream.schemas.event_id import family_id
 from nearstream.schemas.signature import Signature
@@ -11,6 +11,7 @@ from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.matching.case import Case
 from nearstream.streams.matching.decision import PAIRS_CAP, Decision, Pair, founder_of, pack_links
 from nearstream.streams.matching.meeting import Known
+from nearstream.streams.matching.picking import representative_of
 from nearstream.streams.matching.tally import COPY_PERCENT, Shared
 from nearstream.streams.records.record import Recorded, unpack_record
 from nearstream.streams.relations.thresholds import Thresholds
@@ -52,45 +53,68 @@ class Rules:
     limits: IndexLimits
 
 
+@dataclass
+class MatchCounts:
+    """What a matcher has done since its start.
+
+    Attributes:
+        candidates: Number of earlier documents: all as `looked_up`, and each as `verified` (related) or `rejected`.
+        suppressed: Number of relations found but not asked for, by relation.
+        full_buckets: Number of buckets of registered documents that were full.
+        cut: Number of documents for which the limit of candidates left some out.
+        overtaken: Number of documents that arrived after their removal.
+    """
+
+    candidates: Counter[str] = field(default_factory=Counter)
+    suppressed: Counter[str] = field(default_factory=Counter)
+    full_buckets: int = 0
+    cut: int = 0
+    overtaken: int = 0
+
+
 class Documents:
     """Compares documents by their signatures. It is the `Judge` of a lane.
 
     Attributes:
-        counts: Number of earlier documents: all as `looked_up`, and each as `verified` (related) or `rejected`.
-        suppressed: Number of relations found but not asked for, by relation.
+        counts: What was done since the start, for metrics. No decision depends on it.
     """
 
     def __init__(self, rules: Rules) -> None:
         """Take the rules."""
-        self.counts: Counter[str] = Counter()
-        self.suppressed: Counter[str] = Counter()
+        self.counts = MatchCounts()
         self._rules = rules
         self._hints: OrderedDict[bytes, int] = OrderedDict()
         self._records: OrderedDict[int, tuple[bytes, Recorded]] = OrderedDict()
 
     def compare(self, case: Case, numbers: Sequence[int], known: Known) -> list[Compared]:
-        """Compare a document with states whose records are known, and return the related ones.
+        """Compare a document with states whose records are known, and return the related ones."""
+        arriving: Arriving = case.document
+        candidates = self.candidates(case, numbers, known)
+        lacks = (case.full_buckets > 0, case.cut)
+        former = case.registered.former
+        rules = self._rules
+        newcomer = Newcomer(arriving.signature, arriving.keys, rules.scheme, rules.thresholds, lacks, former)
+        related = [each for each in compare_with(newcomer, candidates) if self._is_related(each)] if candidates else []
+        self.counts.candidates += Counter(
+            looked_up=len(candidates), verified=len(related), rejected=len(candidates) - len(related)
+        )
+        return related
+
+    def candidates(self, case: Case, numbers: Sequence[int], known: Known) -> list[Candidate]:
+        """Return what a document shares with states whose records are known.
 
         Those of other collections are left out: a store may shorten keys, so that by chance two collections share a
         bucket.
         """
         arriving: Arriving = case.document
         stored = {pair.number: _shared(pair) for pair in case.decision.pairs} if case.decision else {}
-        candidates = []
+        found = []
         for number in numbers:
             shared = stored.get(number) or case.shared.get(number) or Shared()
             candidate = self._candidate(case, number, shared, known)
             if candidate.earlier.collection == arriving.signature.collection:
-                candidates.append(candidate)
-        lacks = (case.full_buckets > 0, case.cut)
-        former = case.registered.former
-        rules = self._rules
-        newcomer = Newcomer(arriving.signature, arriving.keys, rules.scheme, rules.thresholds, lacks, former)
-        related = [each for each in compare_with(newcomer, candidates) if self._is_related(each)] if candidates else []
-        self.counts += Counter(
-            looked_up=len(candidates), verified=len(related), rejected=len(candidates) - len(related)
-        )
-        return related
+                found.append(candidate)
+        return found
 
     def _candidate(self, case: Case, number: int, shared: Shared, known: Known) -> Candidate:
         is_former = number == case.registered.former
@@ -107,6 +131,7 @@ class Documents:
             by_digest=shared.by_digest,
             by_lineage=shared.by_lineage or is_former,
             in_full_bucket=shared.in_full_bucket,
+            represents=representative_of(family_of(number, known), known.families) == number,
             shares_rare=shared.shares_rare or not self._rules.limits.events_per_family,
         )
 
@@ -135,7 +160,7 @@ class Documents:
         if relation == "unrelated":
             return False
         if compared.is_common_text or relation not in self._rules.relations:
-            self.suppressed[relation] += 1
+            self.counts.suppressed[relation] += 1
         return not compared.is_boilerplate
 
     def decision(self, case: Case, founder: int, known: Known) -> Decision:
@@ -158,7 +183,7 @@ class Documents:
         for each in sorted(related, key=lambda each: each is not former):
             if each.relation not in self._rules.relations or each.is_common_text:
                 continue
-            family = _family(each.number, known)
+            family = family_of(each.number, known)
             limit = min(most, 1) if family == founder else most
             if each is not former and limit and told[family] >= limit:
                 continue
@@ -166,7 +191,7 @@ class Documents:
             yield each.number
 
     def _pair(self, each: Compared, founder: int, known: Known, *, is_sent: bool, is_always: bool) -> Pair:
-        family, candidate = _family(each.number, known), each.candidate
+        family, candidate = family_of(each.number, known), each.candidate
         is_link = is_sent and not is_always and family != founder and self._rules.limits.events_per_family > 0
         return Pair(
             each.number,
@@ -253,7 +278,8 @@ def former_state(case: Case) -> Compared | None:
     return max(lineage, key=lambda each: each.candidate.signature.order, default=None)
 
 
-def _family(number: int, known: Known) -> int:
+def family_of(number: int, known: Known) -> int:
+    """Return the founder of the family of a state, which is the state itself until something is decided."""
     view = known.views.get(number)
     return founder_of(view.decision) if view is not None and view.decision is not None else number
 

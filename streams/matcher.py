@@ -1,86 +1,39 @@
-"""Matcher: signatures become verdicts and events, through an index."""
+"""Matcher: signatures become verdicts and events, through a store."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
-from msgspec.structs import replace as with_fields
-
-from nearstream.schemas.events import RELATIONS, PairEvent, Retraction
-from nearstream.schemas.signature import Origin, Signature
-from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.case import Case, incomplete
-from nearstream.streams.counterpart import (
-    Compared,
-    degraded,
-    document_verdict,
-    novelty_of,
-    own_family,
-    with_novelty,
-)
+from nearstream.schemas.events import RELATIONS
+from nearstream.schemas.signature import Signature
+from nearstream.streams.arriving import Arrival, message_of, pack_keys, runs
+from nearstream.streams.counterpart import degraded, own_family
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.contract import Admission, Admitted, Index, Position, Status
-from nearstream.streams.index.family import Decision, Family
-from nearstream.streams.index.labels import Labelling
-from nearstream.streams.relations.describe import Related, describe, document_ref, retraction, shared_keys
+from nearstream.streams.index.family import Family
+from nearstream.streams.judge import Arriving, Documents, Rules
+from nearstream.streams.matching.case import Case
+from nearstream.streams.matching.decision import founder_of
+from nearstream.streams.matching.lane import Lane, Patience
+from nearstream.streams.matching.meeting import Known, Pause
+from nearstream.streams.records.record import unpack_signature
+from nearstream.streams.relations.describe import Related, retraction, shared_keys
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Thresholds
 from nearstream.streams.relations.verdict import relate
-from nearstream.streams.settling import Pause, Settling
-from nearstream.streams.signing.scheme import Keys, Scheme
+from nearstream.streams.signing.scheme import Scheme
+from nearstream.streams.store.messages import Mark, Query, View
+from nearstream.streams.store.registration import Labelling, Put, Registered, Removal, Status
+from nearstream.streams.store.store import Store
+from nearstream.streams.telling import Matched, Teller
 
-_NO_KEYS = Keys(b"", None, (), ())
-_WITHOUT_VERDICT = (Status.STALE, Status.OVERTAKEN, Status.REMOVED)
+RECORDS_CAP = 4_096  # records that a matcher remembers
 
 
-async def _no_pause() -> None:
+async def no_pause() -> None:
     """Continue at once."""
 
 
-@dataclass(frozen=True)
-class Arrival:
-    """A document for the matcher, or the removal or the label of one.
-
-    Attributes:
-        document_key: `<collection>/<id>`.
-        signature: The whole signature, None for a removal or a label.
-        position: Partition and offset of its record, None in embedded use.
-        removed_at_ms: Time of a removal in milliseconds since 1970.
-        removal: Record of a removal on `documents`, None if it came from no topic.
-        labelling: The label, None if this is no label.
-
-    Raises:
-        ValueError: A removal has no time, or the signature belongs to another document.
-    """
-
-    document_key: str
-    signature: Signature | None
-    position: Position | None = None
-    removed_at_ms: int | None = None
-    removal: Origin | None = None
-    labelling: Labelling | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse a signature of another document, and a removal without a time."""
-        if self.signature is None and self.labelling is None and self.removed_at_ms is None:
-            raise ValueError(f"removed_at_ms expected with the removal of {self.document_key!r}")
-        if self.signature is not None and self.signature.document_key != self.document_key:
-            raise ValueError(f"document_key of the signature expected, not {self.document_key!r}")
-
-
-@dataclass(frozen=True)
-class Matched:
-    """What the matcher did with one arrival.
-
-    Attributes:
-        verdict: What the document is to those before it. None for a removal, and for a document that its removal has
-            overtaken.
-        events: Its relation events, or the retraction of a removal.
-        admitted: The answer of the index.
-    """
-
-    verdict: DocumentVerdict | None
-    events: tuple[PairEvent | Retraction, ...]
-    admitted: Admitted
+async def no_patience(turn: int, is_smaller: bool) -> bool:
+    """Do not wait, because there is no other lane."""
+    return False
 
 
 class Matcher:
@@ -92,30 +45,33 @@ class Matcher:
 
     def __init__(
         self,
-        index: Index,
+        store: Store,
         scheme: Scheme,
         key: HashKey,
         thresholds: Thresholds = DEFAULT_THRESHOLDS,
         relations: frozenset[str] = frozenset(RELATIONS),
+        patience: Patience = no_patience,
     ) -> None:
         """Create a matcher.
 
         Args:
-            index: The index that holds the earlier documents.
+            store: The store that holds the earlier documents.
             scheme: The scheme of all signatures.
             key: The key of the scheme, with which index keys are made.
             thresholds: Thresholds of the rules.
             relations: Names of the relations to be sent.
+            patience: Waits for other lanes.
         """
-        self._index = index
-        self._settling = Settling(index, scheme, thresholds, relations)
-        self.counts = self._settling.counts
-        self._scheme = scheme
-        self._key = key
+        self._store, self._scheme, self._key, self._patience = store, scheme, key, patience
         self._thresholds = thresholds
+        self._documents = Documents(Rules(scheme, thresholds, relations, store.limits))
+        self.counts = self._documents.counts
+        every_pair = not store.limits.events_per_family
+        self._teller = Teller(self._documents, scheme.name, relations, every_pair=every_pair)
+        self._records: dict[int, bytes] = {}  # of states that were met lately, the first one met in front
 
     async def match(self, signature: Signature) -> Matched:
-        """Admit one document and return its verdict, with its events.
+        """Match one document and return its verdict, with its events.
 
         Raises:
             ValueError: The normal form is empty, or the signature belongs to another scheme.
@@ -124,15 +80,18 @@ class Matcher:
         (matched,) = await self.match_all([Arrival(signature.document_key, signature)])
         return matched
 
-    async def match_all(self, arrivals: Sequence[Arrival], pause: Pause = _no_pause) -> list[Matched]:
-        """Admit documents in order and return the result of each.
+    async def match_all(
+        self, arrivals: Sequence[Arrival], pause: Pause = no_pause, *, is_again: bool = False
+    ) -> list[Matched]:
+        """Match documents in order and return the result of each.
 
-        The index has recorded all decisions before this returns.
+        The store has recorded all decisions before this returns.
 
         Args:
             arrivals: The documents.
             pause: Awaited after each comparison and each document, because there may be thousands of comparisons, and
                 to make one or describe it takes milliseconds.
+            is_again: Any of them may have been matched before, and the index may have lost that in part.
 
         Raises:
             ValueError: A normal form is empty, or a signature belongs to another scheme.
@@ -140,25 +99,8 @@ class Matcher:
             IndexBehindError: The index has lost its newest writes of a partition.
             IndexLostError: The index was emptied or replaced.
         """
-        admissions = [self._admission(arrival) for arrival in arrivals]
-        await pause()
-        answers = await self._index.admit(admissions)
-        await pause()
-        cases = [self._case(admission, answer) for admission, answer in zip(admissions, answers, strict=True)]
-        undecided = [case for case in cases if case is not None and case.answer.decision is None]
-        for case in undecided:
-            await self._settling.compare_all(case, case.candidates(), pause)
-        fresh = {case.answer.number: case for case in reversed(undecided) if case.answer.status is not Status.UNCHANGED}
-        await self._settling.settle(list(reversed(fresh.values())), pause)
-        await pause()
-        results = []
-        for arrival, answer, known in zip(arrivals, answers, cases, strict=True):
-            if known is None:
-                results.append(self._removal(arrival, answer))
-                continue
-            results.append(await self._matched(known, fresh.get(answer.number), pause))
-            await pause()
-        return results
+        documents = [(arrival, self._arriving(arrival)) for arrival in arrivals]
+        return [each for run in runs(documents) for each in await self._match_run(run, pause, is_again=is_again)]
 
     def compare(self, one: Signature, other: Signature) -> Related:
         """Relate two documents, whether or not the index would find the pair.
@@ -172,89 +114,125 @@ class Matcher:
         verdict = relate(newer, older, numbers, self._thresholds)
         return Related(newer, older, shared, numbers, verdict, degraded(newer, older))
 
-    def _admission(self, arrival: Arrival) -> Admission:
-        signature = arrival.signature
-        if signature is None:
-            labelling, removal = arrival.labelling, arrival.removal
-            return Admission(arrival.document_key, None, _NO_KEYS, arrival.position, removal, labelling)
-        keys = self._scheme.keys(signature, self._key)
-        return Admission(arrival.document_key, self._scheme.kept(signature), keys, arrival.position)
+    async def _match_run(
+        self, run: Sequence[tuple[Arrival, Arriving | None]], pause: Pause, *, is_again: bool
+    ) -> list[Matched]:
+        lane = Lane(self._store, self._documents, self._patience, pause)
+        messages = [message_of(arrival, one, self._store.number(arrival.position)) for arrival, one in run]
+        await pause()
+        answers = await lane.register(messages)
+        cases = {
+            message.number: _case(one, message.number, answer)
+            for message, (_, one), answer in zip(messages, run, answers, strict=True)
+            if one is not None and _is_state(message.number, answer)
+        }
+        known = await lane.match(list(cases.values()), self._records, is_again=is_again)
+        await self._mark(messages, answers, cases)
+        await self._know(answers, cases, known)
+        self._count(answers, cases)
+        results = []
+        for (arrival, one), message, answer in zip(run, messages, answers, strict=True):
+            results.append(await self._matched(arrival, one, cases.get(message.number), answer, known, pause))
+        while len(self._records) > RECORDS_CAP:
+            del self._records[next(iter(self._records))]
+        return results
 
-    def _case(self, admission: Admission, answer: Admitted) -> Case | None:
-        """Count an answer, and return the case of a document that gets a verdict."""
-        self.counts.statuses[answer.status] += 1
-        if admission.signature is None or answer.status in _WITHOUT_VERDICT:
+    def _arriving(self, arrival: Arrival) -> Arriving | None:
+        if arrival.signature is None:
             return None
-        self.counts.full_buckets += answer.full_buckets
-        self.counts.cut += answer.cut
+        keys = self._scheme.keys(arrival.signature, self._key)
         # Both signatures are compared as an index keeps them, so that the order of arrival changes no verdict.
-        return Case(admission.signature, admission, answer)
+        return Arriving(self._scheme.kept(arrival.signature), keys)
 
-    def _removal(self, arrival: Arrival, answer: Admitted) -> Matched:
-        """Return the retraction of a removed document, if the index had it."""
-        if arrival.signature is not None or not answer.found or arrival.removed_at_ms is None:
+    def _count(self, answers: Sequence[Registered], cases: dict[int, Case]) -> None:
+        self.counts.overtaken += sum(answer.status is Status.OVERTAKEN for answer in answers)
+        self.counts.full_buckets += sum(case.full_buckets for case in cases.values())
+        self.counts.cut += sum(case.cut for case in cases.values())
+
+    async def _mark(
+        self, messages: Sequence[Put | Removal | Labelling], answers: Sequence[Registered], cases: dict[int, Case]
+    ) -> None:
+        """Add labels to the families of the labelled documents."""
+        marks = []
+        for message, answer in zip(messages, answers, strict=True):
+            case = cases.get(answer.number)
+            decision = case.decision if case else None
+            founder = decision.founder if decision else founder_of(answer.decision) if answer.decision else 0
+            if founder and (answer.label or answer.status is Status.LABELLED):
+                marks.append(Mark(founder, message.document, answer.number, answer.label))
+        if marks:
+            await self._store.mark(marks)
+
+    async def _know(self, answers: Sequence[Registered], cases: dict[int, Case], known: Known) -> None:
+        """Read the records of founders, and of states that arrived again, which verdicts name."""
+        founders = {case.decision.founder for case in cases.values() if case.decision} - cases.keys()
+        again = {answer.number for answer in answers if answer.status is Status.UNCHANGED}
+        wanted = sorted(each for each in founders | again if not known.has_text(each))
+        found = await self._store.fetch([Query(number, record=True) for number in wanted]) if wanted else ()
+        for number, view in zip(wanted, found, strict=True):
+            if view is not None:
+                known.views[number] = view
+                if view.record is not None:
+                    known.records[number] = view.record
+
+    async def _matched(
+        self,
+        arrival: Arrival,
+        arriving: Arriving | None,
+        case: Case | None,
+        answer: Registered,
+        known: Known,
+        pause: Pause,
+    ) -> Matched:
+        if arriving is None:
+            return self._removed(arrival, answer)
+        if answer.status is Status.OVERTAKEN:
+            return Matched(None, (), answer)
+        if answer.status is Status.UNCHANGED:
+            return await self._unchanged(arriving.signature, answer, known)
+        if case is None:
+            raise AssertionError(f"{arrival.document_key!r}: a state that was registered has a case")
+        return await self._teller.told(case, known, pause)
+
+    def _removed(self, arrival: Arrival, answer: Registered) -> Matched:
+        """Return the retraction of a removed document, if the store had it."""
+        if answer.status is not Status.REMOVED or not answer.was_known or arrival.removed_at_ms is None:
             return Matched(None, (), answer)
         event = retraction(arrival.document_key, arrival.removed_at_ms, self._scheme.name, arrival.removal)
         return Matched(None, (event,), answer)
 
-    async def _matched(self, case: Case, settled: Case | None, pause: Pause) -> Matched:
-        """Return the verdict and the events of a document after the index has recorded them.
-
-        `settled` is the case of the same state in this batch, if it had no decision.
-        """
-        decision, answer = case.answer.decision, case.answer
-        if answer.status is Status.UNCHANGED and answer.previous is not None:
-            family = decision.family if decision else own_family(answer.number, answer.previous.signature)
-            if settled is not None and settled.settled is not None and settled.settled.family is not None:
-                family = settled.settled.family
-            same = document_verdict(case.arriving, "unchanged", None, family)
-            return Matched(with_fields(same, of=document_ref(answer.previous.signature), redundant=True), (), answer)
-        if decision is not None:
-            return await self._restated(case, decision, pause)
-        case.settled, case.compared = (settled.settled, settled.compared) if settled else (None, case.compared)
-        if case.settled is None:
-            return await self._said(pause, case, own_family(answer.number, case.arriving), [])
-        if case.settled.family is None:
+    async def _unchanged(self, own: Signature, answer: Registered, known: Known) -> Matched:
+        view = known.views.get(answer.number)
+        if view is None or not known.has_text(answer.number):
             return Matched(None, (), answer)  # it was removed or has expired meanwhile
-        sent = [compared for compared, is_sent in zip(case.compared, case.settled.sent, strict=True) if is_sent]
-        return await self._said(pause, case, case.settled.family, sent)
+        packed, order = known.records[answer.number], view.order
+        same = unpack_signature(packed, self._scheme.name, order.version, order.observed_ms)
+        family = await self._family(answer.number, same, view)
+        return self._teller.unchanged(own, same, family, answer)
 
-    async def _restated(self, case: Case, decision: Decision, pause: Pause) -> Matched:
-        """Return the former decision again, with the figures of the same comparisons."""
-        case.answer = replace(case.answer, full_buckets=int(decision.degraded[0]), cut=decision.degraded[1])
-        sent = []
-        for place, pair in enumerate(decision.pairs):
-            compared = self._settling.compare(case, pair.candidate) if pair.candidate is not None else None
-            await pause()
-            if compared is not None and pair.sending:
-                sent.append(compared)
-            if compared is not None and place == 0:
-                case.compared = [compared]
-        kind = decision.pairs[0].relation if decision.pairs else "unique"
-        return await self._said(
-            pause, case, decision.family, sent, kind, sum(bool(pair.sending) for pair in decision.pairs)
-        )
+    async def _family(self, number: int, same: Signature, view: View) -> Family:
+        """Return the family of a stored state."""
+        founder = founder_of(view.decision) if view.decision is not None else number
+        own = own_family(number, same)
+        if founder == number:
+            return own
+        (found,) = await self._store.fetch([Query(founder, number, record=True)])
+        if found is None or found.family is None:
+            return own
+        first = None
+        if found.record is not None:
+            first = unpack_signature(found.record, self._scheme.name, found.order.version, found.order.observed_ms)
+        seen = found.family
+        return Family(founder, seen.family_id.hex(), max(seen.ordinal, 1), first, seen.first_seen_ms)
 
-    async def _said(
-        self,
-        pause: Pause,
-        case: Case,
-        family: Family,
-        sent: Sequence[Compared],
-        kind: str = "",
-        events: int | None = None,
-    ) -> Matched:
-        best = case.compared[0].pair if case.compared else None
-        kind = kind or (best.verdict.relation if best else "unique")
-        lacking = best.degraded if best else degraded(case.arriving, case.arriving, incomplete(case.answer))
-        verdict = document_verdict(case.arriving, kind, best, family, lacking)
-        # A replay knows these again, and not the others.
-        named = {each.candidate.number: each for each in (*case.compared[:1], *sent)}
-        if named or kind == "unique":
-            verdict = with_novelty(verdict, novelty_of(case.arriving, list(named.values())))
-        await pause()
-        told = []
-        for compared in sent:
-            told.append(describe(compared.pair, family.family_id))
-            await pause()
-        return Matched(with_fields(verdict, events=len(told) if events is None else events), tuple(told), case.answer)
+
+def _is_state(number: int, answer: Registered) -> bool:
+    """Return whether a record stored a state, now or at an earlier delivery."""
+    return answer.status in (Status.NEW, Status.KNOWN) or (
+        answer.status is Status.UNCHANGED and answer.number == number
+    )
+
+
+def _case(arriving: Arriving, number: int, answer: Registered) -> Case:
+    named, words = pack_keys(arriving.keys)
+    return Case(arriving, number, answer, named, words, len(arriving.keys.anchors))

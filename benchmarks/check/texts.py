@@ -12,9 +12,10 @@ from nearstream.schemas.document import Document
 from nearstream.schemas.signature import Origin
 from nearstream.schemas.topics import DOCUMENTS
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.contract import Admission, Position
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.limits import Admission
+from nearstream.streams.store.store import Position
 
 _EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "documents.jsonl"
 _START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -62,4 +63,4 @@ def admissions(scheme: Scheme, key: HashKey, numbers: Iterable[int], partition: 
         document = Document(id=f"page-{number:09}", text=text(number), observed_at=_START)
         signature = signer.sign(document, Origin(DOCUMENTS.name, partition, number))
         keys = scheme.keys(signature, key)
-        yield Admission(signature.document_key, scheme.kept(signature), keys, Position(partition, number, -1))
+        yield Admission(signature.document_key, scheme.kept(signature), keys, Position(partition, number))

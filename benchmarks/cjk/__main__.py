@@ -32,10 +32,10 @@ from benchmarks.quality.corpus import share
 from benchmarks.speed.measure import positive
 from nearstream.schemas.events import Retraction, kind_of
 from nearstream.streams.fingerprints.parameters import AnchorRules, LdRules, SketchRules, TextRules
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.local import local_store
 
 LENGTHS = (200, 500, 1_000, 2_000, 4_000, 8_000)
 MIXED_SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 0.8)
@@ -164,7 +164,7 @@ async def arriving(language: str, characters: int) -> Row:
     Counts the events that name a copy with its original, the right ones, and those that name other documents, except
     for overlaps, because the pieces share passages.
     """
-    matcher, signer, random = Matcher(MemoryIndex(), STANDARD, KEY), Signer(STANDARD, KEY), Random(characters)
+    matcher, signer, random = Matcher(local_store(), STANDARD, KEY), Signer(STANDARD, KEY), Random(characters)
     found = pieces(language, characters)
     names = [random.choice([name for name in KINDS if name not in ("with another", "another")]) for _ in found]
     for at, own in enumerate(found):

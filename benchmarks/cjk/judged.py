@@ -15,12 +15,12 @@ from nearstream.schemas.document import Document
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.parameters import LdRules
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.relations.describe import Related
 from nearstream.streams.signing.numpy_backend import NumpySigning
 from nearstream.streams.signing.scheme import Scheme, preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.local import local_store
 
 KEY = HashKey.public()
 STANDARD = preset("standard", KEY)
@@ -50,7 +50,7 @@ class Judged:
 def judge(pairs: Iterable[TextPair], scheme: Scheme = STANDARD) -> list[Judged]:
     """Judge each pair by its signatures under a scheme."""
     computing = None if scheme.ld == LdRules() else NumpySigning(scheme, KEY)
-    signer, matcher = Signer(scheme, KEY, computing=computing), Matcher(MemoryIndex(), scheme, KEY)
+    signer, matcher = Signer(scheme, KEY, computing=computing), Matcher(local_store(), scheme, KEY)
     return [
         Judged(
             pair,

@@ -13,13 +13,14 @@ from nearstream.schemas.document import Document, document_key
 from nearstream.schemas.events import PairEvent, Retraction, subject_of
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.arriving import Arrival
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.candidate import Candidate
-from nearstream.streams.index.contract import Admission, Admitted, Index, IndexState
 from nearstream.streams.index.family import Settled, Settlement
-from nearstream.streams.matcher import Arrival, Matcher
+from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, Keys, preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.limits import Admission, Admitted, Index, IndexState
 
 BATCH = 32
 KEY = HashKey.public()

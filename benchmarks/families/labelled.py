@@ -21,10 +21,10 @@ from benchmarks.quality.strata import LONG_CHARACTERS
 from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.index import memory_neighbours
-from nearstream.streams.index.contract import IndexLimits
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.relations.verdict import is_copy, rule_of_texts
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.local import local_store
 
 CHOICES = ((50, 2), (60, 2), (70, 2), (80, 2), (70, 1), (70, 3))  # percent of the anchors, candidates of a family
 _STORM = 1_000
@@ -60,7 +60,7 @@ class Labelled:
 
     def fed(self, seed: int, events_per_family: int = 1) -> Fed:
         """Match the documents in a random order, one by one."""
-        index = MemoryIndex(IndexLimits(retention_seconds=0, events_per_family=events_per_family))
+        index = local_store(IndexLimits(retention_seconds=0, events_per_family=events_per_family))
         return asyncio.run(feed(self.arrivals(seed), index))
 
 

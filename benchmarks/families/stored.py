@@ -13,7 +13,7 @@ from benchmarks.families.texts import edited_in_one_place, mails, unique
 from benchmarks.index.datasketch_peer import Meter
 from benchmarks.quality.scoring import Figures
 from nearstream.schemas.signature import Signature
-from nearstream.streams.index.contract import IndexLimits
+from nearstream.streams.store.limits import IndexLimits
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.stats import index_facts

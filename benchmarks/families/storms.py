@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from benchmarks.families.feeding import Fed, feed, signed
 from benchmarks.families.texts import revisions, unique, varied
 from benchmarks.quality.scoring import Figures
-from nearstream.streams.index.contract import IndexLimits
-from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.local import local_store
 
 EQUAL = 300
 FILES, STATES = 30, 40
@@ -18,7 +18,7 @@ VARIED_SHARE = 0.0125  # two such copies share .88 of their shingles and .82 of 
 def in_memory(texts: Iterable[str], events_per_family: int = 1) -> Fed:
     """Match texts one by one."""
     limits = IndexLimits(retention_seconds=0, events_per_family=events_per_family)
-    return asyncio.run(feed(signed(texts), MemoryIndex(limits)))
+    return asyncio.run(feed(signed(texts), local_store(limits)))
 
 
 def equal_texts() -> Figures:

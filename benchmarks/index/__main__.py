@@ -30,9 +30,10 @@ from benchmarks.index.datasketch_peer import Figures, Meter, bare, peer
 from benchmarks.index.settlements import settlement
 from benchmarks.index.texts import admissions
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.contract import Admission, Admitted, IndexLimits, Status
 from nearstream.streams.index.family import Family
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, LABELS, Scheme, preset
+from nearstream.streams.store.limits import Admission, Admitted, IndexLimits
+from nearstream.streams.store.registration import Status
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.stats import index_facts

@@ -29,11 +29,12 @@ from benchmarks.stream.prose import Prose, sources
 from benchmarks.stream.texts import STREAMS
 from benchmarks.workers.deployed import described, log_progress
 from nearstream.schemas.document import Document
+from nearstream.streams.arriving import Arrival
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.contract import IndexLimits
-from nearstream.streams.matcher import Arrival, Matcher
+from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.limits import IndexLimits
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.index import RedisIndex
 from tests.devstack.redis import redis_server

@@ -1,8 +1,8 @@
 """Settlements of documents that are not compared."""
 
 from nearstream.streams.counterpart import own_family
-from nearstream.streams.index.contract import Admission, Admitted
 from nearstream.streams.index.family import Pair, Sending, Settlement
+from nearstream.streams.store.limits import Admission, Admitted
 
 
 def settlement(one: Admission, answer: Admitted) -> Settlement | None:

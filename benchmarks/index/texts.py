@@ -12,9 +12,10 @@ from nearstream.schemas.document import Document
 from nearstream.schemas.signature import Origin
 from nearstream.schemas.topics import DOCUMENTS
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.contract import Admission, Position
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.limits import Admission
+from nearstream.streams.store.store import Position
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 _EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "documents.jsonl"
@@ -65,4 +66,4 @@ def admissions(scheme: Scheme, first: int, last: int) -> Iterator[Admission]:
         document = Document(id=f"page-{number:012}", text=text(number), observed_at=NOW, url=page, lineage=page)
         signature = signer.sign(document, Origin(DOCUMENTS.name, 0, number))
         keys = scheme.keys(signature, key)
-        yield Admission(signature.document_key, scheme.kept(signature), keys, Position(0, number, number - 1))
+        yield Admission(signature.document_key, scheme.kept(signature), keys, Position(0, number))

@@ -12,11 +12,11 @@ from benchmarks.quality.scoring import Figures
 from nearstream.schemas.events import PairEvent, Retraction, kind_of
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.contract import IndexLimits
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.local import local_store
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ async def answers(stream: Stream, scheme_name: str) -> Answers:
     """Match the documents of a stream in memory, with the settings that a worker has by default."""
     key = HashKey.public()
     scheme = preset(scheme_name, key)
-    signer, matcher = Signer(scheme, key), Matcher(MemoryIndex(IndexLimits(retention_seconds=0)), scheme, key)
+    signer, matcher = Signer(scheme, key), Matcher(local_store(IndexLimits(retention_seconds=0)), scheme, key)
     verdicts: dict[str, DocumentVerdict] = {}
     events: dict[frozenset[str], PairEvent] = {}
     began = time.process_time()

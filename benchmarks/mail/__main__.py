@@ -33,12 +33,12 @@ from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.minhash import resemblance
 from nearstream.streams.fingerprints.rewriting import rewritten
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.relations.verdict import relate
 from nearstream.streams.signing.scheme import LABELS, Scheme, preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.local import local_store
 
 KEY = HashKey.public()
 SEED = 1
@@ -72,7 +72,7 @@ def copies_found(spams: Sequence[Text], scheme: Scheme, *, with_names: bool) -> 
 
 
 async def _found(pairs: Sequence[tuple[Signature, ...]], scheme: Scheme) -> int:
-    matcher = Matcher(MemoryIndex(), scheme, KEY, Thresholds())
+    matcher = Matcher(local_store(), scheme, KEY, Thresholds())
     for first, _ in pairs:
         await matcher.match(first)
     verdicts = [(await matcher.match(second)).verdict for _, second in pairs]
@@ -154,7 +154,7 @@ def stream(texts: dict[str, Text], scheme: Scheme, count: int) -> dict[str, obje
 
 
 async def _verdicts(records: Sequence[Record], scheme: Scheme) -> list[DocumentVerdict | None]:
-    matcher, signer = Matcher(MemoryIndex(), scheme, KEY, Thresholds()), Signer(scheme, KEY)
+    matcher, signer = Matcher(local_store(), scheme, KEY, Thresholds()), Signer(scheme, KEY)
     found = []
     for number, record in enumerate(records):
         document = Document(id=record.key, text=record.text, observed_at=_START + timedelta(seconds=number))

@@ -26,11 +26,11 @@ from benchmarks.quality.scoring import Figures
 from benchmarks.stream.prose import Prose, joined, sources
 from nearstream.schemas.events import Retraction
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.contract import IndexLimits
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.local import local_store
 
 _ARTICLE = 150  # words
 _SITES = 12
@@ -108,7 +108,7 @@ async def measure(stream: Stream, events_per_family: int) -> Figures:
     scheme = preset(DEFAULT_LABEL, key)
     limits = IndexLimits(retention_seconds=0, events_per_family=events_per_family)
     signer, told, families = Signer(scheme, key), set[Both](), dict[str, str]()
-    matcher = Matcher(MemoryIndex(limits), scheme, key)
+    matcher = Matcher(local_store(limits), scheme, key)
     began = time.process_time()
     for number, text in enumerate(stream.texts):
         matched = await matcher.match(signer.sign(document(text, BEGIN + timedelta(seconds=number))))

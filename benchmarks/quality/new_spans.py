@@ -25,10 +25,10 @@ from benchmarks.speed.measure import positive
 from nearstream.schemas.events import ChangeEvent
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import normalize
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.relations.describe import describe
 from nearstream.streams.signing.scheme import preset
+from nearstream.streams.store.local import local_store
 
 _CHANGED = frozenset({"near_duplicate", "version", "containment"})
 _RUN_WORDS = 4
@@ -95,7 +95,7 @@ def measure(corpus: Path, most: int) -> Figures:
     scheme = preset("standard", key)
     signed = sign((texts[name] for name in sorted({name for pair in drawn for name in (pair.a, pair.b)})), scheme, key)
     forms = {name: normalize(texts[name].text, scheme.text).data.tobytes().decode() for name in signed}
-    matcher, rows = Matcher(MemoryIndex(), scheme, key), []
+    matcher, rows = Matcher(local_store(), scheme, key), []
     for pair in drawn:
         related = matcher.compare(signed[pair.a], signed[pair.b])
         event = None if related.verdict.relation == "unrelated" else describe(related)

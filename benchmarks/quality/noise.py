@@ -30,12 +30,12 @@ from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import normalize
-from nearstream.streams.index.contract import Admission, IndexLimits
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.relations.verdict import relate
 from nearstream.streams.signing.scheme import LABELS, Scheme, preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.limits import Admission, IndexLimits
+from nearstream.streams.store.local import local_store
 
 SHARES = (0.05, 0.10, 0.15, 0.20, 0.30)
 SIZES = ((300, 1_000), (1_000, 2_000), (2_000, 5_000), (5_000, 20_000))  # characters
@@ -72,7 +72,7 @@ class Originals:
         """Sign and admit the texts in this order."""
         self.key, self.scheme, self.signer = key, scheme, Signer(scheme, key)
         self.limits = IndexLimits(retention_seconds=0)
-        self.index = MemoryIndex(self.limits)
+        self.index = local_store(self.limits)
         began = time.process_time()
         signed = [self.signer.sign(document(text, BEGIN + timedelta(seconds=at))) for at, text in enumerate(texts)]
         self.seconds = time.process_time() - began

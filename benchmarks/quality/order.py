@@ -21,9 +21,9 @@ from benchmarks.quality.corpus import CorpusError, document, read_texts
 from benchmarks.quality.scoring import Figures
 from benchmarks.speed.measure import positive
 from nearstream.schemas.signature import Signature
-from nearstream.streams.index.contract import IndexLimits
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.local import local_store
 
 
 def figures(signatures: list[Signature], seed: int) -> Figures:
@@ -44,7 +44,7 @@ def figures(signatures: list[Signature], seed: int) -> Figures:
 
 
 def _fed(signatures: Sequence[Signature]) -> Fed:
-    return asyncio.run(feed(signatures, MemoryIndex(IndexLimits(retention_seconds=0))))
+    return asyncio.run(feed(signatures, local_store(IndexLimits(retention_seconds=0))))
 
 
 def _unconnected(one: Fed, other: Fed) -> int:

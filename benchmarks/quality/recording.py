@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from benchmarks.quality.corpus import words
 from benchmarks.quality.scoring import Figures
 from nearstream.streams.index.candidate import Candidate
-from nearstream.streams.index.contract import ENOUGH, Admission, Admitted, IndexState
 from nearstream.streams.index.family import FAMILY_CANDIDATES, Settled, Settlement
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.index.memory_buckets import Seen
 from nearstream.streams.signing.scheme import Keys
+from nearstream.streams.store.limits import ENOUGH, Admission, Admitted, IndexState
 
 Both = frozenset[str]
 
@@ -32,7 +31,7 @@ class Recording:
         twins: Those of them with an equal text.
     """
 
-    inner: MemoryIndex
+    inner: Store
     limit: int
     met: set[Both] = field(default_factory=set)
     left: dict[Both, str] = field(default_factory=dict)

@@ -33,11 +33,11 @@ from benchmarks.speed.measure import positive
 from nearstream.schemas.codec import encode_event, encode_signature
 from nearstream.schemas.events import PairEvent, Retraction, kind_of
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.contract import IndexLimits
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, LABELS, preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.local import local_store
 
 _ENTRY_BYTES = 13.9  # size of a packed entry in Redis 7.0
 _UNRELATED = 0.10
@@ -170,7 +170,7 @@ def report(pairs: Sequence[Pair], texts: Mapping[str, Text], options: argparse.N
         retention_seconds=0,
         events_per_family=options.events_per_family,
     )
-    index = Recording(MemoryIndex(limits), options.candidates)
+    index = Recording(local_store(limits), options.candidates)
     done = asyncio.run(run(arriving, index, options.scheme, options.bands, options.rows))
     sets = {text.id: shingles(text.text) for text in arriving}
     known = [pair for pair in pairs if pair.a in sets and pair.b in sets]

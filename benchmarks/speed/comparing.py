@@ -32,14 +32,14 @@ from nearstream.streams.estimates.comparing import compare_native, compare_numpy
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.candidate import Candidate
-from nearstream.streams.index.contract import Admission, Admitted, IndexLimits
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.records.record import Recorded, pack_signature, unpack_record
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.relations.verdict import first_rule, rule_of_texts
 from nearstream.streams.settling import Settling
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.limits import Admission, Admitted, IndexLimits
+from nearstream.streams.store.local import local_store
 
 _LONGEST = 100_000  # characters
 
@@ -86,7 +86,7 @@ async def arrivals(texts: Iterable[Text], count: int, least: int) -> list[Arrive
     """Return the first documents that have at least some candidates when they arrive."""
     key = HashKey.public()
     scheme = preset(DEFAULT_LABEL, key)
-    index, signer, found = MemoryIndex(IndexLimits()), Signer(scheme, key), list[Arrived]()
+    index, signer, found = local_store(IndexLimits()), Signer(scheme, key), list[Arrived]()
     for text in texts:
         whole = signer.sign(document(text))
         if not whole.n_bytes:
@@ -105,7 +105,7 @@ async def arrivals(texts: Iterable[Text], count: int, least: int) -> list[Arrive
 def measure(arrived: Sequence[Arrived], repeats: int) -> dict[str, Any]:
     """Return the microseconds of CPU of a comparison in each way, unpacking included."""
     settling = Settling(
-        MemoryIndex(IndexLimits()), preset(DEFAULT_LABEL, HashKey.public()), DEFAULT_THRESHOLDS, frozenset(RELATIONS)
+        local_store(IndexLimits()), preset(DEFAULT_LABEL, HashKey.public()), DEFAULT_THRESHOLDS, frozenset(RELATIONS)
     )
 
     def relations(each: Arrived, compared: Callable[[Signature, list[Recorded]], list[Estimate]]) -> list[str]:

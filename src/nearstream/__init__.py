@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from nearstream.schemas.signature import Signature
     from nearstream.schemas.verdict import DocumentVerdict, FamilyRef
     from nearstream.streams.fingerprints.hashing import HashKey
-    from nearstream.streams.index.contract import Index, IndexLimits
-    from nearstream.streams.index.memory import MemoryIndex
-    from nearstream.streams.matcher import Matched, Matcher
+    from nearstream.streams.matcher import Matcher
     from nearstream.streams.relations.thresholds import Thresholds
     from nearstream.streams.signing.scheme import Scheme, preset
     from nearstream.streams.signing.signer import Signer
+    from nearstream.streams.store.limits import IndexLimits
+    from nearstream.streams.store.local import local_store
+    from nearstream.streams.store.store import Store
+    from nearstream.streams.telling import Matched
 
 __all__ = [
     "Containment",
@@ -37,11 +39,9 @@ __all__ = [
     "ExactDuplicate",
     "FamilyRef",
     "HashKey",
-    "Index",
     "IndexLimits",
     "Matched",
     "Matcher",
-    "MemoryIndex",
     "NearDuplicate",
     "Overlap",
     "Rearranged",
@@ -49,8 +49,10 @@ __all__ = [
     "Scheme",
     "Signature",
     "Signer",
+    "Store",
     "Thresholds",
     "Version",
+    "local_store",
     "preset",
 ]
 
@@ -64,12 +66,14 @@ _MODULES = {
     "schemas.signature": ("Signature",),
     "schemas.verdict": ("DocumentVerdict", "FamilyRef"),
     "streams.fingerprints.hashing": ("HashKey",),
-    "streams.index.contract": ("Index", "IndexLimits"),
-    "streams.index.memory": ("MemoryIndex",),
-    "streams.matcher": ("Matched", "Matcher"),
+    "streams.matcher": ("Matcher",),
     "streams.relations.thresholds": ("Thresholds",),
     "streams.signing.scheme": ("Scheme", "preset"),
     "streams.signing.signer": ("Signer",),
+    "streams.store.limits": ("IndexLimits",),
+    "streams.store.local": ("local_store",),
+    "streams.store.store": ("Store",),
+    "streams.telling": ("Matched",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -1,5 +1,6 @@
 """From the growth of a labelled family to the alert that too many match its label."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -7,11 +8,9 @@ import msgspec
 
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.alerting.counting import Rule, Subject, Tally, begun, milliseconds, with_alert
-from nearstream.streams.index.family import HOUR_MS, SLOTS_MS, WINDOWS_MS
+from nearstream.streams.store.limits import HOUR_MS, SLOT_MS
 
 COPIES_MIN, ADDRESSES_MIN = 20, 10  # rates before a label that are taken for no less than this
-
-_HOURS_OF_DAY = 24
 
 
 @dataclass(frozen=True)
@@ -31,24 +30,23 @@ class LabelledGrowth:
     recipients: int
 
 
-def rate_before(slots: Sequence[tuple[int, int, int]], at_ms: int) -> int:
-    """Return the copies within an hour that a family had before a time.
-
-    Where the slots of 5 minutes are no longer stored, the largest one of an hour counts, or the hour of a mean day.
+def rate_before(joins: Sequence[tuple[int, int]], at_ms: int) -> int:
+    """Return the copies within an hour that a family had before a time: within the last one, or the busiest one.
 
     Args:
-        slots: Place of the width in `SLOTS_MS` from 1 on, time divided by the width, and joins.
+        joins: Slots of `SLOT_MS`: time divided by its length, and how many joined.
         at_ms: The time, in milliseconds since 1970.
     """
     last_hour = sum(
-        joins * min(at_ms / SLOTS_MS[0] - slot, 1)  # of the slot of the label, the part before it
-        for place, slot, joins in slots
-        if place == 1 and at_ms - HOUR_MS < (slot + 1) * SLOTS_MS[0] and slot * SLOTS_MS[0] <= at_ms
+        count * min(at_ms / SLOT_MS - slot, 1)  # of the slot of the label, the part before it
+        for slot, count in joins
+        if at_ms - HOUR_MS < (slot + 1) * SLOT_MS and slot * SLOT_MS <= at_ms
     )
-    ended = [(place, joins) for place, slot, joins in slots if (slot + 1) * SLOTS_MS[place - 1] <= at_ms]
-    hours = [joins for place, joins in ended if place == 2]
-    days = [joins // _HOURS_OF_DAY for place, joins in ended if place == len(WINDOWS_MS)]
-    return max((round(last_hour), *hours, *days))
+    hours = Counter[int]()
+    for slot, count in joins:
+        if (slot + 1) * SLOT_MS <= at_ms:
+            hours[slot * SLOT_MS // HOUR_MS] += count
+    return max((round(last_hour), *hours.values()))
 
 
 def find_flood(

@@ -5,12 +5,8 @@ Addresses are keyed hashes of 8 bytes. Those of the mails that join a family are
 
 from dataclasses import dataclass, field
 
-from nearstream.schemas.document import ADDRESS_BYTES
 from nearstream.schemas.label import LabelState
-from nearstream.streams.index.family import SLOTS_MS, WINDOWS_MS
 from nearstream.streams.index.labels import LabelCounts
-
-ADDRESSES_CAP = 256  # senders of a family that are remembered, those seen last, and as many recipients
 
 
 @dataclass(frozen=True)
@@ -29,17 +25,3 @@ class FamilyDetails:
     senders: int = 0
     recipients: int = 0
     label_state: LabelState = ""
-
-
-def hour_start(now_ms: int) -> int:
-    """Return the time from which on joins belong to the last hour.
-
-    It is the beginning of a slot in which joins are counted, so no family has more senders than joins.
-    """
-    width, window = SLOTS_MS[0], WINDOWS_MS[0]
-    return ((now_ms - window) // width + 1) * width
-
-
-def unpack_addresses(packed: bytes) -> list[bytes]:
-    """Return addresses that a signature holds one after the other."""
-    return [packed[at : at + ADDRESS_BYTES] for at in range(0, len(packed), ADDRESS_BYTES)]

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from nearstream.schemas.label import LabelKind
 
-LABELS_CAP = 64  # labelled documents of a family that are counted
-
 
 @dataclass(frozen=True)
 class Labelling:

@@ -7,17 +7,21 @@ from nearstream.streams.matching.case import Case, Compared
 from nearstream.streams.matching.decision import Decision, founder_of, pack_decision
 from nearstream.streams.matching.picking import pick, representative_of
 from nearstream.streams.matching.tally import Shared, keys_that_hold, shortlist, without
+from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import ANCHOR, BAND, Entry, FamilyView, Join, Joined, Leave, Query, View
-from nearstream.streams.store.store import Store
 
 Pause = Callable[[], Awaitable[None]]
 
 
-class Judge(Protocol):
-    """What knows the documents."""
+class Comparing(Protocol):
+    """What compares documents."""
 
     def compare(self, case: Case, numbers: Sequence[int], known: "Known") -> Sequence[Compared]:
         """Compare a document with states whose records are known, and return the related ones."""
+
+
+class Judge(Comparing, Protocol):
+    """What knows the documents."""
 
     def decision(self, case: Case, founder: int, known: "Known") -> Decision:
         """Return what is to be decided about a document that joins, or founds, a family."""
@@ -33,6 +37,24 @@ class Judge(Protocol):
 
     def learn(self, case: Case, representative: int) -> None:
         """Remember who represents the family of a document."""
+
+
+class Buckets(Protocol):
+    """The calls of a store with which documents meet."""
+
+    limits: IndexLimits
+
+    async def enter(self, batch: Sequence[Entry]) -> list[list[tuple[bytes, bytes]]]:
+        """Add numbers to buckets, and return what these held before."""
+
+    async def peek(self, batch: Sequence[Entry]) -> list[list[tuple[bytes, bytes]]]:
+        """Return what buckets hold."""
+
+    async def fetch(self, batch: Sequence[Query]) -> list[View | None]:
+        """Return what is known of each state."""
+
+    async def leave(self, batch: Sequence[Leave]) -> list[int]:
+        """Note that members have died, and return who represents their families now."""
 
 
 class Known:
@@ -79,8 +101,8 @@ class Known:
 class Meeting:
     """Brings documents together with those who share keys with them."""
 
-    def __init__(self, store: Store, judge: Judge, pause: Pause) -> None:
-        """Take the store, what knows the documents, and what is awaited after each comparison."""
+    def __init__(self, store: Buckets, judge: Comparing, pause: Pause) -> None:
+        """Take the store, what compares documents, and what is awaited after each comparison."""
         self._store = store
         self._judge = judge
         self._pause = pause

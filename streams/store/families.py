@@ -28,7 +28,8 @@ class Growth:
         size: Members that live.
         first_seen_ms: When the founder was observed, in milliseconds since 1970.
         last_ms: When the last member joined, by the time of the store.
-        joined: How many joined within the last hour, day and week.
+        now_ms: The time of this answer.
+        joins: How many joined within each slot of `SLOT_MS` of the last week: time divided by its length, and count.
         senders: Distinct senders of the mails that joined within the last hour, at most 256.
         recipients: Distinct recipients of these, at most 256.
         marks: Labelled documents that joined it: hash of the document key, number, label.
@@ -40,10 +41,20 @@ class Growth:
     size: int
     first_seen_ms: int
     last_ms: int
-    joined: tuple[int, int, int]
+    now_ms: int
+    joins: tuple[tuple[int, int], ...]
     senders: int = 0
     recipients: int = 0
     marks: tuple[tuple[bytes, int, bytes], ...] = ()
+
+    @property
+    def joined(self) -> tuple[int, int, int]:
+        """How many joined within the last hour, day and week."""
+        hour, day, week = (
+            sum(count for slot, count in self.joins if slot > (self.now_ms - window) // SLOT_MS)
+            for window in WINDOWS_MS
+        )
+        return hour, day, week
 
 
 class Family:
@@ -128,10 +139,6 @@ class Family:
 
     def growth(self, now_ms: int) -> Growth:
         """Return its size and how it grows."""
-        hour, day, week = (
-            sum(count for slot, count in self._joins.items() if slot > (now_ms - window) // SLOT_MS)
-            for window in WINDOWS_MS
-        )
         senders, recipients = (sum(at >= hour_start(now_ms) for at in seen.values()) for seen in self._addresses)
         return Growth(
             self.family_id,
@@ -140,7 +147,8 @@ class Family:
             len(self.living),
             self.first_seen_ms,
             self.last_ms,
-            (hour, day, week),
+            now_ms,
+            tuple(self._joins.items()),
             senders,
             recipients,
             tuple((document, number, label) for document, (number, label) in self._marks.items()),

@@ -249,6 +249,10 @@ class History:
             del self.states[number]
             self._forgets(number)
 
+    def time_ms(self) -> int:
+        """Return the time by the clock, or without one that of the newest observation."""
+        return self._clock() if self._clock else self.now_ms
+
     def _born(self, number: int) -> int:
         return self.states[number].born_ms
 

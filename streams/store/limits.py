@@ -1,6 +1,7 @@
 """The bounds of an index, and the errors that it raises."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 # Buckets. The oldest entries of a bucket are its heads, which newer ones never displace.
 BAND_CAP = 12  # entries of a band or digest bucket: the 6 oldest and the 6 newest
@@ -16,6 +17,16 @@ ADDRESSES_CAP = 256  # senders of a family that are remembered, those seen last,
 HOUR_MS, DAY_MS, WEEK_MS = 3_600_000, 86_400_000, 604_800_000
 SLOT_MS = 300_000  # of time, in which joins are counted
 WINDOWS_MS = (HOUR_MS, DAY_MS, WEEK_MS)
+
+
+class IndexState(StrEnum):
+    """Whether an index can be trusted."""
+
+    READY = "ready"
+    READ_ONLY = "read_only"
+    BEHIND = "behind"
+    LOST = "lost"
+    REBUILDING = "rebuilding"
 
 
 class IndexUnavailableError(Exception):

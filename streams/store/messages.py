@@ -220,7 +220,12 @@ class Mark(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """The question how the family of a founder grows, at a time in milliseconds since 1970."""
+    """The question how the family of a founder grows.
+
+    Attributes:
+        founder: The founder.
+        now_ms: The time in milliseconds since 1970, 0 for the clock of the store.
+    """
 
     founder: int
-    now_ms: int
+    now_ms: int = 0

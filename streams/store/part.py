@@ -165,7 +165,7 @@ class Part:
 
     def growth(self, batch: Sequence[Measure]) -> list[Growth | None]:
         """Return how families grow. None: it is not known."""
-        families = [(self._known_family(founder), now_ms) for founder, now_ms in batch]
+        families = [(self._known_family(founder), now_ms or self.history.time_ms()) for founder, now_ms in batch]
         return [family.growth(now_ms) if family else None for family, now_ms in families]
 
     def cover(self, batch: Sequence[Cover]) -> list[None]:

@@ -1,8 +1,10 @@
 """The store of an index: calls for many slots at once."""
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any, NamedTuple, Protocol
 
+from nearstream.streams.store.families import Growth
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import (
     KEY_BYTES,
@@ -13,6 +15,7 @@ from nearstream.streams.store.messages import (
     Joined,
     Leave,
     Mark,
+    Measure,
     Note,
     Noted,
     Proposal,
@@ -49,6 +52,13 @@ class Transport(Protocol):
             IndexBehindError: A slot has lost its newest writes.
             IndexLostError: A slot was emptied.
         """
+
+
+class Position(NamedTuple):
+    """The partition and offset of a record of the signatures topic."""
+
+    partition: int
+    offset: int
 
 
 class Shape(NamedTuple):
@@ -92,6 +102,11 @@ class Store:
         self.confirms = confirms
         self.limits = limits
         self._transport = transport
+        self._offsets = count()  # of documents that come from no topic
+
+    def number(self, position: Position | None) -> int:
+        """Return the number of the state of a record, or of one that comes from no topic."""
+        return self.shape.number(*(position or (0, next(self._offsets))))
 
     async def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
         """Store states and removals in order, and say which state of each document is current."""
@@ -120,6 +135,10 @@ class Store:
     async def mark(self, batch: Sequence[Mark]) -> None:
         """Remember labelled documents with their families."""
         await self._scatter("mark", batch, [self.shape.home(mark.founder) for mark in batch], _number)
+
+    async def growth(self, batch: Sequence[Measure]) -> list[Growth | None]:
+        """Return how families grow. None: nobody has joined that family."""
+        return await self._scatter("growth", batch, [self.shape.home(one.founder) for one in batch])
 
     async def confirm(self) -> None:
         """Wait until replicas have what was written, if the store is told to."""
@@ -197,15 +216,3 @@ def _number(one: Any) -> int:  # noqa: ANN401 - any message that has a number
 
 def _by(note: Note) -> int:
     return note.by
-
-
-class Local:
-    """Carries calls to slots in this process."""
-
-    def __init__(self, parts: Sequence[Any]) -> None:
-        """Take the slots."""
-        self._parts = parts
-
-    async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
-        """Return the replies to calls."""
-        return [getattr(self._parts[call.slot], call.name)(call.items) for call in calls]

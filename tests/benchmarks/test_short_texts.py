@@ -9,9 +9,9 @@ from benchmarks.texts import english
 from nearstream.schemas.document import Document
 from nearstream.schemas.events import Event, kind_of
 from nearstream.schemas.signature import Signature
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
+from nearstream.streams.store.local import local_store
 from tests.support.implementations import PUBLIC, each_implementation, signer_of
 
 STANDARD = preset("standard", PUBLIC)
@@ -92,7 +92,7 @@ def second(change: str, words: list[str]) -> Document:
 
 async def events(change: str, words: list[str], implementation: str = "numpy") -> list[Event]:
     signer = signer_of(implementation)
-    matcher = Matcher(MemoryIndex(), STANDARD, PUBLIC)
+    matcher = Matcher(local_store(), STANDARD, PUBLIC)
     lineage = "page" if change.startswith("same lineage") else None
     assert (await matcher.match(signer.sign(document("first", words, lineage=lineage)))).events == ()
     return list((await matcher.match(signer.sign(second(change, words)))).events)
@@ -201,7 +201,7 @@ async def test_edits_of_short_texts_are_mostly_told_from_here_on(change: str, wo
 
 
 async def test_short_texts_that_have_nothing_in_common_are_never_related() -> None:
-    matcher = Matcher(MemoryIndex(), STANDARD, PUBLIC)
+    matcher = Matcher(local_store(), STANDARD, PUBLIC)
     signer = signer_of("numpy")
     for seed in range(400):
         words = some_words(f"lone {seed}", 1 + seed % 40)

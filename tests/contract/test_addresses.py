@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from msgspec.structs import replace as replace_fields
 
-from nearstream.streams.index.contract import Admission
 from nearstream.streams.index.details import ADDRESSES_CAP
+from nearstream.streams.store.limits import Admission
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.index import RedisIndex
 from tests.contract.test_families import WORDS, copy_of, joined, named, only, told

@@ -8,8 +8,9 @@ import pytest
 from nearstream.schemas.events import RELATIONS
 from nearstream.streams.estimates.comparing import Unpacked
 from nearstream.streams.index.candidate import Candidate
-from nearstream.streams.index.contract import Admission, Admitted, IndexLimits, Status
 from nearstream.streams.index.family import HOUR_MS, Family, FamilyFacts, Pair, Sending, Settled
+from nearstream.streams.store.limits import Admission, Admitted, IndexLimits
+from nearstream.streams.store.registration import Status
 from tests.support.index_documents import (
     START_MS,
     AnyIndex,

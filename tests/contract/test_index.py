@@ -8,16 +8,10 @@ import pytest
 from nearstream.schemas.events import RELATIONS
 from nearstream.schemas.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.contract import (
-    Admission,
-    Admitted,
-    IndexBehindError,
-    IndexLimits,
-    IndexState,
-    Status,
-)
 from nearstream.streams.index.family import Family, Settlement
 from nearstream.streams.signing.scheme import preset
+from nearstream.streams.store.limits import Admission, Admitted, IndexBehindError, IndexLimits, IndexState
+from nearstream.streams.store.registration import Status
 from tests.support.index_documents import (
     START_MS,
     AnyIndex,

@@ -5,7 +5,8 @@ from random import Random
 
 import pytest
 
-from nearstream.streams.index.contract import BEST, COMMON_READS, Admission, Admitted, IndexLimits, Status
+from nearstream.streams.store.limits import BEST, COMMON_READS, Admission, Admitted, IndexLimits
+from nearstream.streams.store.registration import Status
 from tests.support.index_documents import (
     START_MS,
     AnyIndex,

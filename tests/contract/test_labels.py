@@ -5,8 +5,10 @@ from dataclasses import replace
 from msgspec.structs import replace as replace_fields
 
 from nearstream.schemas.label import LabelKind
-from nearstream.streams.index.contract import Admission, Position, Status
 from nearstream.streams.index.labels import LABELS_CAP, LabelCounts, Labelling
+from nearstream.streams.store.limits import Admission
+from nearstream.streams.store.registration import Status
+from nearstream.streams.store.store import Position
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.index import RedisIndex
 from tests.contract.test_families import BRIEF, WORDS, copy_of, joined, only, told
@@ -20,7 +22,7 @@ def labelled(
 ) -> Admission:
     """Return the label of a document. The records of labels are in a partition of their own."""
     given = Labelling(label, weight, START_MS + int(1_000 * second))
-    position = None if offset is None else Position(1, offset, offset - 1)
+    position = None if offset is None else Position(1, offset)
     return Admission(f"default/{name}", None, NO_KEYS, position, labelling=given)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nearstream.streams.index.contract import LINEAGE_CAP
+from nearstream.streams.store.limits import LINEAGE_CAP
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.layout import FEW
 from nearstream.workers.redis_index.members import (

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from nearstream.streams.index.contract import Admission, IndexLimits
+from nearstream.streams.store.limits import Admission, IndexLimits
 from tests.support.index_documents import START_MS, AnyIndex, Make, admission, in_order, sent_at
 
 OFFSETS = (0, 1, 127, 128, 255, 256, 65_535, 65_536, 2**32 - 1, 2**32, 2**40)

@@ -5,7 +5,8 @@ from random import Random
 import pytest
 
 from nearstream.schemas.signature import Origin
-from nearstream.streams.index.contract import REMOVAL_MS, Admission, Admitted, Status
+from nearstream.streams.store.limits import REMOVAL_MS, Admission, Admitted
+from nearstream.streams.store.registration import Status
 from tests.support.index_documents import START_MS, AnyIndex, admission, at_offset, ids, in_order, removal, sent_at
 
 

@@ -7,7 +7,8 @@ from random import Random
 import pytest
 from redis import Redis
 
-from nearstream.streams.index.contract import IndexLimits, IndexState, IndexUnavailableError, Status
+from nearstream.streams.store.limits import IndexLimits, IndexState, IndexUnavailableError
+from nearstream.streams.store.registration import Status
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.rebuild import IndexRebuild

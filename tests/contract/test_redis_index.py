@@ -13,7 +13,7 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from nearstream.streams.index.contract import (
+from nearstream.streams.store.limits import (
     ANCHOR_HEADS,
     Admission,
     Admitted,
@@ -22,9 +22,9 @@ from nearstream.streams.index.contract import (
     IndexLostError,
     IndexState,
     IndexUnavailableError,
-    Status,
 )
-from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.store.local import local_store
+from nearstream.streams.store.registration import Status
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_index import client as redis_client
 from nearstream.workers.redis_index.address import IndexAddress
@@ -112,7 +112,7 @@ async def test_memory_and_redis_answer_alike(address: IndexAddress, client: Redi
         documents=640,
         events_per_family=random.choice([0, 1, 1, 2]),
     )
-    memory = MemoryIndex(limits)
+    memory = local_store(limits)
     redis = await RedisIndex.open(replace(address, limits=limits), may_create=True)
     batch = with_repeats(traffic(random, 400, 50), random)
     done, now_ms = 0, START_MS
@@ -137,7 +137,7 @@ async def test_memory_and_redis_answer_alike(address: IndexAddress, client: Redi
 async def test_members_of_a_family_get_a_key_of_their_own_when_they_are_many(
     redis_index: RedisIndex, client: Redis
 ) -> None:
-    memory, tag = MemoryIndex(redis_index.address.limits), redis_index.address.key[:-1]
+    memory, tag = local_store(redis_index.address.limits), redis_index.address.key[:-1]
     arriving = [admission(f"d{number:02}", bands=[1], text="t", at=number) for number in range(FEW + 4)]
     for step, one in enumerate([*arriving[: FEW - 2], removal("d00"), removal("d03"), *arriving[FEW - 2 :]]):
         for index in (redis_index, memory):
@@ -302,7 +302,7 @@ async def test_f39_a_failure_at_any_command_loses_no_pair(
     )
     source = f"{first}\n{FUSE}{rest}\nredis.register_function('set_fuse_{suffix}', set_fuse)\n"
     monkeypatch.setattr(redis_client, "function_library", lambda: (suffix, source))
-    index, memory = await RedisIndex.open(address, may_create=True), MemoryIndex(address.limits)
+    index, memory = await RedisIndex.open(address, may_create=True), local_store(address.limits)
     random = Random(seed)
     batch = [replace_bands(one, random) for one in traffic(random, 500, 120)]
     expected: set[frozenset[str]] = set()
@@ -471,7 +471,7 @@ async def test_the_documented_rights_suffice(own_server: LocalServer, own_addres
     address = replace(own_address, url=own_address.url.replace("//", "//worker:pass@"))
     index = await RedisIndex.open(address, may_create=True)
     batch = traffic(Random(6), 300, 40)
-    assert await index.admit(batch) == await MemoryIndex(address.limits).admit(batch, START_MS)
+    assert await index.admit(batch) == await local_store(address.limits).admit(batch, START_MS)
     await index.settle([settlement(batch[0], Admitted(Status.NEW, 1))])
     await index.look_up(batch[0].keys, 5)
     await index.close()

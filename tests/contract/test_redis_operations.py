@@ -8,15 +8,10 @@ from random import Random
 import pytest
 from redis.asyncio import Redis
 
-from nearstream.streams.index.contract import (
-    IndexBehindError,
-    IndexLimits,
-    IndexLostError,
-    IndexState,
-    Position,
-    Status,
-)
-from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.store.limits import IndexBehindError, IndexLimits, IndexLostError, IndexState
+from nearstream.streams.store.local import local_store
+from nearstream.streams.store.registration import Status
+from nearstream.streams.store.store import Position
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.index import RedisIndex
@@ -93,11 +88,11 @@ async def test_checkpoints_of_an_index_that_is_lost_or_being_rebuilt_are_not_tru
 async def test_what_holds_no_document_is_passed_over_by_all_parts_and_hides_no_loss(address: IndexAddress) -> None:
     index = await RedisIndex.open(replace(address, shards=3), may_create=True)
     await index.admit(in_order([admission("a"), admission("b")]))
-    await index.pass_over([Position(0, 4, 1)])
-    await index.pass_over([Position(0, 3, 1)])
+    await index.pass_over([Position(0, 4)])
+    await index.pass_over([Position(0, 3)])
     assert await index.checkpoints() == {0: 4}
     with pytest.raises(IndexBehindError):
-        await index.pass_over([Position(0, 9, 5)])
+        await index.pass_over([Position(0, 9)])
     assert await index.checkpoints() == {0: 4}
     await index.close()
 
@@ -390,7 +385,7 @@ async def test_of_two_that_switch_at_once_each_leaves_one_active(address: IndexA
 
 async def test_collections_spread_over_parts_answer_as_one_index(address: IndexAddress) -> None:
     index = await RedisIndex.open(replace(address, shards=3), may_create=True)
-    memory = MemoryIndex(address.limits)
+    memory = local_store(address.limits)
     batch = spread(traffic(Random(4), 400, 60), 7)
     assert {shard_of(one.document_key, 3) for one in batch} == {0, 1, 2}
     for start in range(0, 400, 23):

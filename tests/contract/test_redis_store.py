@@ -12,10 +12,11 @@ import pytest
 from redis.asyncio import Redis, RedisCluster
 
 from nearstream.streams.store.limits import IndexBehindError, IndexLimits, IndexLostError, IndexUnavailableError
+from nearstream.streams.store.local import Local
 from nearstream.streams.store.messages import Cover, Entry, Join, Leave, Mark, Measure, Note, Proposal, Query
 from nearstream.streams.store.part import Part
 from nearstream.streams.store.registration import Labelling, Order, Put, Removal, Status
-from nearstream.streams.store.store import Call, Local, Shape
+from nearstream.streams.store.store import Call, Shape
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_store.calls import LaneCalls
 from nearstream.workers.redis_store.function_library import function_library

@@ -9,8 +9,9 @@ from msgspec.structs import replace as replace_fields
 from redis.asyncio import Redis
 
 from nearstream.schemas.signature import Signature
-from nearstream.streams.index.contract import Admission, Admitted, Status
 from nearstream.streams.index.family import Sending
+from nearstream.streams.store.limits import Admission, Admitted
+from nearstream.streams.store.registration import Status
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.inspect import inspect_document

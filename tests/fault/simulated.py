@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
-from nearstream.streams.index.contract import Position
-from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.store.local import local_store
+from nearstream.streams.store.store import Position
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.match import Matching, SignatureTopic
@@ -68,7 +68,7 @@ class _Topics:
 class _Interleaved:
     """An index whose calls take a while, so that other workers come between."""
 
-    index: MemoryIndex
+    index: Store
     draw: Random
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[object]]:
@@ -101,14 +101,14 @@ async def simulated(settings: Settings, sent: Sequence[Sent], seed: int, faults:
         for batch in _batches(topics.records[deployment.topic(DOCUMENTS), partition], draw):
             for _ in range(1 + (draw.random() < faults.signed_twice)):
                 topics.send(await signing.decide(batch))
-    index = MemoryIndex(deployment.index_limits, clock=lambda: topics.clock_ms)
+    index = local_store(deployment.index_limits, clock=lambda: topics.clock_ms)
     workers = [_match(deployment, index, topics, part, draw, faults) for part in range(PARTITIONS)]
     await asyncio.gather(*workers)
     return grouped(settings.topic_prefix, [record for records in topics.records.values() for record in records])
 
 
 async def _match(
-    deployment: Deployment, index: MemoryIndex, topics: _Topics, part: int, draw: Random, faults: Faults
+    deployment: Deployment, index: Store, topics: _Topics, part: int, draw: Random, faults: Faults
 ) -> None:
     """Match the signatures of a partition. A worker that dies starts again with the batch that it did not commit."""
     committed = 0

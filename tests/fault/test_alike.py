@@ -13,11 +13,11 @@ from nearstream.schemas.document import Document
 from nearstream.schemas.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import normalize
-from nearstream.streams.index.contract import Admission
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.limits import Admission
+from nearstream.streams.store.local import local_store
 from nearstream.workers.config.settings import load
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.index import RedisIndex
@@ -95,7 +95,7 @@ def test_f19_texts_made_to_collide_are_told_apart(words: str) -> None:
     texts = [_mixed(one, other, draw.uniform(0.03, 0.2), draw) for _ in range(1_024)]
     signed = [_signed(str(number), text) for number, text in enumerate(texts)]
     assert len({signature.digest for signature in signed}) == len(set(texts)) == 1_024
-    matcher = Matcher(MemoryIndex(), SCHEME, KEY)
+    matcher = Matcher(local_store(), SCHEME, KEY)
     assert matcher.compare(_signed("a", " ".join(one)), _signed("b", " ".join(other))).verdict.relation == "unrelated"
     within = 0
     for a, b in (draw.sample(range(1_024), 2) for _ in range(400)):

@@ -21,8 +21,7 @@ from nearstream.schemas.evidence import DocumentRef
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.topics import DOCUMENTS
 from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.index.contract import Admission, Admitted
-from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.store.limits import Admission, Admitted
 from nearstream.workers.config.settings import load
 from nearstream.workers.kafka import client as kafka_client
 from tests.fault.corpus import corpus, storm
@@ -190,7 +189,7 @@ async def test_workers_that_die_only_restate(faults: Faults) -> None:
 async def test_an_index_that_forgets_decisions_is_caught(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     admit = MemoryIndex.admit
 
-    async def forgetful(self: MemoryIndex, batch: Sequence[Admission]) -> list[Admitted]:
+    async def forgetful(self: Store, batch: Sequence[Admission]) -> list[Admitted]:
         return [replace(answer, decision=None) for answer in await admit(self, batch)]
 
     monkeypatch.setattr(MemoryIndex, "admit", forgetful)

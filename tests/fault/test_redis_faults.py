@@ -17,8 +17,8 @@ from nearstream.schemas.signature import Signature
 from nearstream.schemas.topics import SIGNATURES, VERDICTS
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.index.candidate import Candidate
-from nearstream.streams.index.contract import Admission, IndexUnavailableError
 from nearstream.streams.signing.scheme import Keys
+from nearstream.streams.store.limits import Admission, IndexUnavailableError
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.index import RedisIndex

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from nearstream.schemas.codec import encode_event
 from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.comparing import estimate
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.relations.verdict import is_copy, relate, rule_of_texts
+from nearstream.streams.store.local import local_store
 from nearstream.workers.pipeline.deployment import Deployment
 
 Place = tuple[int, int]
@@ -125,7 +125,7 @@ async def true_events(
     limits = replace(deployment.index_limits, events_per_family=0, retention_seconds=0)
     true: dict[str, bytes] = {}
     for event_id, value in dict(found).items():
-        matcher = deployment.matcher(MemoryIndex(limits))
+        matcher = deployment.matcher(local_store(limits))
         named = [signatures.get(place) for place in places_of(json.loads(value))]
         said = [event for each in named if each for event in (await matcher.match(each)).events]
         true.update((event.event_id, encode_event(event)) for event in said if event.event_id == event_id)

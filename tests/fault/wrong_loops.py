@@ -13,10 +13,10 @@ from mode.supervisors import OneForOneSupervisor
 from nearstream.schemas.record import ProducerRecord
 from nearstream.schemas.topics import RELATION_TOPICS, SIGNATURES
 from nearstream.streams import counterpart
-from nearstream.streams.index.contract import Admission, Admitted, Index
 from nearstream.streams.index.family import Settled, Settlement
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.relations import describe
+from nearstream.streams.store.limits import Admission, Admitted, Index
 from nearstream.workers import app
 from nearstream.workers.pipeline import faust_runtime
 from nearstream.workers.pipeline.delivery import Delivery

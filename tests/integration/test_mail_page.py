@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nearstream.schemas.topics import DOCUMENTS
-from nearstream.streams.index.contract import IndexLostError
+from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.index import RedisIndex

@@ -13,7 +13,7 @@ from nearstream.schemas.dead_letter import REASON_HEADER
 from nearstream.schemas.document import Document
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord, header
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
-from nearstream.streams.matcher import Arrival
+from nearstream.streams.arriving import Arrival
 from nearstream.workers.operations import rebuild
 from nearstream.workers.pipeline.deployment import Deployment
 from tests.devstack.redis import redis_server

@@ -7,11 +7,11 @@ import pytest
 
 from nearstream.schemas.document import Document
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.contract import Position
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Arrival, Matched, Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.local import local_store
+from nearstream.streams.store.store import Position
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.index import RedisIndex
 
@@ -60,7 +60,7 @@ async def matched(matcher: Matcher, script: str) -> list[Matched]:
     for number, each in enumerate(states(script)):
         seen = SEEN + timedelta(minutes=number)
         signature = signer.sign(Document(id=f"{script}-{number}", text=each, observed_at=seen, collection=script))
-        arrival = Arrival(signature.document_key, signature, Position(0, number, number - 1))
+        arrival = Arrival(signature.document_key, signature, Position(0, number))
         found += await matcher.match_all([arrival])
     return found
 
@@ -73,7 +73,7 @@ async def test_a_script_gets_equal_verdicts_in_memory_and_through_redis(script: 
         stored = await matched(Matcher(index, SCHEME, KEY), script)
     finally:
         await index.close()
-    kept = await matched(Matcher(MemoryIndex(), SCHEME, KEY), script)
+    kept = await matched(Matcher(local_store(), SCHEME, KEY), script)
 
     assert [each.verdict for each in stored] == [each.verdict for each in kept]
     assert [each.events for each in stored] == [each.events for each in kept]

@@ -49,7 +49,7 @@ from nearstream import Event, HashKey, Matcher, MemoryIndex, Signer, preset
 key = HashKey.public()
 scheme = preset("standard", key)
 reveal_type(scheme)
-reveal_type(Matcher(MemoryIndex(), scheme, key).match)
+reveal_type(Matcher(local_store(), scheme, key).match)
 Signer(scheme, "not a key")
 """
 IMPORT_ALL = """

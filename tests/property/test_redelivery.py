@@ -10,14 +10,16 @@ from nearstream.schemas.codec import encode_event
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.topics import DOCUMENTS
+from nearstream.streams.arriving import Arrival
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.contract import IndexLimits, Position
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import ParsedDocument, parse_record
-from nearstream.streams.matcher import Arrival, Matcher
+from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.local import local_store
+from nearstream.streams.store.store import Position
 from tests.fault.corpus import corpus
 
 KEY = HashKey.public()
@@ -51,13 +53,13 @@ def partitions() -> list[list[Signature]]:
 
 async def told(turns: list[tuple[int, int, int]], limits: IndexLimits) -> tuple[set[str], set[bytes]]:
     """Return what was sent in these turns and about the rest of each partition: ids of events, and verdicts."""
-    matcher, done = Matcher(MemoryIndex(limits), SCHEME, KEY), [0] * PARTITIONS
+    matcher, done = Matcher(local_store(limits), SCHEME, KEY), [0] * PARTITIONS
     events, verdicts = set[str](), set[bytes]()
     for part, count, again in [*turns, *((part, len(each), 0) for part, each in enumerate(partitions()))]:
         end = min(done[part] + count, len(partitions()[part]))
         for offset in (*range(done[part], end), *range(max(0, end - again), end)):
             signature = partitions()[part][offset]
-            arrival = Arrival(signature.document_key, signature, Position(part, offset, offset - 1))
+            arrival = Arrival(signature.document_key, signature, Position(part, offset))
             (matched,) = await matcher.match_all([arrival])
             assert matched.verdict is not None
             verdicts.add(encode_event(matched.verdict))

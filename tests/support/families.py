@@ -9,11 +9,11 @@ from msgspec.structs import replace as with_fields
 from nearstream.schemas.codec import encode_event
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.index.candidate import Candidate
-from nearstream.streams.index.contract import Admission, Admitted, IndexState, IndexUnavailableError, Position
 from nearstream.streams.index.family import Settled, Settlement
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Arrival, Matched
 from nearstream.streams.signing.scheme import Keys
+from nearstream.streams.store.limits import Admission, Admitted, IndexState, IndexUnavailableError
+from nearstream.streams.store.store import Position
 from tests.support.matching import WORDS, prose, signed
 
 BODY = prose(1)
@@ -41,9 +41,9 @@ def campaign(copies: int, seed: int = 1) -> list[Signature]:
 def arrivals(records: Sequence[Signature | str], first: int = 0, partition: int = 0) -> list[Arrival]:
     """Return consecutive records of a partition. A text is the id of a document to be removed."""
     return [
-        Arrival(f"news/{one}", None, Position(partition, at, at - 1), removed_at_ms=1_790_000_000_000 + at)
+        Arrival(f"news/{one}", None, Position(partition, at), removed_at_ms=1_790_000_000_000 + at)
         if isinstance(one, str)
-        else Arrival(one.document_key, one, Position(partition, at, at - 1))
+        else Arrival(one.document_key, one, Position(partition, at))
         for at, one in enumerate(records, first)
     ]
 
@@ -89,7 +89,7 @@ def partition(families: dict[str, int]) -> set[frozenset[str]]:
     return {frozenset(one for one, own in families.items() if own == family) for family in families.values()}
 
 
-def family_of(index: MemoryIndex, numbers: dict[str, int]) -> dict[str, int]:
+def family_of(index: Store, numbers: dict[str, int]) -> dict[str, int]:
     """Return the family that the index counts each document in now, by id."""
     return {one: index.family_of(number) for one, number in numbers.items()}
 
@@ -97,7 +97,7 @@ def family_of(index: MemoryIndex, numbers: dict[str, int]) -> dict[str, int]:
 class Interleaved:
     """An index that lets other workers go first before each call, as a random number generator decides."""
 
-    def __init__(self, index: MemoryIndex, random: Random) -> None:
+    def __init__(self, index: Store, random: Random) -> None:
         self._index = index
         self._random = random
 
@@ -127,7 +127,7 @@ class Interleaved:
 class Shaky:
     """An index that loses some answers after it has done what was asked."""
 
-    def __init__(self, index: MemoryIndex, random: Random, share: float) -> None:
+    def __init__(self, index: Store, random: Random, share: float) -> None:
         self.lost = 0
         self._index = index
         self._random = random

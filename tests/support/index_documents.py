@@ -11,10 +11,11 @@ from msgspec.structs import replace as replace_fields
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.counterpart import own_family
 from nearstream.streams.index.candidate import Candidate
-from nearstream.streams.index.contract import Admission, Admitted, IndexLimits, Position, Status
 from nearstream.streams.index.family import FamilyFacts, Pair, Sending, Settlement
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.signing.scheme import Keys
+from nearstream.streams.store.limits import Admission, Admitted, IndexLimits
+from nearstream.streams.store.registration import Status
+from nearstream.streams.store.store import Position
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.families import families
 from nearstream.workers.redis_index.index import RedisIndex
@@ -72,7 +73,7 @@ def sent_at(one: Admission, offset: int, partition: int = 0, ms: int = 0) -> Adm
 
 
 def at_offset(one: Admission, offset: int, partition: int = 0) -> Admission:
-    return replace(one, position=Position(partition, offset, offset - 1))
+    return replace(one, position=Position(partition, offset))
 
 
 def in_order(batch: Sequence[Admission], first: int = 0) -> list[Admission]:

@@ -11,13 +11,13 @@ from nearstream.schemas.document import Document, to_milliseconds
 from nearstream.schemas.record import ConsumerRecord, Headers
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.contract import Position
 from nearstream.streams.index.family import FamilyFacts
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.local import local_store
+from nearstream.streams.store.store import Position
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
 from nearstream.workers.pipeline.match import Matching, SignatureTopic
 
@@ -89,13 +89,13 @@ async def no_family(_document_key: str) -> FamilyFacts | None:
 
 def matching(
     topic: Topic | None = None,
-    index: MemoryIndex | None = None,
+    index: Store | None = None,
     verdicts: frozenset[str] = frozenset(),
 ) -> Matching:
     """Return a matching that sends no verdicts, only relations and retractions, unless told to."""
     topic = topic or Topic()
     return Matching(
-        Matcher(index or MemoryIndex(), SCHEME, KEY),
+        Matcher(index or local_store(), SCHEME, KEY),
         SCHEME,
         DocumentLimits(),
         "p.",

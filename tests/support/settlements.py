@@ -6,8 +6,9 @@ from random import Random
 
 from nearstream.streams.counterpart import own_family
 from nearstream.streams.index.candidate import Candidate
-from nearstream.streams.index.contract import Admission, Admitted, Status
 from nearstream.streams.index.family import Sending, Settled, Settlement
+from nearstream.streams.store.limits import Admission, Admitted
+from nearstream.streams.store.registration import Status
 from tests.support.index_documents import AnyIndex, pair, settlement
 
 RELATIONS = ("near_duplicate", "version", "overlap", "containment")

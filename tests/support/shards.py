@@ -4,9 +4,7 @@ from dataclasses import replace
 from hashlib import blake2b
 
 from nearstream.schemas.document import document_key
-from nearstream.streams.index.contract import (
-    Admission,
-)
+from nearstream.streams.store.limits import Admission
 
 
 def spread(batch: list[Admission], collections: int) -> list[Admission]:

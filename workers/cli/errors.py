@@ -32,7 +32,7 @@ def message(error: Exception) -> str:
 
 def _service_exit_code(error: Exception) -> Exit | None:
     # Imported on use: these modules load numpy and the Kafka client, which `nearstream settings` does not need.
-    from nearstream.streams.index.contract import IndexLostError, IndexUnavailableError
+    from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
     from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError, refused
 
     if isinstance(error, IndexLostError) or refused(error):

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from functools import partial
 
 from nearstream.schemas.topics import SIGNATURES
-from nearstream.streams.index.contract import IndexLostError, IndexState
+from nearstream.streams.store.limits import IndexLostError, IndexState
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.operations.terminal import escaped, print_json, print_line, print_message, utc_time

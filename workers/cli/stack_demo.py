@@ -19,7 +19,7 @@ from nearstream.schemas.codec import encode_document
 from nearstream.schemas.document import Document
 from nearstream.schemas.record import ProducerRecord
 from nearstream.schemas.topics import ALL, DOCUMENTS
-from nearstream.streams.index.contract import IndexLostError
+from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.http.outbox import connected
 from nearstream.workers.http.server import serving

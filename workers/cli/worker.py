@@ -14,8 +14,8 @@ from nearstream.schemas.live import WorkerStateName
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, DECISIONS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.streams.deciding.decider import Decider
-from nearstream.streams.index.contract import IndexLostError
 from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
+from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.cli.waiting import reported
 from nearstream.workers.config.alert_rules import load_alerts
 from nearstream.workers.config.exit_codes import Exit
@@ -42,6 +42,7 @@ from nearstream.workers.pipeline.decide import Deciding, notice_error_text
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.match import Matching, SignatureTopic
 from nearstream.workers.pipeline.sign import Signing
+from nearstream.workers.pipeline.step import patience
 from nearstream.workers.redis_index.client import ask, connect, open_client, server_facts, until_answered
 from nearstream.workers.redis_index.decisions import DecisionStore
 from nearstream.workers.redis_index.index import RedisIndex
@@ -124,7 +125,8 @@ async def open_index(deployment: Deployment, wait_seconds: float) -> RedisIndex:
     """
     topic = deployment.topic(SIGNATURES)
     may_create = not await kafka_offsets.ever_committed(deployment.settings, topic, wait_seconds)
-    opening = partial(RedisIndex.open, deployment.index_address(), may_create=may_create)
+    partitions = len(await kafka_offsets.partitions(deployment.settings, [topic], wait_seconds))
+    opening = partial(RedisIndex.open, deployment.index_address(), partitions=partitions, may_create=may_create)
     try:
         index = await until_answered(opening, wait_seconds)
     except IndexLostError as error:
@@ -206,14 +208,14 @@ async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, ne
     if role in ("match", "all"):
         index = await open_index(deployment, wait_seconds)
         matching = Matching(
-            deployment.matcher(index),
+            deployment.matcher(index.store(), patience),
             deployment.scheme,
             deployment.document_limits,
             deployment.settings.topic_prefix,
             dead_letters,
             _signature_topic(deployment),
             index.trusted_checkpoints,
-            index.pass_over,
+            index.cover,
             deployment.verdicts(),
             partial(family_of_document, index),
         )

@@ -78,7 +78,8 @@ class Settings:
     candidates: int = _setting(60, "maximum number of earlier documents compared with each new one, 1 to 400")
     retention_seconds: int = _setting(2_592_000, "how long a document can be found in the index (0: forever)")
     index_documents: int = _setting(1_000_000, "expected number of live documents (fixed when the index is created)")
-    index_shards: int = _setting(1, "shards that the collections are spread over (fixed when the index is created)")
+    index_slots: int = _setting(1, "slots that the index is spread over (fixed when the index is created)")
+    redis_wait: int = _setting(0, "replicas of each Redis server that confirm every decision (0: none is waited for)")
     fields: str = _setting("", "fields of JSON documents of another program, ours=theirs, separated by spaces")
     html_content: str = _setting("main", "what is read of web pages: main, all (with frames), main-links, all-links")
     mail_content: str = _setting(

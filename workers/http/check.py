@@ -16,12 +16,12 @@ from nearstream.schemas.record import ConsumerRecord, header
 from nearstream.schemas.signature import Signature
 from nearstream.streams.checking import answer, contained, find, newcomer
 from nearstream.streams.counterpart import Newcomer
-from nearstream.streams.index.contract import IndexLostError, IndexUnavailableError
 from nearstream.streams.index.details import FamilyDetails
 from nearstream.streams.index.labels import LabelCounts
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.streams.signing.scheme import Keys
 from nearstream.streams.signing.signer import MAX_BYTES, Signer, Unsigned
+from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader

@@ -13,7 +13,7 @@ from msgspec.structs import replace as replace_fields
 from nearstream.schemas.document import DEFAULT_COLLECTION, document_key
 from nearstream.schemas.live import LiveState
 from nearstream.schemas.signature import Signature
-from nearstream.streams.index.contract import IndexLostError, IndexUnavailableError
+from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http import openapi_live
 from nearstream.workers.http.access import Access, ForbiddenError

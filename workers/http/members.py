@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from nearstream.schemas.document import document_key, from_milliseconds
 from nearstream.schemas.members import FamilyMember, FamilyMembers
-from nearstream.streams.index.contract import IndexUnavailableError
+from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http.rare_log import RareLog
 from nearstream.workers.redis_index.index import RedisIndex

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.live import LiveReplay, LiveReplayRequest
-from nearstream.streams.index.contract import IndexUnavailableError
+from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http import openapi_live
 from nearstream.workers.http.requests import (

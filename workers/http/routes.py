@@ -10,7 +10,7 @@ from aiohttp import web
 from nearstream.schemas.check import BareAnswer, CheckAnswer, Health, Readiness, Removal
 from nearstream.schemas.codec import InvalidMessageError, decode_document
 from nearstream.schemas.document import Document
-from nearstream.streams.index.contract import IndexUnavailableError
+from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http import openapi
 from nearstream.workers.http.access import ForbiddenError

@@ -14,8 +14,8 @@ from functools import partial
 from nearstream.schemas.document import EPOCH, Document
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES, SILENCES
-from nearstream.streams.index.contract import IndexLostError, IndexUnavailableError
 from nearstream.streams.ingest.charset import decode
+from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.application import application, listening

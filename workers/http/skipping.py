@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from nearstream.schemas.check import SkipAnswer, SkipReason
 from nearstream.schemas.decision import Decision
 from nearstream.streams.deciding.deciding import may_skip
-from nearstream.streams.index.contract import IndexUnavailableError
 from nearstream.streams.ingest.defaults import name_of_page
+from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_index.decisions import DecisionStore
 

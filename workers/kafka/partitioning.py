@@ -6,18 +6,21 @@ from typing import cast
 
 from aiokafka.partitioner import DefaultPartitioner, murmur2
 
+from nearstream.schemas.label import LABEL_PREFIX
+
 _REMEMBERED_KEYS, _REMEMBERED_BYTES = 4_096, 1_024
 
 _default_partitioner = DefaultPartitioner()
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """Return the partition of a key.
+    """Return the partition of a key. A label is in that of its document.
 
     Args:
         key: The key of a record.
         partitions: Number of partitions of the topic, at least 1. The first one is 0.
     """
+    key = key.removeprefix(LABEL_PREFIX.encode())
     hashed = _remembered(key) if len(key) <= _REMEMBERED_BYTES else murmur2(key)
     return cast(int, hashed & 0x7FFFFFFF) % partitions
 

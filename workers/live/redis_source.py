@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from nearstream.streams.index.contract import IndexUnavailableError
+from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.kafka_source import say_ended

@@ -14,8 +14,8 @@ from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.schemas.topics import ALERTS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.streams.alerting.counting import Rule, Subject, Tally, end_quiet
-from nearstream.streams.index.memory import MemoryIndex
-from nearstream.streams.matcher import Arrival
+from nearstream.streams.arriving import Arrival
+from nearstream.streams.store.local import local_store
 from nearstream.workers.config.alert_rules import load_alerts
 from nearstream.workers.live.day import BEGIN_MS, HOUR_MS, Happening, hours
 from nearstream.workers.live.feed import Feed
@@ -49,7 +49,7 @@ class Replay:
             speed: How many seconds of the day pass in a second.
         """
         limits = replace(deployment.index_limits, retention_seconds=_KEPT_SECONDS)
-        self.index = MemoryIndex(limits, self.now_ms)
+        self.index = local_store(limits, self.now_ms)
         self.feed = Feed(self.now_ms, "demo")
         self.feed.why, self.feed.is_alerting = "", True
         self._signing = Signing(

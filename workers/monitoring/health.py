@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from nearstream.schemas.live import WorkerStateName
-from nearstream.streams.index.contract import IndexBehindError
+from nearstream.streams.store.limits import IndexBehindError
 from nearstream.workers.kafka.lag import PartitionLag
 
 BEHIND_SECONDS = 30.0  # age of the oldest waiting record above which a worker is catching up

@@ -25,8 +25,8 @@ from nearstream.schemas.dead_letter import REASON_HEADER
 from nearstream.schemas.label import is_label_key
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord, header
 from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.index.contract import Status
-from nearstream.streams.settling import MatchCounts
+from nearstream.streams.judge import MatchCounts
+from nearstream.streams.store.registration import Status
 from nearstream.workers.monitoring.health import Health
 
 _SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -175,7 +175,7 @@ def set_firing(counts: Mapping[str, int], storms: Mapping[tuple[str, str], int])
 def count_verdict(verdict: DocumentVerdict, status: Status) -> None:
     """Count a verdict, and the ordinal of a document that is new or has changed."""
     VERDICTS.labels(verdict.verdict).inc()
-    if status in (Status.NEW, Status.UPDATED):
+    if status is Status.NEW:
         FAMILY_SIZE.observe(verdict.family.ordinal)
 
 
@@ -250,7 +250,7 @@ def _matching(counts: MatchCounts) -> Iterator[Metric]:
         value=counts.cut,
     )
     yield CounterMetricFamily(
-        "nearstream_index_stale", "Records older than the state that the index holds", value=counts.statuses["stale"]
+        "nearstream_documents_overtaken", "Documents that arrived after their removal", value=counts.overtaken
     )
 
 

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from nearstream.schemas.live import WorkerStateName
-from nearstream.streams.index.contract import IndexUnavailableError
+from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.kafka.lag import LagReader

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
-from nearstream.streams.index.contract import IndexLostError, IndexState, IndexUnavailableError
 from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
+from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
 from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.config.tls import in_the_clear

@@ -15,12 +15,10 @@ from nearstream.schemas.codec import InvalidMessageError, decode_signature
 from nearstream.schemas.dead_letter import Stage
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics import SIGNATURES
-from nearstream.streams.index.contract import (
-    IndexLostError,
-    IndexUnavailableError,
-    Position,
-)
-from nearstream.streams.matcher import Arrival, Matcher
+from nearstream.streams.arriving import Arrival
+from nearstream.streams.matcher import Matcher
+from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
+from nearstream.streams.store.store import Position
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from nearstream.schemas.dead_letter import DeadLetter, Reason, Stage
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
-from nearstream.streams.index.contract import Position
+from nearstream.streams.store.store import Position
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka.client import (
     SESSION_SECONDS,
@@ -70,7 +70,7 @@ async def skip_record(deployment: Deployment, target: Target, wait_seconds: floa
             await send_all([_dead_letter(deployment, record)])
             if index is not None:
                 # Previous offset -1, so without a check: every record before this one has an outcome.
-                await index.pass_over([Position(tp.partition, offset, -1)])
+                await index.pass_over([Position(tp.partition, offset)])
             await kafka_offsets.commit(admin_client, settings.group, tp, offset + 1)
     finally:
         if index is not None:

@@ -18,7 +18,7 @@ import faust
 from faust.exceptions import ProducerSendError
 
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
-from nearstream.streams.index.contract import IndexBehindError
+from nearstream.streams.store.limits import IndexBehindError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka.errors import first_failure
 from nearstream.workers.monitoring.health import Health

@@ -7,11 +7,11 @@ from nearstream.schemas.dead_letter import Payload
 from nearstream.schemas.topics import DEAD_LETTERS, Topic
 from nearstream.schemas.verdict import VERDICT_KINDS
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.contract import Index, IndexLimits
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.fields import parse_field_map
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import Scheme, preset
+from nearstream.streams.store.limits import IndexLimits
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.config.tls import trusting
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
@@ -20,7 +20,9 @@ from nearstream.workers.redis_index.address import IndexAddress
 # Imported on use, since most commands neither sign nor match nor read pages.
 if TYPE_CHECKING:
     from nearstream.streams.matcher import Matcher
+    from nearstream.streams.matching.lane import Patience
     from nearstream.streams.signing.signer import Signer
+    from nearstream.streams.store.store import Store
     from nearstream.workers.crawl.page import PageReader
 
 
@@ -70,11 +72,17 @@ class Deployment:
 
         return Signer(self.scheme, self.key, self.settings.max_text_bytes)
 
-    def matcher(self, index: Index) -> "Matcher":
-        """Make a matcher over this index, with the deployment's thresholds and relations."""
-        from nearstream.streams.matcher import Matcher
+    def matcher(self, store: "Store", patience: "Patience | None" = None) -> "Matcher":
+        """Make a matcher over this store, with the deployment's thresholds and relations.
 
-        return Matcher(index, self.scheme, self.key, self.thresholds, frozenset(self.settings.relations.split()))
+        Args:
+            store: The store of the index.
+            patience: Waits for other lanes. None: there are none.
+        """
+        from nearstream.streams.matcher import Matcher, no_patience
+
+        relations = frozenset(self.settings.relations.split())
+        return Matcher(store, self.scheme, self.key, self.thresholds, relations, patience or no_patience)
 
     def page_reader(self) -> "PageReader":
         """Make a reader of web pages."""
@@ -110,7 +118,8 @@ class Deployment:
             self.key.fingerprint,
             self.index_limits,
             ca_path=settings.redis_ca_path or None,
-            shards=settings.index_shards,
+            slots=settings.index_slots,
+            replicas=settings.redis_wait,
             cluster=settings.redis_cluster == "yes",
             look_up_seconds=settings.api_seconds,
         )

@@ -9,11 +9,13 @@ from nearstream.schemas.events import PairEvent, Retraction
 from nearstream.schemas.record import ConsumerRecord, PageFacts
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.arriving import Arrival
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import Removal
-from nearstream.streams.matcher import Arrival, Matcher
+from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.local import local_store
+from nearstream.streams.store.store import Store
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.file_source import Item, Refused
@@ -54,7 +56,7 @@ class Embedded:
     signer: Signer
     matcher: Matcher
     limits: DocumentLimits
-    index: MemoryIndex
+    store: Store
     pages: PageReader = field(default_factory=PageReader)
 
     async def outcomes(self, items: Iterable[Item | Refused]) -> AsyncIterator[Outcome]:
@@ -96,7 +98,7 @@ class Embedded:
 
 def embedded(deployment: Deployment) -> Embedded:
     """Create the signer and matcher of a deployment, with a new index."""
-    index = MemoryIndex(deployment.index_limits, clock=lambda: time.time_ns() // 1_000_000)
+    store = local_store(deployment.index_limits, clock=lambda: time.time_ns() // 1_000_000)
     return Embedded(
-        deployment.signer(), deployment.matcher(index), deployment.document_limits, index, deployment.page_reader()
+        deployment.signer(), deployment.matcher(store), deployment.document_limits, store, deployment.page_reader()
     )

@@ -26,15 +26,19 @@ from nearstream.schemas.record import (
     page_headers,
     traceparent,
 )
-from nearstream.schemas.topics import LABELS_CHANGED, topics_of
+from nearstream.schemas.signature import Origin
+from nearstream.schemas.topics import DOCUMENTS, LABELS_CHANGED, topics_of
 from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.index.contract import Admitted, Position, Status
+from nearstream.streams.arriving import Arrival
 from nearstream.streams.index.family import FamilyFacts
 from nearstream.streams.index.labels import Labelling
 from nearstream.streams.ingest.defaults import DocumentLimits
-from nearstream.streams.matcher import Arrival, Matched, Matcher
-from nearstream.streams.settling import Pause
+from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.meeting import Pause
 from nearstream.streams.signing.scheme import Scheme
+from nearstream.streams.store.registration import Registered, Status
+from nearstream.streams.store.store import Position
+from nearstream.streams.telling import Matched
 from nearstream.workers.monitoring.metrics import GAP_RECORDS, count_verdict
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter, decide_apart
 from nearstream.workers.pipeline.signature_records import arrival_of
@@ -43,7 +47,7 @@ from nearstream.workers.pipeline.step import Lost, cooperative_yield
 log = logging.getLogger(__name__)
 
 CATCH_UP_BATCH = 32
-_NOT_ADMITTED = -1
+_NONE = -1
 
 
 @dataclass(frozen=True)
@@ -70,8 +74,8 @@ class Matching:
         topic_prefix: Goes before the name of each event topic.
         dead_letters: Writes the refused records.
         topic: The topic of the signatures.
-        checkpoints: Returns the last offset of each partition that the index knows.
-        pass_over: Sets checkpoints past records that hold no document.
+        checkpoints: Returns the offset of each partition up to which the index knows that everything is done.
+        cover: Tells the index that everything up to these positions is done.
         verdicts: Kinds of verdicts that are sent.
         family_of: Returns the family of a document, None if the index does not have the document.
     """
@@ -83,20 +87,21 @@ class Matching:
     dead_letters: DeadLetterWriter
     topic: SignatureTopic
     checkpoints: Callable[[], Awaitable[dict[int, int]]]
-    pass_over: Callable[[Sequence[Position]], Awaitable[None]]
+    cover: Callable[[Sequence[Position]], Awaitable[None]]
     verdicts: frozenset[str]
     family_of: Callable[[str], Awaitable[FamilyFacts | None]]
     _pause: Pause = field(default_factory=cooperative_yield)
-    _admitted: dict[int, int] = field(default_factory=dict)  # last admitted offset of each partition
+    _covered: dict[int, int] = field(default_factory=dict)  # last offset of each partition that is done
+    _unsure: set[int] = field(default_factory=set)  # partitions whose last batch may be known to the index in part
     _has_unknown_removals: bool = False
 
     def forget_positions(self) -> None:
-        """Forget the admitted offsets, because partitions were revoked.
+        """Forget what is done, because partitions were revoked.
 
-        Another worker may admit records of these partitions before they return to this one.
+        Another worker may match records of these partitions before they return to this one.
         """
         # A batch in progress keeps using the old dict, so replace it instead of clearing it.
-        self._admitted = {}
+        self._covered = {}
 
     async def decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         """Return the verdict and the events of each record, or its dead letter.
@@ -106,91 +111,98 @@ class Matching:
             IndexBehindError: The index lost its newest writes: `catch_up`, then decide again.
             IndexLostError: The index was emptied.
         """
-        admitted = await self._positions({record.partition for record in records})
-        return await self._match(records, admitted)
+        covered = await self._positions({record.partition for record in records})
+        return await self._match(records, covered)
 
     async def lost(self, partitions: Collection[int]) -> list[Lost]:
-        """Return what was admitted but lies after the checkpoint of the index.
+        """Return what was done but lies after the checkpoint of the index.
 
-        After a start, what the group committed counts as admitted.
+        After a start, what the group committed counts as done.
 
         Raises:
             IndexUnavailableError: Wait, then ask again.
             IndexLostError: The index was emptied.
         """
-        admitted = await self._positions(set(partitions))
+        covered = await self._positions(set(partitions))
         known = await self.checkpoints()
-        ranges = [Lost(part, known.get(part, _NOT_ADMITTED), admitted[part] + 1) for part in partitions]
+        ranges = [Lost(part, known.get(part, _NONE), covered[part] + 1) for part in partitions]
         return [lost for lost in ranges if lost.checkpoint + 1 < lost.end]
 
     async def catch_up(self, lost: Lost) -> AsyncIterator[list[ProducerRecord]]:
-        """Admit the lost records again, batch by batch, and yield their events.
+        """Match the lost records again, batch by batch, and yield their events.
 
         Raises:
             IndexUnavailableError: Wait, then start again.
             IndexLostError: The index was emptied.
             IndexBehindError: The index lost more meanwhile.
         """
-        admitted = self._admitted
-        admitted[lost.partition] = lost.checkpoint
+        covered = self._covered
+        covered[lost.partition] = lost.checkpoint
         batch: list[ConsumerRecord] = []
         async with aclosing(self.topic.read_range(lost.partition, lost.checkpoint + 1, lost.end)) as missing:
             async for record in missing:
                 batch.append(record)
                 if len(batch) == CATCH_UP_BATCH:
-                    yield await self._match_again(batch, admitted)
+                    yield await self._match_again(batch, covered)
                     batch = []
         if batch:
-            yield await self._match_again(batch, admitted)
+            yield await self._match_again(batch, covered)
 
-    async def _match_again(self, batch: Sequence[ConsumerRecord], admitted: dict[int, int]) -> list[ProducerRecord]:
-        outgoing = await self._match(batch, admitted)
+    async def _match_again(self, batch: Sequence[ConsumerRecord], covered: dict[int, int]) -> list[ProducerRecord]:
+        self._unsure |= {record.partition for record in batch}
+        outgoing = await self._match(batch, covered)
         GAP_RECORDS.inc(len(batch))
         return outgoing
 
     async def _positions(self, partitions: set[int]) -> dict[int, int]:
-        """Return the last admitted offset of at least these partitions.
+        """Return the last offset that is done of at least these partitions.
 
-        Callers update the returned dict as they admit further records.
+        Callers update the returned dict as they go on.
         """
-        admitted = self._admitted
-        unknown = partitions - admitted.keys()
+        covered = self._covered
+        unknown = partitions - covered.keys()
         if unknown:
             committed = await self.topic.committed(unknown)
-            admitted.update({part: max(committed.get(part, -1), 0) - 1 for part in unknown})
-        return admitted
+            covered.update({part: max(committed.get(part, -1), 0) - 1 for part in unknown})
+            self._unsure |= unknown  # a worker before this one may have gone further
+        return covered
 
-    async def _match(self, records: Sequence[ConsumerRecord], admitted: dict[int, int]) -> list[ProducerRecord]:
-        """Match records, and update their last admitted offsets."""
+    async def _match(self, records: Sequence[ConsumerRecord], covered: dict[int, int]) -> list[ProducerRecord]:
+        """Match records, and let the index know that they are done."""
 
         async def failed(record: ConsumerRecord, error: BaseException) -> ProducerRecord:
-            await self._pass_over_dead_letters([record], admitted)
+            await self._cover([record], covered)
             return self.dead_letters.unprocessable(record, Stage.MATCH, error)
 
-        return await decide_apart(records, partial(self._match_once, admitted=admitted), failed)
+        return await decide_apart(records, partial(self._match_once, covered=covered), failed)
 
-    async def _match_once(self, records: Sequence[ConsumerRecord], admitted: dict[int, int]) -> list[ProducerRecord]:
+    async def _match_once(self, records: Sequence[ConsumerRecord], covered: dict[int, int]) -> list[ProducerRecord]:
         outgoing: list[ProducerRecord] = []
-        reached = {part: admitted[part] for part in {record.partition for record in records} & admitted.keys()}
         arrivals: list[tuple[ConsumerRecord, Arrival]] = []
         for record in records:
             try:
-                arrival = arrival_of(record, reached.get(record.partition, _NOT_ADMITTED), self.scheme, self.limits)
+                arrivals.append((record, arrival_of(record, self.scheme, self.limits)))
             except InvalidMessageError as error:
                 outgoing.append(self.dead_letters.write(DeadLetter(record, Stage.MATCH, error.reason, error.detail)))
-                continue
-            reached[record.partition] = record.offset
-            arrivals.append((record, arrival))
-        found = await self.matcher.match_all([arrival for _, arrival in arrivals], self._pause)
-        admitted.update(reached)
-        await self._pass_over_dead_letters(records, admitted)
+        partitions = {record.partition for record in records}
+        is_again = bool(partitions & self._unsure)
+        self._unsure |= partitions  # until the whole batch is done
+        found = await self.matcher.match_all([arrival for _, arrival in arrivals], self._pause, is_again=is_again)
+        await self._cover(records, covered)
+        self._unsure -= partitions
         for (record, arrival), matched in zip(arrivals, found, strict=True):
             for event in self._sent(matched):
                 outgoing += self._outgoing(event, record.headers)
-            outgoing += self._after_removal(record, arrival, matched.admitted)
+            outgoing += self._after_removal(record, arrival, matched.registered)
             if arrival.labelling is not None:
                 outgoing += await self._label_change(arrival.document_key, arrival.labelling)
         return outgoing
+
+    async def _cover(self, records: Sequence[ConsumerRecord], covered: dict[int, int]) -> None:
+        """Let every slot know that these records are done, so that their offsets may be committed."""
+        ends = {record.partition: record.offset for record in records}
+        await self.cover([Position(partition, offset) for partition, offset in ends.items()])
+        covered.update(ends)
 
     async def _label_change(self, key: str, said: Labelling) -> list[ProducerRecord]:
         """Return that a label has changed. A label of a document that is not there yet changes nothing."""
@@ -217,24 +229,23 @@ class Matching:
         """Count a verdict, and return it if it is to be sent, then the other events."""
         verdict = matched.verdict
         if verdict is not None:
-            count_verdict(verdict, matched.admitted.status)
+            count_verdict(verdict, matched.registered.status)
         if verdict is None or verdict.verdict not in self.verdicts:
             return matched.events
         return (verdict, *matched.events)
 
-    def _after_removal(self, record: ConsumerRecord, arrival: Arrival, admitted: Admitted) -> list[ProducerRecord]:
+    def _after_removal(self, record: ConsumerRecord, arrival: Arrival, found: Registered) -> list[ProducerRecord]:
         """Return the removal again if a document arrived that was sent before it.
 
         Compaction keeps only the newest record of a key, so without this a rebuilt index would hold the document. If
         the document has a later state, that one is live, and nothing is sent.
         """
-        if admitted.status is Status.REMOVED and not (admitted.found or admitted.repeated):
+        if found.status is Status.REMOVED and not (found.was_known or found.is_repeated):
             self._log_unknown_removal(record)
-        if admitted.status is not Status.OVERTAKEN or admitted.removed_by is None or admitted.found:
+        if found.status is not Status.OVERTAKEN or found.was_known or found.removed_by[0] < 0:
             return []
-        headers: Headers = [origin_header(admitted.removed_by)]
-        removed_ms = admitted.removed_by.sent_at_ms or record.timestamp_ms
-        return [ProducerRecord(record.topic, arrival.document_key.encode(), None, headers, removed_ms)]
+        headers: Headers = [origin_header(Origin(DOCUMENTS.name, *found.removed_by))]
+        return [ProducerRecord(record.topic, arrival.document_key.encode(), None, headers, record.timestamp_ms)]
 
     def _log_unknown_removal(self, record: ConsumerRecord) -> None:
         """Log the first removal that matches no document, because the sender may use another record key."""
@@ -246,22 +257,6 @@ class Matching:
                 " only counted, as removed_unknown",
                 *(record.topic, record.partition, record.offset),
             )
-
-    async def _pass_over_dead_letters(self, records: Sequence[ConsumerRecord], admitted: dict[int, int]) -> None:
-        """Set the checkpoints past dead letters at the end of a batch.
-
-        These follow the last document of their partition. Their offsets are committed too, so without this the index
-        would seem to have lost them.
-        """
-        ends = {record.partition: record.offset for record in records}
-        positions = [
-            Position(part, end, admitted.get(part, _NOT_ADMITTED))
-            for part, end in ends.items()
-            if admitted.get(part, _NOT_ADMITTED) < end
-        ]
-        if positions:
-            await self.pass_over(positions)
-            admitted.update({position.partition: position.offset for position in positions})
 
     def _outgoing(self, event: Event, passed_on: Headers) -> list[ProducerRecord]:
         """Return the records of an event, one for each of its topics."""

@@ -8,7 +8,7 @@ from functools import partial
 from time import monotonic
 from typing import TypeVar
 
-from nearstream.streams.index.contract import IndexLostError, IndexUnavailableError
+from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
 from nearstream.workers.kafka.errors import KafkaUnreachableError, retriable
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.metrics import OUTAGES, timed

@@ -10,11 +10,11 @@ from nearstream.schemas.document import ID_PATTERN, NAME_PATTERN, YEAR_9999_MS
 from nearstream.schemas.label import Label, label_key, labelled_document
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.signature import Signature
-from nearstream.streams.index.contract import Position
+from nearstream.streams.arriving import Arrival
 from nearstream.streams.index.labels import Labelling
 from nearstream.streams.ingest.defaults import DocumentLimits
-from nearstream.streams.matcher import Arrival
 from nearstream.streams.signing.scheme import Scheme
+from nearstream.streams.store.store import Position
 
 
 def label_record(topic: str, document_key: str, label: Label | None, given_ms: int) -> ProducerRecord:
@@ -26,19 +26,18 @@ def label_record(topic: str, document_key: str, label: Label | None, given_ms: i
     return ProducerRecord(topic, label_key(document_key).encode(), value, [], given_ms)
 
 
-def arrival_of(record: ConsumerRecord, previous: int, scheme: Scheme, limits: DocumentLimits) -> Arrival:
+def arrival_of(record: ConsumerRecord, scheme: Scheme, limits: DocumentLimits) -> Arrival:
     """Return what a record of `signatures` brings to the matcher.
 
     Args:
         record: The record.
-        previous: The offset consumed before it in its partition.
         scheme: The scheme that the signature must have.
         limits: Limits of a document.
 
     Raises:
         InvalidMessageError: The record cannot come from this deployment.
     """
-    position = Position(record.partition, record.offset, previous)
+    position = Position(record.partition, record.offset)
     labelled = labelled_document(_key(record))
     if labelled is not None:
         return Arrival(labelled, None, position, labelling=_labelling(record))

@@ -10,6 +10,8 @@ from typing import NamedTuple, Protocol
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 
 YIELD_SECONDS = 0.005
+# Pauses double from one to the next, up to 64 times the first one.
+FIRST_TURN_SECONDS, SHORT_TURNS, LONG_TURNS = 0.0015, 5, 17
 
 Decide = Callable[[Sequence[ConsumerRecord]], Awaitable[Sequence[ProducerRecord]]]
 Send = Callable[[Sequence[ProducerRecord]], Awaitable[None]]  # returns when all are confirmed
@@ -105,6 +107,22 @@ class Step:
     count: CountBatch
     recovery: Recovery | None = None
     lanes: Lanes = field(default_factory=Lanes, compare=False)
+
+
+async def patience(turn: int, is_smaller: bool) -> bool:
+    """Wait a moment for another lane to decide about a copy, and return whether to go on waiting.
+
+    A copy that came before is waited for a second in all, and another one for 50 ms: whoever waits longest, one of two
+    copies is always first. No decision depends on how long.
+
+    Args:
+        turn: How often was waited for it.
+        is_smaller: It came before.
+    """
+    if turn >= (LONG_TURNS if is_smaller else SHORT_TURNS):
+        return False
+    await asyncio.sleep(FIRST_TURN_SECONDS * 2 ** min(turn, 6))
+    return True
 
 
 def cooperative_yield() -> Callable[[], Awaitable[None]]:

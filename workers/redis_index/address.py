@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from nearstream.streams.index.contract import IndexLimits
-from nearstream.workers.redis_index.layout import KeyKind
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.workers.redis_store.layout import KeyKind
 
 _LIMITS = IndexLimits()
 _SCHEME_BYTES = 4
@@ -35,9 +35,9 @@ class IndexAddress:
         scheme: Name of the scheme. Its hash is the second part of every key.
         key_fingerprint: Fingerprint of the deployment's hash key. Another one is refused.
         limits: Bounds of the index.
-        shard: Number of the first shard. The number of a shard is the third part of its keys, so shards share no key.
         ca_path: Certificates that `rediss://` trusts. None: those of the system.
-        shards: Count of shards, each in one slot, over which the collections are spread.
+        slots: Count of the slots over which the index is spread.
+        replicas: How many replicas of each server have to confirm what is decided.
         cluster: The server is a node of a cluster.
         beside: The scheme may exist beside the active one.
         look_up_seconds: How long the answer to a question that changes nothing may take.
@@ -48,9 +48,9 @@ class IndexAddress:
     scheme: str
     key_fingerprint: str
     limits: IndexLimits = _LIMITS
-    shard: int = 0
     ca_path: str | None = None
-    shards: int = 1
+    slots: int = 1
+    replicas: int = 0
     cluster: bool = False
     beside: bool = False
     look_up_seconds: float = 0.15
@@ -61,23 +61,17 @@ class IndexAddress:
         return Connection(self.url, self.ca_path, self.cluster)
 
     @property
-    def key(self) -> bytes:
-        """The key of the facts of the first shard."""
-        return self.key_of(0)
-
-    def key_of(self, index: int) -> bytes:
-        """Return the key of the facts of a shard, counted from 0.
-
-        It contains the hash tag that all keys of the shard begin with.
-        """
-        return self._tag(str(self.shard + index)).encode() + KeyKind.FACTS
-
-    @property
-    def every_tag(self) -> str:
-        """The pattern of the hash tags of all shards of the scheme."""
-        return self._tag("*")
-
-    def _tag(self, shard: str) -> str:
+    def prefix(self) -> bytes:
+        """What the hash tags of all slots begin with."""
         # Each chunk repeats the tag. With the whole name of the scheme, its key would take twice the memory.
         scheme = blake2b(self.scheme.encode(), digest_size=_SCHEME_BYTES).hexdigest()
-        return f"{{{self.namespace}:{scheme}:{shard}}}"
+        return f"{{{self.namespace}:{scheme}:".encode()
+
+    def tag(self, slot: int) -> bytes:
+        """Return the hash tag of a slot, with which all its keys begin."""
+        return b"%s%d}" % (self.prefix, slot)
+
+    @property
+    def key(self) -> bytes:
+        """The key of the facts of the first slot."""
+        return self.tag(0) + KeyKind.FACTS

@@ -10,12 +10,12 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisClusterException, ResponseError
 
-from nearstream.streams.index.contract import IndexUnavailableError
+from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_index.address import Connection
 from nearstream.workers.redis_index.errors import errors_mapped
-from nearstream.workers.redis_index.function_library import function_library
 from nearstream.workers.redis_index.shared_connection import SharedConnection
+from nearstream.workers.redis_store.function_library import function_library, function_name
 
 Client = Redis | RedisCluster
 Caller = Client | SharedConnection
@@ -25,9 +25,8 @@ _RETRY_SECONDS = 0.5
 _PAGE_KEYS = 1_000
 _PIPELINE_COMMANDS = 1_000  # commands in one round trip
 _CONNECTIONS = 4  # to one server. Further calls wait for a free one.
-# To one node of a cluster, more than all shards in all lanes can use: the client does not wait but raises an error.
+# To one node of a cluster, more than all lanes can use: the client does not wait but raises an error.
 _CLUSTER_CONNECTIONS = 2_048
-_READING = ("look_up_", "details_", "state_", "lengths_")  # functions that only read
 
 
 def connect(connection: Connection) -> Client:
@@ -117,33 +116,42 @@ async def ask(client: Caller, command: str, key: bytes, *arguments: bytes | str 
         return await client.execute_command(command, key, *arguments)
 
 
-async def call(client: Caller, name: str, key: bytes, *arguments: bytes | str | int) -> list[Any]:
-    """Return the reply of an index function, loading the library if the server lacks it.
-
-    The items are Any because each function has its own form of reply.
+async def call(client: Caller, name: str, key: bytes, *arguments: bytes | str | int) -> Any:  # noqa: ANN401 - as redis
+    """Return the reply of a function of one key, loading the library if the server lacks it.
 
     Raises:
         IndexUnavailableError: The server does not answer. The function may have run.
         SettingsError: The server refuses our name, password or rights.
     """
-    suffix, source = function_library()
     with errors_mapped():
+        # Without a target, the client of a cluster would ask a server which of the arguments are keys.
+        target = await _owner(client, key)
+        command = ("FCALL", function_name(name), 1, key, *arguments)
         try:
-            return await _fcall(client, f"nearstream_{name}_{suffix}", key, arguments)
+            return await client.execute_command(*command, **target)
         except ResponseError as error:
-            if "Function not found" not in str(error):
+            if not lacks_functions(error):
                 raise
-        await _load(client, source)
-        return await _fcall(client, f"nearstream_{name}_{suffix}", key, arguments)
+        await load_functions(client)
+        return await client.execute_command(*command, **target)
 
 
-async def _fcall(client: Caller, name: str, key: bytes, arguments: tuple[bytes | str | int, ...]) -> list[Any]:
-    # Functions that only read then work on replicas, and while the server refuses writes.
-    command = "FCALL_RO" if name.split("_", 1)[1].startswith(_READING) else "FCALL"
-    # Without a target, the client of a cluster would ask a server which of the arguments are keys.
-    target = await _owner(client, key)
-    reply: list[Any] = await client.execute_command(command, name, 1, key, *arguments, **target)
-    return reply
+async def load_functions(client: Caller) -> None:
+    """Load the functions into all servers that lack them."""
+    targets: list[dict[str, Any]] = [{}]
+    if isinstance(client, RedisCluster):
+        targets = [{"target_nodes": node} for node in client.get_primaries()]
+    for target in targets:
+        try:
+            await client.execute_command("FUNCTION LOAD", function_library()[1], **target)
+        except ResponseError as error:
+            if "already exists" not in str(error):
+                raise
+
+
+def lacks_functions(reply: object) -> bool:
+    """Return whether a reply says that the server lacks our functions."""
+    return isinstance(reply, ResponseError) and "Function not found" in str(reply)
 
 
 async def _owner(client: Caller, key: bytes) -> dict[str, Any]:
@@ -152,18 +160,6 @@ async def _owner(client: Caller, key: bytes) -> dict[str, Any]:
         return {}
     tag = key[: key.index(b"}") + 1]  # what decides the slot, and the only part of a key that is always text
     return {"target_nodes": (await client.initialize()).get_node_from_key(tag.decode())}
-
-
-async def _load(client: Caller, source: str) -> None:
-    targets: list[dict[str, Any]] = [{}]
-    if isinstance(client, RedisCluster):
-        targets = [{"target_nodes": node} for node in client.get_primaries()]
-    for target in targets:
-        try:
-            await client.execute_command("FUNCTION LOAD", source, **target)
-        except ResponseError as error:
-            if "already exists" not in str(error):
-                raise
 
 
 async def server_facts(client: Client) -> list[dict[str, Any]]:
@@ -203,16 +199,13 @@ async def keys_of(client: Client, prefix: bytes) -> AsyncIterator[bytes]:
             yield key
 
 
-async def lengths_of(client: Client, key: bytes, kind: bytes, chunks: Sequence[bytes]) -> list[int]:
-    """Return the number of fields of each of these chunks of a shard, 0 for a missing one.
+async def lengths_of(client: Client, keys: Sequence[bytes]) -> list[int]:
+    """Return the number of fields of each of these hashes of a slot, 0 for a missing one.
 
     Raises:
         IndexUnavailableError: The server does not answer.
     """
-    lengths: list[int] = []
-    for start in range(0, len(chunks), _PIPELINE_COMMANDS):
-        lengths += await call(client, "lengths", key, kind, b"".join(chunks[start : start + _PIPELINE_COMMANDS]))
-    return lengths
+    return await _pipelined(client, "HLEN", keys)
 
 
 async def memories_of(client: Client, keys: Sequence[bytes]) -> list[int] | None:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from nearstream.schemas.events import RELATIONS
-from nearstream.streams.index.contract import ANCHOR_HEADS, BAND_CAP, LINEAGE_CAP, MARKS, WALK
 from nearstream.streams.records.record import superseded_by, unpack_signature
 from nearstream.streams.signing.scheme import Keys
+from nearstream.streams.store.limits import ANCHOR_HEADS, BAND_CAP, LINEAGE_CAP, MARKS, WALK
 from nearstream.workers.redis_index.client import ask, server_time_ms
 from nearstream.workers.redis_index.document_facts import BucketFacts, DocumentFacts, MemberFacts, PairFacts, StateFacts
 from nearstream.workers.redis_index.errors import errors_mapped

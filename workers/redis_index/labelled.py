@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from nearstream.streams.alerting.floods import LabelledGrowth, rate_before
-from nearstream.streams.index.contract import IndexLostError
+from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.client import ask
 from nearstream.workers.redis_index.errors import errors_mapped

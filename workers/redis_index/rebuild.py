@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from typing import Self
 
-from nearstream.streams.index.contract import IndexUnavailableError
+from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.client import Client, call, connect
 from nearstream.workers.redis_index.errors import errors_mapped

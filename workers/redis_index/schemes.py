@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from nearstream.streams.index.contract import IndexLostError
+from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.client import Client, ask, call, open_client
-from nearstream.workers.redis_index.layout import KeyKind
+from nearstream.workers.redis_store.layout import KeyKind
 
 ACTIVE, BUILDING, RETIRED, DROPPED = "active", "building", "retired", "dropped"
 _PAGE = 1_000
@@ -144,7 +144,7 @@ async def drop_scheme(address: IndexAddress) -> int:
         if claim.state == ACTIVE:
             raise SchemeRefusedError(f"{address.scheme} is active: switch to another scheme first")
         await _change(client, address, [address.scheme, raw, _encoded(claim, DROPPED)])
-        tags = address.every_tag
+        tags = f"{address.prefix.decode()}*}}"
         facts = f"{tags}{KeyKind.FACTS.decode()}"
         deleted = await delete_keys(client, facts) + await delete_keys(client, f"{tags}*")
         await ask(client, "HDEL", _key(address), address.scheme)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from nearstream.streams.index.contract import ANCHOR_HEADS, IndexState
+from nearstream.streams.store.limits import ANCHOR_HEADS, IndexState
 from nearstream.workers.redis_index.client import ask, lengths_of, memories_of
 from nearstream.workers.redis_index.errors import errors_mapped
 from nearstream.workers.redis_index.index import RedisIndex

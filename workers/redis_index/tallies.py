@@ -7,7 +7,7 @@ from hashlib import blake2b
 import msgspec
 
 from nearstream.streams.alerting.counting import Rule, Subject, Tally
-from nearstream.streams.index.contract import IndexUnavailableError
+from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.redis_index.client import Client, ask, call
 
 KEPT_MS = 7 * 86_400_000  # after the last alert, so that a redelivery sends it again

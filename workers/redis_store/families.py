@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from struct import Struct
 
 from nearstream.streams.store.families import ADDRESS_BYTES, Growth
-from nearstream.streams.store.limits import SLOT_MS, WINDOWS_MS
 from nearstream.streams.store.messages import LINK_BYTES, Cover, FamilyView, Join, Joined, Leave, Mark, Measure
 from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.workers.redis_store.layout import (
@@ -26,7 +25,7 @@ _FAMILY, _JOIN, _MARK = map(python_struct, (FAMILY_FORMAT, JOIN_FORMAT, MARK_FOR
 _JOINS = Struct(">II")  # slot of time, count
 _ORDINAL_BYTES = 4
 _Packed = tuple[list[bytes], list[bytes]]
-_Grown = tuple[bytes | None, int, int, int, list[bytes]]  # as `growth` packs it
+_Grown = tuple[bytes | None, int, int, int, list[bytes], bytes]  # as `growth` packs it
 
 
 def unpack_family(layout: StoreLayout, packed: bytes, score: bytes | None, now_ms: int) -> FamilyView | None:
@@ -116,14 +115,10 @@ def pack_measures(layout: StoreLayout, tag: bytes, batch: Sequence[Measure]) -> 
 
 def unpack_growth(layout: StoreLayout, measure: Measure, now_ms: int, answer: _Grown) -> Growth | None:
     """Return how a family grows, unless it has expired."""
-    packed, living, senders, recipients, marks = answer
+    packed, living, senders, recipients, marks, asked_ms = answer
     family = unpack_family(layout, packed, None, now_ms) if packed else None
     if packed is None or family is None:
         return None
-    joins = list(_JOINS.iter_unpack(packed[_FAMILY.size :]))
-    hour, day, week = (
-        sum(count for slot, count in joins if slot > (measure.now_ms - window) // SLOT_MS) for window in WINDOWS_MS
-    )
     last_ms = _int(_FAMILY.unpack_from(packed)[4])
     labelled = tuple(
         (document, _int(label[:NUMBER_BYTES]), label[NUMBER_BYTES:])
@@ -136,7 +131,8 @@ def unpack_growth(layout: StoreLayout, measure: Measure, now_ms: int, answer: _G
         living,
         family.first_seen_ms,
         last_ms,
-        (hour, day, week),
+        int(asked_ms),
+        tuple(_JOINS.iter_unpack(packed[_FAMILY.size :])),
         senders,
         recipients,
         labelled,

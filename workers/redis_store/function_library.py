@@ -12,7 +12,7 @@ from nearstream.streams.store.registration import NUMBER_BYTES, Status
 from nearstream.workers.redis_store import layout
 from nearstream.workers.redis_store.layout import STATE_FORMAT, STUB, KeyKind, python_struct
 
-_SOURCES = ("slot.lua", "buckets.lua", "history.lua", "families.lua", "decisions.lua")
+_SOURCES = ("slot.lua", "buckets.lua", "history.lua", "families.lua", "decisions.lua", "claims.lua")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
 
 

@@ -28,6 +28,7 @@ hold:
     y  LABELLED    HASH    + number of a founder: hash of the key of a labelled document → number of its state, label
     z  LEASE       STRING  of slot 0: who rebuilds the index, for as long as the lease is renewed
     w  WAITED      STRING  written before the server is told to wait for its replicas
+    p  PROBE       any     written and deleted at the start of a worker, to find out what our user may do
     ~  GATE        none    never written. While a slot moves to another server, a call that names a key which is missing
                            beside one that is there is refused as a whole, so no function stops halfway
 
@@ -90,6 +91,7 @@ class KeyKind(bytes, Enum):
     LEASE = b"z"
     WAITED = b"w"
     GATE = b"~"
+    PROBE = b"p"
 
 
 BUCKET_KINDS = (KeyKind.DIGEST, KeyKind.LINEAGE, KeyKind.BAND, KeyKind.ANCHOR)
@@ -167,6 +169,11 @@ class StoreLayout:
         row, partition = divmod(number, self.shape.partitions)
         return (row // GROUP * self.shape.partitions + partition).to_bytes(5, "big")
 
+    def registry_chunk(self, document: bytes) -> bytes:
+        """Return the end of the key of the hash that knows the current state of a document, given its hash."""
+        chunk = int.from_bytes(document[:CHUNK_BYTES], "big") % self.chunks[KeyKind.REGISTRY]
+        return chunk.to_bytes(CHUNK_BYTES, "big")
+
     @property
     def packed(self) -> bytes:
         """What each slot keeps of it."""
@@ -192,6 +199,11 @@ class StoreLayout:
     def retention_ms(self) -> int:
         """How long a document can be found, 0 for ever."""
         return 1000 * self.limits.retention_seconds
+
+
+def shape_of(packed: bytes) -> Shape:
+    """Return the shape of an index from what a slot keeps of its layout, or any shape if another release made it."""
+    return Shape(*_LAYOUT.unpack(packed)[2:4]) if len(packed) == _LAYOUT.size else Shape()
 
 
 def new_layout(prefix: bytes, shape: Shape, limits: IndexLimits, epoch: bytes) -> StoreLayout:

@@ -7,7 +7,14 @@ from nearstream.streams.store.limits import IndexLimits, IndexLostError
 from nearstream.streams.store.store import Shape
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_index.client import Client, ask, keys_of
-from nearstream.workers.redis_store.layout import EPOCH_BYTES, KeyKind, OtherLayoutError, StoreLayout, new_layout
+from nearstream.workers.redis_store.layout import (
+    EPOCH_BYTES,
+    KeyKind,
+    OtherLayoutError,
+    StoreLayout,
+    new_layout,
+    shape_of,
+)
 
 _UNLINKED = 500  # keys in one command
 
@@ -46,6 +53,25 @@ async def open_store(
         if found is None or (slot < shape.slots - 1 and found.epoch != layout.epoch):
             raise IndexLostError(f"slot {slot} of {_name(prefix)} was emptied or replaced: run `nearstream rebuild`")
         layout = found
+    return layout
+
+
+async def stored_layout(client: Client, prefix: bytes, limits: IndexLimits) -> StoreLayout:
+    """Return the layout of an index, as its first slot keeps it.
+
+    Raises:
+        SettingsError: Another release made the index.
+        IndexLostError: There is no index.
+        IndexUnavailableError: The server does not answer.
+    """
+    key = StoreLayout(prefix, b"", Shape(), {}, limits).tag(0) + KeyKind.FACTS
+    former_format, stored = await ask(client, "HMGET", key, "format", "layout")
+    if stored is None and former_format is None:
+        raise IndexLostError(f"{_name(prefix)} holds no index: run `nearstream rebuild`")
+    shape = shape_of(stored) if stored else Shape()
+    layout = _stored(new_layout(prefix, shape, limits, b""), stored, former_format)
+    if layout is None:
+        raise AssertionError("what is stored has a layout, or is refused")
     return layout
 
 

@@ -9,7 +9,6 @@ from nearstream.streams.store.messages import Decided, Note, Noted, Proposal, Qu
 from nearstream.streams.store.registration import NUMBER_BYTES, Labelling, Order, Put, Registered, Removal, Status
 from nearstream.workers.redis_store.families import unpack_family
 from nearstream.workers.redis_store.layout import (
-    CHUNK_BYTES,
     DECIDED,
     FOLLOWED,
     GONE,
@@ -91,9 +90,9 @@ def pack_items(
     layout: StoreLayout, tag: bytes, batch: Sequence[Put | Removal | Labelling]
 ) -> tuple[list[bytes], list[bytes]]:
     """Return the keys of documents and states, and for each item what is told about it."""
-    chunks, keys, items = layout.chunks[KeyKind.REGISTRY], set[bytes](), []
+    keys, items = set[bytes](), []
     for one in batch:
-        chunk = (int.from_bytes(one.document[:CHUNK_BYTES], "big") % chunks).to_bytes(CHUNK_BYTES, "big")
+        chunk = layout.registry_chunk(one.document)
         group = layout.group(one.number)
         keys.add(tag + KeyKind.REGISTRY + chunk)
         keys.add(tag + KeyKind.STATES + group)

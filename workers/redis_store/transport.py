@@ -21,23 +21,23 @@ from redis.exceptions import (
 
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.streams.store.store import Call
-from nearstream.workers.redis_index.client import Client
+from nearstream.workers.redis_index.client import Caller, lacks_functions, load_functions
 from nearstream.workers.redis_index.errors import errors_mapped
+from nearstream.workers.redis_index.shared_connection import SharedConnection
 from nearstream.workers.redis_store.calls import Command, LaneCalls
-from nearstream.workers.redis_store.function_library import function_library
 from nearstream.workers.redis_store.layout import StoreLayout
 
 _ATTEMPTS = 5
 _MOVING_SECONDS = 0.05  # before a slot is asked again that is on its way to another server
 
-_Server = ClusterNode | ConnectionPool
+_Server = ClusterNode | ConnectionPool | SharedConnection
 
 
 class RedisTransport:
     """Carries the calls of one lane."""
 
-    def __init__(self, client: Client, layout: StoreLayout, calls: LaneCalls) -> None:
-        """Take a client of a server, or of a cluster."""
+    def __init__(self, client: Caller, layout: StoreLayout, calls: LaneCalls) -> None:
+        """Take a client of a server or of a cluster, or a connection for calls that only read."""
         self._client, self._layout, self._calls = client, layout, calls
 
     async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
@@ -80,6 +80,8 @@ class RedisTransport:
 
     async def _server(self, slot: int) -> _Server:
         """Return the server of a slot."""
+        if isinstance(self._client, SharedConnection):
+            return self._client
         if not isinstance(self._client, RedisCluster):
             return self._client.connection_pool
         await self._client.initialize()
@@ -90,6 +92,9 @@ class RedisTransport:
 
     async def _pipeline(self, server: _Server, commands: Sequence[Command]) -> list[Any]:
         """Return the replies of one server, or for each command the error that kept it from answering."""
+        if isinstance(server, SharedConnection):
+            asked = [server.execute_command(*command.arguments) for command in commands]
+            return await asyncio.gather(*asked, return_exceptions=True)
         try:
             async with _connection(server) as connection:
                 # The packing of redis-py takes four times as long.
@@ -103,7 +108,7 @@ class RedisTransport:
 
     async def _prepare(self, errors: Sequence[ResponseError]) -> None:
         """Do what is needed before commands are sent again."""
-        if any(map(_lacks_functions, errors)):
+        if any(map(lacks_functions, errors)):
             await load_functions(self._client)
         moved = next((error for error in errors if isinstance(error, MovedError)), None)
         if moved is not None and isinstance(self._client, RedisCluster):
@@ -113,7 +118,7 @@ class RedisTransport:
 
 
 @asynccontextmanager
-async def _connection(server: _Server) -> AsyncIterator[Connection]:
+async def _connection(server: ClusterNode | ConnectionPool) -> AsyncIterator[Connection]:
     """Yield a connection to a server. It is closed if something goes wrong, because replies may be under way."""
     if isinstance(server, ClusterNode):
         connection = server.acquire_connection()
@@ -138,22 +143,5 @@ async def _reply(connection: Connection) -> Any:  # noqa: ANN401 - as redis
         return error
 
 
-async def load_functions(client: Client) -> None:
-    """Load the functions into all servers that lack them."""
-    targets: list[dict[str, Any]] = [{}]
-    if isinstance(client, RedisCluster):
-        targets = [{"target_nodes": node} for node in client.get_primaries()]
-    for target in targets:
-        try:
-            await client.execute_command("FUNCTION LOAD", function_library()[1], **target)
-        except ResponseError as error:
-            if "already exists" not in str(error):
-                raise
-
-
 def _is_repeatable(reply: object) -> bool:
-    return isinstance(reply, MovedError | AskError | TryAgainError) or _lacks_functions(reply)
-
-
-def _lacks_functions(reply: object) -> bool:
-    return isinstance(reply, ResponseError) and "Function not found" in str(reply)
+    return isinstance(reply, MovedError | AskError | TryAgainError) or lacks_functions(reply)

@@ -10,11 +10,11 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.details import FamilyDetails
 from nearstream.streams.index.family import FamilyFacts
 from nearstream.streams.index.labels import LabelCounts
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.local import local_store
 
 KEY = HashKey.public()
 SCHEME = preset("dense", KEY)
@@ -27,7 +27,7 @@ def signed(name: str, text: str) -> Signature:
 
 
 async def found(text: str) -> Found:
-    index = MemoryIndex()
+    index = local_store()
     await Matcher(index, SCHEME, KEY).match(signed("a", TEXT))
     asked = newcomer(signed("b", text), SCHEME, KEY, Thresholds())
     return find(asked, await index.look_up(asked.keys, 60))

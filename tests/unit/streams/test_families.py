@@ -12,9 +12,10 @@ from msgspec.structs import replace as with_fields
 from nearstream.schemas.events import PairEvent
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.index.contract import IndexLimits, Status
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Arrival, Matched, Matcher
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.local import local_store
+from nearstream.streams.store.registration import Status
 from tests.support.families import (
     BODY,
     Interleaved,
@@ -37,7 +38,7 @@ COPIES = ("exact_duplicate", "near_duplicate")
 
 
 def matcher(limits: IndexLimits = FOR_EVER) -> Matcher:
-    return Matcher(MemoryIndex(limits), SCHEME, KEY)
+    return Matcher(local_store(limits), SCHEME, KEY)
 
 
 def gone(name: str) -> Arrival:
@@ -110,7 +111,7 @@ async def test_a_replay_restates_the_verdict_byte_for_byte(seed: int) -> None:
     """Answers get lost after the index has done what was asked, and any record is delivered again."""
     random = Random(seed)
     records = arrivals(real_traffic(random, 120, 30))
-    shaky = Shaky(MemoryIndex(FOR_EVER), random, 0.25)
+    shaky = Shaky(local_store(FOR_EVER), random, 0.25)
     one, first, removed, done = Matcher(shaky, SCHEME, KEY), dict[int, Matched](), set[str](), 0
     while done < len(records):
         part = records[done : done + random.choice((1, 1, 2, 4, 8, 16))]
@@ -149,7 +150,7 @@ async def test_an_answer_lost_anywhere_changes_no_family(seed: int) -> None:
     records = arrivals([each for each in real_traffic(Random(5), 60, 20) if isinstance(each, Signature)])
     calm = await matcher().match_all(records)
     told = await matcher(IndexLimits(retention_seconds=0, events_per_family=0)).match_all(records)
-    shaky = Shaky(MemoryIndex(FOR_EVER), Random(seed), 0.4)
+    shaky = Shaky(local_store(FOR_EVER), Random(seed), 0.4)
     one = Matcher(shaky, SCHEME, KEY)
     found = await until_done(lambda: one.match_all(records))
     assert [verdict(each).event_id for each in found] == [verdict(each).event_id for each in calm]
@@ -180,7 +181,7 @@ async def test_the_cost_of_a_copy_does_not_grow() -> None:
 
 
 async def test_a_storm_fills_no_bucket() -> None:
-    index = MemoryIndex(IndexLimits(retention_seconds=0, bucket_cap=12))
+    index = local_store(IndexLimits(retention_seconds=0, bucket_cap=12))
     one = Matcher(index, SCHEME, KEY)
     random, most = Random(2), 0
     for number in range(240):
@@ -197,7 +198,7 @@ async def test_a_storm_fills_no_bucket() -> None:
 
 
 async def test_a_storm_of_updates_fills_no_bucket() -> None:
-    index = MemoryIndex(IndexLimits(retention_seconds=0, bucket_cap=12))
+    index = local_store(IndexLimits(retention_seconds=0, bucket_cap=12))
     one = Matcher(index, SCHEME, KEY)
     for number in range(40):
         await one.match(signed(f"m{number}", prose(100 + number), number))
@@ -213,7 +214,7 @@ async def test_a_storm_of_updates_fills_no_bucket() -> None:
 @pytest.mark.parametrize("edits", [42, 46])
 async def test_an_update_that_keeps_its_family_does_not_rely_on_the_buckets_of_another(edits: int) -> None:
     """The update lies between its former state and the founder of another family, and is a copy of both."""
-    words, index = BODY.split(), MemoryIndex(FOR_EVER)
+    words, index = BODY.split(), local_store(FOR_EVER)
     one = Matcher(index, SCHEME, KEY)
     former = " ".join([*prose(200).split()[:edits], *words[edits:]])
     other = rewritten(BODY, 2, edits)
@@ -227,7 +228,7 @@ async def test_an_update_that_keeps_its_family_does_not_rely_on_the_buckets_of_a
     assert verdict(copy).family.id == verdict(update).family.id
 
 
-async def race(index: MemoryIndex, signatures: Sequence[Signature], random: Random, workers: int) -> list[Matched]:
+async def race(index: Store, signatures: Sequence[Signature], random: Random, workers: int) -> list[Matched]:
     """Match documents with several workers whose calls of the index interleave."""
     found: list[Matched] = []
 
@@ -252,7 +253,7 @@ async def test_racing_copies_end_in_one_family(seed: int) -> None:
     ]
     random.shuffle(texts)
     signatures = [signed(name, text, minute) for minute, (name, text) in enumerate(texts)]
-    index = MemoryIndex(FOR_EVER)
+    index = local_store(FOR_EVER)
     found = await race(index, signatures, random, workers=4)
     numbers = {verdict(each).id: each.admitted.number for each in found}
     assert partition(family_of(index, numbers)) == partition({name: int(name[0]) for name, _ in texts})
@@ -270,7 +271,7 @@ async def test_copies_that_saw_each_other_before_all_were_denied_end_in_one_fami
     """
     parts, denied = [prose(10 + part) for part in range(3)], 0
     for seed in range(60):
-        index, body = MemoryIndex(FOR_EVER), " ".join(parts[::-1])
+        index, body = local_store(FOR_EVER), " ".join(parts[::-1])
         await Matcher(index, SCHEME, KEY).match(signed("other", " ".join(parts), 0))
         texts = [edited(body, 1_000 + seed, 2), *[edited(body, 2_000 + seed, 2)] * twins]
         copies = [signed(f"m{minute}", text, minute) for minute, text in enumerate(texts, start=1)]
@@ -285,7 +286,7 @@ async def test_copies_that_saw_each_other_before_all_were_denied_end_in_one_fami
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_removed_founder_loses_nobody(seed: int, exact: bool) -> None:
     """Whoever represents the family is removed again and again, and documents also expire."""
-    random, index = Random(seed), MemoryIndex(FOUR_HOURS)
+    random, index = Random(seed), local_store(FOUR_HOURS)
     one, living = Matcher(index, SCHEME, KEY), dict[str, int]()
     for minute in range(600):
         heads = {facts.representative for facts in await index.families()}
@@ -302,7 +303,7 @@ async def test_a_removed_founder_loses_nobody(seed: int, exact: bool) -> None:
 
 
 async def test_an_updated_representative_loses_nobody() -> None:
-    index = MemoryIndex(FOR_EVER)
+    index = local_store(FOR_EVER)
     one = Matcher(index, SCHEME, KEY)
     first = await one_by_one(one, campaign(3))
     family = verdict(first[0]).family.id
@@ -340,7 +341,7 @@ async def test_a_founder_updated_in_the_batch_of_its_copies_loses_nobody(copies:
 @pytest.mark.parametrize("exact", [False, True])
 async def test_an_expired_representative_was_replaced_in_time(exact: bool) -> None:
     """A campaign lasts four retentions, and a copy comes every half an hour."""
-    index = MemoryIndex(FOUR_HOURS)
+    index = local_store(FOUR_HOURS)
     one, heads, ids = Matcher(index, SCHEME, KEY), set[int](), set[str]()
     for minute in range(0, 16 * 60, 30):
         found = await one.match(signed(f"m{minute}", BODY if exact else edited(BODY, minute), minute))
@@ -366,7 +367,7 @@ async def test_a_document_seen_again_late_in_its_life_stays_in_its_family() -> N
 
 
 async def test_families_do_not_chain() -> None:
-    texts, index = [BODY], MemoryIndex(FOR_EVER)
+    texts, index = [BODY], local_store(FOR_EVER)
     for step in range(12):
         words = texts[-1].split()
         words[30 * step : 30 * (step + 1)] = prose(200 + step).split()[:30]
@@ -390,7 +391,7 @@ async def test_families_do_not_chain() -> None:
 
 async def test_a_false_presumption_is_undone() -> None:
     """Two states share most anchors, but one has much new text: no copy, so it enters all its buckets."""
-    index = MemoryIndex(FOR_EVER)
+    index = local_store(FOR_EVER)
     one = Matcher(index, SCHEME, KEY)
     page = [f"{BODY} {prose(60 + number, 130)}" for number in range(3)]
     found = await one_by_one(one, [signed(f"p{number}", text, number) for number, text in enumerate(page)])
@@ -430,7 +431,7 @@ async def test_the_former_state_of_a_lineage_always_has_its_event() -> None:
 @pytest.mark.parametrize("seed", range(3))
 async def test_counts_of_a_family_are_exact_under_redelivery(seed: int) -> None:
     random = Random(seed)
-    index = MemoryIndex(FOR_EVER)
+    index = local_store(FOR_EVER)
     shaky = Shaky(index, random, 0.3)
     one, batch = Matcher(shaky, SCHEME, KEY), arrivals(campaign(60))
     done = 0
@@ -450,7 +451,7 @@ async def test_counts_of_a_family_are_exact_under_redelivery(seed: int) -> None:
 async def test_members_are_copies_of_the_one_that_represented_them(seed: int) -> None:
     """Whatever happens to a family, who joins was related to a member, and most are copies of the founder."""
     random = Random(seed)
-    index, documents = MemoryIndex(FOR_EVER), real_traffic(random, 160, 50)
+    index, documents = local_store(FOR_EVER), real_traffic(random, 160, 50)
     one, current = Matcher(index, SCHEME, KEY), dict[int, Signature]()
     for each in documents:
         heads = {facts.family_id: facts.representative for facts in await index.families()}

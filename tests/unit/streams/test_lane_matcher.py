@@ -8,14 +8,13 @@ import pytest
 
 from nearstream.schemas.codec import encode_event
 from nearstream.schemas.signature import Origin, Signature
-from nearstream.streams.index.contract import Position
+from nearstream.streams.arriving import Arrival
 from nearstream.streams.index.labels import Labelling
-from nearstream.streams.index.memory import MemoryIndex
-from nearstream.streams.lane_matcher import LaneMatcher
-from nearstream.streams.matcher import Arrival, Matcher
+from nearstream.streams.matcher import Matcher
 from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.local import Local, local_store
 from nearstream.streams.store.part import Part
-from nearstream.streams.store.store import Local, Shape, Store
+from nearstream.streams.store.store import Position, Shape, Store
 from nearstream.streams.telling import Matched
 from tests.support import made_up
 from tests.support.made_up import KEY, NOON, STANDARD, words
@@ -30,8 +29,8 @@ def store(slots: int = 1, partitions: int = 1) -> Store:
     return Store(Local([Part(LIMITS) for _ in range(slots)]), Shape(slots, partitions), LIMITS)
 
 
-def matcher(of: Store) -> LaneMatcher:
-    return LaneMatcher(of, STANDARD, KEY)
+def matcher(of: Store) -> Matcher:
+    return Matcher(of, STANDARD, KEY)
 
 
 def sign(name: str, text: list[str] | str, minute: int) -> Signature:
@@ -50,7 +49,7 @@ def arrivals(signatures: Sequence[Signature], partitions: int = 1) -> list[Arriv
     offsets, found = Counter[int](), []
     for each in signatures:
         partition = ord(each.id) % partitions
-        found.append(Arrival(each.document_key, each, Position(partition, offsets[partition], offsets[partition] - 1)))
+        found.append(Arrival(each.document_key, each, Position(partition, offsets[partition])))
         offsets[partition] += 1
     return found
 
@@ -60,7 +59,7 @@ def said(matched: Matched) -> list[bytes]:
 
 
 async def test_it_says_what_the_matcher_over_the_old_index_says() -> None:
-    new, old = matcher(store()), Matcher(MemoryIndex(LIMITS), STANDARD, KEY)
+    new, old = matcher(store()), Matcher(local_store(LIMITS), STANDARD, KEY)
     for signature in crawl():
         one, other = await new.match(signature), await old.match(signature)
         assert one.verdict == other.verdict
@@ -88,10 +87,10 @@ async def test_families_do_not_depend_on_the_size_of_a_batch(size: int) -> None:
 async def test_a_removed_document_is_found_no_more_and_its_family_goes_on() -> None:
     one = matcher(store())
     await one.match_all(arrivals([sign("a", TEXT, 0), sign("b", TEXT, 1)]))
-    removal = Arrival("default/a", None, Position(0, 2, 1), removed_at_ms=1, removal=Origin("documents", 0, 9))
+    removal = Arrival("default/a", None, Position(0, 2), removed_at_ms=1, removal=Origin("documents", 0, 9))
     (removed,) = await one.match_all([removal])
     assert [type(each).__name__ for each in removed.events] == ["Retraction"]
-    later = Arrival("default/c", sign("c", TEXT, 3), Position(0, 3, 2))
+    later = Arrival("default/c", sign("c", TEXT, 3), Position(0, 3))
     (found,) = await one.match_all([later])
     assert found.verdict is not None
     assert (found.verdict.of and found.verdict.of.id, found.verdict.family.ordinal) == ("b", 3)
@@ -101,7 +100,7 @@ async def test_a_removed_document_is_found_no_more_and_its_family_goes_on() -> N
 @pytest.mark.parametrize("is_labelled_first", [False, True])
 async def test_a_label_counts_for_the_family_of_its_document(is_labelled_first: bool) -> None:
     shared, label = store(), Labelling("spam", 2, 1)
-    given = Arrival("default/b", None, Position(0, 5, 4), labelling=label)
+    given = Arrival("default/b", None, Position(0, 5), labelling=label)
     documents = arrivals([sign("a", TEXT, 0), sign("b", TEXT, 1)])
     await matcher(shared).match_all([given, *documents] if is_labelled_first else [*documents, given])
     part = shared._transport._parts[0]

@@ -10,11 +10,11 @@ from nearstream.schemas.document import Document
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import TextRules
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.local import local_store
 from tests.support.implementations import computing_of, each_implementation
 
 KEY = HashKey.public()
@@ -39,7 +39,7 @@ def document(text: str, number: int = 0) -> Document:
 
 
 async def last_verdict(*texts: str) -> DocumentVerdict:
-    matcher, signer = Matcher(MemoryIndex(), SCHEME, KEY, Thresholds()), Signer(SCHEME, KEY)
+    matcher, signer = Matcher(local_store(), SCHEME, KEY, Thresholds()), Signer(SCHEME, KEY)
     found = [await matcher.match(signer.sign(document(text, number))) for number, text in enumerate(texts)]
     verdict = found[-1].verdict
     assert verdict is not None

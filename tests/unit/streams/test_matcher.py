@@ -24,21 +24,17 @@ from nearstream.schemas.events import (
     kind_of,
 )
 from nearstream.schemas.signature import Origin, Signature
+from nearstream.streams.arriving import Arrival
 from nearstream.streams.estimates.comparing import Unpacked
 from nearstream.streams.index.candidate import RARE_BELOW, Candidate
-from nearstream.streams.index.contract import (
-    Admission,
-    Admitted,
-    IndexLimits,
-    IndexState,
-    Position,
-    Status,
-)
 from nearstream.streams.index.family import Family, Settled, Settlement
-from nearstream.streams.index.memory import MemoryIndex
-from nearstream.streams.matcher import Arrival, Matcher
+from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import Keys, preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.limits import Admission, Admitted, IndexLimits, IndexState
+from nearstream.streams.store.local import local_store
+from nearstream.streams.store.registration import Status
+from nearstream.streams.store.store import Position
 from tests.support import made_up
 from tests.support.made_up import KEY, NOON, STANDARD, words
 
@@ -57,7 +53,7 @@ FAMILIES = IndexLimits(retention_seconds=0)
 
 
 def matcher(limits: IndexLimits = ALL_PAIRS, **options: object) -> Matcher:
-    return Matcher(MemoryIndex(limits), STANDARD, KEY, **options)
+    return Matcher(local_store(limits), STANDARD, KEY, **options)
 
 
 def kinds(events: Sequence[Event]) -> list[str]:
@@ -366,7 +362,7 @@ async def test_batches_of_any_size_tell_the_same() -> None:
 async def test_a_replay_restates_the_same_events() -> None:
     one = matcher()
     arrivals = [
-        Arrival(each.document_key, each, Position(0, offset, offset - 1))
+        Arrival(each.document_key, each, Position(0, offset))
         for offset, each in enumerate([sign("a", TEXT), sign("b", NEAR, 1), sign("a", OTHER, 2), sign("c", NEAR, 3)])
     ]
     first = await one.match_all(arrivals)
@@ -378,7 +374,7 @@ async def test_a_replay_restates_the_same_events() -> None:
 @pytest.mark.parametrize("label", ["dense", "bands-only"])
 async def test_the_counterpart_is_the_text_that_comes_as_often(label: str) -> None:
     scheme, once = preset(label, KEY), words(1, 120)
-    signer, one = Signer(scheme, KEY), Matcher(MemoryIndex(), scheme, KEY)
+    signer, one = Signer(scheme, KEY), Matcher(local_store(), scheme, KEY)
     for minute, times in enumerate((15, 10, 11)):
         text, seen = " ".join(once * times), NOON + timedelta(minutes=minute)
         settled = await one.match(signer.sign(Document(id=str(times), text=text, observed_at=seen)))
@@ -492,7 +488,7 @@ def test_an_arrival_has_its_own_key_and_a_removal_its_time() -> None:
 
 
 async def test_digest_matches_survive_a_full_candidate_list() -> None:
-    index = MemoryIndex(replace(ALL_PAIRS, candidates=2))
+    index = local_store(replace(ALL_PAIRS, candidates=2))
     one = Matcher(index, STANDARD, KEY)
     for number in range(5):
         await one.match(sign(f"near-{number}", [*TEXT[: 200 * number], *words(number, 9), *TEXT[200 * number :]]))
@@ -514,7 +510,7 @@ async def test_later_neighbours_never_hide_an_earlier_owner() -> None:
 async def test_without_an_ld_signature_events_leave_out_its_numbers() -> None:
     scheme = preset("bands-only", KEY)
     signer = Signer(scheme, KEY)
-    one = Matcher(MemoryIndex(), scheme, KEY)
+    one = Matcher(local_store(), scheme, KEY)
     states = [
         Document(id="a", text=" ".join(text), observed_at=NOON + timedelta(minutes=m))
         for m, text in enumerate((TEXT, NEAR))

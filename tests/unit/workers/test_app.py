@@ -7,11 +7,11 @@ import pytest
 
 from nearstream.schemas.dead_letter import Payload
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.local import local_store
 from nearstream.workers.app import create_app
 from nearstream.workers.config.alert_rules import DEFAULT_RULES
 from nearstream.workers.config.settings import load
@@ -41,7 +41,7 @@ async def nothing(*_: object) -> dict[int, int]:
 def app(roles: str) -> Any:  # noqa: ANN401 - Faust's App without its many type variables
     signing = Signing(Signer(SCHEME, KEY), DocumentLimits(), "p.nearstream.signatures.v1", LETTERS)
     topic: Any = SignatureTopic(nothing, nothing)  # type: ignore[arg-type]
-    matcher = Matcher(MemoryIndex(), SCHEME, KEY)
+    matcher = Matcher(local_store(), SCHEME, KEY)
     matching = Matching(
         matcher, SCHEME, DocumentLimits(), "p.", LETTERS, topic, nothing, nothing, frozenset(), no_family
     )

@@ -10,8 +10,8 @@ from nearstream.schemas.evidence import DocumentRef
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES, Topic
 from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.arriving import Arrival
 from nearstream.streams.ingest.parse import Removal
-from nearstream.streams.matcher import Arrival
 from nearstream.streams.signing.signer import Unsigned
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import offsets as kafka_offsets

@@ -127,14 +127,16 @@ define('mark', true, function(c, item)
   return 0
 end)
 
--- An item is a founder and a time. Answer: the family, count of living members, of senders, of recipients, labelled documents.
+-- An item is a founder and a time. Answer: the family, count of living members, of senders, of recipients, labelled documents,
+-- the time.
 define('growth', false, function(c, item)
   local founder, now = struct.unpack('>I5I6', item)
+  if now == 0 then now = server_time() end
   local group, field = place(c, founder)
   local call, own, hour = redis.call, string.sub(item, 1, NUMBER_BYTES), (math.floor((now - HOUR_MS) / SLOT_MS) + 1) * SLOT_MS
   local living, addresses = call('ZCOUNT', c.tag .. MEMBERS_KEY .. own, 1, LINK_SCORE - 1), c.tag .. ADDRESSES_KEY .. own
   local senders = call('ZCOUNT', addresses .. SENDERS, hour, '+inf')
   local recipients = call('ZCOUNT', addresses .. RECIPIENTS, hour, '+inf')
   local family, marks = call('HGET', c.tag .. STATES_KEY .. group, GROUP + field), call('HGETALL', c.tag .. LABELLED_KEY .. own)
-  return {family, living, senders, recipients, marks}
+  return {family, living, senders, recipients, marks, string.format('%.f', now)}
 end)

@@ -28,10 +28,14 @@ local function define(name, writes, answer)
   end, flags = writes and {} or {'no-writes'}}
 end
 
+local function server_time()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
 -- Move the time of the slot to that of an item, or to that of the server if it has none.
 local function advance(c, now)
-  local time = now == 0 and redis.call('TIME')
-  c.now = math.max(c.now, time and time[1] * 1000 + math.floor(time[2] / 1000) or now)
+  c.now = math.max(c.now, now == 0 and server_time() or now)
 end
 
 local function is_over(c, since, retentions)

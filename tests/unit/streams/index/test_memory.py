@@ -2,15 +2,16 @@
 
 import pickle
 
-from nearstream.streams.index.contract import IndexLimits, IndexState, Status
-from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.store.limits import IndexLimits, IndexState
+from nearstream.streams.store.local import local_store
+from nearstream.streams.store.registration import Status
 from tests.support.index_documents import START_MS, admission, ids, in_order, pair, removal, settlement
 
 RETENTION = IndexLimits(retention_seconds=256)
 
 
 async def test_time_is_the_largest_observed_so_far() -> None:
-    index = MemoryIndex(RETENTION)
+    index = local_store(RETENTION)
     await index.admit([admission("a", bands=[1])])
     await index.admit([admission("b", at=300_000)])
     (answer,) = await index.admit([admission("c", bands=[1], at=1)])
@@ -18,13 +19,13 @@ async def test_time_is_the_largest_observed_so_far() -> None:
 
 
 async def test_within_a_batch_each_document_has_its_own_time() -> None:
-    index = MemoryIndex(RETENTION)
+    index = local_store(RETENTION)
     batch = [admission("a", bands=[1]), admission("b", bands=[1]), admission("c", bands=[1], at=300_000)]
     assert [len(answer.candidates) for answer in await index.admit(batch)] == [0, 1, 0]
 
 
 async def test_a_given_time_does_not_go_back() -> None:
-    index = MemoryIndex(RETENTION)
+    index = local_store(RETENTION)
     await index.admit([admission("a", bands=[1])], START_MS)
     await index.admit([admission("b", bands=[1])], START_MS + 300_000)
     (answer,) = await index.admit([admission("c", bands=[1])], START_MS)
@@ -32,14 +33,14 @@ async def test_a_given_time_does_not_go_back() -> None:
 
 
 async def test_without_retention_nothing_expires() -> None:
-    index = MemoryIndex(IndexLimits(retention_seconds=0))
+    index = local_store(IndexLimits(retention_seconds=0))
     await index.admit([admission("a", bands=[1])])
     (answer,) = await index.admit([admission("b", bands=[1], at=10**13)])
     assert ids(answer.candidates) == ["a"]
 
 
 async def test_what_expired_takes_no_memory() -> None:
-    index = MemoryIndex(RETENTION)
+    index = local_store(RETENTION)
     sizes = []
     for step in range(6_000):
         one = admission(f"{step}", bands=[step // 3], anchors=["hot"], lineage=f"{step % 99}", at=1_000 * step)
@@ -51,7 +52,7 @@ async def test_what_expired_takes_no_memory() -> None:
 
 
 async def test_an_expired_answer_names_no_expired_document() -> None:
-    index = MemoryIndex(RETENTION)
+    index = local_store(RETENTION)
     batch = in_order([admission(str(step), bands=[1], at=20_000 * step) for step in range(20)])
     answers = await index.admit(batch)
     (again,) = await index.admit([batch[15]])
@@ -61,11 +62,11 @@ async def test_an_expired_answer_names_no_expired_document() -> None:
 
 
 async def test_it_is_always_ready() -> None:
-    assert await MemoryIndex().state() is IndexState.READY
+    assert await local_store().state() is IndexState.READY
 
 
 async def test_answers_to_removals_are_kept_for_a_week() -> None:
-    index = MemoryIndex(IndexLimits(retention_seconds=0))
+    index = local_store(IndexLimits(retention_seconds=0))
     week_ms = 7 * 86_400_000
     batch = in_order([admission("a"), removal("a"), admission("b", at=week_ms), removal("b")])
     await index.admit(batch)
@@ -75,7 +76,7 @@ async def test_answers_to_removals_are_kept_for_a_week() -> None:
 
 
 async def test_families_that_expired_take_no_memory() -> None:
-    index = MemoryIndex(RETENTION)
+    index = local_store(RETENTION)
     sizes = []
     for step in range(3_000):
         words = [f"{step // 300} {word}" for word in range(12)]

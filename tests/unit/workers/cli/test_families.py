@@ -30,7 +30,7 @@ def family(number: int, size: int, joined: tuple[int, int, int] = (0, 0, 0), fou
 async def storms(*sizes: int, days: int = 0) -> MemoryIndex:
     """Return an index with a family of each size, the documents a minute apart, asked `days` after the last."""
     now = BEGIN
-    index = MemoryIndex(clock=lambda: round(1000 * now.timestamp()))
+    index = local_store(clock=lambda: round(1000 * now.timestamp()))
     key = HashKey.public()
     scheme = preset("dense", key)
     signer, matcher = Signer(scheme, key), Matcher(index, scheme, key)

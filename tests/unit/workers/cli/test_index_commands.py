@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from nearstream.schemas.signature import Origin, Signature
-from nearstream.streams.index.contract import IndexState
 from nearstream.streams.index.family import FamilyFacts
+from nearstream.streams.store.limits import IndexState
 from nearstream.workers.cli.index_report import document_lines, document_object
 from nearstream.workers.cli.main import main
 from nearstream.workers.cli.stats_report import index_lines, shard_lines, shard_object

@@ -9,11 +9,11 @@ from nearstream.schemas.signature import Signature
 from nearstream.streams.checking import find, newcomer
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.notices import split_notices
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.local import local_store
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.mail.message import read_message
 
@@ -90,7 +90,7 @@ def signed(number: int, text: str, domain: str = "office.example") -> Signature:
 
 
 async def verdicts(*mails: Signature) -> list[str]:
-    matcher, found = Matcher(MemoryIndex(), SCHEME, KEY), []
+    matcher, found = Matcher(local_store(), SCHEME, KEY), []
     for mail in mails:
         verdict = (await matcher.match(mail)).verdict
         assert verdict is not None
@@ -103,7 +103,7 @@ async def test_mails_above_one_notice_are_no_copies(notice: str) -> None:
     mails = [signed(number, f"{body}\n\n{notice}") for number, body in enumerate(BODIES)]
     for said in await verdicts(*mails):
         assert said in ("unique 1 0", "overlap 1 0")
-    index = MemoryIndex()
+    index = local_store()
     for mail in mails[:-1]:
         await Matcher(index, SCHEME, KEY).match(mail)
     asked = newcomer(mails[-1], SCHEME, KEY, Thresholds())

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nearstream.streams.index.contract import IndexBehindError
+from nearstream.streams.store.limits import IndexBehindError
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.monitoring.health import Health
 

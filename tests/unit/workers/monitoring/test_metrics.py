@@ -12,8 +12,8 @@ from nearstream.schemas.codec import decode_event
 from nearstream.schemas.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.index.contract import Status
 from nearstream.streams.settling import MatchCounts
+from nearstream.streams.store.registration import Status
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.monitoring.health import Health

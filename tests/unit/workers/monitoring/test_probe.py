@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
-from nearstream.streams.index.contract import IndexUnavailableError
+from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.kafka.lag import LagReader, PartitionLag

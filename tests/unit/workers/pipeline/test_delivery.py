@@ -22,7 +22,7 @@ from faust.exceptions import ProducerSendError
 
 from nearstream.schemas.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
 from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord
-from nearstream.streams.index.contract import IndexBehindError, IndexLostError, IndexUnavailableError
+from nearstream.streams.store.limits import IndexBehindError, IndexLostError, IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline import delivery, retry

@@ -4,8 +4,8 @@ import pytest
 
 from nearstream.schemas.verdict import VERDICT_KINDS
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.contract import IndexLimits
-from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.local import local_store
 from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.pipeline.deployment import Deployment
 
@@ -16,7 +16,7 @@ def test_it_is_made_from_its_settings() -> None:
     assert deployment.scheme.bands.bands == 20
     assert deployment.document_limits.text_bytes == 1000
     assert deployment.index_limits.candidates == deployment.settings.candidates
-    assert deployment.matcher(MemoryIndex(deployment.index_limits)).counts.full_buckets == 0
+    assert deployment.matcher(local_store(deployment.index_limits)).counts.full_buckets == 0
     writer = deployment.dead_letter_writer("sign")
     assert writer.topic == "p.nearstream.dead-letters.v1"
     assert writer.worker.endswith(" sign")

@@ -13,9 +13,9 @@ import pytest
 
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.verdict import VERDICT_KINDS
-from nearstream.streams.index.contract import IndexLimits
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.ingest.defaults import DocumentLimits
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.local import local_store
 from nearstream.workers.pipeline import step
 from nearstream.workers.pipeline.match import Matching
 from tests.support.matching import matching
@@ -71,7 +71,7 @@ async def test_work_without_a_pause_would_be_seen(monkeypatch: pytest.MonkeyPatc
 
 def comparing_all() -> Matching:
     """Return a matching that compares all pairs and says everything."""
-    return matching(index=MemoryIndex(IndexLimits(events_per_family=0)), verdicts=frozenset(VERDICT_KINDS))
+    return matching(index=local_store(IndexLimits(events_per_family=0)), verdicts=frozenset(VERDICT_KINDS))
 
 
 @pytest.fixture(autouse=True)

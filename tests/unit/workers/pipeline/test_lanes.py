@@ -16,8 +16,7 @@ from faust.types.tuples import TP
 
 from nearstream.schemas.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
 from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord
-from nearstream.streams.index.contract import IndexBehindError
-from nearstream.streams.index.memory import MemoryIndex
+from nearstream.streams.store.limits import IndexBehindError
 from nearstream.workers.app import create_app
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.monitoring.health import Health

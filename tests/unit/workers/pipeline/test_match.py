@@ -15,10 +15,11 @@ from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, h
 from nearstream.schemas.signature import SIGNATURE_MAX_BYTES, Signature
 from nearstream.schemas.topics import EVENT_TOPICS
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.contract import IndexBehindError, Position
-from nearstream.streams.index.memory import MemoryIndex
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.limits import IndexBehindError
+from nearstream.streams.store.local import local_store
+from nearstream.streams.store.store import Position
 from nearstream.workers.pipeline.match import CATCH_UP_BATCH, Matching, SignatureTopic
 from nearstream.workers.pipeline.step import Lost
 from tests.support.matching import KEY, SCHEME, TIME, Topic, matching, prose, record, signed
@@ -311,7 +312,7 @@ async def test_an_index_that_lost_its_newest_writes_is_given_them_again_with_the
 
 async def test_only_what_the_index_misses_is_read_again() -> None:
     records = family(6)
-    index = MemoryIndex()
+    index = local_store()
     early = await matching(index=index).decide(records[:2])
     topic = Topic(records, committed_offset=5)
     told = await caught_up(matching(topic, index), records[5:])
@@ -398,9 +399,9 @@ async def test_letters_behind_the_last_document_are_no_loss() -> None:
     topic = Topic()
     job = matching(topic)
     await job.decide([good[0], good[1], junk[0]])
-    assert topic.passed == [Position(0, 2, 1)]
+    assert topic.passed == [Position(0, 2)]
     await job.decide([junk[1]])
-    assert topic.passed[1:] == [Position(0, 4, 2)]
+    assert topic.passed[1:] == [Position(0, 4)]
     await job.decide([junk[1]])  # repeated, as after a failed delivery
     assert len(topic.passed) == 2
 

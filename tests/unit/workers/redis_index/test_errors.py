@@ -16,7 +16,7 @@ from redis.exceptions import (
     TryAgainError,
 )
 
-from nearstream.streams.index.contract import IndexUnavailableError
+from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_index.errors import IndexReadOnlyError, errors_mapped
 
