@@ -1,9 +1,11 @@
-"""Records of signatures and a `Matching` over a memory index for tests."""
+"""Records of signatures and a `Matching` over a store in memory for tests."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 
 from nearstream.schemas.codec import encode_signature
 from nearstream.schemas.dead_letter import Payload
@@ -16,8 +18,10 @@ from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.local import local_store
-from nearstream.streams.store.store import Position
+from nearstream.streams.store.limits import IndexBehindError, IndexLimits
+from nearstream.streams.store.local import Local, local_store
+from nearstream.streams.store.part import Part
+from nearstream.streams.store.store import Call, Position, Store
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
 from nearstream.workers.pipeline.match import Matching, SignatureTopic
 
@@ -65,7 +69,7 @@ class Topic:
     known: dict[int, int] = field(default_factory=dict)
     asked: list[set[int]] = field(default_factory=list)
     reads: list[tuple[int, int, int]] = field(default_factory=list)
-    passed: list[Position] = field(default_factory=list)
+    covered: list[Position] = field(default_factory=list)
 
     async def committed(self, partitions: Iterable[int]) -> dict[int, int]:
         self.asked.append(set(partitions))
@@ -74,13 +78,33 @@ class Topic:
     async def checkpoints(self) -> dict[int, int]:
         return self.known
 
-    async def pass_over(self, positions: Sequence[Position]) -> None:
-        self.passed += positions
+    async def cover(self, positions: Sequence[Position]) -> None:
+        self.covered += positions
+        self.known.update(positions)
 
     async def read_range(self, partition: int, start: int, end: int) -> AsyncIterator[ConsumerRecord]:
         self.reads.append((partition, start, end))
         for each in self.records[start:end]:
             yield each
+
+
+class Emptied:
+    """Carries calls to a slot in memory that can lose all, and notices that as one on a server does."""
+
+    def __init__(self) -> None:
+        self._known = Counter[int]()  # writing calls of each partition that the lane knows to have been made
+        self.empty()
+
+    def empty(self) -> None:
+        self.part, self._made = Part(IndexLimits()), Counter[int]()
+
+    async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
+        for partition in [call.partition for call in calls if call.partition is not None]:
+            if self._made[partition] < self._known.pop(partition, 0):
+                raise IndexBehindError(partition, self.part.covers.get(partition, -1))
+            self._made[partition] += 1
+            self._known[partition] = self._made[partition]
+        return await Local([self.part]).all(calls)
 
 
 async def no_family(_document_key: str) -> FamilyFacts | None:
@@ -89,20 +113,20 @@ async def no_family(_document_key: str) -> FamilyFacts | None:
 
 def matching(
     topic: Topic | None = None,
-    index: Store | None = None,
+    store: Store | None = None,
     verdicts: frozenset[str] = frozenset(),
 ) -> Matching:
     """Return a matching that sends no verdicts, only relations and retractions, unless told to."""
     topic = topic or Topic()
     return Matching(
-        Matcher(index or local_store(), SCHEME, KEY),
+        Matcher(store or local_store(), SCHEME, KEY),
         SCHEME,
         DocumentLimits(),
         "p.",
         DeadLetterWriter("p.nearstream.dead-letters.v1", "nearstream/0 match", Payload.FULL),
         SignatureTopic(topic.committed, topic.read_range),
         topic.checkpoints,
-        topic.pass_over,
+        topic.cover,
         verdicts,
         no_family,
     )

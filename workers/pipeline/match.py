@@ -36,6 +36,7 @@ from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.matching.meeting import Pause
 from nearstream.streams.signing.scheme import Scheme
+from nearstream.streams.store.limits import IndexBehindError
 from nearstream.streams.store.registration import Registered, Status
 from nearstream.streams.store.store import Position
 from nearstream.streams.telling import Matched
@@ -92,6 +93,7 @@ class Matching:
     family_of: Callable[[str], Awaitable[FamilyFacts | None]]
     _pause: Pause = field(default_factory=cooperative_yield)
     _covered: dict[int, int] = field(default_factory=dict)  # last offset of each partition that is done
+    _trusted: set[int] = field(default_factory=set)  # partitions of which the index has all that is done
     _unsure: set[int] = field(default_factory=set)  # partitions whose last batch may be known to the index in part
     _has_unknown_removals: bool = False
 
@@ -101,7 +103,7 @@ class Matching:
         Another worker may match records of these partitions before they return to this one.
         """
         # A batch in progress keeps using the old dict, so replace it instead of clearing it.
-        self._covered = {}
+        self._covered, self._trusted = {}, set()
 
     async def decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         """Return the verdict and the events of each record, or its dead letter.
@@ -111,8 +113,22 @@ class Matching:
             IndexBehindError: The index lost its newest writes: `catch_up`, then decide again.
             IndexLostError: The index was emptied.
         """
-        covered = await self._positions({record.partition for record in records})
+        partitions = {record.partition for record in records}
+        covered = await self._positions(partitions)
+        if not partitions <= self._trusted:
+            await self._require(partitions - self._trusted, covered)
         return await self._match(records, covered)
+
+    async def _require(self, partitions: set[int], covered: dict[int, int]) -> None:
+        """Refuse an index that has lost what was done before these partitions came to this worker.
+
+        What it loses later, the slots notice themselves.
+        """
+        trusted, known = self._trusted, await self.checkpoints()
+        for partition in sorted(partitions):
+            if known.get(partition, _NONE) < covered[partition]:
+                raise IndexBehindError(partition, known.get(partition, _NONE))
+        trusted |= partitions
 
     async def lost(self, partitions: Collection[int]) -> list[Lost]:
         """Return what was done but lies after the checkpoint of the index.

@@ -71,7 +71,7 @@ async def test_work_without_a_pause_would_be_seen(monkeypatch: pytest.MonkeyPatc
 
 def comparing_all() -> Matching:
     """Return a matching that compares all pairs and says everything."""
-    return matching(index=local_store(IndexLimits(events_per_family=0)), verdicts=frozenset(VERDICT_KINDS))
+    return matching(store=local_store(IndexLimits(events_per_family=0)), verdicts=frozenset(VERDICT_KINDS))
 
 
 @pytest.fixture(autouse=True)

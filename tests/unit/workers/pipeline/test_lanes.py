@@ -16,7 +16,10 @@ from faust.types.tuples import TP
 
 from nearstream.schemas.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
 from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord
-from nearstream.streams.store.limits import IndexBehindError
+from nearstream.streams.store.limits import IndexBehindError, IndexLimits
+from nearstream.streams.store.local import Local
+from nearstream.streams.store.part import Part
+from nearstream.streams.store.store import Call, Shape, Store
 from nearstream.workers.app import create_app
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.monitoring.health import Health
@@ -445,34 +448,36 @@ async def test_a_rebalance_waits_for_all_batches_then_commits_them(monkeypatch: 
     await _ended(running)
 
 
-class Slow(MemoryIndex):
-    """An index that admits a batch of one partition only when told to."""
+class Slow(Local):
+    """Slots that answer the calls of one partition only when told to."""
 
     def __init__(self, partition: int) -> None:
-        super().__init__()
-        self.partition, self.go_on, self.previous = partition, asyncio.Event(), list[tuple[int, int]]()
+        super().__init__([Part(IndexLimits())])
+        self.partition, self.go_on, self.asked = partition, asyncio.Event(), asyncio.Event()
 
-    async def admit(self, batch: Any) -> Any:  # noqa: ANN401 - as the index in memory
-        self.previous += [(each.position.partition, each.position.previous) for each in batch]
-        if batch[0].position.partition == self.partition:
+    async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
+        if any(call.partition == self.partition for call in calls):
+            self.asked.set()
             await self.go_on.wait()
-        return await super().admit(batch)
+        return await super().all(calls)
 
 
 async def test_a_batch_that_ends_late_does_not_set_back_the_positions_of_other_partitions() -> None:
-    """Otherwise a loss of what was admitted meanwhile would go unnoticed."""
-    index = Slow(1)
-    job = matching(Topic(), index)
+    """Otherwise a loss of what was done meanwhile would go unnoticed."""
+    slots, topic = Slow(1), Topic()
+    job = matching(topic, Store(slots, Shape(1, 2), IndexLimits()))
     mine = [record(signed(f"a{number}", prose(number), number), number) for number in range(4)]
     theirs = record(signed("b", prose(9)), 0)._replace(partition=1)
     await job.decide(mine[:1])
     late = asyncio.create_task(job.decide([theirs]))
-    await until(lambda: (1, -1) in index.previous)
+    await slots.asked.wait()
     await job.decide(mine[1:3])
-    index.go_on.set()
+    slots.go_on.set()
     await late
     await job.decide(mine[3:])
-    assert index.previous == [(0, -1), (1, -1), (0, 0), (0, 1), (0, 2)]
+    assert topic.covered == [(0, 0), (0, 2), (1, 0), (0, 3)]
+    topic.known[0] = 2
+    assert await job.lost([0, 1]) == [Lost(0, 2, 4)]
 
 
 async def test_lanes_take_turns_with_recoveries_without_starving_them() -> None:

@@ -17,12 +17,12 @@ from nearstream.schemas.topics import EVENT_TOPICS
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.limits import IndexBehindError
+from nearstream.streams.store.limits import IndexBehindError, IndexLimits
 from nearstream.streams.store.local import local_store
-from nearstream.streams.store.store import Position
+from nearstream.streams.store.store import Position, Shape, Store
 from nearstream.workers.pipeline.match import CATCH_UP_BATCH, Matching, SignatureTopic
 from nearstream.workers.pipeline.step import Lost
-from tests.support.matching import KEY, SCHEME, TIME, Topic, matching, prose, record, signed
+from tests.support.matching import KEY, SCHEME, TIME, Emptied, Topic, matching, prose, record, signed
 
 
 def edited(text: str, every: int = 60) -> str:
@@ -34,13 +34,6 @@ def swapped(text: str) -> str:
     """Return the text with its halves swapped."""
     words = text.split()
     return " ".join(words[len(words) // 2 :] + words[: len(words) // 2])
-
-
-class Emptied(MemoryIndex):
-    """An index that can lose all of its data."""
-
-    def empty(self) -> None:
-        super().__init__()
 
 
 async def decided(*values: Signature | bytes | None) -> list[ProducerRecord]:
@@ -312,20 +305,20 @@ async def test_an_index_that_lost_its_newest_writes_is_given_them_again_with_the
 
 async def test_only_what_the_index_misses_is_read_again() -> None:
     records = family(6)
-    index = local_store()
-    early = await matching(index=index).decide(records[:2])
-    topic = Topic(records, committed_offset=5)
-    told = await caught_up(matching(topic, index), records[5:])
+    store = local_store()
+    early = await matching(store=store).decide(records[:2])
+    topic = Topic(records, committed_offset=5, known={0: 1})
+    told = await caught_up(matching(topic, store), records[5:])
     assert topic.reads == [(0, 2, 5)]
     assert ids(early) | ids(told) == ids(await matching().decide(records))
 
 
 async def test_a_loss_in_the_middle_of_the_run_is_caught_up_too() -> None:
     records = family(6)
-    topic, index = Topic(records), Emptied()
-    job = matching(topic, index)
+    topic, slot = Topic(records), Emptied()
+    job = matching(topic, Store(slot, Shape(), IndexLimits()))
     await job.decide(records[:4])
-    index.empty()
+    slot.empty()
     assert ids(await caught_up(job, records[4:])) == ids(await matching().decide(records))
     assert topic.reads == [(0, 0, 4)]
 
@@ -358,12 +351,12 @@ async def test_the_removal_of_a_document_in_the_gap_is_caught_up() -> None:
 
 async def test_what_silent_partitions_lost_is_found_and_told_again() -> None:
     records = family(6)
-    topic, index = Topic(records), Emptied()
-    job = matching(topic, index)
+    topic, slot = Topic(records), Emptied()
+    job = matching(topic, Store(slot, Shape(), IndexLimits()))
     told = await job.decide(records)
     topic.known = {0: 5}
     assert await job.lost([0]) == []
-    index.empty()
+    slot.empty()
     topic.known = {}
     (lost,) = await job.lost([0])
     assert lost == Lost(0, -1, 6)
@@ -393,23 +386,15 @@ async def test_partitions_that_leave_meanwhile_are_left_alone() -> None:
     assert await replace(job, checkpoints=leaving).lost([0]) == [Lost(0, 0, 4)]
 
 
-async def test_letters_behind_the_last_document_are_no_loss() -> None:
+async def test_dead_letters_are_covered_like_documents() -> None:
     """They are acknowledged too, and the next owner must not find the index behind them."""
     good, junk = family(2), [record(b"garbage", offset, b"news/x") for offset in (2, 4)]
     topic = Topic()
     job = matching(topic)
     await job.decide([good[0], good[1], junk[0]])
-    assert topic.passed == [Position(0, 2)]
+    assert topic.covered == [Position(0, 2)]
     await job.decide([junk[1]])
-    assert topic.passed[1:] == [Position(0, 4)]
-    await job.decide([junk[1]])  # repeated, as after a failed delivery
-    assert len(topic.passed) == 2
-
-
-async def test_letters_before_a_document_need_no_call_of_their_own() -> None:
-    topic = Topic()
-    await matching(topic).decide([record(b"garbage", 0, b"news/x"), record(signed("d", prose(1)), 1)])
-    assert topic.passed == []
+    assert topic.covered[1:] == [Position(0, 4)]
 
 
 async def test_positions_that_were_asked_for_before_a_rebalance_do_not_outlast_it() -> None:
@@ -434,11 +419,11 @@ async def test_positions_that_were_asked_for_before_a_rebalance_do_not_outlast_i
 
 async def test_a_gap_that_a_rebalance_overtakes_is_caught_up_without_another_gap() -> None:
     records = [record(signed(f"d{number}", prose(number, 60), number), number) for number in range(2 * CATCH_UP_BATCH)]
-    index = Emptied()
-    job = matching(Topic(records), index)
+    slot = Emptied()
+    job = matching(Topic(records), Store(slot, Shape(), IndexLimits()))
     parts = job.catch_up(Lost(0, -1, len(records)))
     await anext(parts)
     job.forget_positions()
-    index.empty()
+    slot.empty()
     with pytest.raises(IndexBehindError):
         await anext(parts)

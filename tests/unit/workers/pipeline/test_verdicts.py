@@ -10,6 +10,7 @@ from nearstream.schemas.events import Event, ExactDuplicate, Retraction
 from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, header
 from nearstream.schemas.topics import EVENT_TOPICS, VERDICTS
 from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.store.store import Store
 from nearstream.workers.config.settings import load
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.match import Matching
@@ -36,9 +37,9 @@ def arrivals() -> list[ConsumerRecord]:
     return [record(each, offset) for offset, each in enumerate(arrived)]
 
 
-def telling(verdicts: str = "all", topic: Topic | None = None, index: Store | None = None) -> Matching:
+def telling(verdicts: str = "all", topic: Topic | None = None, store: Store | None = None) -> Matching:
     """Return a matching with this value of NEARSTREAM_VERDICTS."""
-    return matching(topic, index, Deployment.of(load({"NEARSTREAM_VERDICTS": verdicts})).verdicts())
+    return matching(topic, store, Deployment.of(load({"NEARSTREAM_VERDICTS": verdicts})).verdicts())
 
 
 def events(sent: Iterable[ProducerRecord]) -> list[Event]:
