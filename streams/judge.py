@@ -131,7 +131,7 @@ class Documents:
             by_digest=shared.by_digest,
             by_lineage=shared.by_lineage or is_former,
             in_full_bucket=shared.in_full_bucket,
-            represents=representative_of(family_of(number, known), known.families) == number,
+            represents=representative_of(known.family_of(number), known.families) == number,
             shares_rare=shared.shares_rare or not self._rules.limits.events_per_family,
         )
 
@@ -183,7 +183,7 @@ class Documents:
         for each in sorted(related, key=lambda each: each is not former):
             if each.relation not in self._rules.relations or each.is_common_text:
                 continue
-            family = family_of(each.number, known)
+            family = known.family_of(each.number)
             limit = min(most, 1) if family == founder else most
             if each is not former and limit and told[family] >= limit:
                 continue
@@ -191,7 +191,7 @@ class Documents:
             yield each.number
 
     def _pair(self, each: Compared, founder: int, known: Known, *, is_sent: bool, is_always: bool) -> Pair:
-        family, candidate = family_of(each.number, known), each.candidate
+        family, candidate = known.family_of(each.number), each.candidate
         is_link = is_sent and not is_always and family != founder and self._rules.limits.events_per_family > 0
         return Pair(
             each.number,
@@ -276,12 +276,6 @@ def former_state(case: Case) -> Compared | None:
         return own[0]
     lineage = [each for each in related if each.same_lineage]
     return max(lineage, key=lambda each: each.candidate.signature.order, default=None)
-
-
-def family_of(number: int, known: Known) -> int:
-    """Return the founder of the family of a state, which is the state itself until something is decided."""
-    view = known.views.get(number)
-    return founder_of(view.decision) if view is not None and view.decision is not None else number
 
 
 def _shared(pair: Pair) -> Shared:

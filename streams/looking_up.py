@@ -7,7 +7,7 @@ from nearstream.streams.arriving import pack_keys
 from nearstream.streams.counterpart import Newcomer, own_family
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import FamilyFacts
-from nearstream.streams.judge import Arriving, Documents, Rules, family_of
+from nearstream.streams.judge import Arriving, Documents, Rules
 from nearstream.streams.matching.case import Case
 from nearstream.streams.matching.meeting import Known, Meeting
 from nearstream.streams.store.families import Growth
@@ -89,7 +89,7 @@ async def look_up(store: Store, rules: Rules, asked: Newcomer, now_ms: int = 0) 
     case = Case(Arriving(asked.signature, asked.keys), 0, _ASKED, named, words, len(asked.keys.anchors))
     await meeting.look([case], lambda case: case.named + case.words)
     await meeting.meet([case], known)
-    founders = sorted({family_of(each.number, known) for each in listing.found})
+    founders = sorted({known.family_of(each.number) for each in listing.found})
     grown = await store.growth([Measure(founder, now_ms) for founder in founders]) if founders else []
     growths = {founder: growth for founder, growth in zip(founders, grown, strict=True) if growth is not None}
     families = {each.number: _facts(each, known, growths, documents) for each in listing.found}
@@ -98,7 +98,7 @@ async def look_up(store: Store, rules: Rules, asked: Newcomer, now_ms: int = 0) 
 
 def _facts(candidate: Candidate, known: Known, growths: Mapping[int, Growth], documents: Documents) -> FamilyFacts:
     """Return the family of a candidate. A document without copies is a family of one."""
-    founder = family_of(candidate.number, known)
+    founder = known.family_of(candidate.number)
     growth = growths.get(founder)
     if growth is not None:
         return facts_of(growth)

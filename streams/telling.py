@@ -12,7 +12,7 @@ from nearstream.streams.counterpart import Compared, degraded, document_verdict,
 from nearstream.streams.index.family import Family
 from nearstream.streams.judge import Documents, own_family_id
 from nearstream.streams.matching.case import Case
-from nearstream.streams.matching.decision import Decision, founder_of
+from nearstream.streams.matching.decision import Decision
 from nearstream.streams.matching.meeting import Known, Pause
 from nearstream.streams.relations.describe import describe, document_ref
 from nearstream.streams.store.registration import Registered
@@ -80,13 +80,8 @@ class Teller:
             for each in late
             if each.relation in self._relations
             and not each.is_common_text
-            and (self._every_pair or self._founder(each.number, known) != decision.founder)
+            and (self._every_pair or known.family_of(each.number) != decision.founder)
         ]
-
-    @staticmethod
-    def _founder(number: int, known: Known) -> int:
-        view = known.views.get(number)
-        return founder_of(view.decision) if view is not None and view.decision is not None else number
 
     def _family(self, case: Case, decision: Decision, known: Known) -> Family:
         own: Signature = case.document.signature

@@ -94,6 +94,9 @@ class Lane:
             sleeping: list[tuple[Case, tuple[int, ...]]] = []
             for case in waiting.values():
                 choice = choose(case, known.views, known.families)
+                known.expected[case.number] = choice.founder or min(
+                    map(known.family_of, choice.waits_for), default=case.number
+                )
                 others = tuple(number for number in choice.waits_for if not case.has_noted(number))
                 if any(number in waiting and number < case.number for number in others):
                     continue

@@ -64,6 +64,7 @@ class Known:
         views: What the store said about each state.
         families: What the homes of founders said about their families.
         records: The records of states. They never change in meaning.
+        expected: By undecided document of the batch, whose family it will join if nothing comes between.
     """
 
     def __init__(self, records: MutableMapping[int, bytes] | None = None) -> None:
@@ -71,6 +72,7 @@ class Known:
         self.views: dict[int, View] = {}
         self.families: dict[int, FamilyView] = {}
         self.records: MutableMapping[int, bytes] = {} if records is None else records
+        self.expected: dict[int, int] = {}
 
     def decided(self, case: Case) -> None:
         """Note what was decided about a document of the batch."""
@@ -84,6 +86,13 @@ class Known:
         """Return whether a state was not removed and has not expired, and its record is known."""
         view = self.views.get(number)
         return number in self.records and view is not None and not view.is_gone
+
+    def family_of(self, number: int) -> int:
+        """Return the founder of the family of a state, which is the state itself if nothing else is known."""
+        view = self.views.get(number)
+        if view is not None and view.decision is not None:
+            return founder_of(view.decision)
+        return self.expected.get(number, number)
 
     def members(self, founder: int) -> Iterator[int]:
         """Yield the states that belong to a family, dead ones too."""
