@@ -165,7 +165,8 @@ class Matcher:
 
     async def _know(self, answers: Sequence[Registered], cases: dict[int, Case], known: Known) -> None:
         """Read the records of founders, and of states that arrived again, which verdicts name."""
-        founders = {case.decision.founder for case in cases.values() if case.decision} - cases.keys()
+        decided = [(case.number, case.decision.founder) for case in cases.values() if case.decision]
+        founders = {founder for number, founder in decided if founder != number}
         again = {answer.number for answer in answers if answer.status is Status.UNCHANGED}
         wanted = sorted(each for each in founders | again if not known.has_text(each))
         found = await self._store.fetch([Query(number, record=True) for number in wanted]) if wanted else ()

@@ -177,6 +177,8 @@ class Meeting:
         for case in cases:
             met = shortlist(case.found, case.number, case.anchors, limits)
             case.full_buckets, case.cut = met.full_buckets, met.is_cut
+            if case.decision is not None:  # what is told again lacks what it lacked at first
+                case.full_buckets, case.cut = int(case.decision.full_buckets), case.decision.cut
             case.shared = met.shared
             listed[case] = set(met.shared)
             if case.registered.former:
@@ -209,7 +211,7 @@ class Meeting:
                 alive[heir] = shared.heir()
         case.shared |= alive
         chosen, cut = pick(alive, known.views, known.families, case.anchors, self._store.limits)
-        case.cut |= cut
+        case.cut |= cut and case.decision is None
         for number in tuple(chosen):  # a copy of a member joins through who represents the family
             heir = self._heir(case, number, known)
             if heir and heir not in chosen:

@@ -153,7 +153,7 @@ def weight(others: int) -> int:
 
 def _counted(found: Found, own: int, anchor_cap: int) -> Shortlist:
     """Count the shared keys of every earlier state, in no order."""
-    caps = {DIGEST: BAND_CAP, LINEAGE: LINEAGE_CAP, BAND: BAND_CAP, ANCHOR: anchor_cap}
+    caps = _caps(anchor_cap)
     counted = Shortlist()
     for key, numbers in _buckets(found):
         kind, others = key[:1], [number for number in numbers if number != own]
@@ -202,14 +202,22 @@ def keys_that_hold_slowly(found: Found, number: int, own: int, kinds: bytes) -> 
 keys_that_hold = native.keys_that_hold if native else keys_that_hold_slowly
 
 
-def unseen(found: Found, family: Collection[int]) -> set[int]:
+def unseen(found: Found, family: Collection[int], anchor_cap: int) -> set[int]:
     """Return the states of all buckets that hold no member of a family.
 
-    Later states in such a bucket may not have met the family.
+    Later states in such a bucket may not have met the family. A full bucket may have dropped its members.
     """
+    caps = _caps(anchor_cap)
     return {
-        number for _, numbers in _buckets(found) if not any(map(family.__contains__, numbers)) for number in numbers
+        number
+        for key, numbers in _buckets(found)
+        if len(numbers) < caps[key[:1]] and not any(map(family.__contains__, numbers))
+        for number in numbers
     }
+
+
+def _caps(anchor_cap: int) -> dict[bytes, int]:
+    return {DIGEST: BAND_CAP, LINEAGE: LINEAGE_CAP, BAND: BAND_CAP, ANCHOR: anchor_cap}
 
 
 def without(found: Found, keys: bytes) -> list[tuple[bytes, bytes]]:
