@@ -14,7 +14,7 @@ from nearstream.workers.operations.rebuild import Rebuilt, rebuild, require_own_
 from nearstream.workers.operations.terminal import print_line, print_message
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.rebuild import RebuildRefusedError
+from nearstream.workers.redis_store.opening import RebuildRefusedError
 
 
 def rebuild_index(settings: Settings, options: argparse.Namespace) -> Exit:

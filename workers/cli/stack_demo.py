@@ -45,9 +45,13 @@ _BATCH = 200
 
 
 def own_deployment(settings: Settings) -> Settings:
-    """Return settings with topics, a group and keys of their own."""
+    """Return settings with topics, a group and keys of their own.
+
+    Its topics have one partition, so its index has one slot.
+    """
     name = f"demo-{secrets.token_hex(4)}"
-    return replace(settings, topic_prefix=f"{name}.", group=name, namespace=name, status="off", verdicts="all")
+    own = replace(settings, topic_prefix=f"{name}.", group=name, namespace=name, status="off", verdicts="all")
+    return replace(own, index_slots=1)
 
 
 async def serve_on_servers(
@@ -111,7 +115,7 @@ async def _created(settings: Settings) -> AsyncIterator[None]:
 @contextmanager
 def _workers(settings: Settings) -> Iterator[None]:
     """Run a process of each role for the block."""
-    names = ("topic_prefix", "group", "namespace", "status", "verdicts")
+    names = ("topic_prefix", "group", "namespace", "status", "verdicts", "index_slots")
     given = {f"NEARSTREAM_{name.upper()}": str(getattr(settings, name)) for name in names}
     running = [
         subprocess.Popen(  # noqa: S603 - our own command

@@ -6,10 +6,9 @@ Documents are compared again, because families are decided by comparisons.
 import asyncio
 import heapq
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field
-from functools import partial
 
 from nearstream.schemas.codec import InvalidMessageError, decode_signature
 from nearstream.schemas.dead_letter import Stage
@@ -17,22 +16,22 @@ from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics import SIGNATURES
 from nearstream.streams.arriving import Arrival
 from nearstream.streams.matcher import Matcher
-from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
+from nearstream.streams.store.limits import IndexBehindError, IndexUnavailableError
 from nearstream.streams.store.store import Position
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
-from nearstream.workers.operations.rebuilt_index import RebuiltIndex, former_families
+from nearstream.workers.operations.former_families import former_families, founder_joins
 from nearstream.workers.operations.terminal import Progress
 from nearstream.workers.pipeline.dead_letters import decide_apart
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.signature_records import arrival_of
 from nearstream.workers.pipeline.step import cooperative_yield
 from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.rebuild import LEASE_SECONDS, IndexRebuild, RebuildRefusedError
+from nearstream.workers.redis_index.rebuild import LEASE_SECONDS, FormerFamilies, IndexRebuild
+from nearstream.workers.redis_store.opening import RebuildRefusedError
 
 BATCH = 32
-_AGAIN = 256  # offsets before the checkpoint from which an interrupted rebuild continues
 _NAMED = 5  # schemes that a message names
 
 
@@ -71,49 +70,44 @@ class _Rebuild:
     Attributes:
         rebuild: The index with its lease.
         deployment: The deployment whose signatures are read.
-        matcher: Matches them.
-        index: The index at the time of the records.
+        families: The families that were known before.
+        matcher: Matches the signatures.
         progress: Counts the records.
         wait_seconds: Longest wait for a broker.
-        known: By partition, the last offset that an interrupted rebuild admitted.
+        is_again: It was interrupted before, so that its next records may have been matched in part.
         rebuilt: The number of further records by outcome.
     """
 
     rebuild: IndexRebuild
     deployment: Deployment
+    families: FormerFamilies
     matcher: Matcher
-    index: RebuiltIndex
     progress: Progress
     wait_seconds: float
-    known: dict[int, int]
+    is_again: bool
     rebuilt: Rebuilt = field(default_factory=Rebuilt)
 
-    async def admit(self, records: list[ConsumerRecord], previous: dict[int, int], now_ms: int) -> None:
-        """Match a batch, and set `previous` to its last admitted offsets.
+    async def admit(self, records: list[ConsumerRecord], now_ms: int) -> None:
+        """Match a batch, and note that it is done.
 
         A record on which that fails gets a dead letter.
         """
-        self.index.now_ms = now_ms
-        dead_letters = await decide_apart(records, partial(self._match, previous=previous), self._refused)
+        self.rebuild.set_time(now_ms)
+        dead_letters = await decide_apart(records, self._match, self._refused)
         if dead_letters:
             async with kafka_records.sender(self.deployment.settings, self.wait_seconds) as send_all:
                 await send_all(dead_letters)
+        await self.rebuild.cover(list({record.partition: Position(*record[1:3]) for record in records}.values()))
         self.progress.step(len(records))
 
-    async def _match(self, records: Sequence[ConsumerRecord], previous: dict[int, int]) -> list[ProducerRecord]:
+    async def _match(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         """Match records. They have no results."""
-        reached = dict(previous)
-        arrivals: list[Arrival] = []
-        counted: list[Arrival | None] = []
-        for record in records:
-            arrival = self._arrival(record, reached.get(record.partition, -1))
-            if arrival is not None:
-                arrivals.append(arrival)
-                reached[record.partition] = record.offset
-            if record.offset > self.known.get(record.partition, -1):
-                counted.append(arrival)
-        await self.matcher.match_all(arrivals, cooperative_yield())
-        previous.update(reached)
+        counted = [self._arrival(record) for record in records]
+        arrivals = [arrival for arrival in counted if arrival is not None]
+        found = await self.matcher.match_all(arrivals, cooperative_yield(), is_again=self.is_again)
+        joins = founder_joins(self.families, arrivals, found)
+        if joins:
+            await self.rebuild.store.join(joins)
         for each in counted:
             self.rebuilt.count(each)
         return []
@@ -122,9 +116,9 @@ class _Rebuild:
         self.rebuilt.count(None)
         return self.deployment.dead_letter_writer("rebuild").unprocessable(record, Stage.MATCH, error)
 
-    def _arrival(self, record: ConsumerRecord, previous: int) -> Arrival | None:
+    def _arrival(self, record: ConsumerRecord) -> Arrival | None:
         try:
-            return arrival_of(record, previous, self.deployment.scheme, self.deployment.document_limits)
+            return arrival_of(record, self.deployment.scheme, self.deployment.document_limits)
         except InvalidMessageError:
             return None
 
@@ -162,7 +156,7 @@ def _scheme_of(record: ConsumerRecord) -> str:
 
 
 async def rebuild(deployment: Deployment, address: IndexAddress, wait_seconds: float, *, quiet: bool) -> Rebuilt:
-    """Admit what the group has matched, in order of time.
+    """Match again what the group has matched, in order of time.
 
     A rebuild that was interrupted is continued.
 
@@ -175,27 +169,29 @@ async def rebuild(deployment: Deployment, address: IndexAddress, wait_seconds: f
     Raises:
         RebuildRefusedError: The index holds documents, or another rebuild is in progress.
         KafkaUnreachableError: No broker answered within `wait_seconds`.
-        IndexUnavailableError: Redis does not answer.
-        SettingsError: The topic does not exist, or the index has another scheme or key.
+        IndexUnavailableError: Redis does not answer, or has lost its newest writes.
+        SettingsError: The topic does not exist, or the index has another scheme, key or count of slots.
     """
-    settings = deployment.settings
-    ends = await _matched(settings, wait_seconds)
+    ends = await _matched(deployment.settings, wait_seconds)
     families = await former_families(deployment, wait_seconds)
-    rebuilding = await IndexRebuild.begin(address)
+    rebuilding = await IndexRebuild.begin(address, partitions=len(ends), families=families)
     try:
-        previous = await rebuilding.index.checkpoints()
-        # The last batch may have been admitted without its families, so it is matched again.
-        starts = {partition: max(previous.get(partition, -1) + 1 - _AGAIN, 0) for partition in ends}
+        known = await rebuilding.index.checkpoints()
+        starts = {partition: known.get(partition, -1) + 1 for partition in ends}
         total = sum(max(end - starts[partition], 0) for partition, end in ends.items())
         progress = Progress("rebuilt", total, quiet)
-        index = RebuiltIndex(rebuilding.index, families)
-        run = _Rebuild(rebuilding, deployment, deployment.matcher(index), index, progress, wait_seconds, dict(previous))
+        matcher = deployment.matcher(rebuilding.store)
+        run = _Rebuild(rebuilding, deployment, families, matcher, progress, wait_seconds, bool(known))
         renewing = asyncio.create_task(_renew(rebuilding))
         try:
-            await _fill(run, settings, starts, ends, previous)
-        except IndexLostError:
+            await _fill(run, starts, ends)
+        except IndexUnavailableError:
             await rebuilding.renew()  # It raises another error if another rebuild has taken the index.
             raise
+        except IndexBehindError as error:
+            raise IndexUnavailableError(
+                "Redis has lost what was rebuilt last: run `nearstream rebuild` again, which goes on before that"
+            ) from error
         finally:
             renewing.cancel()
             await asyncio.wait([renewing])
@@ -206,24 +202,20 @@ async def rebuild(deployment: Deployment, address: IndexAddress, wait_seconds: f
     return run.rebuilt
 
 
-async def _fill(
-    run: _Rebuild, settings: Settings, starts: dict[int, int], ends: dict[int, int], previous: dict[int, int]
-) -> None:
+async def _fill(run: _Rebuild, starts: Mapping[int, int], ends: Mapping[int, int]) -> None:
     batch: list[ConsumerRecord] = []
     now_ms = 0
-    async with aclosing(_by_time(settings, starts, ends)) as records:
+    async with aclosing(_by_time(run.deployment.settings, starts, ends)) as records:
         async for record in records:
             batch.append(record)
             if len(batch) == BATCH:
                 now_ms = _time_of(batch, now_ms)
-                await run.admit(batch, previous, now_ms)
+                await run.admit(batch, now_ms)
                 batch = []
     if batch:
-        await run.admit(batch, previous, _time_of(batch, now_ms))
-    # Pass over records that were skipped at the end, or the index would seem to have lost them.
-    await run.rebuild.index.pass_over(
-        [Position(part, end - 1, previous.get(part, -1)) for part, end in ends.items() if end]
-    )
+        await run.admit(batch, _time_of(batch, now_ms))
+    # A partition may end with records that compaction has removed, or begin with them.
+    await run.rebuild.cover([Position(partition, end - 1) for partition, end in ends.items() if end])
 
 
 def _time_of(batch: Sequence[ConsumerRecord], before_ms: int) -> int:
@@ -244,7 +236,9 @@ async def _matched(settings: Settings, wait_seconds: float) -> dict[int, int]:
     return {partition: max(known.get(partition, -1), 0) for partition in ends}
 
 
-async def _by_time(settings: Settings, starts: dict[int, int], ends: dict[int, int]) -> AsyncGenerator[ConsumerRecord]:
+async def _by_time(
+    settings: Settings, starts: Mapping[int, int], ends: Mapping[int, int]
+) -> AsyncGenerator[ConsumerRecord]:
     """Yield the records of all partitions, merged by their time.
 
     The order within a partition is kept.
@@ -275,7 +269,7 @@ async def _push(
 async def _renew(rebuilding: IndexRebuild) -> None:
     """Renew the lease on the index until cancelled.
 
-    If another rebuild has taken the index, return: admissions are refused from then on.
+    If another rebuild has taken the index, return: every call is refused from then on.
     """
     with suppress(RebuildRefusedError):
         while True:

@@ -55,7 +55,7 @@ async def skip_record(deployment: Deployment, target: Target, wait_seconds: floa
     settings = deployment.settings
     tp, offset = TopicPartition(target.topic, target.partition), target.offset
     await _check_partition(deployment, tp, wait_seconds)
-    index = await _open_index(deployment) if tp.topic == deployment.topic(SIGNATURES) else None
+    index = await _open_index(deployment, wait_seconds) if tp.topic == deployment.topic(SIGNATURES) else None
     try:
         async with (
             admin(settings, wait_seconds) as admin_client,
@@ -69,8 +69,7 @@ async def skip_record(deployment: Deployment, target: Target, wait_seconds: floa
             _check_order(next_offset, offset)
             await send_all([_dead_letter(deployment, record)])
             if index is not None:
-                # Previous offset -1, so without a check: every record before this one has an outcome.
-                await index.pass_over([Position(tp.partition, offset)])
+                await index.cover([Position(tp.partition, offset)])
             await kafka_offsets.commit(admin_client, settings.group, tp, offset + 1)
     finally:
         if index is not None:
@@ -85,12 +84,14 @@ async def _check_partition(deployment: Deployment, tp: TopicPartition, wait_seco
         raise NotSkippedError(f"{tp.topic} has no partition {tp.partition}")
 
 
-async def _open_index(deployment: Deployment) -> RedisIndex:
+async def _open_index(deployment: Deployment, wait_seconds: float) -> RedisIndex:
     """Open the index, whose checkpoint has to move too.
 
     Otherwise it would take the skipped record for lost and ask the worker for it.
     """
-    return await RedisIndex.open(deployment.index_address(), may_create=False)
+    topics = [deployment.topic(SIGNATURES)]
+    partitions = len(await kafka_offsets.partitions(deployment.settings, topics, wait_seconds))
+    return await RedisIndex.open(deployment.index_address(), partitions=partitions, may_create=False)
 
 
 async def _next_offset(

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.store import Shape
+from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_store.layout import KeyKind
 
 _LIMITS = IndexLimits()
@@ -59,6 +61,19 @@ class IndexAddress:
     def connection(self) -> Connection:
         """How to connect to its server."""
         return Connection(self.url, self.ca_path, self.cluster)
+
+    def shape(self, partitions: int) -> Shape:
+        """Return how the index is spread, given the count of the partitions of `signatures`.
+
+        Raises:
+            SettingsError: There are more slots than partitions, so some would be the home of no document.
+        """
+        if self.slots > partitions:
+            raise SettingsError(
+                f"NEARSTREAM_INDEX_SLOTS: expected at most {partitions}, the number of partitions of signatures, got"
+                f" {self.slots}"
+            )
+        return Shape(self.slots, partitions)
 
     @property
     def prefix(self) -> bytes:

@@ -9,7 +9,7 @@ from nearstream.streams.looking_up import Neighbours, look_up
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
 from nearstream.streams.store.messages import Cover
-from nearstream.streams.store.store import Call, Position, Shape, Store
+from nearstream.streams.store.store import Call, Position, Store
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.client import Caller, Client, ask, connect, connect_to_ask
 from nearstream.workers.redis_index.errors import errors_mapped
@@ -55,14 +55,14 @@ class RedisIndex:
             may_create: Nothing was ever admitted, so a missing index is new rather than lost.
 
         Raises:
-            SettingsError: The server, our rights, the scheme or the key do not fit.
+            SettingsError: The server, our rights, the scheme, the key or the count of slots do not fit.
             IndexLostError: There is no index, although there was one.
             IndexUnavailableError: The server does not answer.
         """
+        shape = address.shape(partitions)
         client = connect(address.connection)
         try:
             await check(client, address, may_create=may_create)
-            shape = Shape(address.slots, partitions)
             layout = await open_store(client, address.prefix, shape, address.limits, may_create=may_create)
         except BaseException:
             await client.aclose()

@@ -1,65 +1,89 @@
-"""The lease for filling a lost index again from the signatures topic."""
+"""An index while it is filled again from the signatures topic, under a lease."""
 
 import os
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Self
+from typing import Any, Self
 
-from nearstream.streams.store.limits import IndexUnavailableError
+from nearstream.streams.store.limits import HOUR_MS, IndexUnavailableError
+from nearstream.streams.store.messages import Cover, Join
+from nearstream.streams.store.store import Call, Position, Store, Transport
 from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.client import Client, call, connect
-from nearstream.workers.redis_index.errors import errors_mapped
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.layout import EPOCH_BYTES, IndexLayout
-from nearstream.workers.redis_index.opening import check, layout_fields, layout_of
+from nearstream.workers.redis_index.client import connect
+from nearstream.workers.redis_index.index import Lane, RedisIndex
+from nearstream.workers.redis_index.opening import check
+from nearstream.workers.redis_store.layout import LEASE_BYTES
+from nearstream.workers.redis_store.opening import begin_rebuild, finish_rebuild, release_rebuild, renew_rebuild
 
 LEASE_SECONDS = 30
-_LEASE_BYTES = 8
 
-
-class RebuildRefusedError(Exception):
-    """The index holds documents, or another rebuild is running."""
+FormerFamilies = Mapping[bytes, tuple[bytes, int]]
+"""By the id that a family would get from its founder: the id that it had before, and when its founder was observed."""
 
 
 class IndexRebuild:
     """An index during its rebuild, which no other client can use until `finish`.
 
-    The next `begin` resumes an interrupted rebuild, from `index.checkpoints()` on. The caller has to call `renew`
-    within each lease. Once another rebuild has taken the lease, every call is refused. Reports are lost with an index,
-    so the answers to removals of documents that a rebuild admitted are not complete.
+    The next `begin` resumes an interrupted rebuild, behind `index.checkpoints()`. The caller has to call `renew` within
+    each lease. Once another rebuild has taken the lease, every call is refused.
 
     Attributes:
-        index: Takes the admissions. Give each batch the time of its records, in order.
+        index: The index.
+        store: Its store, which takes the documents at the time of their records.
     """
 
-    def __init__(self, index: RedisIndex, lease: bytes, lease_seconds: float) -> None:
-        """Take an index whose shards have the lease."""
+    def __init__(self, index: RedisIndex, families: FormerFamilies, lease: bytes, lease_ms: int) -> None:
+        """Take an index whose slots have the lease."""
         self.index = index
-        self._lease = lease
-        self._lease_ms = int(lease_seconds * 1000)
+        self._dated = _Dated(Lane(index, lease), families)
+        self.store = Store(self._dated, index.layout.shape, index.address.limits, confirms=index.address.replicas > 0)
+        self._lease, self._lease_ms = lease, lease_ms
         self._finished = False
 
     @classmethod
-    async def begin(cls, address: IndexAddress, lease_seconds: float = LEASE_SECONDS) -> Self:
+    async def begin(
+        cls,
+        address: IndexAddress,
+        *,
+        partitions: int,
+        families: FormerFamilies | None = None,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> Self:
         """Create an empty index with a new epoch, or resume an interrupted rebuild.
+
+        Args:
+            address: Where the index is.
+            partitions: Count of the partitions of `signatures`.
+            families: The families that were known before, which keep their ids.
+            lease_seconds: How long nobody else may begin, unless it is renewed.
 
         Raises:
             RebuildRefusedError: The index holds documents, or another rebuild has the lease.
-            SettingsError: The server, our rights, the scheme or the key do not fit.
+            SettingsError: The server, our rights, the scheme, the key or the count of slots do not fit.
             IndexUnavailableError: The server does not answer.
         """
-        client = connect(address.connection)
-        lease = os.urandom(_LEASE_BYTES)
+        shape = address.shape(partitions)
+        client, lease, lease_ms = connect(address.connection), os.urandom(LEASE_BYTES), int(lease_seconds * 1000)
         try:
-            with errors_mapped():
-                await check(client, address, may_create=True)
-                layouts = await _claim(client, address, lease, int(lease_seconds * 1000))
+            await check(client, address, may_create=True)
+            layout = await begin_rebuild(client, address.prefix, shape, address.limits, lease=lease, lease_ms=lease_ms)
         except BaseException:
             await client.aclose()
             raise
-        index = RedisIndex(client, address, layouts)
-        for shard in index.shards:
-            shard.lease = lease
-        return cls(index, lease, lease_seconds)
+        return cls(RedisIndex(client, address, layout), families or {}, lease, lease_ms)
+
+    def set_time(self, now_ms: int) -> None:
+        """Say when the records of the next batch were written, in milliseconds since 1970."""
+        self._dated.now_ms = now_ms
+
+    async def cover(self, positions: Sequence[Position]) -> None:
+        """Note that all records up to these positions are done.
+
+        Raises:
+            IndexUnavailableError: The server does not answer, or another rebuild has taken the index.
+        """
+        await self.store.cover([Cover(*position) for position in positions])
 
     async def renew(self) -> None:
         """Keep the index for the length of another lease.
@@ -68,7 +92,7 @@ class IndexRebuild:
             RebuildRefusedError: Another rebuild has taken the index.
             IndexUnavailableError: The server does not answer. Try again within the lease.
         """
-        await self._step("renew", self._lease_ms)
+        await renew_rebuild(self.index.client, self.index.layout, lease=self._lease, lease_ms=self._lease_ms)
 
     async def finish(self) -> None:
         """Make the index ready for all clients.
@@ -77,10 +101,8 @@ class IndexRebuild:
             RebuildRefusedError: Another rebuild has taken the index.
             IndexUnavailableError: The server does not answer. Try again.
         """
-        await self._step("finish", self._lease_ms)
+        await finish_rebuild(self.index.client, self.index.layout, lease=self._lease, lease_ms=self._lease_ms)
         self._finished = True
-        for shard in self.index.shards:
-            shard.lease = b""
 
     async def close(self) -> None:
         """Close the connections.
@@ -88,35 +110,39 @@ class IndexRebuild:
         An unfinished rebuild can then be resumed at once. Without this it can be resumed after the lease.
         """
         if not self._finished:
-            with suppress(RebuildRefusedError, IndexUnavailableError):
-                await self._step("renew", 0)
+            with suppress(IndexUnavailableError):
+                await release_rebuild(self.index.client, self.index.layout, lease=self._lease)
         await self.index.close()
 
-    async def _step(self, step: str, lease_ms: int) -> None:
-        for shard in self.index.shards:
-            reply = await call(shard.client, "rebuild", shard.key, self._lease, lease_ms, "", step)
-            if reply[0] != b"OK":
-                raise RebuildRefusedError(f"another rebuild of {self.index.address.namespace} has taken the index")
 
+class _Dated:
+    """Carries the calls of a rebuild, as they were at the time of the records that are matched again.
 
-async def _claim(client: Client, address: IndexAddress, lease: bytes, lease_ms: int) -> list[IndexLayout]:
-    fields = layout_fields(address.limits, address.shards)
-    layouts: list[IndexLayout] = []
-    filled = 0
-    for index in range(address.shards):
-        key = address.key_of(index)
-        reply = await call(client, "rebuild", key, lease, lease_ms, "", "begin", os.urandom(EPOCH_BYTES), *fields)
-        if reply[0] == b"HELD":
-            raise RebuildRefusedError(
-                f"another rebuild of {address.namespace} is under way, or was cut off less than "
-                f"{lease_ms / 1000:g} s ago: wait, then run `nearstream rebuild` again"
-            )
-        if reply[0] == b"FILLED":
-            # Shards are finished one after the other, so some may be ready when a rebuild is resumed.
-            filled += 1
-            reply = await call(client, "open", key, 0, b"")
-        # This refuses another number of shards before a surplus shard is created.
-        layouts.append(layout_of(reply, address))
-    if filled == address.shards:
-        raise RebuildRefusedError(f"{address.namespace} holds documents: only a lost or empty index can be rebuilt")
-    return layouts
+    Attributes:
+        now_ms: That time, in milliseconds since 1970.
+    """
+
+    def __init__(self, inner: Transport, families: FormerFamilies) -> None:
+        """Take what carries the calls, and the families that were known before."""
+        self.now_ms = 0
+        self._inner, self._families = inner, families
+
+    async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
+        """Return the replies to calls, as `Transport.all` does."""
+        return await self._inner.all([self._then(call) for call in calls])
+
+    def _then(self, call: Call) -> Call:
+        if call.name == "register":
+            return call._replace(items=[item._replace(now_ms=self.now_ms) for item in call.items])
+        return call._replace(items=[self._named(join) for join in call.items]) if call.name == "join" else call
+
+    def _named(self, join: Join) -> Join:
+        """Return a join with the former id of the family, and without old addresses, which no answer counts any more.
+
+        Documents may be compared in another order than at first, and the first founder of a family may have been
+        removed. So the id is that of the last verdict about the founder of now.
+        """
+        family_id, first_seen_ms = self._families.get(join.family_id, (join.family_id, join.first_seen_ms))
+        join = join._replace(family_id=family_id, first_seen_ms=first_seen_ms, now_ms=self.now_ms)
+        is_old = self.now_ms < time.time_ns() // 1_000_000 - HOUR_MS
+        return join._replace(sender=b"", recipients=b"") if is_old else join

@@ -127,10 +127,6 @@ JOIN_FORMAT = ">I5I5BI5c16I6I6BB"
 MARK_FORMAT = ">I5c9"  # founder, hash of the document key
 
 
-class OtherLayoutError(Exception):
-    """Another release made the index, or it has another shape."""
-
-
 def python_struct(lua_format: str) -> Struct:
     """Return the struct of a Lua format.
 
@@ -181,18 +177,8 @@ class StoreLayout:
         return _LAYOUT.pack(self.epoch, FORMAT, self.shape.slots, self.shape.partitions, *counts)
 
     def as_stored(self, packed: bytes) -> "StoreLayout":
-        """Return the layout that a slot keeps.
-
-        Raises:
-            OtherLayoutError: It is that of another release, or has another shape.
-        """
-        if len(packed) != _LAYOUT.size or packed[EPOCH_BYTES] != FORMAT:
-            raise OtherLayoutError(f"another format than {FORMAT}")
-        epoch, _, slots, partitions, *counts = _LAYOUT.unpack(packed)
-        if (slots, partitions) != self.shape:
-            raise OtherLayoutError(
-                f"{slots} slots and {partitions} partitions, not {self.shape.slots} and {self.shape.partitions}"
-            )
+        """Return the layout that a slot keeps, which is of this release and of this shape."""
+        epoch, _, _, _, *counts = _LAYOUT.unpack(packed)
         return replace(self, epoch=epoch, chunks=dict(zip(CHUNKED_KINDS, counts, strict=True)))
 
     @property
@@ -201,9 +187,14 @@ class StoreLayout:
         return 1000 * self.limits.retention_seconds
 
 
+def format_of(packed: bytes) -> int:
+    """Return the format of an index from what a slot keeps of its layout."""
+    return packed[EPOCH_BYTES]
+
+
 def shape_of(packed: bytes) -> Shape:
-    """Return the shape of an index from what a slot keeps of its layout, or any shape if another release made it."""
-    return Shape(*_LAYOUT.unpack(packed)[2:4]) if len(packed) == _LAYOUT.size else Shape()
+    """Return the shape of an index of this format from what a slot keeps of its layout."""
+    return Shape(*_LAYOUT.unpack(packed)[2:4])
 
 
 def new_layout(prefix: bytes, shape: Shape, limits: IndexLimits, epoch: bytes) -> StoreLayout:

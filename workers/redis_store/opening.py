@@ -9,9 +9,10 @@ from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_index.client import Client, ask, keys_of
 from nearstream.workers.redis_store.layout import (
     EPOCH_BYTES,
+    FORMAT,
     KeyKind,
-    OtherLayoutError,
     StoreLayout,
+    format_of,
     new_layout,
     shape_of,
 )
@@ -45,11 +46,11 @@ async def open_store(
     layout = new_layout(prefix, shape, limits, os.urandom(EPOCH_BYTES))
     for slot in reversed(range(shape.slots)):
         key = layout.tag(slot) + KeyKind.FACTS
-        former_format, stored = await ask(client, "HMGET", key, "format", "layout")
-        if stored is None and former_format is None and may_create:
+        stored = await _packed_layout(client, key, prefix)
+        if stored is None and may_create:
             await ask(client, "HSETNX", key, "layout", layout.packed)
-            stored = await ask(client, "HGET", key, "layout")
-        found = _stored(layout, stored, former_format)
+            stored = await _packed_layout(client, key, prefix)
+        found = None if stored is None else _as_stored(layout, stored)
         if found is None or (slot < shape.slots - 1 and found.epoch != layout.epoch):
             raise IndexLostError(f"slot {slot} of {_name(prefix)} was emptied or replaced: run `nearstream rebuild`")
         layout = found
@@ -65,24 +66,50 @@ async def stored_layout(client: Client, prefix: bytes, limits: IndexLimits) -> S
         IndexUnavailableError: The server does not answer.
     """
     key = StoreLayout(prefix, b"", Shape(), {}, limits).tag(0) + KeyKind.FACTS
-    former_format, stored = await ask(client, "HMGET", key, "format", "layout")
-    if stored is None and former_format is None:
+    stored = await _packed_layout(client, key, prefix)
+    if stored is None:
         raise IndexLostError(f"{_name(prefix)} holds no index: run `nearstream rebuild`")
-    shape = shape_of(stored) if stored else Shape()
-    layout = _stored(new_layout(prefix, shape, limits, b""), stored, former_format)
-    if layout is None:
-        raise AssertionError("what is stored has a layout, or is refused")
-    return layout
+    return new_layout(prefix, shape_of(stored), limits, b"").as_stored(stored)
 
 
-def _stored(layout: StoreLayout, packed: bytes | None, former_format: bytes | None) -> StoreLayout | None:
-    try:
-        return None if packed is None and former_format is None else layout.as_stored(packed or former_format or b"")
-    except OtherLayoutError as error:
+async def _packed_layout(client: Client, key: bytes, prefix: bytes) -> bytes | None:
+    """Return what a slot keeps of the layout, None if there is no slot.
+
+    Raises:
+        SettingsError: Another release made the index. Those before format 8 kept the format by itself.
+        IndexUnavailableError: The server does not answer.
+    """
+    packed: bytes | None
+    former_format, packed = await ask(client, "HMGET", key, "format", "layout")
+    if packed is None and former_format is None:
+        return None
+    found = int(former_format) if packed is None else format_of(packed)
+    if found != FORMAT:
         raise SettingsError(
-            f"NEARSTREAM_NAMESPACE, NEARSTREAM_INDEX_SLOTS: {_name(layout.prefix)} holds an index of {error}: name "
-            "another namespace, or restore the former value, and run `nearstream rebuild`"
-        ) from error
+            f"NEARSTREAM_NAMESPACE: {_name(prefix)} holds an index of format {found}, this release keeps {FORMAT}: name"
+            " another one and run `nearstream rebuild`"
+        )
+    return packed
+
+
+def _as_stored(layout: StoreLayout, packed: bytes) -> StoreLayout:
+    """Return the layout that a slot keeps.
+
+    Raises:
+        SettingsError: It has another shape.
+    """
+    slots, partitions = shape_of(packed)
+    if partitions != layout.shape.partitions:
+        raise SettingsError(
+            f"NEARSTREAM_NAMESPACE: {_name(layout.prefix)} holds an index for {partitions} partitions of signatures,"
+            f" which has {layout.shape.partitions}: name another one and run `nearstream rebuild`"
+        )
+    if slots != layout.shape.slots:
+        raise SettingsError(
+            f"NEARSTREAM_INDEX_SLOTS: {_name(layout.prefix)} is spread over {slots} slots, not {layout.shape.slots}:"
+            " restore the former value, or name another namespace and run `nearstream rebuild`"
+        )
+    return layout.as_stored(packed)
 
 
 async def begin_rebuild(
@@ -98,14 +125,15 @@ async def begin_rebuild(
     layout = new_layout(prefix, shape, limits, os.urandom(EPOCH_BYTES))
     await renew_rebuild(client, layout, lease=lease, lease_ms=lease_ms)
     keys = [layout.tag(slot) + KeyKind.FACTS for slot in range(shape.slots)]
-    facts = [await ask(client, "HMGET", key, "layout", "rebuilder", "now") for key in keys]
-    stored = {packed for packed, _, _ in facts}
-    is_whole = len(stored) == 1 and None not in stored
-    is_unfinished = any(rebuilder for _, rebuilder, _ in facts)
-    if is_whole and not is_unfinished and any(now for _, _, now in facts):
+    stored = [await _packed_layout(client, key, prefix) for key in keys]
+    found = [_as_stored(layout, packed) for packed in stored if packed is not None]
+    facts = [await ask(client, "HMGET", key, "rebuilder", "now") for key in keys]
+    is_whole = None not in stored and len(set(stored)) == 1
+    is_unfinished = any(rebuilder for rebuilder, _ in facts)
+    if is_whole and not is_unfinished and any(now for _, now in facts):
         raise RebuildRefusedError(f"{_name(prefix)} holds documents: only a lost or empty index can be rebuilt")
     if is_whole and is_unfinished:
-        layout = layout.as_stored(stored.pop())
+        layout = found[0]
     else:
         await _empty(client, layout)
     for key in keys:
@@ -130,14 +158,37 @@ async def renew_rebuild(client: Client, layout: StoreLayout, *, lease: bytes, le
         await ask(client, "SET", key, lease, "XX", "PX", lease_ms)
 
 
-async def finish_rebuild(client: Client, layout: StoreLayout) -> None:
-    """Make a rebuilt index ready for all."""
+async def finish_rebuild(client: Client, layout: StoreLayout, *, lease: bytes, lease_ms: int) -> None:
+    """Make a rebuilt index ready for all.
+
+    Raises:
+        RebuildRefusedError: Another rebuild has the lease.
+        IndexUnavailableError: A server does not answer.
+    """
+    await renew_rebuild(client, layout, lease=lease, lease_ms=lease_ms)
     for slot in reversed(range(layout.shape.slots)):
         await ask(client, "HDEL", layout.tag(slot) + KeyKind.FACTS, "rebuilder")
+    await release_rebuild(client, layout, lease=lease)
+
+
+async def release_rebuild(client: Client, layout: StoreLayout, *, lease: bytes) -> None:
+    """Give the lease back, if it is still ours.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    key = layout.tag(0) + KeyKind.LEASE
+    if await ask(client, "GET", key) == lease:
+        await ask(client, "DEL", key)
 
 
 async def _empty(client: Client, layout: StoreLayout) -> None:
-    """Delete everything that a former index has left, because the numbers of its states come again."""
+    """Delete everything that a former index has left, because the numbers of its states come again.
+
+    The facts go first, so that no worker writes to a slot any more that is emptied.
+    """
+    for slot in range(layout.shape.slots):
+        await ask(client, "DEL", layout.tag(slot) + KeyKind.FACTS)
     for slot in range(layout.shape.slots):
         tag, kept = layout.tag(slot), layout.tag(slot) + KeyKind.LEASE
         found = [key async for key in keys_of(client, tag) if key != kept]
@@ -151,4 +202,5 @@ async def _unlink(client: Client, keys: Sequence[bytes]) -> None:
 
 
 def _name(prefix: bytes) -> str:
-    return prefix.decode().strip("{:")
+    """Return the namespace of an index."""
+    return prefix.decode().strip("{").partition(":")[0]
