@@ -229,14 +229,18 @@ class Lane:
             await self._store.leave(leaves)
 
     async def _withdraw(self, cases: Sequence[Case]) -> None:
-        """Let copies leave the buckets of words that the representative of their family is in."""
+        """Let copies leave the buckets of words that the representative of their family is in.
+
+        Where every pair has its event, all stay where they are.
+        """
         entries = []
         for case in cases:
             joined = case.joined
             if case.is_gone or case.is_late or case.decision is None:
                 continue
             self._judge.learn(case, joined.representative if joined is not None else case.number)
-            if joined is None or joined.is_bare or joined.representative in (0, case.number):
+            stays = not self._store.limits.events_per_family
+            if stays or joined is None or joined.is_bare or joined.representative in (0, case.number):
                 continue
             keys = b"".join(keys_that_hold(case.found, joined.representative, case.number, BAND + ANCHOR))
             if keys:

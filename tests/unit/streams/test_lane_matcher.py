@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from nearstream.schemas.codec import encode_event
+from nearstream.schemas.events import Containment
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.arriving import Arrival
 from nearstream.streams.index.labels import Labelling
@@ -58,12 +59,12 @@ def said(matched: Matched) -> list[bytes]:
     return [encode_event(each) for each in ((matched.verdict,) if matched.verdict else ()) + matched.events]
 
 
-async def test_it_says_what_the_matcher_over_the_old_index_says() -> None:
-    new, old = matcher(store()), Matcher(local_store(LIMITS), STANDARD, KEY)
-    for signature in crawl():
-        one, other = await new.match(signature), await old.match(signature)
-        assert one.verdict == other.verdict
-        assert one.events == other.events
+async def test_where_every_pair_has_its_event_a_copy_stays_in_all_its_buckets() -> None:
+    one = Matcher(local_store(IndexLimits(events_per_family=0)), STANDARD, KEY)
+    for name, text in (("a", TEXT), ("b", NEAR), ("c", " ".join(TEXT).upper())):
+        await one.match(sign(name, text, ord(name)))
+    found = await one.match(sign("d", PASSAGE, 200))
+    assert {event.older.id for event in found.events if isinstance(event, Containment)} == {"a", "b", "c"}
 
 
 @pytest.mark.parametrize(("slots", "partitions"), [(1, 1), (4, 4), (3, 7)])
