@@ -6,7 +6,6 @@ import msgspec
 
 from nearstream.schemas.document import (
     ADDRESS_BYTES,
-    CLOCKS_MS,
     RECIPIENTS_MAX,
     YEAR_9999_MS,
     Count,
@@ -49,16 +48,6 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
     def position(self) -> str:
         """The partition and offset, `<partition>/<offset>`."""
         return f"{self.partition}/{self.offset}"
-
-    def is_before(self, removal: "Origin") -> bool:
-        """Return whether a removal comes after this record, or is in it.
-
-        In one partition offsets decide. A record that is later by more than `CLOCKS_MS` belongs to a new topic of this
-        name, and offsets of two topics cannot be compared.
-        """
-        is_known = self.sent_at_ms > 0 and removal.sent_at_ms > 0
-        is_of_a_new_topic = is_known and self.sent_at_ms > removal.sent_at_ms + CLOCKS_MS
-        return self.partition == removal.partition and self.offset <= removal.offset and not is_of_a_new_topic
 
 
 class Signature(msgspec.Struct, frozen=True, array_like=True):

@@ -58,14 +58,19 @@ def message_of(arrival: Arrival, arriving: Arriving | None, number: int) -> Put 
     if arriving is None and arrival.labelling is not None:
         return Label(number, document, _pack_label(arrival.labelling))
     if arriving is None:
-        return Removal(number, document, *_place(arrival.removal))
+        return Removal(number, document, *_place(arrival.removal), sent_ms=_sent_ms(arrival.removal))
     signature = arriving.signature
     order = Order(signature.observed_at_ms, *_place(signature.origin), bytes.fromhex(signature.version))
-    return Put(number, document, order, len(arriving.keys.anchors), pack_signature(signature, True))
+    record, sent_ms = pack_signature(signature, True), _sent_ms(signature.origin)
+    return Put(number, document, order, len(arriving.keys.anchors), record, sent_ms=sent_ms)
 
 
 def _place(origin: Origin | None) -> tuple[int, int]:
     return (origin.partition, origin.offset) if origin else (-1, 0)
+
+
+def _sent_ms(origin: Origin | None) -> int:
+    return origin.sent_at_ms if origin else 0
 
 
 def document_hash(document_key: str) -> bytes:

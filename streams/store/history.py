@@ -12,6 +12,7 @@ from nearstream.streams.store.registration import (
     Put,
     Registered,
     Removal,
+    Sent,
     Status,
 )
 
@@ -96,7 +97,7 @@ class History:
         self._forgets = forgets
         self._recorded: deque[int] = deque()  # numbers with a record, in the order of registration
         self._leading: deque[int] = deque()  # numbers that lead to families, in the order of registration
-        self._removals: OrderedDict[bytes, tuple[int, int, int]] = OrderedDict()  # partition, offset, time
+        self._removals: OrderedDict[bytes, tuple[Sent, int]] = OrderedDict()  # with the times of their registration
         self._labels: dict[bytes, tuple[int, bytes]] = {}  # number of the record, label
 
     def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
@@ -115,7 +116,7 @@ class History:
         if state is not None and state.order is not None:
             return self._known(put.number, state, put.document)
         current = self.current.get(put.document, 0)
-        removal = self._removal(put.document, put.order.partition, put.order.offset)
+        removal = self._removal(put.document, put.sent)
         if removal is not None:
             return Registered(Status.OVERTAKEN, was_known=current > 0, removed_by=removal)
         behind, before = self._place(put, current)
@@ -171,7 +172,7 @@ class History:
         if state.repeats:
             return self._unchanged(state.repeats)
         if state.record is None:
-            removal = self._removals.get(document, (-1, 0, 0))[:2]
+            removal, _ = self._removals.get(document, (Sent(), 0))
             left = ((number, state.founder),) if state.founder and not state.is_late else ()
             has_later = document in self.current
             return Registered(Status.OVERTAKEN, number, left=left, was_known=has_later, removed_by=removal)
@@ -196,11 +197,11 @@ class History:
         known = self.states.get(removal.number)
         if known is not None and known.left is not None:
             return Registered(Status.REMOVED, removal.number, left=known.left, was_known=known.was_known)
-        if self._removal(removal.document, removal.partition, removal.offset) is not None:
+        if self._removal(removal.document, removal.sent) is not None:
             return Registered(Status.REMOVED, removal.number, is_repeated=True)
         if removal.partition >= 0:
             self._removals.pop(removal.document, None)
-            self._removals[removal.document] = removal.partition, removal.offset, self.now_ms
+            self._removals[removal.document] = removal.sent, self.now_ms
         current, left = self.current.get(removal.document, 0), []
         if current < removal.number:
             self.current.pop(removal.document, None)
@@ -216,11 +217,10 @@ class History:
         self._add(removal.number, state)
         return Registered(Status.REMOVED, removal.number, left=tuple(left), was_known=was_known)
 
-    def _removal(self, document: bytes, partition: int, offset: int) -> tuple[int, int] | None:
-        """Return partition and offset of a removal of this document that does not come before a record."""
-        removed_in, removed_at, removed_ms = self._removals.get(document, (-1, 0, 0))
-        is_later = partition >= 0 and partition == removed_in and offset <= removed_at
-        return (removed_in, removed_at) if is_later and self.now_ms - removed_ms <= REMOVAL_MS else None
+    def _removal(self, document: bytes, sent: Sent) -> Sent | None:
+        """Return a removal of this document that does not come before a record."""
+        removal, removed_ms = self._removals.get(document, (Sent(), 0))
+        return removal if sent.is_before(removal) and self.now_ms - removed_ms <= REMOVAL_MS else None
 
     def _label(self, labelling: Labelling) -> Registered:
         if self._labels.get(labelling.document, (-1, b""))[0] <= labelling.number:
@@ -238,7 +238,7 @@ class History:
         """
         now_ms = now_ms or (self._clock() if self._clock else observed_ms)
         self.now_ms = max(self.now_ms, now_ms)
-        while self._removals and next(iter(self._removals.values()))[2] + REMOVAL_MS < self.now_ms:
+        while self._removals and next(iter(self._removals.values()))[1] + REMOVAL_MS < self.now_ms:
             self._removals.popitem(last=False)
         if not self._retention_ms:
             return

@@ -7,6 +7,8 @@ home of a state follows from its number, and the numbers of one partition are in
 from enum import IntEnum
 from typing import NamedTuple
 
+from nearstream.schemas.document import CLOCKS_MS
+
 NUMBER_BYTES = 5
 DOCUMENT_BYTES = 9  # of the hash of a document key
 
@@ -27,6 +29,29 @@ class Order(NamedTuple):
     version: bytes
 
 
+class Sent(NamedTuple):
+    """A record on `documents`.
+
+    Attributes:
+        partition: Its partition, -1 if there is no record.
+        offset: Its offset.
+        ms: Its timestamp, in milliseconds since 1970. 0: it is not known.
+    """
+
+    partition: int = -1
+    offset: int = 0
+    ms: int = 0
+
+    def is_before(self, removal: "Sent") -> bool:
+        """Return whether a removal comes after this record, or is in it.
+
+        In one partition offsets decide. A record that is later by more than `CLOCKS_MS` belongs to a new topic of this
+        name, and offsets of two topics cannot be compared.
+        """
+        is_of_a_new_topic = self.ms > removal.ms + CLOCKS_MS and removal.ms > 0
+        return 0 <= self.partition == removal.partition and self.offset <= removal.offset and not is_of_a_new_topic
+
+
 class Put(NamedTuple):
     """A state of a document.
 
@@ -37,6 +62,7 @@ class Put(NamedTuple):
         anchors: Count of its anchor keys.
         record: Its signature, packed.
         now_ms: Time of the admission in milliseconds since 1970, 0 for the clock of the store.
+        sent_ms: Timestamp of its record on `documents`, 0 if it is not known.
     """
 
     number: int
@@ -45,6 +71,12 @@ class Put(NamedTuple):
     anchors: int
     record: bytes
     now_ms: int = 0
+    sent_ms: int = 0
+
+    @property
+    def sent(self) -> Sent:
+        """Its record on `documents`."""
+        return Sent(self.order.partition, self.order.offset, self.sent_ms)
 
 
 class Removal(NamedTuple):
@@ -56,6 +88,7 @@ class Removal(NamedTuple):
         partition: Partition of its record on `documents`, -1 if it came from no topic.
         offset: Offset of that record.
         now_ms: Time of the admission in milliseconds since 1970, 0 for the clock of the store.
+        sent_ms: Timestamp of that record, 0 if it is not known.
     """
 
     number: int
@@ -63,6 +96,12 @@ class Removal(NamedTuple):
     partition: int
     offset: int
     now_ms: int = 0
+    sent_ms: int = 0
+
+    @property
+    def sent(self) -> Sent:
+        """Its record on `documents`."""
+        return Sent(self.partition, self.offset, self.sent_ms)
 
 
 class Labelling(NamedTuple):
@@ -107,7 +146,7 @@ class Registered(NamedTuple):
         left: Of a removal and an overtaken document: states that have left their families, with the founders.
         was_known: Of a removal: the store had the document. Of an overtaken document: it has a later state.
         is_repeated: Of a removal: it, or a later one, was registered before.
-        removed_by: Of an overtaken document: partition and offset of its removal.
+        removed_by: Of an overtaken document: its removal.
         label: The label of the document, empty if it has none.
     """
 
@@ -122,5 +161,5 @@ class Registered(NamedTuple):
     left: tuple[tuple[int, int], ...] = ()
     was_known: bool = False
     is_repeated: bool = False
-    removed_by: tuple[int, int] = (-1, 0)
+    removed_by: Sent = Sent()
     label: bytes = b""

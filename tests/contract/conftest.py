@@ -8,13 +8,14 @@ import pytest
 from redis import Redis
 
 from nearstream.streams.store.limits import IndexLimits
-from nearstream.streams.store.local import local_store
-from nearstream.streams.store.store import Store
+from nearstream.streams.store.store import Shape, Store
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.index import RedisIndex
 from tests.support.made_up import KEY, STANDARD
+from tests.support.stores import Make, parts_store
 
 PARTITIONS = 4
+LIMITS = IndexLimits(bucket_cap=50, documents=6_400)
 
 
 @pytest.fixture(autouse=True)
@@ -31,8 +32,7 @@ def _patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 def address(redis_url: str) -> Iterator[IndexAddress]:
     """Return the address of an unused namespace, which is deleted after the test."""
     namespace = f"test-{secrets.token_hex(6)}"
-    limits = IndexLimits(bucket_cap=50, documents=6_400)
-    yield IndexAddress(redis_url, namespace, STANDARD.name, KEY.fingerprint, limits, look_up_seconds=60.0)
+    yield IndexAddress(redis_url, namespace, STANDARD.name, KEY.fingerprint, LIMITS, look_up_seconds=60.0)
     with Redis.from_url(redis_url) as client:
         for key in list(client.scan_iter(match=f"{{{namespace}*", count=1_000)):
             client.delete(key)
@@ -46,12 +46,29 @@ async def redis_index(address: IndexAddress) -> AsyncIterator[RedisIndex]:
 
 
 @pytest.fixture(params=["memory", "redis of one slot", "redis of four slots"])
-async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
+async def make(request: pytest.FixtureRequest) -> AsyncIterator[Make]:
+    """Return a function that makes empty stores. The test runs once with each kind."""
+    opened: list[RedisIndex] = []
+
+    async def make_one(limits: IndexLimits = LIMITS) -> Store:
+        if request.param == "memory":
+            return parts_store(limits, Shape(1, PARTITIONS))
+        address: IndexAddress = request.getfixturevalue("address")
+        own = replace(
+            address,
+            namespace=f"{address.namespace}-{len(opened)}",
+            limits=replace(limits, documents=LIMITS.documents),
+            slots=1 if "one" in request.param else PARTITIONS,
+        )
+        opened.append(await RedisIndex.open(own, partitions=PARTITIONS, may_create=True))
+        return opened[-1].store()
+
+    yield make_one
+    for index in opened:
+        await index.close()
+
+
+@pytest.fixture
+async def store(make: Make) -> Store:
     """Return an empty store. The test runs once with each kind."""
-    if request.param == "memory":
-        yield local_store(IndexLimits(bucket_cap=50))
-        return
-    own = replace(request.getfixturevalue("address"), slots=1 if "one" in request.param else PARTITIONS)
-    index = await RedisIndex.open(own, partitions=PARTITIONS, may_create=True)
-    yield index.store()
-    await index.close()
+    return await make()

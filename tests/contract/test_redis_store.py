@@ -86,8 +86,11 @@ class Traffic:
             return draw.choice(self.told[-10:])._replace(now_ms=self.now_ms)
         kind, number, document = draw.random(), self._new_number(), draw.choice(DOCUMENTS)
         partition, offset = draw.choice((-1, 0, 1)), draw.randrange(30)
+        sent_ms = draw.choice((0, 5_000, 6_000, 6_001, 253_402_300_799_999))
         if kind < 0.15:
-            one: Put | Removal | Labelling = Removal(number, document, partition, max(partition, offset), self.now_ms)
+            one: Put | Removal | Labelling = Removal(
+                number, document, partition, max(partition, offset), self.now_ms, sent_ms
+            )
         elif kind < 0.25:
             one = Labelling(number, document, draw.choice((b"", b"spam", b"ham")), self.now_ms)
         else:
@@ -95,9 +98,8 @@ class Traffic:
             same = [each for each in self.told if isinstance(each, Put) and each.document == document]
             if same and draw.random() < 0.15:
                 order = same[-1].order
-            one = Put(
-                number, document, order, draw.randrange(99), draw.randbytes(draw.choice((1, 30, 300))), self.now_ms
-            )
+            record = draw.randbytes(draw.choice((1, 30, 300)))
+            one = Put(number, document, order, draw.randrange(99), record, self.now_ms, sent_ms)
         self.told.append(one)
         return one
 

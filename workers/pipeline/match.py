@@ -258,10 +258,11 @@ class Matching:
         """
         if found.status is Status.REMOVED and not (found.was_known or found.is_repeated):
             self._log_unknown_removal(record)
-        if found.status is not Status.OVERTAKEN or found.was_known or found.removed_by[0] < 0:
+        if found.status is not Status.OVERTAKEN or found.was_known or found.removed_by.partition < 0:
             return []
         headers: Headers = [origin_header(Origin(DOCUMENTS.name, *found.removed_by))]
-        return [ProducerRecord(record.topic, arrival.document_key.encode(), None, headers, record.timestamp_ms)]
+        removed_ms = found.removed_by.ms or record.timestamp_ms
+        return [ProducerRecord(record.topic, arrival.document_key.encode(), None, headers, removed_ms)]
 
     def _log_unknown_removal(self, record: ConsumerRecord) -> None:
         """Log the first removal that matches no document, because the sender may use another record key."""

@@ -5,6 +5,7 @@ from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
 
+from nearstream.schemas.document import CLOCKS_MS
 from nearstream.streams.store import limits
 from nearstream.streams.store.families import ADDRESS_BYTES
 from nearstream.streams.store.messages import FAMILY_ID_BYTES, LINK_BYTES
@@ -23,6 +24,7 @@ def _is_plain(value: object) -> bool:
 CONSTANTS: dict[str, int | float | str] = {
     **{name: value for name, value in (vars(limits) | vars(layout)).items() if name.isupper() and _is_plain(value)},
     "ADDRESS_BYTES": ADDRESS_BYTES,
+    "CLOCKS_MS": CLOCKS_MS,
     "LINK_BYTES": LINK_BYTES,
     "NUMBER_BYTES": NUMBER_BYTES,
     "NO_STATE": rf"\{STUB}" + r"\0" * (python_struct(STATE_FORMAT).size - 1),

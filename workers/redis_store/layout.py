@@ -111,8 +111,9 @@ ENTRY_FORMAT = ">c5c5I2"  # number, hint, count of keys
 BUCKET_FORMAT = ">HH"  # `streams/store/buckets.py` describes it
 ORDER_FORMAT = ">I6I2I6I4I4"  # observed + `TIME_SHIFT`, partition + 1, offset, version
 ITEM_FORMAT = ">BI5I6c4c9"  # kind, number, time, chunk of the registry, hash of the document key
-PUT_FORMAT = ">c22I2"  # `ORDER_FORMAT`, count of anchors. The record follows
-REMOVAL_FORMAT = ">I6I2I6"  # time, partition + 1, offset
+PUT_FORMAT = ">c22I6I2"  # `ORDER_FORMAT`, timestamp of its record, count of anchors. The signature follows
+SENT_FORMAT = ">I2I6I6"  # of a record on `documents`: partition + 1, offset, timestamp
+REMOVAL_FORMAT = ">I6c14"  # time, `SENT_FORMAT`
 STATE_FORMAT = (
     ">BI2I6c22I5I5"  # flags, count of anchors, time of registration, `ORDER_FORMAT`, former and previous state
 )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from nearstream.streams.store.history import NO_ORDER
 from nearstream.streams.store.messages import Decided, Note, Noted, Proposal, Query, View
-from nearstream.streams.store.registration import NUMBER_BYTES, Labelling, Order, Put, Registered, Removal, Status
+from nearstream.streams.store.registration import NUMBER_BYTES, Labelling, Order, Put, Registered, Removal, Sent, Status
 from nearstream.workers.redis_store.families import unpack_family
 from nearstream.workers.redis_store.layout import (
     DECIDED,
@@ -24,6 +24,7 @@ from nearstream.workers.redis_store.layout import (
     REMOVAL,
     REMOVAL_FORMAT,
     REMOVAL_ITEM,
+    SENT_FORMAT,
     STATE_FORMAT,
     STUB,
     SUPERSEDED,
@@ -37,8 +38,7 @@ from nearstream.workers.redis_store.layout import (
 _ITEM, _PUT, _QUERY, _PROPOSAL = map(python_struct, (ITEM_FORMAT, PUT_FORMAT, QUERY_FORMAT, PROPOSAL_FORMAT))
 _ORDER = Struct(python_struct(ORDER_FORMAT).format.replace("II", "8s"))
 _STATE = Struct(python_struct(STATE_FORMAT).format.replace("22s", _ORDER.format[1:]))
-_REMOVAL = python_struct(REMOVAL_FORMAT)
-_POSITION = Struct(">H6s")  # partition + 1, offset on `documents`
+_REMOVAL, _SENT = python_struct(REMOVAL_FORMAT), python_struct(SENT_FORMAT)
 _Told = tuple[int, int, bytes, bytes, bytes, bytes, int]  # as `about` in history.lua packs it
 _Answer = list[bytes | None] | bytes | None  # as `fetch` packs it
 
@@ -98,9 +98,9 @@ def pack_items(
         keys.add(tag + KeyKind.STATES + group)
         if isinstance(one, Put):
             keys.add(tag + KeyKind.RECORDS + group)
-            kind, body = PUT_ITEM, _PUT.pack(_pack_order(one.order), one.anchors) + one.record
+            kind, body = PUT_ITEM, _PUT.pack(_pack_order(one.order), _bytes(one.sent_ms, 6), one.anchors) + one.record
         elif isinstance(one, Removal):
-            kind, body = REMOVAL_ITEM, _POSITION.pack(one.partition + 1, _bytes(one.offset, 6))
+            kind, body = REMOVAL_ITEM, _SENT.pack(one.partition + 1, _bytes(one.offset, 6), _bytes(one.sent_ms, 6))
         else:
             kind, body = LABEL_ITEM, one.label
         items.append(_ITEM.pack(kind, _bytes(one.number), _bytes(one.now_ms, 6), chunk, one.document) + body)
@@ -124,7 +124,7 @@ def unpack_registered(
     if status is Status.OVERTAKEN:
         founder = _int(state.decision[:NUMBER_BYTES]) if state and state.decision and not state.is_late else 0
         left = ((number, founder),) if founder else ()
-        return Registered(status, number, left=left, was_known=bool(is_there), removed_by=_position(removal))
+        return Registered(status, number, left=left, was_known=bool(is_there), removed_by=_sent(removal))
     if state is None or (status is Status.UNCHANGED and number != one.number):
         return Registered(status, number, state.decision if state else None)
     return Registered(
@@ -145,11 +145,11 @@ def _pairs(packed: bytes) -> tuple[tuple[int, int], ...]:
     return tuple(zip(numbers[::2], numbers[1::2], strict=True))
 
 
-def _position(removal: bytes) -> tuple[int, int]:
+def _sent(removal: bytes) -> Sent:
     if not removal:
-        return -1, 0
-    _, partition, offset = _REMOVAL.unpack(removal)
-    return partition - 1, _int(offset)
+        return Sent()
+    partition, offset, ms = _SENT.unpack(_REMOVAL.unpack(removal)[1])
+    return Sent(partition - 1, _int(offset), _int(ms))
 
 
 # Questions.

@@ -21,8 +21,10 @@ local function look(c, m)
   m.current, m.label, m.removal = s and not s.is_gone and s or nil, got[2] or '', got[3] or ''
   if m.removal ~= '' and struct.unpack('>I6', m.removal) + REMOVAL_MS < c.now then m.removal = '' end
   if m.removal == '' or m.partition == 0 then return false end
-  local _, partition, offset = struct.unpack(REMOVAL_FORMAT, m.removal)
-  return partition == m.partition and m.offset <= offset
+  local _, removal = struct.unpack(REMOVAL_FORMAT, m.removal)
+  local partition, offset, ms = struct.unpack(SENT_FORMAT, removal)
+  local is_of_a_new_topic = ms > 0 and m.sent_ms > ms + CLOCKS_MS
+  return partition == m.partition and m.offset <= offset and not is_of_a_new_topic
 end
 
 -- Return the last state that was observed after this one, and the one that was current then.
@@ -38,7 +40,7 @@ end
 
 local function put(c, m)
   local anchors, record_at, _
-  m.order, anchors, record_at = struct.unpack(PUT_FORMAT, m.packed, m.at)
+  m.order, m.sent_ms, anchors, record_at = struct.unpack(PUT_FORMAT, m.packed, m.at)
   _, m.partition, m.offset = struct.unpack(ORDER_FORMAT, m.order)
   local is_overtaken = look(c, m)
   local s = read_state(c, m.number)
@@ -72,11 +74,12 @@ end
 
 -- Take the records of all states of a document that came before its removal. Remember those that leave families.
 local function remove(c, m)
-  m.partition, m.offset = struct.unpack('>I2I6', m.packed, m.at)
+  local sent = string.sub(m.packed, m.at)
+  m.partition, m.offset, m.sent_ms = struct.unpack(SENT_FORMAT, sent)
   local s, is_repeated = read_state(c, m.number), look(c, m)
   if s.kind == REMOVAL then return about(c, m, REMOVED, s) end
   if is_repeated then return about(c, m, REMOVED) end
-  local removal, each = struct.pack(REMOVAL_FORMAT, c.now, m.partition, m.offset), m.current
+  local removal, each = struct.pack(REMOVAL_FORMAT, c.now, sent), m.current
   if m.partition > 0 then redis.call('HSET', m.registry, m.document .. REMOVAL_FIELD, removal) end
   if each and each.number < m.number then redis.call('HDEL', m.registry, m.document) end
   s.flags, s.born, s.tail = REMOVAL, c.now, ''

@@ -1,0 +1,70 @@
+"""Documents of one topic, matched in the order of their records on `signatures`."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from msgspec.structs import replace as replace_fields
+
+from nearstream.schemas.signature import Origin, Signature
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.arriving import Arrival
+from nearstream.streams.checking import newcomer
+from nearstream.streams.judge import Rules
+from nearstream.streams.looking_up import Neighbours, look_up
+from nearstream.streams.matcher import Matcher
+from nearstream.streams.relations.thresholds import Thresholds
+from nearstream.streams.store.store import Position, Store
+from nearstream.streams.telling import Matched
+from tests.support import made_up
+from tests.support.made_up import KEY, NOON, STANDARD
+
+_THRESHOLDS = Thresholds()
+
+
+def sign(name: str, text: list[str] | str, minute: float = 0, **fields: object) -> Signature:
+    """Sign a text or its words, observed so many minutes after noon."""
+    return made_up.sign(text, name, observed_at=NOON + timedelta(minutes=minute), **fields)
+
+
+def put(name: str, text: list[str] | str, minute: float = 0, **fields: object) -> Arrival:
+    """Return the arrival of a document."""
+    signature = sign(name, text, minute, **fields)
+    return Arrival(signature.document_key, signature)
+
+
+def removal(name: str) -> Arrival:
+    return Arrival(f"default/{name}", None, removed_at_ms=1_790_000_000_000)
+
+
+def sent_at(one: Arrival, offset: int, partition: int = 0, ms: int = 0) -> Arrival:
+    """Return the arrival with its record on `documents`, whose timestamp is `ms`, 0 if it is not known."""
+    origin = Origin("documents", partition, offset, ms)
+    if one.signature is None:
+        return replace(one, removal=origin)
+    return replace(one, signature=replace_fields(one.signature, origin=origin))
+
+
+def in_order(arrivals: Sequence[Arrival], first: int = 0, partition: int = 0) -> list[Arrival]:
+    """Return consecutive records of a partition of `signatures`."""
+    return [replace(one, position=Position(partition, at)) for at, one in enumerate(arrivals, first)]
+
+
+def matcher(store: Store) -> Matcher:
+    return Matcher(store, STANDARD, KEY)
+
+
+def verdict(matched: Matched) -> DocumentVerdict:
+    assert matched.verdict is not None
+    return matched.verdict
+
+
+async def neighbours(store: Store, signature: Signature) -> Neighbours:
+    """Return what a look-up finds for a document."""
+    rules = Rules(STANDARD, _THRESHOLDS, frozenset(), store.limits)
+    return await look_up(store, rules, newcomer(signature, STANDARD, KEY, _THRESHOLDS), 0)
+
+
+async def found(store: Store, signature: Signature) -> list[str]:
+    """Return the ids of the documents that a look-up finds."""
+    return [each.signature.id for each in (await neighbours(store, signature)).candidates]
