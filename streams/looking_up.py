@@ -8,7 +8,7 @@ from nearstream.streams.counterpart import Newcomer, own_family
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import FamilyFacts
 from nearstream.streams.judge import Arriving, Documents, Rules
-from nearstream.streams.matching.case import Case
+from nearstream.streams.matching.case import Case, Compared
 from nearstream.streams.matching.meeting import Known, Meeting
 from nearstream.streams.store.families import Growth
 from nearstream.streams.store.messages import Entry, Leave, Measure
@@ -59,7 +59,7 @@ class _Listing:
         self.found: list[Candidate] = []
         self._documents = documents
 
-    def compare(self, case: Case, numbers: Sequence[int], known: Known) -> Sequence[Candidate]:
+    def compare(self, case: Case, numbers: Sequence[int], known: Known) -> Sequence[Compared]:
         """List some states."""
         self.found += self._documents.candidates(case, numbers, known)
         return ()
