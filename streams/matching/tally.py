@@ -155,7 +155,7 @@ def _counted(found: Found, own: int, anchor_cap: int) -> Shortlist:
     """Count the shared keys of every earlier state, in no order."""
     caps = _caps(anchor_cap)
     counted = Shortlist()
-    for key, numbers in _buckets(found):
+    for key, numbers in held_by(found):
         kind, others = key[:1], [number for number in numbers if number != own]
         is_full = len(others) >= caps[kind]
         counted.full_buckets += is_full
@@ -193,7 +193,7 @@ def keys_that_hold_slowly(found: Found, number: int, own: int, kinds: bytes) -> 
     """
     both: list[bytes] = []
     one: list[bytes] = []
-    for key, numbers in _buckets(found):
+    for key, numbers in held_by(found):
         if key[0] in kinds and number in numbers:
             (both if own in numbers else one).append(key)
     return b"".join(both), b"".join(one)
@@ -210,7 +210,7 @@ def unseen(found: Found, family: Collection[int], anchor_cap: int) -> set[int]:
     caps = _caps(anchor_cap)
     return {
         number
-        for key, numbers in _buckets(found)
+        for key, numbers in held_by(found)
         if len(numbers) < caps[key[:1]] and not any(map(family.__contains__, numbers))
         for number in numbers
     }
@@ -224,14 +224,15 @@ def without(found: Found, keys: bytes) -> list[tuple[bytes, bytes]]:
     """Return what buckets held, without some keys that are asked for again."""
     again = {keys[at : at + KEY_BYTES] for at in range(0, len(keys), KEY_BYTES)}
     rest: list[tuple[bytes, bytes]] = []
-    for key, numbers in _buckets(found):
+    for key, numbers in held_by(found):
         if key not in again:
             packed = b"".join(number.to_bytes(NUMBER_BYTES, "big") for number in numbers)
             rest.append((key, BUCKET.pack(0, len(numbers)) + packed))
     return rest
 
 
-def _buckets(found: Found) -> Iterator[tuple[bytes, list[int]]]:
+def held_by(found: Found) -> Iterator[tuple[bytes, list[int]]]:
+    """Yield each key whose bucket held numbers, and these."""
     for keys, reply in found:
         at = 0
         while at < len(reply):

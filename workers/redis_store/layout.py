@@ -166,6 +166,10 @@ class StoreLayout:
         row, partition = divmod(number, self.shape.partitions)
         return (row // GROUP * self.shape.partitions + partition).to_bytes(5, "big")
 
+    def field(self, number: int) -> int:
+        """Return the field of a number in these hashes."""
+        return number // self.shape.partitions % GROUP
+
     def registry_chunk(self, document: bytes) -> bytes:
         """Return the end of the key of the hash that knows the current state of a document, given its hash."""
         chunk = int.from_bytes(document[:CHUNK_BYTES], "big") % self.chunks[KeyKind.REGISTRY]

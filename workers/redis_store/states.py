@@ -51,6 +51,7 @@ class State(NamedTuple):
     born_ms: int
     order: Order
     former: int
+    before: int
     tail: bytes
 
     @property
@@ -76,11 +77,11 @@ class State(NamedTuple):
 
 def unpack_state(packed: bytes) -> State:
     """Return a state that was packed."""
-    flags, anchors, born, observed, partition, offset, version, former, _ = _STATE.unpack_from(packed)
+    flags, anchors, born, observed, partition, offset, version, former, before = _STATE.unpack_from(packed)
     order = NO_ORDER
     if flags < REMOVAL:
         order = Order(_int(observed) - TIME_SHIFT, partition - 1, _int(offset), version)
-    return State(flags, anchors, _int(born), order, _int(former), packed[_STATE.size :])
+    return State(flags, anchors, _int(born), order, _int(former), _int(before), packed[_STATE.size :])
 
 
 # Registration.
