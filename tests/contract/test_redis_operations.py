@@ -1,4 +1,4 @@
-"""Operations on an index in Redis: rebuild, inspect, switch schemes, spread over shards."""
+"""Operations on an index in Redis: rebuild, switch schemes, spread over shards."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,7 +15,6 @@ from nearstream.streams.store.store import Position
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.inspect import inspect_document
 from nearstream.workers.redis_index.rebuild import IndexRebuild, RebuildRefusedError
 from nearstream.workers.redis_index.schemes import SchemeFacts, SchemeRefusedError, drop_scheme, schemes, switch_scheme
 from nearstream.workers.redis_index.sharding import shard_of
@@ -26,10 +25,8 @@ from tests.support.index_documents import (
     at_offset,
     ids,
     in_order,
-    pair,
     pairs,
     removal,
-    settlement,
     traffic,
 )
 from tests.support.settlements import overlaps
@@ -163,83 +160,6 @@ async def test_a_rebuild_takes_the_time_of_records(address: IndexAddress) -> Non
     await rebuild.close()
 
 
-async def test_a_document_is_shown_with_its_states(redis_index: RedisIndex) -> None:
-    batch = in_order([admission("a", bands=[1], text=f"v{at}", at=at) for at in (10, 40, 30, 20)])
-    answers = await redis_index.admit(batch, START_MS)
-    other = at_offset(admission("b", bands=[1]), 4)
-    (told,) = await redis_index.admit([other], START_MS)
-    assert [each.number for each in told.candidates] == [answers[1].number]
-    joins = told.candidates[0]
-    await redis_index.settle([settlement(other, told, joins, [pair(joins)])], START_MS)
-    shown = await inspect_document(redis_index, "default/a")
-    assert shown is not None
-    assert [each.signature.observed_at_ms - START_MS for each in shown.states] == [40, 30, 20, 10]
-    assert [each.position for each in shown.states] == [(0, 1), (0, 2), (0, 3), (0, 0)]
-    assert [each.superseded_by for each in shown.states] == [0, 3, 4, 2]
-    assert [each.reports for each in shown.states] == [0, 0, 0, 0]
-    assert shown.states[1].family is None
-    copy = await inspect_document(redis_index, "default/b", now_ms=START_MS)
-    assert copy is not None
-    assert copy.states[0].reports == 1
-    place = copy.states[0].family
-    assert place is not None
-    assert place.facts is not None
-    assert (place.number, place.ordinal, place.facts.size, place.facts.joined) == (2, 2, 2, (1, 1, 1))
-    founder = await inspect_document(redis_index, "default/a", now_ms=START_MS)
-    assert founder is not None
-    assert founder.states[0].family == replace(place, ordinal=1)
-    assert all(each.record_bytes > 50 and not each.spared for each in shown.states)
-    assert shown.states[0].signature == batch[1].signature
-    assert shown.buckets == ()
-    assert await inspect_document(redis_index, "default/nobody") is None
-
-
-async def test_a_document_is_shown_with_its_end(address: IndexAddress) -> None:
-    """Expiry marks are a 256th of the retention apart, which is a second here.
-
-    A late report extends the life of a document from the time of the report.
-    """
-    limits = IndexLimits(retention_seconds=256, documents=6_400)
-    index = await RedisIndex.open(replace(address, limits=limits), may_create=True)
-    for second in (0, 100, 200):
-        (one,) = await index.admit([admission(str(second), bands=["all"])], START_MS + 1_000 * second)
-    shown = {name: await inspect_document(index, f"default/{name}", now_ms=START_MS) for name in ("0", "100", "200")}
-    ends = {name: each and each.states[0].expires_at_ms for name, each in shown.items()}
-    assert ends == {name: START_MS + 1_000 * (int(name) + 257) for name in shown}
-    end_ms = ends["100"]
-    assert end_ms is not None
-    for now_ms, expired in ((end_ms - 1, False), (end_ms, True)):
-        late = await inspect_document(index, "default/100", now_ms=now_ms)
-        assert late is not None
-        assert late.states[0].expired is expired
-        found = await index.look_up(admission("100", text="text of 100 ['all'] ()").keys, 5, now_ms)
-        assert [each.signature.id for each in found] == ([] if expired else ["100"])
-    first = next(each for each in one.candidates if each.signature.id == "0")
-    await index.settle([settlement(admission("200"), one, related=[pair(first)])], START_MS + 200_000)
-    spared = await inspect_document(index, "default/0", now_ms=START_MS + 300_000)
-    assert spared is not None
-    assert (spared.states[0].spared, spared.states[0].expires_at_ms) == (True, START_MS + 456_000)
-    await index.close()
-
-
-async def test_a_document_is_shown_with_its_buckets(address: IndexAddress) -> None:
-    all_pairs = replace(address, limits=replace(address.limits, events_per_family=0))
-    redis_index = await RedisIndex.open(all_pairs, may_create=True)
-    await redis_index.admit([admission(str(one), bands=["hot"], anchors=["hot"], lineage="l") for one in range(60)])
-    one = admission("x", bands=["hot", "cold"], anchors=["hot"], lineage="l")
-    await redis_index.admit([one])
-    shown = await inspect_document(redis_index, "default/x", one.keys)
-    assert shown is not None
-    assert [(each.kind, each.entries, each.cap, each.overflows) for each in shown.buckets] == [
-        ("digest", 1, 12, 0),
-        ("lineage", 8, 8, 53),
-        ("band", 12, 12, 49),
-        ("band", 1, 12, 0),
-        ("anchor", 50, 50, 11),
-    ]
-    await redis_index.close()
-
-
 async def test_facts_tell_how_full_an_index_is(address: IndexAddress) -> None:
     limits = replace(address.limits, documents=320)
     redis_index = await RedisIndex.open(replace(address, limits=limits), may_create=True)
@@ -251,10 +171,6 @@ async def test_facts_tell_how_full_an_index_is(address: IndexAddress) -> None:
     assert (facts.state, facts.checkpoints) == (IndexState.READY, {0: 200})
     assert {each.kind: round(each.mean * each.chunks) for each in facts.chunks}["band"] in range(195, 208)
     assert facts.overflows == 188 + 150
-    (named,) = [each.name for each in facts.hottest if each.kind == "band"]
-    shown = await inspect_document(redis_index, "default/1", batch[1].keys)
-    assert shown is not None
-    assert [each.name for each in shown.buckets if each.is_hot and each.kind == "band"] == [named]
     assert [(each.kind, each.overflows) for each in facts.hottest] == [("band", 188), ("anchor", 150)]
     assert facts.memory_bytes is not None
     used = {name for name, size in facts.memory_bytes.items() if size}

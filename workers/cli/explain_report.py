@@ -87,10 +87,10 @@ def event_line(loss: Loss) -> str:
 
 
 def verdict_of(side: Side) -> str:
-    """Return the verdict on a document of the index, empty for a file."""
-    if side.state is None:
+    """Return the verdict on a document of the index, empty for a file and before the decision."""
+    if side.state is None or not side.state.decided:
         return ""
-    return side.state.pairs[0].relation if side.state.pairs else "unique, or its relations were not stored"
+    return side.state.pairs[0].relation if side.state.pairs else "unique"
 
 
 def _row(name: str, text: str) -> str:
@@ -114,7 +114,7 @@ def _side_lines(name: str, side: Side, now_ms: int) -> Iterator[str]:
     member = state.family
     family = "alone in its family"
     if member is not None and member.facts is not None:
-        place = f"no. {member.ordinal}" if member.ordinal else "presumably a copy"
+        place = f"no. {member.ordinal}" if member.ordinal else "not joined yet"
         family = f"family {member.facts.family_id}, {place} of {member.facts.size} live"
     yield _row("", f"number {state.number}, {len(side.inspected.facts.states)} states; {family}")
 
@@ -132,9 +132,7 @@ def _key_lines(compared: Compared, meeting: Meeting | None) -> Iterator[str]:
     yield _row("chance", f"{value:.3f} ({low:.3f}-{high:.3f}) to share a band at this resemblance")
     if meeting.buckets:
         held, hot = sum(each.holds for each in meeting.buckets), sum(each.is_hot for each in meeting.buckets)
-        yield _row(
-            "buckets", f"the earlier is in {held} of {len(meeting.buckets)} shared buckets, {hot} are or were full"
-        )
+        yield _row("buckets", f"the earlier is in {held} of {len(meeting.buckets)} shared buckets, {hot} are full")
     if meeting.looked_up is not None:
         found = "among" if meeting.is_candidate else "not among"
         yield _row("candidates", f"{found} the {meeting.looked_up} that the index names for the later one now")

@@ -83,13 +83,14 @@ def _family_lines(state: StateFacts) -> Iterator[str]:
     member = state.family
     facts = member.facts if member else None
     if member is None:
-        yield row("family", "its own")
+        yield row("family", "its own" if state.decided else "not decided yet")
         return
     if facts is None:
-        yield row("family", "its own, without copies" if member.ordinal else _presumed(member))
+        own = "its own, without copies"
+        yield row("family", own if member.ordinal else f"founded by number {member.number}, not joined yet")
         return
-    place = f"no. {member.ordinal}, {facts.size} live" if member.ordinal else _presumed(member)
-    yield row("family", f"{facts.family_id}, {place}")
+    place = f"no. {member.ordinal}" if member.ordinal else "not joined yet"
+    yield row("family", f"{facts.family_id}, {place}, {facts.size} live")
     founder = "this state" if facts.number == state.number else escaped(facts.founder) or f"number {facts.number}"
     others = f"number {facts.representative}" if facts.representative else "nobody"
     representative = "this state" if facts.representative == state.number else others
@@ -98,14 +99,10 @@ def _family_lines(state: StateFacts) -> Iterator[str]:
     yield row("", f"joined: {hour} in the last hour, {day} in the last day, {week} in the last week")
 
 
-def _presumed(member: MemberFacts) -> str:
-    return f"not decided yet, presumably a copy of number {member.number}"
-
-
 def _state_lines(states: Sequence[StateFacts]) -> Iterator[str]:
     yield row("states", f"{'number':>8}  {'version':<16}  {'':<8}  {'signature':<16}  bytes  events  observed")
     for state in states:
-        position = f"{state.position[0]} offset {state.position[1]}" if state.position else "seen again"
+        position = f"{state.position.partition} offset {state.position.offset}"
         yield row(
             "",
             f"{state.number:>8}  {state.signature.version}  {_status(state):<8}  {position:<16}"
@@ -126,9 +123,9 @@ def _bucket_lines(buckets: Sequence[BucketFacts]) -> Iterator[str]:
         fills = sorted(Counter(bucket.entries for bucket in of_kind).items())
         counts = ", ".join(f"{count} with {entries or 'none'}" for entries, count in fills)
         yield row("buckets" if of_kind[0] is buckets[0] else "", f"{kind:<8} {counts}, of at most {of_kind[0].cap}")
-    for bucket in sorted((each for each in buckets if each.is_hot), key=lambda bucket: -bucket.overflows):
-        fill = f"{bucket.entries} of {bucket.cap}, overflowed {bucket.overflows} times"
-        yield row("  HOT", f"{bucket.kind:<8} {bucket.name}: {fill}")
+    for bucket in buckets:
+        if bucket.is_hot:
+            yield row("  HOT", f"{bucket.kind:<8} {bucket.key}: {bucket.entries} of {bucket.cap}")
 
 
 def _family_object(member: MemberFacts) -> dict[str, Any]:
@@ -144,10 +141,11 @@ def _state_object(state: StateFacts) -> dict[str, Any]:
         "version": signature.version,
         "observed_at_ms": signature.observed_at_ms,
         "expires_at_ms": state.expires_at_ms,
-        "spared": state.spared,
+        "registered_at_ms": state.registered_at_ms,
         "superseded_by": state.superseded_by,
+        "decided": state.decided,
         "family": state.family and _family_object(state.family),
-        "signature": state.position and {"partition": state.position[0], "offset": state.position[1]},
+        "signature": state.position._asdict(),
         "origin": signature.origin,
         "lineage": signature.lineage,
         "url": signature.url,

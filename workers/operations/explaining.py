@@ -1,5 +1,6 @@
 """Explain how two documents relate and meet, without a write."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -113,7 +114,7 @@ async def explain(
         SettingsError: The index or the topic does not fit the settings.
     """
     one, other = [await _side(deployment, name, collection, wait_seconds, quiet=quiet) for name in names]
-    later, earlier = (one, other) if _arrival(one) >= _arrival(other) else (other, one)
+    later, earlier = (one, other) if _came_later(one, other) else (other, one)
     if not _comparable(deployment, later) or not _comparable(deployment, earlier):
         return Explained(later, earlier)
     if (
@@ -122,14 +123,14 @@ async def explain(
         or later.signature.collection != earlier.signature.collection
     ):
         return Explained(later, earlier)
-    candidates = await _candidates(deployment, later, earlier, wait_seconds)
-    state = (earlier.signature.id, earlier.signature.version)
-    own = [each for each in candidates or () if (each.earlier.id, each.earlier.version) == state]
-    candidate = own[0] if own else _candidate(later, earlier)
     scheme = deployment.scheme
     newcomer = Newcomer(
         scheme.kept(later.signature), later.keys or _NO_KEYS, scheme, deployment.thresholds, (False, False)
     )
+    candidates = await _candidates(deployment, newcomer, later, earlier, wait_seconds)
+    state = (earlier.signature.id, earlier.signature.version)
+    own = [each for each in candidates or () if (each.earlier.id, each.earlier.version) == state]
+    candidate = own[0] if own else _candidate(later, earlier)
     (compared,) = compare_with(newcomer, [candidate])
     meeting = _meeting(deployment, later, earlier, compared)
     if meeting and candidates is not None:
@@ -182,10 +183,23 @@ def _keys(deployment: Deployment, signature: Signature) -> Keys | None:
     return deployment.scheme.keys(signature, deployment.key)
 
 
-def _arrival(side: Side) -> tuple[float, tuple[int, str, int, int, str]]:
-    """Return the sort key of arrivals: documents of the index by number, then files."""
+def _came_later(one: Side, other: Side) -> bool:
+    """Return whether the first document came later. Who was found related to another one came later than that."""
+    named = _names(one, other), _names(other, one)
+    return named[0] if named[0] != named[1] else _arrival(one) >= _arrival(other)
+
+
+def _names(one: Side, other: Side) -> bool:
+    number = other.state.number if other.state else 0
+    return any(pair.number == number for pair in (one.state.pairs if one.state else ()))
+
+
+def _arrival(side: Side) -> tuple[float, int, tuple[int, str, int, int, str]]:
+    """Return the sort key of arrivals: documents of the index by the time of their registration, then files."""
     order = side.signature.order if side.signature else (0, "", 0, 0, "")
-    return side.state.number if side.state else float("inf") if side.inspected is None else 0, order
+    if side.state is None:
+        return float("inf") if side.inspected is None else 0, 0, order
+    return side.state.registered_at_ms, side.state.number, order
 
 
 def _comparable(deployment: Deployment, side: Side) -> bool:
@@ -194,8 +208,8 @@ def _comparable(deployment: Deployment, side: Side) -> bool:
 
 
 async def _candidates(
-    deployment: Deployment, later: Side, earlier: Side, wait_seconds: float
-) -> list[Candidate] | None:
+    deployment: Deployment, newcomer: Newcomer, later: Side, earlier: Side, wait_seconds: float
+) -> Sequence[Candidate] | None:
     """Return the candidates that the index gives for the later document now.
 
     None if the index need not be asked, because the earlier one is not in it, or cannot be asked without keys.
@@ -205,8 +219,7 @@ async def _candidates(
     address = replace(deployment.index_address(), beside=True)
     index = await until_answered(partial(RedisIndex.open_to_read, address), wait_seconds)
     try:
-        limit = deployment.index_limits.candidates
-        return list(await until_answered(partial(index.look_up, later.keys, limit), wait_seconds))
+        return (await until_answered(partial(index.neighbours, newcomer), wait_seconds)).candidates
     finally:
         await index.close()
 

@@ -23,7 +23,7 @@ from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.client import until_answered
 from nearstream.workers.redis_index.document_facts import DocumentFacts
 from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.inspect import inspect_document
+from nearstream.workers.redis_index.inspect import inspect_buckets, inspect_document
 
 # A search goes backwards in blocks of this many offsets. Each block is twice as long as the one before.
 FIRST_BLOCK = 1_000
@@ -86,8 +86,8 @@ async def inspect(deployment: Deployment, document_key: str, wait_seconds: float
         if signature is None or signature.digest != facts.states[0].signature.digest:
             reason = "its buckets are unknown: the signatures topic no longer holds the signature of its current state"
             return Inspected(document_key, status, reason, scheme.name, facts)
-        facts = await inspect_document(index, document_key, scheme.keys(signature, deployment.key)) or facts
-        return Inspected(document_key, status, "", scheme.name, facts, signature)
+        buckets = await inspect_buckets(index, scheme.keys(signature, deployment.key), facts.states[0].number)
+        return Inspected(document_key, status, "", scheme.name, replace(facts, buckets=buckets), signature)
     finally:
         await index.close()
 
@@ -95,14 +95,10 @@ async def inspect(deployment: Deployment, document_key: str, wait_seconds: float
 async def _record(
     settings: Settings, document_key: str, facts: DocumentFacts | None, wait_seconds: float, *, quiet: bool
 ) -> ConsumerRecord | None:
-    """Return the record of the document's current state.
-
-    If its position is unknown or the record is gone, return the newest record of the document.
-    """
+    """Return the record of the document's current state, or if it is gone, the newest record of the document."""
     topic, key = settings.topic_prefix + SIGNATURES.name, document_key.encode("utf-8", "surrogatepass")
-    position = facts and facts.states[0].position
-    if position:
-        record = await record_at(settings, topic, *position, wait_seconds)
+    if facts is not None:
+        record = await record_at(settings, topic, *facts.states[0].position, wait_seconds)
         if record is not None and record.key == key:
             return record
     return await newest_of_key(settings, topic, key, wait_seconds, quiet=quiet)
@@ -127,7 +123,7 @@ def explain_absence(
 
     Args:
         record: Its newest record on `signatures`, or None if it has no record there.
-        checkpoints: The last offset of each partition that the index has admitted.
+        checkpoints: The last offset of each partition up to which all records are matched.
         scheme: The scheme of the index.
         retention_seconds: How long a document can be found. 0: without limit.
     """

@@ -138,11 +138,11 @@ def _not_in_bucket(earlier: Side, explained: Explained) -> Loss:
     hot = [bucket for bucket in buckets if bucket.is_hot]
     family = earlier.state.family if earlier.state else None
     if hot or family is None:
-        fullest = max(hot or buckets, key=lambda bucket: (bucket.entries, bucket.overflows))
+        fullest = max(hot or buckets, key=lambda bucket: bucket.entries)
         return Loss(
             Tier.FULL_BUCKET,
-            f"of {len(buckets)} shared buckets {len(hot)} are or were full, and none holds {earlier.name}; "
-            f"the fullest has {fullest.entries} of {fullest.cap} and overflowed {fullest.overflows} times",
+            f"of {len(buckets)} shared buckets {len(hot)} are full, and none holds {earlier.name}; "
+            f"the fullest has {fullest.entries} of {fullest.cap}",
         )
     return Loss(
         Tier.REPRESENTED,

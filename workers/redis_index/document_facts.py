@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from nearstream.schemas.signature import Signature
 from nearstream.streams.index.family import FamilyFacts
+from nearstream.streams.store.store import Position
 
 
 @dataclass(frozen=True)
@@ -11,8 +12,8 @@ class MemberFacts:
     """The place of a state in its family.
 
     Attributes:
-        number: Number of the founder. Of a presumption: number of the representative.
-        ordinal: Its place in the order of joining, 0 if the family is only presumed.
+        number: Number of the founder.
+        ordinal: Its place in the order of joining, 0 if it has not joined yet.
         facts: Size and growth of the family, None if it has no second member.
     """
 
@@ -23,7 +24,7 @@ class MemberFacts:
 
 @dataclass(frozen=True)
 class PairFacts:
-    """An earlier document that was found related when a state arrived.
+    """An earlier document that was found related when a state was decided.
 
     Attributes:
         number: Its number.
@@ -41,26 +42,28 @@ class StateFacts:
     """One stored state of a document.
 
     Attributes:
-        number: Its number, given in order of admission.
-        position: Partition and offset of its record. None if there was no record, or the document was seen again.
+        number: Its number.
+        position: The position of its record.
         signature: As a record keeps it.
-        superseded_by: The number from which on another state is current, 0 for the current state.
+        registered_at_ms: When the index got it, in milliseconds since 1970.
+        superseded_by: The number from which on another state is current, 0 for the current state. One that was observed
+            before the state that was current when it came has its own number here.
+        decided: Whether its family and its pairs are decided.
         family: Its place in its family, None if it is alone in it as far as that is known.
-        pairs: The earlier documents that were found related when it arrived: the best one, and those with an event.
-        spared: An event or a copy keeps it beyond its retention.
-        expired: It can no longer be found, but was not yet swept.
-        expires_at_ms: The time of its expiry, in milliseconds since 1970. None if it does not expire, or if the time
-            when its number was given is not known.
+        pairs: The earlier documents that were found related: the best one, and those with an event.
+        expired: It can no longer be found, but was not yet deleted.
+        expires_at_ms: The time of its expiry, in milliseconds since 1970. None if it does not expire.
         record_bytes: Size of its record.
     """
 
     number: int
-    position: tuple[int, int] | None
+    position: Position
     signature: Signature
+    registered_at_ms: int
     superseded_by: int
+    decided: bool
     family: MemberFacts | None
     pairs: tuple[PairFacts, ...]
-    spared: bool
     expired: bool
     expires_at_ms: int | None
     record_bytes: int
@@ -77,27 +80,22 @@ class BucketFacts:
 
     Attributes:
         kind: `digest`, `lineage`, `band` or `anchor`.
-        name: Its chunk and field, as in the facts of the index.
         key: Its key, in hex.
-        entries: Count of its numbers, including those not yet swept.
+        entries: Count of its numbers, including those that have expired.
         cap: Maximum count of numbers.
-        overflows: How often an admission displaced another one or found no room. 0 if the bucket has no count of its
-            own.
-        holds: Whether the current state of the document is in it. A copy leaves out buckets of its representative.
+        holds: Whether the current state of the document is in it. A copy leaves buckets to its representative.
     """
 
     kind: str
-    name: str
     key: str
     entries: int
     cap: int
-    overflows: int
     holds: bool = True
 
     @property
     def is_hot(self) -> bool:
-        """Whether it is or was full, so that neighbours may be missing from it."""
-        return self.entries >= self.cap or self.overflows > 0
+        """Whether it is full, so that neighbours may be missing from it."""
+        return self.entries >= self.cap
 
 
 @dataclass(frozen=True)
@@ -107,9 +105,9 @@ class DocumentFacts:
     Attributes:
         document_key: `<collection>/<id>`.
         states: Its states, the newest first.
-        buckets: Its buckets.
+        buckets: Its buckets, if its keys are known.
     """
 
     document_key: str
     states: tuple[StateFacts, ...]
-    buckets: tuple[BucketFacts, ...]
+    buckets: tuple[BucketFacts, ...] = ()

@@ -1,223 +1,167 @@
 """What an index stores about one document."""
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-from nearstream.schemas.events import RELATIONS
-from nearstream.streams.records.record import superseded_by, unpack_signature
+from nearstream.streams.arriving import pack_keys
+from nearstream.streams.looking_up import facts_of
+from nearstream.streams.matching.decision import Decision, unpack_decision
+from nearstream.streams.matching.tally import held_by
+from nearstream.streams.records.record import unpack_document_key, unpack_signature
 from nearstream.streams.signing.scheme import Keys
-from nearstream.streams.store.limits import ANCHOR_HEADS, BAND_CAP, LINEAGE_CAP, MARKS, WALK
+from nearstream.streams.store.families import Growth
+from nearstream.streams.store.limits import BAND_CAP, LINEAGE_CAP, WALK
+from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, KEY_BYTES, LINEAGE, Entry, Measure, Query, View
+from nearstream.streams.store.registration import NUMBER_BYTES
+from nearstream.streams.store.store import Position
 from nearstream.workers.redis_index.client import ask, server_time_ms
 from nearstream.workers.redis_index.document_facts import BucketFacts, DocumentFacts, MemberFacts, PairFacts, StateFacts
-from nearstream.workers.redis_index.errors import errors_mapped
-from nearstream.workers.redis_index.families import unpack_facts, with_founder
+from nearstream.workers.redis_index.documents import current_number
 from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.layout import (
-    CHUNK_BYTES,
-    GROUP,
-    MEMBER,
-    MEMBER_FIELD,
-    NO_PARTITION,
-    NUMBER_BYTES,
-    PAIR_SIZE,
-    RECORD,
-    SENT,
-    KeyKind,
-)
-from nearstream.workers.redis_index.shard import Shard
-from nearstream.workers.redis_index.sharding import shard_of
-from nearstream.workers.redis_index.shared_text import whole_record
-from nearstream.workers.redis_index.values import (
-    bucket_name,
-    bucket_positions,
-    hash_of,
-    integer_of,
-    integers_of,
-    number_bytes,
-    numbers_of,
-    time_of,
-)
+from nearstream.workers.redis_store.layout import LINK_SCORE, KeyKind
+from nearstream.workers.redis_store.states import State, unpack_state
+
+_KINDS = {DIGEST: "digest", LINEAGE: "lineage", BAND: "band", ANCHOR: "anchor"}
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """A shard at the time of reading.
+class _Stored(NamedTuple):
+    """A state whose record is stored."""
 
-    Attributes:
-        shard: The shard.
-        now_ms: The time, in milliseconds since 1970.
-        retention_ms: Age at which numbers expire. 0: never.
-        scheme: Name of the scheme.
-    """
-
-    shard: Shard
-    now_ms: int
-    retention_ms: int
-    scheme: str
+    number: int
+    state: State
+    record: bytes
 
 
-async def inspect_document(
-    index: RedisIndex, document_key: str, keys: Keys | None = None, now_ms: int | None = None
-) -> DocumentFacts | None:
-    """Return what the index stores about a document, or None.
+class _Place(NamedTuple):
+    """The family of a state, and the related documents that were decided with it."""
+
+    member: MemberFacts | None
+    pairs: tuple[PairFacts, ...]
+
+
+async def inspect_document(index: RedisIndex, document_key: str, now_ms: int | None = None) -> DocumentFacts | None:
+    """Return what the index stores about a document without its buckets, or None.
 
     Args:
         index: The index.
         document_key: `<collection>/<id>`.
-        keys: Keys of its signature, needed to find its buckets because the index does not store keys.
         now_ms: Milliseconds since 1970. None: the time of the server.
 
     Raises:
         IndexUnavailableError: The server does not answer.
+        IndexLostError: The index was emptied.
     """
-    shard = index.shards[shard_of(document_key, len(index.shards))]
-    limits = index.address.limits
-    with errors_mapped():
-        now_ms = await server_time_ms(shard.client) if now_ms is None else now_ms
-        reading = _Reading(shard, now_ms, limits.retention_seconds * 1000, index.address.scheme)
-        states = await _states(reading, document_key)
-        if not states:
-            return None
-        positions = bucket_positions(keys, shard.layout) if keys else ()
-        buckets = [await _bucket(shard, *position, limits.bucket_cap, states[0].number) for position in positions]
-        return DocumentFacts(document_key, tuple(states), tuple(buckets))
+    chain = await _chain(index, await current_number(index, document_key))
+    if not chain:
+        return None
+    now_ms = await server_time_ms(index.asking) if now_ms is None else now_ms
+    places = await _places(index, chain, now_ms)
+    return DocumentFacts(document_key, tuple(_states(index, chain, places, now_ms)))
 
 
-async def _states(reading: _Reading, document_key: str) -> list[StateFacts]:
-    shard = reading.shard
-    chunk, name = hash_of(document_key, shard.layout)
-    current = await ask(shard.client, "HGET", shard.tag + KeyKind.REGISTRY + chunk, name[CHUNK_BYTES:])
-    number = numbers_of(current)[0] if current else 0
-    states: list[StateFacts] = []
-    while number and len(states) < WALK:
-        found = await _state(reading, number, name)
-        if found is None:
-            break
-        state, number = found
-        states.append(state)
-    return states
+async def inspect_buckets(index: RedisIndex, keys: Keys, number: int) -> tuple[BucketFacts, ...]:
+    """Return the buckets of a state, whose keys the index does not store.
 
-
-async def _state(reading: _Reading, number: int, name: bytes) -> tuple[StateFacts, int] | None:
-    """Return the state of this number and the number of the previous state.
-
-    None if there is no such state, or if it is of another document.
+    Raises:
+        IndexUnavailableError: The server does not answer.
+        IndexLostError: The index was emptied.
     """
-    shard, slot = reading.shard, number % GROUP
-    group_key = shard.tag + KeyKind.RECORDS + number_bytes(number // GROUP)
-    spared_key = shard.tag + KeyKind.SPARED_RECORD + number_bytes(number)
-    for key in (group_key, spared_key):
-        record, member = await ask(shard.client, "HMGET", key, bytes((slot,)), bytes((MEMBER_FIELD + slot,)))
-        if record:
-            break
-    else:
-        return None
-    prev, partition, offset, observed, version, _, _, doc = RECORD.unpack_from(record)
-    if doc != name:
-        return None
-    packed = await whole_record(shard, record[RECORD.size :])
-    if packed is None:
-        return None
-    spared, expired, expires_at_ms = await _lifetime(reading, number)
-    state = StateFacts(
-        number=number,
-        position=None if partition == NO_PARTITION else (partition, int.from_bytes(offset, "big")),
-        signature=unpack_signature(packed, reading.scheme, version, time_of(observed)),
-        superseded_by=superseded_by(packed),
-        family=await _family(reading, number, member),
-        pairs=_pairs(member or b""),
-        spared=spared,
-        expired=expired,
-        expires_at_ms=expires_at_ms,
-        record_bytes=len(record),
-    )
-    return state, int.from_bytes(prev, "big")
+    packed = b"".join(pack_keys(keys))
+    (found,) = await index.store().peek([Entry(number, 0, packed)])
+    held, caps = dict(held_by(found)), {LINEAGE: LINEAGE_CAP, ANCHOR: index.address.limits.bucket_cap}
+    buckets = []
+    for at in range(0, len(packed), KEY_BYTES):
+        key = packed[at : at + KEY_BYTES]
+        kind, numbers = key[:1], held.get(key, [])
+        cap = caps.get(kind, BAND_CAP)
+        buckets.append(BucketFacts(_KINDS[kind], key[1:].hex(), len(numbers), cap, number in numbers))
+    return tuple(buckets)
 
 
-async def _family(reading: _Reading, number: int, packed: bytes | None) -> MemberFacts | None:
-    """Return the place of a state in its family, None if it is alone in it.
-
-    A founder that was unique when it arrived has nothing stored about itself.
-    """
-    founder, ordinal = number, 1
-    if packed:
-        stored, place, _ = MEMBER.unpack_from(packed)
-        founder, ordinal = integer_of(stored), integer_of(place)
-    key = reading.shard.tag + KeyKind.FAMILIES + number_bytes(founder // GROUP)
-    facts = await ask(reading.shard.client, "HGET", key, bytes((founder % GROUP,)))
-    known = unpack_facts(founder, facts, reading.now_ms) if facts else None
-    if known is not None:
-        known = await with_founder(reading.shard, known)
-    return MemberFacts(founder, ordinal, known) if packed or known else None
-
-
-def _pairs(packed: bytes) -> tuple[PairFacts, ...]:
-    """Return the related documents that are stored with a member."""
-    starts = range(MEMBER.size, len(packed), PAIR_SIZE)
-    return tuple(
-        PairFacts(
-            integer_of(packed[at + 1 : at + 1 + NUMBER_BYTES]), RELATIONS[packed[at] % SENT - 1], packed[at] >= SENT
+async def _chain(index: RedisIndex, number: int) -> list[_Stored]:
+    """Return a current state and the states before it, as far as their records are stored."""
+    found: list[_Stored] = []
+    while number and len(found) < WALK:
+        layout = index.layout
+        tag, group, field = layout.tag(layout.shape.home(number)), layout.group(number), layout.field(number)
+        packed, record = await asyncio.gather(
+            ask(index.asking, "HGET", tag + KeyKind.STATES + group, field),
+            ask(index.asking, "HGET", tag + KeyKind.RECORDS + group, field),
         )
-        for at in starts
+        state = unpack_state(packed) if packed else None
+        if state is None or state.kind or record is None:
+            break
+        found.append(_Stored(number, state, record))
+        number = state.before
+    return found
+
+
+def _states(
+    index: RedisIndex, chain: Sequence[_Stored], places: Mapping[int, _Place], now_ms: int
+) -> Iterator[StateFacts]:
+    """Yield the facts of a chain of states, the newest first."""
+    retention_ms, partitions, successor = index.layout.retention_ms, index.layout.shape.partitions, 0
+    for number, state, record in chain:
+        row, partition = divmod(number, partitions)
+        place, observed_ms = places.get(number), state.order.observed_ms
+        expires_at_ms = state.born_ms + retention_ms if retention_ms else None
+        yield StateFacts(
+            number=number,
+            position=Position(partition, row - 1),
+            signature=unpack_signature(record, index.address.scheme, state.order.version, observed_ms),
+            registered_at_ms=state.born_ms,
+            superseded_by=number if state.is_late else successor,
+            decided=place is not None,
+            family=place.member if place else None,
+            pairs=place.pairs if place else (),
+            expired=expires_at_ms is not None and expires_at_ms < now_ms,
+            expires_at_ms=expires_at_ms,
+            record_bytes=len(record),
+        )
+        successor = successor if state.is_late else number
+
+
+async def _places(index: RedisIndex, chain: Sequence[_Stored], now_ms: int) -> dict[int, _Place]:
+    """Return the places of the states that are decided, by number."""
+    decisions = {each.number: unpack_decision(each.state.decision) for each in chain if each.state.decision is not None}
+    founders, store = [decision.founder for decision in decisions.values()], index.store()
+    growths, views, pairs = await asyncio.gather(
+        store.growth([Measure(founder, now_ms) for founder in founders]),
+        store.fetch([Query(founder, number, record=True) for founder, number in zip(founders, decisions, strict=True)]),
+        asyncio.gather(*(_pairs(index, number, decision) for number, decision in decisions.items())),
     )
+    return {
+        number: _Place(_member(number, founder, growth, view), related)
+        for number, founder, growth, view, related in zip(decisions, founders, growths, views, pairs, strict=True)
+    }
 
 
-async def _lifetime(reading: _Reading, number: int) -> tuple[bool, bool, int | None]:
-    """Return whether a report spares this number, whether it has expired, and when it expires."""
-    shard, retention_ms = reading.shard, reading.retention_ms
-    floor = int(await ask(shard.client, "HGET", shard.key, "floor") or 1)
-    if not retention_ms:
-        return False, number < floor, None
-    reported_ms = await ask(shard.client, "ZSCORE", shard.tag + KeyKind.SPARED, number_bytes(number))
-    if reported_ms is not None and float(reported_ms) + retention_ms > reading.now_ms:
-        return True, False, int(float(reported_ms)) + retention_ms
-    if number < floor:
-        return False, True, None
-    mark_ms = await _mark_time(shard, number)
-    if mark_ms is None:
-        return False, False, None
-    expires_at_ms = mark_ms + retention_ms + retention_ms // MARKS
-    return False, expires_at_ms <= reading.now_ms, expires_at_ms
-
-
-async def _mark_time(shard: Shard, number: int) -> int | None:
-    """Return the time of the mark with which a number expires.
-
-    Numbers before the first mark expire with that.
-    """
-    low, high = 0, 2 * MARKS
-    while high - low > 1:
-        middle = (low + high) // 2
-        mark = await _mark(shard, middle)
-        if mark is not None and mark[1] <= number:
-            low = middle
-        else:
-            high = middle
-    mark = await _mark(shard, low)
-    return mark and mark[0]
-
-
-async def _mark(shard: Shard, index: int) -> tuple[int, int] | None:
-    """Return the time of a mark, in milliseconds since 1970, and its first number."""
-    found = await ask(shard.client, "LINDEX", shard.tag + KeyKind.MARKS, index)
-    if found is None:
+def _member(number: int, founder: int, growth: Growth | None, view: View | None) -> MemberFacts | None:
+    """Return the place of a state in its family, None if it has founded one that nobody else has joined."""
+    has_others = growth is not None and bool(growth.joins)
+    if founder == number and not has_others:
         return None
-    ms, _, number = found.partition(b":")
-    return int(ms), int(number)
+    ordinal = view.family.ordinal if view is not None and view.family is not None else 0
+    if growth is None or not has_others:
+        return MemberFacts(founder, ordinal, None)
+    name = unpack_document_key(view.record) if view is not None and view.record is not None else ""
+    return MemberFacts(founder, ordinal, replace(facts_of(growth), founder=name))
 
 
-async def _bucket(
-    shard: Shard, kind: KeyKind, position: bytes, key: bytes, anchor_cap: int, number: int
-) -> BucketFacts:
-    """Return the facts of a bucket, and whether a number is in it."""
-    cap = {KeyKind.LINEAGE: LINEAGE_CAP, KeyKind.ANCHOR: anchor_cap}.get(kind, BAND_CAP)
-    chunk, field = position[:CHUNK_BYTES], position[CHUNK_BYTES:]
-    packed = await ask(shard.client, "HGET", shard.tag + kind + chunk, field) or b""
-    numbers = numbers_of(packed) if packed else []
-    if kind is KeyKind.ANCHOR and len(packed) == NUMBER_BYTES * ANCHOR_HEADS:
-        spill = await ask(shard.client, "GETRANGE", shard.tag + KeyKind.SPILL + position, 0, -1)
-        # Only the newest count, which are at its end.
-        numbers += integers_of(spill)[-(cap - ANCHOR_HEADS) :] if cap > ANCHOR_HEADS else []
-    overflows = await ask(shard.client, "HGET", shard.tag + KeyKind.OVERFLOWS, kind + position)
-    return BucketFacts(
-        kind.label, bucket_name(position), key.hex(), len(numbers), cap, int(overflows or 0), number in numbers
+async def _pairs(index: RedisIndex, number: int, decision: Decision) -> tuple[PairFacts, ...]:
+    """Return the related documents that were decided with a state.
+
+    Of those whose event only one member of the family sends, the family remembers who that is.
+    """
+    layout, links = index.layout, decision.links
+    founder = decision.founder.to_bytes(NUMBER_BYTES, "big")
+    members = layout.tag(layout.shape.home(decision.founder)) + KeyKind.MEMBERS + founder
+    scores = await asyncio.gather(*(ask(index.asking, "ZSCORE", members, pair.link) for pair in links))
+    others = {
+        pair.number for pair, score in zip(links, scores, strict=True) if score and float(score) != LINK_SCORE + number
+    }
+    return tuple(
+        PairFacts(pair.number, pair.relation, pair.is_sent and pair.number not in others) for pair in decision.pairs
     )

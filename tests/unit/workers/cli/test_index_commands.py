@@ -7,38 +7,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nearstream.schemas.signature import Origin, Signature
-from nearstream.streams.index.family import FamilyFacts
 from nearstream.streams.store.limits import IndexState
-from nearstream.workers.cli.index_report import document_lines, document_object
 from nearstream.workers.cli.main import main
 from nearstream.workers.cli.stats_report import index_lines, shard_lines, shard_object
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import SettingsError, load
-from nearstream.workers.operations.inspection import DocumentStatus, Inspected
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.document_facts import BucketFacts, DocumentFacts, MemberFacts, PairFacts, StateFacts
 from nearstream.workers.redis_index.stats import ChunkFacts, HotBucket, ShardFacts
 from nearstream.workers.redis_index.totals import Totals
 
-DAY_MS = 86_400_000
 NOW_MS = 1_700_000_000_000
 OBSERVED = "2023-11-14T22:13:20+00:00"
-SIGNATURE = Signature(
-    "s", "default", "a", b"\1" * 16, b"\1" * 16, NOW_MS, 40, 38, 7, 3, False, b"", 16, b"", b"", b"",
-    lineage="of\na", url="https://a.example", origin=Origin("documents", 2, 9), degraded=("charset_replaced",),
-)  # fmt: skip
-FAMILY = FamilyFacts("fa" * 16, 5, 8, 120, NOW_MS, NOW_MS, (1, 2, 3), "default/o")
-MEMBER = MemberFacts(5, 37, FAMILY)
-PAIRS = PairFacts(5, "near_duplicate", True), PairFacts(4, "version", True), PairFacts(3, "overlap", False)
-CURRENT = StateFacts(8, (3, 17), SIGNATURE, 0, MEMBER, PAIRS, False, False, NOW_MS + 2 * DAY_MS + 3_600_000, 300)
-FORMER = StateFacts(5, None, SIGNATURE, 8, None, (), False, True, None, 290)
-BUCKETS = (
-    BucketFacts("digest", "1:1000001", "d" * 16, 1, 12, 0),
-    BucketFacts("band", "2:1000002", "b" * 16, 12, 12, 49),
-    BucketFacts("band", "3:1000003", "c" * 16, 2, 12, 0),
-    BucketFacts("anchor", "4:1000004", "a" * 16, 4, 50, 3),
-)
 PART = ShardFacts(
     "{n:s:0}m", "ab" * 8, IndexState.READY, 199, 260, 41, 40, 2, {1: 7, 0: 5},
     (ChunkFacts("band", 64, 3.25, 9), ChunkFacts("registry", 8, 201.0, 260)),
@@ -71,128 +50,6 @@ def test_settings_say_where_an_index_stands(tmp_path: Path) -> None:
 def test_forms_of_an_index_that_cannot_be_are_refused(variable: str, value: str) -> None:
     with pytest.raises(SettingsError, match=f"NEARSTREAM_{variable}: expected "):
         load({f"NEARSTREAM_{variable}": value})
-
-
-def test_a_live_document_is_told_with_all_its_states_and_hot_buckets() -> None:
-    told = list(document_lines(_inspected((CURRENT, FORMER)), NOW_MS))
-    assert told == [
-        "default/a\\u000a: live, expires in 2 d 1 h (2023-11-16T23:13:20+00:00)",
-        "scheme        s",
-        f"observed      {OBSERVED}",
-        "size          38 characters, 7 words, 40 bytes",
-        "lineage       of\\u000aa",
-        "url           https://a.example",
-        "origin        documents 2 offset 9",
-        "degraded      charset_replaced",
-        f"family        {'fa' * 16}, no. 37, 120 live",
-        "              founded by default/o, represented by this state",
-        "              joined: 1 in the last hour, 2 in the last day, 3 in the last week",
-        "states          number  version                     signature         bytes  events  observed",
-        f"                     8  0101010101010101  live      3 offset 17         300       2  {OBSERVED}",
-        f"                     5  0101010101010101  expired   seen again          290       0  {OBSERVED}",
-        "buckets       digest   1 with 1, of at most 12",
-        "              band     1 with 2, 1 with 12, of at most 12",
-        "              anchor   1 with 4, of at most 50",
-        "  HOT         band     2:1000002: 12 of 12, overflowed 49 times",
-        "  HOT         anchor   4:1000004: 4 of 50, overflowed 3 times",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("member", "told"),
-    [
-        (None, ["family        its own"]),
-        (MemberFacts(8, 1, None), ["family        its own, without copies"]),
-        (MemberFacts(5, 0, None), ["family        not decided yet, presumably a copy of number 5"]),
-        (
-            MemberFacts(5, 0, FAMILY),
-            [
-                f"family        {'fa' * 16}, not decided yet, presumably a copy of number 5",
-                "              founded by default/o, represented by this state",
-                "              joined: 1 in the last hour, 2 in the last day, 3 in the last week",
-            ],
-        ),
-        (
-            MemberFacts(8, 1, replace(FAMILY, number=8, representative=4)),
-            [
-                f"family        {'fa' * 16}, no. 1, 120 live",
-                "              founded by this state, represented by number 4",
-                "              joined: 1 in the last hour, 2 in the last day, 3 in the last week",
-            ],
-        ),
-        (
-            replace(MEMBER, facts=replace(FAMILY, founder="", representative=0)),
-            [
-                f"family        {'fa' * 16}, no. 37, 120 live",
-                "              founded by number 5, represented by nobody",
-                "              joined: 1 in the last hour, 2 in the last day, 3 in the last week",
-            ],
-        ),
-    ],
-)
-def test_the_place_in_a_family_is_told(member: MemberFacts | None, told: list[str]) -> None:
-    lines = list(document_lines(_inspected((replace(CURRENT, family=member),)), NOW_MS))
-    assert lines[lines.index("degraded      charset_replaced") + 1 :][: len(told)] == told
-    assert lines[lines.index("degraded      charset_replaced") + 1 + len(told)].startswith("states ")
-
-
-def test_a_document_that_is_not_there_is_told_with_the_reason() -> None:
-    inspected = Inspected("default/a", DocumentStatus.REMOVED, "by partition 3", "s", None)
-    assert list(document_lines(inspected, NOW_MS)) == [
-        "default/a: removed",
-        "              by partition 3",
-        "scheme        s",
-    ]
-    told = document_object(inspected)
-    assert (told["status"], told["states"], told["buckets"]) == ("removed", [], [])
-
-
-def test_a_document_has_these_fields_in_json() -> None:
-    told = json.loads(msgspec.json.encode(document_object(_inspected((CURRENT, FORMER)))))
-    signed = {
-        "version": "01" * 8,
-        "observed_at_ms": NOW_MS,
-        "origin": {"topic": "documents", "partition": 2, "offset": 9},
-        "lineage": "of\na",
-        "url": "https://a.example",
-        "source": None,
-        "labels": {},
-        "characters": 38,
-        "words": 7,
-        "bytes": 40,
-        "degraded": ["charset_replaced"],
-        "spared": False,
-    }
-    member = {
-        "number": 5,
-        "ordinal": 37,
-        "family": "fa" * 16,
-        "founder": "default/o",
-        "representative": 8,
-        "size": 120,
-        "first_seen": "2023-11-14T22:13:20.000+00:00",
-        "last_joined": "2023-11-14T22:13:20.000+00:00",
-        "joined": {"hour": 1, "day": 2, "week": 3},
-    }
-    current = {"number": 8, "status": "live", "superseded_by": 0, "family": member, "events": 2, "record_bytes": 300}
-    former = {"number": 5, "status": "expired", "superseded_by": 8, "family": None, "events": 0, "record_bytes": 290}
-    end_ms = NOW_MS + 2 * DAY_MS + 3_600_000
-    assert told.pop("states") == [
-        {**signed, **current, "signature": {"partition": 3, "offset": 17}, "expires_at_ms": end_ms},
-        {**signed, **former, "signature": None, "expires_at_ms": None},
-    ]
-    bucket = {
-        "kind": "band",
-        "name": "2:1000002",
-        "key": "b" * 16,
-        "entries": 12,
-        "cap": 12,
-        "overflows": 49,
-        "holds": True,
-    }
-    assert told["buckets"][1] == {**bucket, "hot": True}
-    assert [bucket["hot"] for bucket in told.pop("buckets")] == [False, True, False, True]
-    assert told == {"document": "default/a\n", "status": "live", "reason": "", "scheme": "s"}
 
 
 def test_a_shard_has_these_fields_in_json() -> None:
@@ -247,8 +104,3 @@ def test_a_shard_is_told_with_what_is_due() -> None:
         "              band      2:1000002, 49 times",
         "checkpoints   0: 5, 1: 7",
     ]
-
-
-def _inspected(states: tuple[StateFacts, ...]) -> Inspected:
-    facts = DocumentFacts("default/a\n", states, BUCKETS)
-    return Inspected("default/a\n", DocumentStatus.LIVE, "", "s", facts)

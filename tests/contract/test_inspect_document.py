@@ -1,0 +1,184 @@
+"""What an index tells about one document, with one slot, with several, and in a cluster."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from nearstream.schemas.signature import Signature
+from nearstream.streams.arriving import Arrival, message_of
+from nearstream.streams.judge import Arriving
+from nearstream.streams.matcher import Matcher
+from nearstream.streams.store.store import Position
+from nearstream.streams.telling import Matched
+from nearstream.workers.kafka.partitioning import partition_of
+from nearstream.workers.redis_index.address import IndexAddress
+from nearstream.workers.redis_index.document_facts import DocumentFacts, StateFacts
+from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.inspect import inspect_buckets, inspect_document
+from tests.support import made_up
+from tests.support.made_up import KEY, NOON, STANDARD, words
+
+PARTITIONS = 4
+TEXT, OTHER = words(1, 600), words(3, 600)
+NEAR = [*TEXT[:300], *words(2, 12), *TEXT[300:]]
+PASSAGE = [*words(4, 200), *TEXT[100:300]]
+NEAR_PASSAGE = [*PASSAGE[:200], *words(5, 5), *PASSAGE[200:]]
+
+
+@pytest.fixture(params=["one slot", "four slots", "a cluster"])
+async def index(request: pytest.FixtureRequest, address: IndexAddress) -> AsyncIterator[RedisIndex]:
+    place = address if request.param == "one slot" else replace(address, slots=PARTITIONS)
+    if request.param == "a cluster":
+        first_node = request.getfixturevalue("nodes")[0].address
+        place = replace(place, url=f"redis://{first_node}", cluster=True)
+    index = await RedisIndex.open(place, partitions=PARTITIONS, may_create=True)
+    yield index
+    await index.close()
+
+
+class Topic:
+    """Gives each document the next offset of its partition."""
+
+    def __init__(self) -> None:
+        self._offsets = Counter[int]()
+
+    def arrival(self, signature: Signature) -> Arrival:
+        partition = partition_of(signature.document_key.encode(), PARTITIONS)
+        self._offsets[partition] += 1
+        return Arrival(signature.document_key, signature, Position(partition, self._offsets[partition] - 1))
+
+    async def match(self, index: RedisIndex, signatures: Sequence[Signature]) -> list[Matched]:
+        arrivals = [self.arrival(each) for each in signatures]
+        return await Matcher(index.store(), STANDARD, KEY).match_all(arrivals)
+
+
+def sign(name: str, text: list[str], minute: int = 0, lineage: str | None = None) -> Signature:
+    return made_up.sign(text, name, observed_at=NOON + timedelta(minutes=minute), lineage=lineage)
+
+
+async def shown(index: RedisIndex, name: str, now_ms: int | None = None) -> DocumentFacts:
+    facts = await inspect_document(index, f"default/{name}", now_ms)
+    assert facts is not None
+    return facts
+
+
+async def current(index: RedisIndex, name: str) -> StateFacts:
+    return (await shown(index, name)).states[0]
+
+
+async def test_a_document_is_shown_with_its_states(index: RedisIndex) -> None:
+    minutes = (10, 40, 30, 20)
+    batch = [sign("a", words(minute, 300), minute) for minute in minutes]
+    first, second, third, fourth = (each.registered.number for each in await Topic().match(index, batch))
+    states = (await shown(index, "a")).states
+    assert [state.number for state in states] == [second, third, fourth, first]
+    partition = partition_of(b"default/a", PARTITIONS)
+    assert [state.position for state in states] == [Position(partition, offset) for offset in (1, 2, 3, 0)]
+    assert [state.signature for state in states] == [STANDARD.kept(batch[at]) for at in (1, 2, 3, 0)]
+    assert [state.superseded_by for state in states] == [0, third, fourth, second]
+    assert [[pair.number for pair in state.pairs] for state in states] == [[first], [second], [second], []]
+    assert [(state.decided, state.family) for state in states] == [(True, None)] * 4
+    assert all(state.record_bytes > 50 for state in states)
+    assert await inspect_document(index, "default/nobody") is None
+
+
+async def test_a_copy_is_shown_with_its_family(index: RedisIndex) -> None:
+    topic = Topic()
+    await topic.match(index, [sign("a", TEXT), sign("b", NEAR, 1)])
+    founder, copy = await current(index, "a"), await current(index, "b")
+    assert copy.family is not None
+    assert copy.family.facts is not None
+    assert (copy.family.number, copy.family.ordinal) == (founder.number, 2)
+    facts = copy.family.facts
+    assert (facts.founder, facts.representative, facts.size) == ("default/a", founder.number, 2)
+    assert facts.joined == (1, 1, 1)
+    assert founder.family == replace(copy.family, ordinal=1)
+    await topic.match(index, [sign("b", [*NEAR, *words(6, 5)], 2)])
+    again, former = (await shown(index, "b")).states
+    assert again.family == former.family
+    assert again.family is not None
+    assert again.family.facts is not None
+    assert again.family == replace(copy.family, facts=again.family.facts)
+    assert replace(again.family.facts, last_joined_ms=facts.last_joined_ms) == facts
+
+
+async def test_a_document_that_only_changed_a_little_has_no_copies(index: RedisIndex) -> None:
+    await Topic().match(index, [sign("a", TEXT), sign("a", NEAR, 1)])
+    again, former = (await shown(index, "a")).states
+    assert former.family is None
+    assert again.family is not None
+    assert (again.family.number, again.family.ordinal, again.family.facts) == (former.number, 1, None)
+
+
+async def test_a_state_is_shown_as_its_verdict_told_it(index: RedisIndex) -> None:
+    texts = [("a", TEXT), ("b", NEAR), ("c", PASSAGE), ("d", TEXT), ("e", OTHER), ("f", NEAR_PASSAGE), ("g", NEAR)]
+    texts += [("h", [*PASSAGE, *words(7, 4)]), ("b", [*NEAR, *words(8, 40)]), ("e", OTHER[:-3])]
+    batch = [sign(name, text, minute) for minute, (name, text) in enumerate(texts)]
+    links_of_others = 0
+    for signature, matched in zip(batch, await Topic().match(index, batch), strict=True):
+        states = (await shown(index, signature.id)).states
+        state = next(each for each in states if each.number == matched.registered.number)
+        verdict = matched.verdict
+        assert verdict is not None
+        assert state.reports == verdict.events
+        assert (state.pairs[0].relation if state.pairs else "unique") == verdict.verdict
+        assert (state.family.ordinal if state.family else 1) == verdict.family.ordinal
+        links_of_others += sum(not pair.is_sent for pair in state.pairs)
+    assert links_of_others >= 2
+
+
+async def test_a_state_that_is_not_decided_yet_is_shown(index: RedisIndex) -> None:
+    topic = Topic()
+    await topic.match(index, [sign("a", TEXT)])
+    decided, store = await current(index, "a"), index.store()
+    arrival = topic.arrival(sign("a", OTHER, 1))
+    arriving = Arriving(STANDARD.kept(sign("a", OTHER, 1)), STANDARD.keys(sign("a", OTHER, 1), KEY))
+    (told,) = await store.register([message_of(arrival, arriving, store.number(arrival.position))])
+    state, former = (await shown(index, "a")).states
+    assert (state.number, state.decided, state.family, state.pairs) == (told.number, False, None, ())
+    assert former == replace(decided, superseded_by=told.number)
+
+
+async def test_a_document_is_shown_with_its_end(address: IndexAddress) -> None:
+    place = replace(address, limits=replace(address.limits, retention_seconds=256))
+    index = await RedisIndex.open(place, partitions=PARTITIONS, may_create=True)
+    await Topic().match(index, [sign("a", TEXT)])
+    state = await current(index, "a")
+    assert not state.expired
+    assert state.expires_at_ms == state.registered_at_ms + 256_000
+    for later_ms, expired in ((0, False), (1, True)):
+        late = await shown(index, "a", state.expires_at_ms + later_ms)
+        assert late.states[0].expired is expired
+    await index.close()
+
+
+async def test_a_document_is_shown_with_its_buckets(address: IndexAddress) -> None:
+    every_pair = replace(address, slots=PARTITIONS, limits=replace(address.limits, events_per_family=0))
+    index = await RedisIndex.open(every_pair, partitions=PARTITIONS, may_create=True)
+    names = [name for name in map(str, range(400)) if partition_of(b"default/%s" % name.encode(), PARTITIONS) == 0][:60]
+    batch = [sign(name, TEXT, lineage="l") for name in names]
+    await Topic().match(index, batch)
+    caps = {"digest": 12, "lineage": 8, "band": 12, "anchor": 50}
+    for at, holds in ((0, {"digest", "band", "anchor"}), (8, {"anchor"}), (59, set(caps))):
+        state = await current(index, names[at])
+        buckets = await inspect_buckets(index, STANDARD.keys(batch[at], KEY), state.number)
+        assert {each.kind for each in buckets} == set(caps)
+        assert len(buckets) > 20
+        assert {(each.kind, each.entries, each.cap, each.is_hot) for each in buckets} == {
+            (kind, cap, cap, True) for kind, cap in caps.items()
+        }
+        assert {each.kind for each in buckets if each.holds} == holds
+    await index.close()
+
+
+async def test_an_exact_copy_leaves_its_buckets_to_its_representative(index: RedisIndex) -> None:
+    batch = [sign(name, TEXT, lineage=name) for name in "ab"]
+    await Topic().match(index, batch)
+    state = await current(index, "b")
+    buckets = await inspect_buckets(index, STANDARD.keys(batch[1], KEY), state.number)
+    assert {(each.kind, each.entries) for each in buckets if each.holds} == {("digest", 2), ("lineage", 1)}
+    assert {(each.kind, each.entries) for each in buckets if not each.holds} == {("band", 1), ("anchor", 1)}
+    assert not any(each.is_hot for each in buckets)
