@@ -92,7 +92,7 @@ def shortlist_slowly(found: Found, own: int, anchors: int, limits: IndexLimits) 
         anchors: Number of its anchor keys.
         limits: Bounds of the index.
     """
-    counted = _counted(found, own, limits.bucket_cap)
+    counted = _counted(found, own, limits)
     chosen = Shortlist(full_buckets=counted.full_buckets)
     others = common = 0
     shared = counted.shared
@@ -151,13 +151,16 @@ def weight(others: int) -> int:
     return int(UNIT / math.sqrt(others))
 
 
-def _counted(found: Found, own: int, anchor_cap: int) -> Shortlist:
-    """Count the shared keys of every earlier state, in no order."""
-    caps = _caps(anchor_cap)
+def _counted(found: Found, own: int, limits: IndexLimits) -> Shortlist:
+    """Count the shared keys of every earlier state, in no order.
+
+    A full digest bucket hides nobody, because equal texts are one family, unless every pair is asked for.
+    """
+    caps = _caps(limits.bucket_cap)
     counted = Shortlist()
     for key, numbers in held_by(found):
         kind, others = key[:1], [number for number in numbers if number != own]
-        is_full = len(others) >= caps[kind]
+        is_full = len(others) >= caps[kind] and (kind != DIGEST or not limits.events_per_family)
         counted.full_buckets += is_full
         for number in others:
             shared = counted.shared.setdefault(number, Shared())

@@ -88,7 +88,8 @@ static void count_bucket(Table *table, const Tallying *t, const Bucket *bucket)
 {
     u8 kind = bucket->key[0];
     long others = (long)bucket->count - holds(bucket, t->own);
-    int is_full = others >= cap_of(t, kind), is_rare = others < t->rare_below;
+    int hides = kind != 'x' || t->every_pair; /* equal texts are one family */
+    int is_full = hides && others >= cap_of(t, kind), is_rare = others < t->rare_below;
     long weight = others ? (long)((double)t->unit / sqrt((double)others)) * (kind == 'b' ? t->band_anchors : 1) : 0;
     u8 flags = (u8)((is_full ? IN_FULL_BUCKET : 0) | (kind == 'x' ? BY_DIGEST : kind == 'l' ? BY_LINEAGE : 0));
     table->full_buckets += is_full;

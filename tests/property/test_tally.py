@@ -39,6 +39,15 @@ def test_c_counts_as_python_does() -> None:
         assert tally.keys_that_hold_slowly(found, number, own, b"ab") == tally.keys_that_hold(found, number, own, b"ab")
 
 
+@pytest.mark.parametrize("events_per_family", [0, 1])
+def test_a_full_digest_bucket_hides_nobody_unless_every_pair_is_asked_for(events_per_family: int) -> None:
+    numbers = b"".join(number.to_bytes(NUMBER_BYTES, "big") for number in range(1, 13))
+    found = [(b"x" + bytes(8), BUCKET.pack(0, 12) + numbers)]
+    met = tally.shortlist(found, 99, 0, IndexLimits(events_per_family=events_per_family))
+    assert met.full_buckets == 1 - events_per_family
+    assert {shared.in_full_bucket for shared in met.shared.values()} == {not events_per_family}
+
+
 @pytest.mark.skipif(native is None, reason="the C extension is not installed")
 @pytest.mark.parametrize(
     "found",
