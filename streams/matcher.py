@@ -122,7 +122,7 @@ class Matcher:
         await pause()
         answers = await lane.register(messages)
         cases = {
-            message.number: _case(one, message.number, answer)
+            answer.number: _case(one, answer)
             for message, (_, one), answer in zip(messages, run, answers, strict=True)
             if one is not None and _is_state(message.number, answer)
         }
@@ -131,8 +131,9 @@ class Matcher:
         await self._know(answers, cases, known)
         self._count(answers, cases)
         results = []
-        for (arrival, one), message, answer in zip(run, messages, answers, strict=True):
-            results.append(await self._matched(arrival, one, cases.get(message.number), answer, known, pause))
+        for (arrival, one), answer in zip(run, answers, strict=True):
+            case = cases.get(answer.number) if one is not None else None
+            results.append(await self._matched(arrival, one, case, answer, known, pause))
         while len(self._records) > RECORDS_CAP:
             del self._records[next(iter(self._records))]
         return results
@@ -228,12 +229,12 @@ class Matcher:
 
 
 def _is_state(number: int, answer: Registered) -> bool:
-    """Return whether a record stored a state, now or at an earlier delivery."""
+    """Return whether a record stored a state, now or at an earlier delivery, or has been signed twice."""
     return answer.status in (Status.NEW, Status.KNOWN) or (
         answer.status is Status.UNCHANGED and answer.number == number
     )
 
 
-def _case(arriving: Arriving, number: int, answer: Registered) -> Case:
+def _case(arriving: Arriving, answer: Registered) -> Case:
     named, words = pack_keys(arriving.keys)
-    return Case(arriving, number, answer, named, words, len(arriving.keys.anchors))
+    return Case(arriving, answer.number, answer, named, words, len(arriving.keys.anchors))

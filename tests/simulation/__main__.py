@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--tails", type=int, default=0)
     parser.add_argument("--slots", type=int, default=0)
     parser.add_argument("--documents", type=int, default=0)
-    for flag in ("confirms", "chain", "storm", "impatient"):
+    for flag in ("confirms", "chain", "storm", "impatient", "resigns"):
         parser.add_argument(f"--{flag}", action="store_true")
     options = vars(parser.parse_args())
     schedules, first = options.pop("schedules"), options.pop("seed")

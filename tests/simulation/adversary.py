@@ -35,6 +35,7 @@ class Plan:
         storm: All documents are copies of one text.
         expires: States may expire, unless tails are lost.
         impatient: Nobody waits for anybody.
+        resigns: Some documents are signed twice.
         lane: The protocol.
         part: The store.
     """
@@ -47,6 +48,7 @@ class Plan:
     storm: bool = False
     expires: bool = True
     impatient: bool = False
+    resigns: bool = False
     lane: type[Lane] = Lane
     part: type[Part] = Part
 
@@ -154,6 +156,10 @@ class Schedule:
                 docs.append((doc, partition))
             some = partitions[partition]
             some.append(Record(partition, len(some), doc, text, observed))
+            if self.plan.resigns and draw.random() < 0.3:
+                again = draw.choice(some)
+                if again.text is not None and again.again < 0:
+                    some.append(again._replace(offset=len(some), again=again.offset))
         return partitions
 
     # Running.
@@ -219,6 +225,7 @@ class Schedule:
         answers = await lane.register([record.message for record in run.batch])
         pairs = list(zip(run.batch, answers, strict=True))
         cases = [self._case(record, answer) for record, answer in pairs if _is_state(record, answer)]
+        cases = list({case.number: case for case in cases}.values())
         known = await lane.match(cases, is_again=self.plan.tails > 0)
         for record, answer in pairs:
             if record.text is not None and answer.status is Status.UNCHANGED and answer.number != record.number:
@@ -231,7 +238,7 @@ class Schedule:
         text = record.text
         if text is None:
             raise TypeError("a state expected")
-        return Case(record, record.number, answer, named(text), self.world.words(text), 0)
+        return Case(record, answer.number, answer, named(text), self.world.words(text), 0)
 
     def _sent(self, case: Case, read: set[int]) -> None:
         if case.is_gone or case.decision is None:

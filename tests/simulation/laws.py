@@ -35,8 +35,12 @@ class Laws:
         """Collect what the store holds."""
         self.schedule, self.world = schedule, schedule.world
         self.records = schedule.records
-        self.texts: dict[int, Text] = {n: record.text for n, record in self.records.items() if record.text}
         self.states = {number: state for part in schedule.parts for number, state in part.history.states.items()}
+        self.texts: dict[int, Text] = {
+            n: record.text
+            for n, record in self.records.items()
+            if record.text and (record.again < 0 or n in self.states)
+        }
         self.families = {founder: family for part in schedule.parts for founder, family in part.families.items()}
         self.founders = {n: founder_of(s.decision) for n, s in self.states.items() if s.decision is not None}
         self.alive = {number for part in schedule.parts for number in part.history.current.values()}
@@ -46,7 +50,7 @@ class Laws:
         truth: dict[str, Record] = {}
         for some in self.schedule.partitions:
             for record in some:
-                if "unchanged" in self.schedule.verdicts[record.number]:
+                if "unchanged" in self.schedule.verdicts[record.number] or record.again >= 0:
                     continue  # it made no state
                 if record.text is None:
                     truth.pop(record.doc, None)

@@ -25,13 +25,18 @@ class Text(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A record of `signatures`. Without a text it is a removal."""
+    """A record of `signatures`. Without a text it is a removal.
+
+    Attributes:
+        again: Offset of the record that it repeats, because a signer was cut off. -1: of none.
+    """
 
     partition: int
     offset: int
     doc: str
     text: Text | None
     observed_ms: int
+    again: int = -1
 
     @property
     def number(self) -> int:
@@ -41,7 +46,8 @@ class Record(NamedTuple):
     @property
     def order(self) -> Order:
         """The place of the state among those of its document."""
-        return Order(self.observed_ms, self.partition, self.offset, version(self.text) if self.text else b"")
+        sent = self.offset if self.again < 0 else self.again
+        return Order(self.observed_ms, self.partition, sent, version(self.text) if self.text else b"")
 
     @property
     def message(self) -> Put | Removal:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace as with_fields
 
 from nearstream.schemas.codec import encode_event
 from nearstream.schemas.events import Containment
@@ -14,6 +15,7 @@ from nearstream.streams.index.labels import Labelling
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.local import Local, local_store
+from nearstream.streams.store.messages import Measure
 from nearstream.streams.store.part import Part
 from nearstream.streams.store.store import Position, Shape, Store
 from nearstream.streams.telling import Matched
@@ -73,6 +75,19 @@ async def test_a_batch_that_is_delivered_again_is_told_in_equal_bytes(slots: int
     first = [said(each) for each in await matcher(shared).match_all(batch)]
     assert all(first)
     assert [said(each) for each in await matcher(shared).match_all(batch)] == first
+
+
+async def test_a_document_that_was_signed_twice_is_told_again_and_counted_once() -> None:
+    """A signer that dies after it has sent a batch leaves its signatures twice, at other offsets."""
+    shared = store()
+    one, copy = (with_fields(sign(name, TEXT, 0), origin=Origin("documents", 0, at)) for at, name in enumerate("ab"))
+    signed = [one, copy, one, copy]
+    batch = [Arrival(each.document_key, each, Position(0, offset)) for offset, each in enumerate(signed)]
+    found = [said(each) for each in await matcher(shared).match_all(batch)]
+    assert found[2:] == found[:2]
+    (growth,) = await shared.growth([Measure(shared.number(Position(0, 0)))])
+    assert growth is not None
+    assert growth.size == 2
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 11])
