@@ -159,7 +159,8 @@ class Matcher:
             case = cases.get(answer.number)
             decision = case.decision if case else None
             founder = decision.founder if decision else founder_of(answer.decision) if answer.decision else 0
-            if founder and (answer.label or answer.status is Status.LABELLED):
+            has_changed = answer.label or answer.status is Status.LABELLED
+            if founder and has_changed and not answer.is_dead:  # else it would take the place of the current state
                 marks.append(Mark(founder, message.document, answer.number, answer.label))
         if marks:
             await self._store.mark(marks)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from nearstream.streams.store.limits import REMOVAL_MS, WALK
 from nearstream.streams.store.registration import (
     NUMBER_BYTES,
+    TIME_BYTES,
     Labelling,
     Order,
     Put,
@@ -98,7 +99,7 @@ class History:
         self._recorded: deque[int] = deque()  # numbers with a record, in the order of registration
         self._leading: deque[int] = deque()  # numbers that lead to families, in the order of registration
         self._removals: OrderedDict[bytes, tuple[Sent, int]] = OrderedDict()  # with the times of their registration
-        self._labels: dict[bytes, tuple[int, bytes]] = {}  # number of the record, label
+        self._labels: dict[bytes, tuple[int, bytes]] = {}  # number of the record, label behind its time
 
     def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
         """Store states and removals in order, and say which state of each document is current."""
@@ -223,11 +224,21 @@ class History:
         return removal if sent.is_before(removal) and self.now_ms - removed_ms <= REMOVAL_MS else None
 
     def _label(self, labelling: Labelling) -> Registered:
-        if self._labels.get(labelling.document, (-1, b""))[0] <= labelling.number:
-            self._labels[labelling.document] = labelling.number, labelling.label
+        by, known = self._labels.get(labelling.document, (-1, b""))
+        if by <= labelling.number:
+            self._labels[labelling.document] = labelling.number, self._timed(labelling, known)
         number = self.current.get(labelling.document, 0)
         decision = self.states[number].decision if number in self.states else None
         return Registered(Status.LABELLED, number, decision, label=self._labels[labelling.document][1])
+
+    def _timed(self, labelling: Labelling, known: bytes) -> bytes:
+        """Return a label behind its time. Given again it is no younger, and it is never younger than its arrival."""
+        if not labelling.label:
+            return b""
+        given_ms = min(labelling.given_ms, self.now_ms)
+        if known[TIME_BYTES:] == labelling.label:
+            given_ms = min(given_ms, int.from_bytes(known[:TIME_BYTES], "big"))
+        return given_ms.to_bytes(TIME_BYTES, "big") + labelling.label
 
     def advance(self, now_ms: int, observed_ms: int = 0) -> None:
         """Set the time, and let expire what is too old: records, and after half as long again what leads to families.

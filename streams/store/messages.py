@@ -210,7 +210,7 @@ class Mark(NamedTuple):
         founder: The founder of the family.
         document: Hash of the document key.
         number: The current state of the document.
-        label: The label, packed.
+        label: Its label, as `Registered` has it. Empty: it has none any more.
     """
 
     founder: int

@@ -158,7 +158,8 @@ class Part:
     def mark(self, batch: Sequence[Mark]) -> list[None]:
         """Remember labelled documents with their families."""
         for founder, document, number, label in batch:
-            family = self._known_family(founder)
+            is_alone = number == founder and label
+            family = self._family(founder) if is_alone else self._known_family(founder)
             if family is not None:
                 family.mark(document, number, label)
         return [None] * len(batch)

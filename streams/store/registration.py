@@ -10,6 +10,7 @@ from typing import NamedTuple
 from nearstream.schemas.document import CLOCKS_MS
 
 NUMBER_BYTES = 5
+TIME_BYTES = 6
 DOCUMENT_BYTES = 9  # of the hash of a document key
 
 
@@ -111,12 +112,14 @@ class Labelling(NamedTuple):
         number: The number of its record.
         document: Hash of the document key.
         label: The label, packed. Empty: it was taken back.
+        given_ms: When it was given, in milliseconds since 1970.
         now_ms: Time of the admission in milliseconds since 1970, 0 for the clock of the store.
     """
 
     number: int
     document: bytes
     label: bytes
+    given_ms: int
     now_ms: int = 0
 
 
@@ -147,7 +150,7 @@ class Registered(NamedTuple):
         was_known: Of a removal: the store had the document. Of an overtaken document: it has a later state.
         is_repeated: Of a removal: it, or a later one, was registered before.
         removed_by: Of an overtaken document: its removal.
-        label: The label of the document, empty if it has none.
+        label: When the document got its label, `TIME_BYTES`, then the label. Empty if it has none.
     """
 
     status: Status

@@ -92,7 +92,8 @@ class Traffic:
                 number, document, partition, max(partition, offset), self.now_ms, sent_ms
             )
         elif kind < 0.25:
-            one = Labelling(number, document, draw.choice((b"", b"spam", b"ham")), self.now_ms)
+            given_ms = max(self.now_ms + draw.randrange(-9_000, 2_000), 0)
+            one = Labelling(number, document, draw.choice((b"", b"spam", b"ham")), given_ms, self.now_ms)
         else:
             order = Order(draw.randrange(-9, 9), partition, offset, b"version%d" % draw.randrange(3))
             same = [each for each in self.told if isinstance(each, Put) and each.document == document]
@@ -145,8 +146,9 @@ class Traffic:
         return Leave(self._number(), self._number())
 
     def _mark(self) -> Mark:
-        draw = self.draw
-        return Mark(self._number(), draw.choice(DOCUMENTS), self._number(), draw.choice((b"", b"spam")))
+        draw, founder = self.draw, self._number()
+        number = founder if draw.random() < 0.3 else self._number()
+        return Mark(founder, draw.choice(DOCUMENTS), number, draw.choice((b"", b"spam")))
 
     def _growth(self) -> Measure:
         return Measure(self._number(), self.now_ms)

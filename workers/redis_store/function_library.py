@@ -9,7 +9,7 @@ from nearstream.schemas.document import CLOCKS_MS
 from nearstream.streams.store import limits
 from nearstream.streams.store.families import ADDRESS_BYTES
 from nearstream.streams.store.messages import FAMILY_ID_BYTES, LINK_BYTES
-from nearstream.streams.store.registration import NUMBER_BYTES, Status
+from nearstream.streams.store.registration import NUMBER_BYTES, TIME_BYTES, Status
 from nearstream.workers.redis_store import layout
 from nearstream.workers.redis_store.layout import STATE_FORMAT, STUB, KeyKind, python_struct
 
@@ -27,6 +27,7 @@ CONSTANTS: dict[str, int | float | str] = {
     "CLOCKS_MS": CLOCKS_MS,
     "LINK_BYTES": LINK_BYTES,
     "NUMBER_BYTES": NUMBER_BYTES,
+    "TIME_BYTES": TIME_BYTES,
     "NO_STATE": rf"\{STUB}" + r"\0" * (python_struct(STATE_FORMAT).size - 1),
     "NO_NUMBER": r"\0" * NUMBER_BYTES,
     "NO_ID": r"\0" * FAMILY_ID_BYTES,

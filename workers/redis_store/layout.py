@@ -13,7 +13,8 @@ hold:
     b  BAND                server stores these in fewer bytes, as it does fields of digits
     a  ANCHOR
     i  REGISTRY    HASH    + chunk: hash of a document key → number of its current state, in digits. The hash + `t` →
-                           its label, behind the number of the record that gave it. The hash + `u` → `REMOVAL_FORMAT`
+                           number of the record that gave it a label, then when, 6 bytes, and the label, or nothing if
+                           it was taken back. The hash + `u` → `REMOVAL_FORMAT`
     s  STATES      HASH    + group: row mod 16 → `STATE_FORMAT`, then the decision (flag `DECIDED`), or else the numbers
                            of those that go on without it. A state of another kind has something else there: one that
                            repeats another, its number, and a removal, those who left families and the founders of
@@ -25,7 +26,8 @@ hold:
                            joined. Links to other families by `LINK_SCORE` + the number of who had them first
     e  ADDRESSES   ZSET    + number of a founder, `s` or `r`: keyed hashes of the senders, or recipients, of mails that
                            joined its family, by the time of the last one. For two hours
-    y  LABELLED    HASH    + number of a founder: hash of the key of a labelled document → number of its state, label
+    y  LABELLED    HASH    + number of a founder: hash of the key of a labelled document → number of its state, then when
+                           it got its label, and the label
     z  LEASE       STRING  of slot 0: who rebuilds the index, for as long as the lease is renewed
     w  WAITED      STRING  written before the server is told to wait for its replicas
     p  PROBE       any     written and deleted at the start of a worker, to find out what our user may do

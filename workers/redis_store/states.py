@@ -6,7 +6,17 @@ from typing import NamedTuple
 
 from nearstream.streams.store.history import NO_ORDER
 from nearstream.streams.store.messages import Decided, Note, Noted, Proposal, Query, View
-from nearstream.streams.store.registration import NUMBER_BYTES, Labelling, Order, Put, Registered, Removal, Sent, Status
+from nearstream.streams.store.registration import (
+    NUMBER_BYTES,
+    TIME_BYTES,
+    Labelling,
+    Order,
+    Put,
+    Registered,
+    Removal,
+    Sent,
+    Status,
+)
 from nearstream.workers.redis_store.families import unpack_family
 from nearstream.workers.redis_store.layout import (
     DECIDED,
@@ -103,7 +113,7 @@ def pack_items(
         elif isinstance(one, Removal):
             kind, body = REMOVAL_ITEM, _SENT.pack(one.partition + 1, _bytes(one.offset, 6), _bytes(one.sent_ms, 6))
         else:
-            kind, body = LABEL_ITEM, one.label
+            kind, body = LABEL_ITEM, _bytes(one.given_ms, TIME_BYTES) + one.label
         items.append(_ITEM.pack(kind, _bytes(one.number), _bytes(one.now_ms, 6), chunk, one.document) + body)
     return list(keys), items
 

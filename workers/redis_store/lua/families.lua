@@ -114,11 +114,13 @@ define('leave', true, function(c, item)
   return f.representative
 end)
 
--- An item is founder and document, then number and label, or nothing to forget the label. Those marked last are kept.
+-- An item is founder and document, then number and label, or nothing to forget the label. Those marked last are kept. A
+-- founder makes its family known, others belong to one that is.
 define('mark', true, function(c, item)
   local founder, document, at = struct.unpack(MARK_FORMAT, item)
   local key, label = c.tag .. LABELLED_KEY .. struct.pack('>I5', founder), string.sub(item, at)
   local group, field = place(c, founder)
+  if label ~= '' and struct.unpack('>I5', label) == founder then write_family(c, family(c, founder)) end
   redis.call('HDEL', key, document)
   if label == '' or redis.call('HEXISTS', c.tag .. STATES_KEY .. group, GROUP + field) == 0 then return 0 end
   redis.call('HSET', key, document, label)

@@ -97,11 +97,16 @@ local function remove(c, m)
   return about(c, m, REMOVED, s)
 end
 
+-- An item has the time of the label, then the label. Given again it is no younger, and it is never younger than its arrival.
 local function label(c, m)
   m.partition = 0
   look(c, m)
   if m.label == '' or struct.unpack('>I5', m.label) <= m.number then
-    m.label = struct.pack('>I5', m.number) .. string.sub(m.packed, m.at)
+    local given, at = struct.unpack('>I6', m.packed, m.at)
+    local own, known = string.sub(m.packed, at), string.sub(m.label, NUMBER_BYTES + 1)
+    given = math.min(given, c.now)
+    if own ~= '' and string.sub(known, TIME_BYTES + 1) == own then given = math.min(given, (struct.unpack('>I6', known))) end
+    m.label = struct.pack('>I5', m.number) .. (own == '' and '' or struct.pack('>I6', given) .. own)
     redis.call('HSET', m.registry, m.document .. LABEL_FIELD, m.label)
   end
   return about(c, m, LABELLED, m.current)
