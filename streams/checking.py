@@ -1,7 +1,7 @@
 """Say what a document is to those in an index, without adding it."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -71,16 +71,16 @@ def find(asked: Newcomer, candidates: Sequence[Candidate]) -> Found:
     return Found(asked, related[0] if related else None, new, joined(related, 0), holds)
 
 
-def contained(found: Found, family_of: Callable[[Candidate], FamilyFacts], bulk_count: int) -> Contained | None:
+def contained(found: Found, families: Mapping[int, FamilyFacts], bulk_count: int) -> Contained | None:
     """Return the text in a document that has most copies, None if none has many.
 
     Args:
         found: What the document is to the documents of the index.
-        family_of: Returns the family of a candidate.
+        families: The family of each candidate, by the number of the candidate.
         bulk_count: Number of copies within a day from which there are many.
     """
-    families = [(family_of(each.candidate), each) for each in found.holds]
-    many = [(facts.joined[1], facts, each) for facts, each in families if facts.joined[1] >= bulk_count]
+    held = [(families[each.number], each) for each in found.holds]
+    many = [(facts.joined[1], facts, each) for facts, each in held if facts.joined[1] >= bulk_count]
     if not many:
         return None
     _, facts, most = max(many, key=lambda one: (one[0], _share_of(one[2])))

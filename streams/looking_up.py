@@ -4,14 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nearstream.streams.arriving import pack_keys
-from nearstream.streams.counterpart import Newcomer, own_family
+from nearstream.streams.counterpart import Newcomer
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import FamilyFacts
-from nearstream.streams.judge import Arriving, Documents, Rules
+from nearstream.streams.judge import Arriving, Documents, Rules, own_family_id
 from nearstream.streams.matching.case import Case, Compared
 from nearstream.streams.matching.meeting import Known, Meeting
+from nearstream.streams.records.record import Recorded
 from nearstream.streams.store.families import Growth
-from nearstream.streams.store.messages import Entry, Leave, Measure
+from nearstream.streams.store.messages import Entry, Leave, Measure, Query, View
 from nearstream.streams.store.registration import Registered, Status
 from nearstream.streams.store.store import Store
 
@@ -25,7 +26,8 @@ class Neighbours:
     Attributes:
         candidates: The neighbours, the best first.
         families: The family of each of them, by the number of the neighbour.
-        growths: How the families grow, by the number of the founder. One without a second member has none.
+        growths: How the families grow, by the number of the founder. One that nobody has joined has none, unless its
+            document is labelled.
     """
 
     candidates: Sequence[Candidate]
@@ -34,12 +36,24 @@ class Neighbours:
 
 
 class _Reading:
-    """A store of which a look-up only reads."""
+    """A store of which a look-up only reads.
+
+    What is asked about a state comes with its record. Most of those that are asked about are compared, and to ask for
+    their records afterwards takes longer than to read a few in vain.
+    """
 
     def __init__(self, store: Store) -> None:
         self.limits = store.limits
-        self.fetch = store.fetch
         self._store = store
+        self._views: dict[int, View | None] = {}
+
+    async def fetch(self, batch: Sequence[Query]) -> list[View | None]:
+        """Return what is known of each state."""
+        wanted = [query.number for query in batch if query.number not in self._views]
+        if wanted:
+            answers = await self._store.fetch([Query(number, record=True) for number in wanted])
+            self._views.update(zip(wanted, answers, strict=True))
+        return [self._views[query.number] for query in batch]
 
     async def enter(self, batch: Sequence[Entry]) -> list[list[tuple[bytes, bytes]]]:
         """Return what buckets hold."""
@@ -69,12 +83,11 @@ async def _no_pause() -> None:
     """Continue at once."""
 
 
-async def look_up(store: Store, rules: Rules, asked: Newcomer, now_ms: int = 0) -> Neighbours:
+async def look_up(store: Store, asked: Newcomer, now_ms: int = 0) -> Neighbours:
     """Return the neighbours of a document, with their families.
 
     Args:
         store: The store, of which this only reads.
-        rules: The scheme of all signatures and the bounds of the index.
         asked: The document.
         now_ms: The time at which the growth of families is asked for, in milliseconds since 1970. 0: that of the store.
 
@@ -82,14 +95,14 @@ async def look_up(store: Store, rules: Rules, asked: Newcomer, now_ms: int = 0) 
         IndexUnavailableError: The index cannot answer now.
         IndexLostError: The index was emptied.
     """
-    documents = Documents(rules)
+    documents = Documents(Rules(asked.scheme, asked.thresholds, frozenset(), store.limits))
     listing, known = _Listing(documents), Known()
     meeting = Meeting(_Reading(store), listing, _no_pause)
     named, words = pack_keys(asked.keys)
     case = Case(Arriving(asked.signature, asked.keys), 0, _ASKED, named, words, len(asked.keys.anchors))
     await meeting.look([case], lambda case: case.named + case.words)
     await meeting.meet([case], known)
-    founders = sorted({known.family_of(each.number) for each in listing.found})
+    founders = sorted({known.family_of(each.number) for each in listing.found} & known.families.keys())
     grown = await store.growth([Measure(founder, now_ms) for founder in founders]) if founders else []
     growths = {founder: growth for founder, growth in zip(founders, grown, strict=True) if growth is not None}
     families = {each.number: _facts(each, known, growths, documents) for each in listing.found}
@@ -97,24 +110,35 @@ async def look_up(store: Store, rules: Rules, asked: Newcomer, now_ms: int = 0) 
 
 
 def _facts(candidate: Candidate, known: Known, growths: Mapping[int, Growth], documents: Documents) -> FamilyFacts:
-    """Return the family of a candidate. A document without copies is a family of one."""
     founder = known.family_of(candidate.number)
-    growth = growths.get(founder)
-    if growth is not None:
-        return facts_of(growth)
-    first = documents.record_of(founder, known).signature if known.has_text(founder) else candidate.signature
-    own = own_family(founder, first)
-    return FamilyFacts(own.family_id, founder, founder, 1, own.first_seen_ms, own.first_seen_ms, (0, 0, 0))
+    first = founder if known.has_text(founder) else candidate.number
+    return family_of_growth(growths.get(founder)) or family_of_one(founder, documents.record_of(first, known))
+
+
+def family_of_growth(growth: Growth | None) -> FamilyFacts | None:
+    """Return size and growth of a family, without its name. None: nobody has joined it."""
+    return facts_of(growth) if growth is not None and growth.family_id else None
+
+
+def family_of_one(founder: int, first: Recorded) -> FamilyFacts:
+    """Return the family of a document without copies.
+
+    Args:
+        founder: Its number, or that of its founder, of which nothing is known any more.
+        first: The document.
+    """
+    own_id, seen_ms = own_family_id(first, first.scheme), first.observed_at_ms
+    return FamilyFacts(own_id, founder, founder, 1, seen_ms, seen_ms, (0, 0, 0))
 
 
 def facts_of(growth: Growth) -> FamilyFacts:
-    """Return size and growth of a family, without its name."""
+    """Return size and growth of a family that has an id, without its name."""
     return FamilyFacts(
         growth.family_id.hex(),
         growth.founder,
         growth.representative,
         growth.size,
         growth.first_seen_ms,
-        growth.last_ms,
+        growth.last_ms if growth.joins else growth.first_seen_ms,
         growth.joined,
     )

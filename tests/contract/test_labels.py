@@ -1,190 +1,174 @@
 """Labels in an index, in memory and in Redis: what counts for a family, whatever comes first or twice."""
 
-from dataclasses import replace
+import time
 
-from msgspec.structs import replace as replace_fields
+import pytest
 
-from nearstream.schemas.label import LabelKind
-from nearstream.streams.index.labels import LABELS_CAP, LabelCounts, Labelling
-from nearstream.streams.store.limits import Admission
-from nearstream.streams.store.registration import Status
-from nearstream.streams.store.store import Position
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.index import RedisIndex
-from tests.contract.test_families import BRIEF, WORDS, copy_of, joined, only, told
-from tests.support.index_documents import NO_KEYS, START_MS, AnyIndex, Make, admission, removal
+from nearstream.streams.checking import find, newcomer
+from nearstream.streams.index.details import FamilyDetails, details_of
+from nearstream.streams.index.labels import LabelCounts
+from nearstream.streams.looking_up import look_up
+from nearstream.streams.relations.thresholds import Thresholds
+from nearstream.streams.store.limits import LABELS_CAP
+from nearstream.streams.store.registration import Labelling, Order, Put
+from nearstream.streams.store.store import Store
+from tests.support.filing import OTHER, TEXT, Filing, near
+from tests.support.made_up import KEY, STANDARD, sign
 
 SPAM = LabelCounts(spam=1)
+NOTHING = LabelCounts()
 
 
-def labelled(
-    name: str, label: LabelKind | None = "spam", weight: int = 1, second: float = 0, offset: int | None = None
-) -> Admission:
-    """Return the label of a document. The records of labels are in a partition of their own."""
-    given = Labelling(label, weight, START_MS + int(1_000 * second))
-    position = None if offset is None else Position(1, offset)
-    return Admission(f"default/{name}", None, NO_KEYS, position, labelling=given)
+@pytest.fixture
+def filing(store: Store) -> Filing:
+    return Filing(store)
 
 
-async def counts(index: AnyIndex, number: int, delay_seconds: int = 0, second: float = 100) -> LabelCounts:
-    return (await index.details(number, 1_000 * delay_seconds, START_MS + int(1_000 * second))).labels
+async def details(store: Store, text: list[str], delay_seconds: int = 0) -> FamilyDetails:
+    """Return the details of the family that a text would join, as a check does."""
+    asked = newcomer(sign(text, "asked"), STANDARD, KEY, Thresholds())
+    found = await look_up(store, asked)
+    joins = find(asked, found.candidates).joins
+    assert joins is not None
+    growth = found.growths.get(found.families[joins.number].number)
+    return await details_of(store, growth, 1_000 * delay_seconds) if growth else FamilyDetails()
 
 
-async def campaign(index: AnyIndex, copies: int = 2) -> list[int]:
-    """Admit a document and copies of it, which join its family, and return their numbers."""
-    first = await only(index, copy_of(WORDS, "a", 0))
-    return [first.number, *[(await joined(index, copy_of(WORDS, f"c{at}")))[0].number for at in range(copies)]]
+async def counts(store: Store, text: list[str] = TEXT, delay_seconds: int = 0) -> LabelCounts:
+    return (await details(store, text, delay_seconds)).labels
 
 
-async def test_a_label_counts_for_all_of_the_family_of_its_document(index: AnyIndex) -> None:
-    numbers = await campaign(index)
-    other = (await only(index, admission("other", anchors=range(50, 70)))).number
-    assert (await only(index, labelled("c1"), 1)).status is Status.LABELLED
-    await only(index, labelled("a", "ham", 7), 1)
-    assert {await counts(index, number) for number in numbers} == {LabelCounts(spam=1, ham=7)}
-    assert await counts(index, other) == LabelCounts()
+async def campaign(filing: Filing, copies: int = 2) -> None:
+    """Match a document and copies of it, which join its family."""
+    await filing.put("a")
+    for at in range(copies):
+        await filing.put(f"c{at}", near(10 + at))
 
 
-async def test_a_document_counts_once_with_its_newest_label(index: AnyIndex) -> None:
-    numbers = await campaign(index)
-    for offset, (label, weight) in enumerate([("spam", 1), ("spam", 1), ("spam", 3), ("ham", 2)]):
-        await only(index, labelled("c0", "spam" if label == "spam" else "ham", weight, offset=offset), 1)
-    assert await counts(index, numbers[0]) == LabelCounts(ham=2)
-    await only(index, labelled("c0", None, offset=4), 1)
-    assert await counts(index, numbers[0]) == LabelCounts()
+async def test_a_label_counts_for_all_of_the_family_of_its_document(filing: Filing) -> None:
+    await campaign(filing)
+    await filing.put("other", OTHER)
+    await filing.label("c1")
+    await filing.label("a", "ham", 7)
+    for text in (TEXT, near(10), near(11)):
+        assert await counts(filing.store, text) == LabelCounts(spam=1, ham=7)
+    assert await counts(filing.store, OTHER) == NOTHING
 
 
-async def test_a_label_that_is_delivered_again_changes_nothing(index: AnyIndex) -> None:
-    numbers = await campaign(index)
-    records = [labelled("c0", offset=0), labelled("c1", offset=1), labelled("c0", None, offset=2)]
-    for one in records:
-        await only(index, one, 1)
-    for one in (*records[:2], records[0]):  # the last ones were not delivered again yet
-        assert (await only(index, one, 2)).status is Status.LABELLED
-        assert await counts(index, numbers[0]) == SPAM
+async def test_a_label_of_a_document_without_copies_counts_and_stays_when_it_gets_some(filing: Filing) -> None:
+    await filing.put("a")
+    await filing.label("a")
+    assert await counts(filing.store) == SPAM
+    verdict = (await filing.put("c0", near(10))).verdict
+    assert verdict is not None
+    assert verdict.family.ordinal == 2
+    assert await counts(filing.store, near(10)) == SPAM
+    await filing.label("a", None)
+    assert await counts(filing.store) == NOTHING
 
 
-async def test_a_label_waits_for_its_document(index: AnyIndex) -> None:
-    await only(index, labelled("a"))
-    await only(index, labelled("c1", "ham"))
-    numbers = await campaign(index)
-    assert await counts(index, numbers[1]) == LabelCounts(spam=1, ham=1)
+async def test_a_document_counts_once_with_its_newest_label(filing: Filing) -> None:
+    await campaign(filing)
+    for label, weight in (("spam", 1), ("spam", 1), ("spam", 3), ("ham", 2)):
+        await filing.label("c0", "spam" if label == "spam" else "ham", weight)
+    assert await counts(filing.store) == LabelCounts(ham=2)
+    await filing.label("c0", None)
+    assert await counts(filing.store) == NOTHING
 
 
-async def test_a_label_counts_when_it_is_old_enough_and_giving_it_again_makes_it_no_younger(index: AnyIndex) -> None:
-    numbers = await campaign(index)
-    await only(index, labelled("a", second=10, offset=0), 10)
-    assert await counts(index, numbers[1], 60, 69) == LabelCounts()
-    await only(index, labelled("a", second=90, offset=1), 90)
-    assert await counts(index, numbers[1], 60, 95) == SPAM
+async def test_a_label_waits_for_its_document(filing: Filing) -> None:
+    await filing.label("a")
+    await filing.label("c1", "ham")
+    await campaign(filing)
+    assert await counts(filing.store) == LabelCounts(spam=1, ham=1)
 
 
-async def test_a_label_from_a_clock_that_is_ahead_counts_from_its_arrival_on(index: AnyIndex) -> None:
-    numbers = await campaign(index)
-    await only(index, labelled("a", second=9_000), 10)
-    assert await counts(index, numbers[1], 5, 20) == SPAM
+async def test_a_label_counts_when_it_is_old_enough_and_giving_it_again_makes_it_no_younger(filing: Filing) -> None:
+    await campaign(filing)
+    await filing.label("a", age_seconds=500)
+    assert await counts(filing.store, delay_seconds=600) == NOTHING
+    await filing.label("a", age_seconds=1)
+    assert await counts(filing.store, delay_seconds=400) == SPAM
+    await filing.label("a", "ham", age_seconds=1)
+    assert await counts(filing.store, delay_seconds=400) == NOTHING
 
 
-async def test_a_removed_document_does_not_count_and_counts_again_when_it_comes_back(index: AnyIndex) -> None:
-    numbers = await campaign(index)
-    await only(index, labelled("c0"))
-    await only(index, removal("c0"), 1)
-    assert await counts(index, numbers[0]) == LabelCounts()
-    await joined(index, copy_of(WORDS, "c0"), 2)
-    assert await counts(index, numbers[0]) == SPAM
+async def test_a_label_from_a_clock_that_is_ahead_counts_from_its_arrival_on(filing: Filing) -> None:
+    await campaign(filing)
+    await filing.label("a", age_seconds=-9_000)
+    await filing.put("later", OTHER)  # in memory, the time is that of the newest document
+    assert await counts(filing.store) == SPAM
 
 
-async def test_the_family_of_a_removed_founder_keeps_its_other_labels(index: AnyIndex) -> None:
-    numbers = await campaign(index)
-    await only(index, labelled("a"))
-    await only(index, labelled("c0"))
-    await only(index, removal("a"), 1)
-    assert await counts(index, numbers[2]) == SPAM
-    assert await counts(index, (await joined(index, copy_of(WORDS, "late"), 2))[0].number) == SPAM
+async def test_a_removed_document_does_not_count_and_counts_again_when_it_comes_back(filing: Filing) -> None:
+    await campaign(filing)
+    await filing.label("c0")
+    await filing.remove("c0")
+    assert await counts(filing.store) == NOTHING
+    await filing.put("c0", near(10))
+    assert await counts(filing.store) == SPAM
 
 
-async def test_another_text_of_a_document_takes_its_label_to_another_family(index: AnyIndex) -> None:
-    numbers = await campaign(index)
-    await only(index, labelled("c0"))
-    changed = admission("c0", anchors=range(50, 70), at=1)
-    answer = await only(index, changed, 1)
-    await told(index, changed, answer, second=1)
-    assert await counts(index, numbers[0]) == LabelCounts()
-    assert await counts(index, answer.number) == SPAM
+async def test_the_family_of_a_removed_founder_keeps_its_other_labels(filing: Filing) -> None:
+    await campaign(filing)
+    await filing.label("a")
+    await filing.label("c0")
+    await filing.remove("a")
+    assert await counts(filing.store) == SPAM
+    await filing.put("late", near(20))
+    assert await counts(filing.store, near(20)) == SPAM
 
 
-async def test_a_label_that_came_before_its_family_was_decided_is_found_in_the_family_it_joins(index: AnyIndex) -> None:
-    first = await only(index, copy_of(WORDS, "a", 0))
-    copy = copy_of(WORDS, "c0")
-    answer = await only(index, copy)
-    await only(index, labelled("c0"))
-    await index.enter([(answer.number, copy)])
-    await told(index, copy, answer)  # it was no copy, so it founds a family
-    assert await counts(index, first.number) == LabelCounts()
-    assert await counts(index, answer.number) == SPAM
+async def test_another_text_of_a_document_takes_its_label_to_another_family(filing: Filing) -> None:
+    await campaign(filing)
+    await filing.label("c0")
+    await filing.put("c0", OTHER)
+    assert await counts(filing.store) == NOTHING
+    assert await counts(filing.store, OTHER) == SPAM
 
 
-async def test_a_state_that_is_decided_after_its_successor_takes_no_label_away(index: AnyIndex) -> None:
-    numbers = await campaign(index)
-    first, second = copy_of(WORDS, "c9"), replace(copy_of(WORDS, "c9 again", at=1), document_key="default/c9")
-    await only(index, labelled("c9"))
-    waiting, later = await only(index, first, 1), await only(index, second, 1)
-    for one, answer in ((second, later), (first, waiting)):
-        head = next(each for each in answer.candidates if each.number == numbers[0])
-        await told(index, one, answer, head, second=1)
-        assert await counts(index, numbers[0]) == SPAM
+async def test_a_state_that_comes_late_takes_no_label_away(filing: Filing) -> None:
+    await campaign(filing)
+    await filing.label("c0")
+    earlier = sign(near(30), "c0")  # observed before the current one
+    assert (await filing.match(earlier)).registered.is_late
+    assert await counts(filing.store) == SPAM
 
 
-async def test_no_more_than_a_bound_of_documents_count(index: AnyIndex) -> None:
-    numbers = await campaign(index, LABELS_CAP + 3)
+async def test_no_more_than_a_bound_of_documents_count(filing: Filing) -> None:
+    await campaign(filing, LABELS_CAP + 3)
     for at in range(LABELS_CAP + 3):
-        await only(index, labelled(f"c{at}"))
-    assert await counts(index, numbers[0]) == LabelCounts(spam=LABELS_CAP)
+        await filing.label(f"c{at}")
+    assert await counts(filing.store) == LabelCounts(spam=LABELS_CAP)
     for at in range(10):
-        await only(index, labelled(f"c{at}", None))
-    await only(index, labelled(f"c{LABELS_CAP}"))
-    # Which others take the places that have become free is left to the index.
-    assert LABELS_CAP - 9 <= (await counts(index, numbers[0])).spam <= LABELS_CAP - 7
+        await filing.label(f"c{at}", None)
+    # Which others have lost their places is left to the index.
+    assert LABELS_CAP - 10 <= (await counts(filing.store)).spam <= LABELS_CAP - 7
 
 
-async def test_a_label_counts_as_long_as_its_document_is_live(make: Make) -> None:
-    index = await make(BRIEF)
-    first = await only(index, copy_of(WORDS, "a", 0))
-    await only(index, labelled("a"))
-    assert await counts(index, first.number, 0, 250) == SPAM
-    assert await counts(index, first.number, 0, 300) == LabelCounts()
-    renewed = await only(index, copy_of(WORDS, "a", 0), 200)
-    assert await counts(index, renewed.number, 0, 400) == SPAM
-    assert await counts(index, renewed.number, 0, 500) == LabelCounts()
+async def test_a_record_that_is_delivered_again_changes_no_label(store: Store) -> None:
+    number, now_ms = store.number(None), time.time_ns() // 1_000_000
+    document, order = b"document.", Order(1, -1, 0, b"version.")
+    await store.register([Put(number, document, order, 0, b"record", now_ms)])
+    given = [
+        Labelling(store.shape.number(0, 10 + at), document, label, now_ms - 9 + at, now_ms + 1_000 * at)
+        for at, label in enumerate((b"spam:1", b"spam:1", b"ham:1", b""))
+    ]
+    (first,), (second,), (third,), (last,) = [await store.register([one]) for one in given]
+    assert first.label == second.label == (now_ms - 9).to_bytes(6, "big") + b"spam:1"
+    assert third.label == (now_ms - 7).to_bytes(6, "big") + b"ham:1"
+    assert last.label == b""
+    for one in given:
+        assert (await store.register([one]))[0].label == b""
 
 
-async def test_an_index_that_never_forgets_keeps_labels(make: Make) -> None:
-    index = await make(replace(BRIEF, retention_seconds=0))
-    first = await only(index, copy_of(WORDS, "a", 0))
-    await only(index, labelled("a"))
-    assert await counts(index, first.number, 0, 10**9) == SPAM
-
-
-async def test_the_labels_of_a_collection_are_in_its_shard(address: IndexAddress) -> None:
-    index = await RedisIndex.open(replace(address, shards=3), may_create=True)
-    numbers = {}
-    for collection in ("default", "news", "mail", "pages"):
-        one = admission("a", anchors=[f"{collection} {word}" for word in WORDS])
-        assert one.signature is not None
-        moved = replace_fields(one.signature, collection=collection)
-        numbers[collection] = (await only(index, replace(one, document_key=f"{collection}/a", signature=moved))).number
-    for offset, collection in enumerate(("news", "pages")):
-        await only(index, replace(labelled("a", offset=offset), document_key=f"{collection}/a"))
-    found = {collection: await counts(index, number) for collection, number in numbers.items()}
-    near = await index.neighbours(admission("q", anchors=["news 1"]).keys, 9, START_MS)
-    await index.close()
-    assert found == {"default": LabelCounts(), "news": SPAM, "mail": LabelCounts(), "pages": SPAM}
-    assert near.may_have_details
-
-
-async def test_a_look_up_says_whether_there_is_any_label(redis_index: RedisIndex) -> None:
-    await only(redis_index, admission("a", anchors=WORDS))
-    keys = admission("q", anchors=WORDS).keys
-    assert not (await redis_index.neighbours(keys, 9, START_MS)).may_have_details
-    await only(redis_index, labelled("x"))
-    assert (await redis_index.neighbours(keys, 9, START_MS)).may_have_details
+async def test_a_look_up_knows_no_family_of_a_document_that_is_alone_and_has_no_label(filing: Filing) -> None:
+    await filing.put("a")
+    asked = newcomer(sign(TEXT, "asked"), STANDARD, KEY, Thresholds())
+    found = await look_up(filing.store, asked)
+    (facts,) = found.families.values()
+    assert (found.growths, facts.size, facts.joined) == ({}, 1, (0, 0, 0))
+    await filing.label("a")
+    labelled = await look_up(filing.store, asked)
+    assert labelled.families == found.families
+    assert [len(growth.marks) for growth in labelled.growths.values()] == [1]

@@ -17,6 +17,7 @@ from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.index import RedisIndex
 
 START_MS = 1_760_000_000_000
+PARTITIONS = 6
 PATIENT_SECONDS = 60.0  # which a busy machine does not take for an answer
 HASTY_SECONDS = 0.15  # as in production, for tests in which no answer comes
 
@@ -42,7 +43,7 @@ class Api:
     async def admit(self, name: str, text: str, collection: str = DEFAULT_COLLECTION) -> None:
         """Add a document to the index, as a worker does."""
         document = Document(id=name, text=text, observed_at=from_milliseconds(START_MS), collection=collection)
-        await self.deployment.matcher(self.index).match(self.deployment.signer().sign(document))
+        await self.deployment.matcher(self.index.store()).match(self.deployment.signer().sign(document))
 
     async def ask(self, text: str | bytes, **headers: str) -> tuple[int, dict[str, object]]:
         """Post a text and return the status with the answer."""
@@ -69,7 +70,7 @@ async def served(redis_url: str, **settings: str) -> AsyncIterator[Api]:
     own = {"redis": redis_url, "namespace": f"api-{secrets.token_hex(6)}", "api": "127.0.0.1:0"}
     given = {**own, "api_seconds": str(PATIENT_SECONDS), **settings}
     deployment = Deployment.of(load({f"NEARSTREAM_{name.upper()}": value for name, value in given.items()}))
-    index = await RedisIndex.open(deployment.index_address(), may_create=True)
+    index = await RedisIndex.open(deployment.index_address(), partitions=PARTITIONS, may_create=True)
     reading = await RedisIndex.open_to_read(deployment.index_address())
     token = given.get("api_token")
     feed = Feed(lambda: START_MS)

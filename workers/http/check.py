@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, TypeVar, TypeVarTuple
 
 from msgspec.structs import replace as replace_fields
@@ -19,9 +18,8 @@ from nearstream.streams.counterpart import Newcomer
 from nearstream.streams.index.details import FamilyDetails
 from nearstream.streams.index.labels import LabelCounts
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
-from nearstream.streams.signing.scheme import Keys
 from nearstream.streams.signing.signer import MAX_BYTES, Signer, Unsigned
-from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
+from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
@@ -40,7 +38,6 @@ from nearstream.workers.http.reading import (
 )
 from nearstream.workers.http.threads import in_thread
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.families import family_of
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.label_guards import LabelGuards
 
@@ -48,8 +45,6 @@ AT_ONCE = 64  # requests in work
 _PAUSE_SECONDS = 0.05
 _LARGE_BYTES = 1024 * 1024
 _SHORT_BYTES, _FEW_CANDIDATES = 32_768, 16
-
-_NOTHING = Keys(bytes(8), None, (), ())
 
 Source = ConsumerRecord | Unsigned
 Learning = asyncio.Task[LearnReason]
@@ -146,13 +141,16 @@ class Checker:
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
-                    await self.index.look_up(_NOTHING, 1)
-                return ""
+                    state = await self.index.state()
+                    if state is IndexState.LOST:
+                        await self.index.reopen()
+                why = "" if state is not IndexState.REBUILDING else "the index is being rebuilt"
             except (IndexLostError, SettingsError) as error:
                 return str(error)
             except (IndexUnavailableError, TimeoutError):
-                if loop.time() + _PAUSE_SECONDS >= deadline:
-                    return f"Redis did not answer within {seconds:g} s"
+                why = f"Redis did not answer within {seconds:g} s"
+            if not why or loop.time() + _PAUSE_SECONDS >= deadline:
+                return why
             await asyncio.sleep(_PAUSE_SECONDS)
 
     def _reading(self, record: ConsumerRecord) -> asyncio.Future[Source]:
@@ -193,16 +191,15 @@ class Checker:
             SettingsError: Redis refuses the user, or the index has another scheme or key.
         """
         settings = self.deployment.settings
-        near = await self.index.neighbours(asked.keys, self.deployment.index_limits.candidates)
+        near = await self.index.neighbours(asked)
         work = asked.signature.n_bytes * max(1, len(near.candidates) // _FEW_CANDIDATES)
         found = await self._computed(work, find, asked, near.candidates)
-        contains = contained(found, partial(family_of, near), settings.bulk_count)
+        contains = contained(found, near.families, settings.bulk_count)
         if found.joins is None:
             return answer(found, None, settings.bulk_count, contains=contains)
-        joined, details = found.joins.candidate, FamilyDetails()
-        if near.may_have_details:
-            details = await self.index.details(joined.number, 1000 * settings.label_delay_seconds)
-        family = family_of(near, joined)
+        family, details = near.families[found.joins.number], FamilyDetails()
+        if family.number in near.growths:
+            details = await self.index.details(near.growths[family.number], 1000 * settings.label_delay_seconds)
         if details.labels != LabelCounts():
             guard = await self.guards.read(asked.signature.collection, family.family_id)
             details = replace(details, label_state=guard.state if guard else "")

@@ -11,6 +11,7 @@ from nearstream.schemas.check import CheckAnswer
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.document import Document
 from nearstream.streams.checking import answer, find, newcomer
+from nearstream.streams.looking_up import look_up
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.workers.http.application import application, listening
 from nearstream.workers.http.live import add_live_routes
@@ -74,7 +75,7 @@ async def _check(deployment: Deployment, replay: Replay, request: web.Request) -
         scheme = deployment.scheme.name
         return json_response(CheckAnswer(verdict="unknown", scheme=scheme, low_confidence=(BELOW_MIN_LENGTH,)))
     asked = newcomer(signature, deployment.scheme, deployment.key, deployment.thresholds)
-    found = find(asked, await replay.index.look_up(asked.keys, deployment.index_limits.candidates))
-    number = replay.index.family_of(found.joins.candidate.number) if found.joins else 0
-    family = next((each for each in await replay.index.families() if each.number == number), None)
+    near = await look_up(replay.index, asked)
+    found = find(asked, near.candidates)
+    family = near.families[found.joins.number] if found.joins else None
     return json_response(answer(found, family, deployment.settings.bulk_count))

@@ -8,11 +8,12 @@ from typing import TypeVar
 
 from nearstream.schemas.document import document_key, from_milliseconds
 from nearstream.schemas.members import FamilyMember, FamilyMembers
-from nearstream.streams.store.limits import IndexUnavailableError
+from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http.rare_log import RareLog
+from nearstream.workers.redis_index.documents import current_state
 from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.members import addresses, current_number, members, spellings, stored_family
+from nearstream.workers.redis_index.members import addresses, members, spellings, stored_family
 
 _LOOK_SECONDS = 2.0
 
@@ -79,13 +80,13 @@ class MemberReader:
         )
 
     async def _known(self, collection: str, name: str) -> list[str]:
-        return [each for each in spellings(name) if await current_number(self.index, document_key(collection, each))]
+        return [each for each in spellings(name) if await current_state(self.index, document_key(collection, each))]
 
     async def _within_time(self, answering: Coroutine[None, None, Answer]) -> Answer:
         try:
             async with asyncio.timeout(_LOOK_SECONDS):
                 return await answering
-        except (IndexUnavailableError, TimeoutError) as error:
+        except (IndexUnavailableError, IndexLostError, TimeoutError) as error:
             raise NotLookedUpError from error
         except SettingsError as error:
             self.rare_log.warning(f"the index refuses to be read: {error}")

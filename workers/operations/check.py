@@ -10,7 +10,6 @@ from nearstream.workers.operations.signatures import Signed
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.file_source import Refused
 from nearstream.workers.redis_index.client import until_answered
-from nearstream.workers.redis_index.families import family_of
 from nearstream.workers.redis_index.index import RedisIndex
 
 
@@ -50,11 +49,10 @@ async def check_signatures(
 
 async def _checked(deployment: Deployment, index: RedisIndex, item: Signed, wait_seconds: float) -> Checked:
     asked = newcomer(item.signature, deployment.scheme, deployment.key, deployment.thresholds)
-    look_up = partial(index.neighbours, asked.keys, deployment.index_limits.candidates)
-    near = await until_answered(look_up, wait_seconds)
+    near = await until_answered(partial(index.neighbours, asked), wait_seconds)
     found = find(asked, near.candidates)
-    family = family_of(near, found.joins.candidate) if found.joins else None
+    family = near.families[found.joins.number] if found.joins else None
     bulk_count = deployment.settings.bulk_count
-    contains = contained(found, partial(family_of, near), bulk_count)
+    contains = contained(found, near.families, bulk_count)
     told = answer(found, family, bulk_count, contains=contains)
     return Checked(item.source, item.signature.id, told, item.text)

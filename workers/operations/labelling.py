@@ -15,10 +15,11 @@ from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.sign import signature_record
 from nearstream.workers.pipeline.signature_records import label_record
 from nearstream.workers.redis_index.client import until_answered
+from nearstream.workers.redis_index.documents import current_state
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.label_guards import LabelGuards
 from nearstream.workers.redis_index.labelled import labelled_documents
-from nearstream.workers.redis_index.members import current_number, spellings, stored_family
+from nearstream.workers.redis_index.members import spellings, stored_family
 
 
 class Target(NamedTuple):
@@ -120,7 +121,7 @@ async def _look_up(index: RedisIndex, target: Target) -> Labelled:
     known = [
         each
         for each in spellings(target.document_id)
-        if await current_number(index, document_key(target.collection, each))
+        if await current_state(index, document_key(target.collection, each))
     ]
     if target.document_id in known:
         return Labelled(target.document_id, is_sent=True)

@@ -1,12 +1,13 @@
 """The shared index on Redis or Valkey. `redis_store/layout.py` describes what it stores."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Self
 
 from nearstream.streams.counterpart import Newcomer
-from nearstream.streams.judge import Rules
+from nearstream.streams.index.details import FamilyDetails, details_of
 from nearstream.streams.looking_up import Neighbours, look_up
-from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
+from nearstream.streams.store.families import Growth
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
 from nearstream.streams.store.messages import Cover
 from nearstream.streams.store.store import Call, Position, Store
@@ -110,15 +111,27 @@ class RedisIndex:
         """Return the neighbours of a document with their families, even while writes are refused.
 
         Raises:
-            IndexUnavailableError: The server does not answer.
+            IndexUnavailableError: No answer within `look_up_seconds` of the address.
             IndexLostError: The index was emptied.
         """
-        rules = Rules(asked.scheme, DEFAULT_THRESHOLDS, frozenset(), self.address.limits)
         store = self.store()
-        try:
-            return await look_up(store, rules, asked, now_ms)
-        except IndexReplacedError:
-            return await look_up(store, rules, asked, now_ms)
+        with errors_mapped():
+            async with asyncio.timeout(self.address.look_up_seconds):
+                try:
+                    return await look_up(store, asked, now_ms)
+                except IndexReplacedError:
+                    return await look_up(store, asked, now_ms)
+
+    async def details(self, growth: Growth, delay_ms: int) -> FamilyDetails:
+        """Return the details of a family that was found. Labels count from the age `delay_ms` on.
+
+        Raises:
+            IndexUnavailableError: No answer within `look_up_seconds` of the address.
+            IndexLostError: The index was emptied.
+        """
+        with errors_mapped():
+            async with asyncio.timeout(self.address.look_up_seconds):
+                return await details_of(self.store(), growth, delay_ms)
 
     async def cover(self, positions: Sequence[Position]) -> None:
         """Note that all records up to these positions are done.

@@ -1,48 +1,11 @@
-"""The labelled documents of a family, read from the index as it stores them."""
-
-from typing import NamedTuple
+"""The labelled documents of a family."""
 
 from nearstream.streams.alerting.floods import LabelledGrowth, rate_before
+from nearstream.streams.arriving import unpack_label
 from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.client import ask
-from nearstream.workers.redis_index.errors import errors_mapped
-from nearstream.workers.redis_index.families import slots_of
 from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.layout import LABELLED, KeyKind, LabelCode
-from nearstream.workers.redis_index.members import StoredFamily, count_addresses, living, stored_family
-from nearstream.workers.redis_index.sharding import shard_of
-from nearstream.workers.redis_index.values import integer_of, number_bytes
-
-
-class LabelledState(NamedTuple):
-    """A labelled document of a family.
-
-    Attributes:
-        number: Number of its state within the shard.
-        given_ms: When it got its label.
-    """
-
-    number: int
-    given_ms: int
-
-
-async def labelled_states(index: RedisIndex, family: StoredFamily) -> list[LabelledState]:
-    """Return the states of a family whose documents got a label.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-    """
-    shard = family.shard
-    key = shard.tag + KeyKind.LABELLED + number_bytes(family.facts.number)
-    with errors_mapped():
-        found = await ask(index.client, "HGETALL", key)
-    states = [LABELLED.unpack(packed) for packed in found.values()]
-    return [
-        LabelledState(integer_of(number), integer_of(given))
-        for number, kind, _, given in states
-        if kind != LabelCode.LABEL_NONE
-    ]
+from nearstream.workers.redis_index.members import StoredFamily, living, stored_family
 
 
 async def labelled_documents(index: RedisIndex, family: StoredFamily) -> list[str]:
@@ -50,9 +13,10 @@ async def labelled_documents(index: RedisIndex, family: StoredFamily) -> list[st
 
     Raises:
         IndexUnavailableError: The server does not answer.
+        IndexLostError: The index was emptied.
     """
-    records = [await living(index, family, state.number) for state in await labelled_states(index, family)]
-    return [record.id for record in records if record is not None]
+    marks = family.growth.marks if family.growth else ()
+    return [record.id for record in (await living(index, [number for _, number, _ in marks])).values()]
 
 
 class LabelledFamilies:
@@ -84,15 +48,9 @@ class LabelledFamilies:
 
 
 async def _growth(index: RedisIndex, document_key: str) -> LabelledGrowth | None:
-    shard = index.shards[shard_of(document_key, len(index.shards))]
-    with errors_mapped():
-        if not await ask(index.client, "HGET", shard.key, "labels"):  # as for most crawlers, who need no further calls
-            return None
     family = await stored_family(index, document_key)
-    if family is None or not family.packed:
+    growth = family.growth if family else None
+    if growth is None or not growth.marks:
         return None
-    states = await labelled_states(index, family)
-    if not states:
-        return None
-    before = rate_before(slots_of(family.packed), min(state.given_ms for state in states))
-    return LabelledGrowth(before, family.facts.joined[0], *await count_addresses(index, family))
+    before = rate_before(growth.joins, min(unpack_label(packed).given_ms for _, _, packed in growth.marks))
+    return LabelledGrowth(before, growth.joined[0], growth.senders, growth.recipients)

@@ -1,38 +1,18 @@
-"""Read who belongs to a family, without a function of the server."""
+"""Read who belongs to a family."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nearstream.schemas.event_id import family_id
-from nearstream.streams.index.details import hour_start
 from nearstream.streams.index.family import FamilyFacts
-from nearstream.streams.records.record import Recorded, superseded_by, unpack_record
-from nearstream.workers.redis_index.client import Caller, ask, server_time_ms
-from nearstream.workers.redis_index.errors import errors_mapped
-from nearstream.workers.redis_index.families import unpack_facts
+from nearstream.streams.looking_up import family_of_growth, family_of_one
+from nearstream.streams.records.record import Recorded, unpack_record
+from nearstream.streams.store.families import Growth, hour_start
+from nearstream.streams.store.messages import Measure, Query, View
+from nearstream.streams.store.registration import NUMBER_BYTES
+from nearstream.workers.redis_index.client import ask
+from nearstream.workers.redis_index.documents import current_state, founder_in
 from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.layout import (
-    CHUNK_BYTES,
-    FAMILY,
-    FEW,
-    GROUP,
-    LARGE,
-    MEMBER,
-    MEMBER_FIELD,
-    NUMBER_BYTES,
-    RECIPIENTS,
-    RECORD,
-    SENDERS,
-    SMALL,
-    KeyKind,
-)
-from nearstream.workers.redis_index.shard import Shard
-from nearstream.workers.redis_index.sharding import shard_of
-from nearstream.workers.redis_index.values import hash_of, integer_of, integers_of, number_bytes, numbers_of, time_of
-
-_STEPS = 8  # of families that joined each other as a whole, as the functions of the server follow them
-_AT_ONCE = 64  # records that are read at once
+from nearstream.workers.redis_store.layout import LINK_SCORE, RECIPIENTS, SENDERS, KeyKind
 
 
 @dataclass(frozen=True)
@@ -42,14 +22,12 @@ class StoredFamily:
     Attributes:
         facts: Its size and growth.
         collection: The collection of its documents.
-        packed: Its facts in bytes. Empty: it has one member.
-        shard: Where it is stored.
+        growth: What its home knows of it. None: it has one member, of which no label is known.
     """
 
     facts: FamilyFacts
     collection: str
-    packed: bytes
-    shard: Shard
+    growth: Growth | None
 
 
 @dataclass(frozen=True)
@@ -65,44 +43,21 @@ class MembersPage:
     next: int | None
 
 
-async def current_number(index: RedisIndex, document_key: str) -> int:
-    """Return the number of a document within its shard, 0 without it.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-    """
-    shard = index.shards[shard_of(document_key, len(index.shards))]
-    chunk, name = hash_of(document_key, shard.layout)
-    with errors_mapped():
-        entry = await ask(index.asking, "HGET", shard.tag + KeyKind.REGISTRY + chunk, name[CHUNK_BYTES:])
-        number = numbers_of(entry)[0] if entry else 0
-        return number if number and await _record(index.asking, shard, number) else 0
-
-
 async def stored_family(index: RedisIndex, document_key: str) -> StoredFamily | None:
     """Return the family of a document, or None if the index does not have the document.
 
     Raises:
         IndexUnavailableError: The server does not answer.
+        IndexLostError: The index was emptied.
     """
-    number = await current_number(index, document_key)
-    if not number:
+    current = await current_state(index, document_key)
+    own = _recorded(index, current[1]) if current else None
+    if current is None or own is None:
         return None
-    shard, asking = index.shards[shard_of(document_key, len(index.shards))], index.asking
-    collection = document_key.partition("/")[0]
-    with errors_mapped():
-        founder = await _founder(asking, shard, number)
-        key = shard.tag + KeyKind.FAMILIES + number_bytes(founder // GROUP)
-        packed = await ask(asking, "HGET", key, bytes((founder % GROUP,))) or b""
-        facts = unpack_facts(founder, packed, await server_time_ms(asking)) if packed else None
-        if facts is not None:
-            return StoredFamily(facts, collection, packed, shard)
-        record = await _record(asking, shard, number)
-    if record is None:
-        return None
-    own_id = family_id(document_key, record.version, index.address.scheme)
-    seen_ms = record.observed_at_ms
-    return StoredFamily(FamilyFacts(own_id, number, number, 1, seen_ms, seen_ms, (0, 0, 0)), collection, b"", shard)
+    number, founder = current[0], founder_in(*current)
+    (growth,) = await index.store().growth([Measure(founder)])
+    facts = family_of_growth(growth) or family_of_one(founder if growth else number, own)
+    return StoredFamily(facts, own.collection, growth)
 
 
 async def family_of_document(index: RedisIndex, document_key: str) -> FamilyFacts | None:
@@ -110,36 +65,44 @@ async def family_of_document(index: RedisIndex, document_key: str) -> FamilyFact
 
     Raises:
         IndexUnavailableError: The server does not answer.
+        IndexLostError: The index was emptied.
     """
     family = await stored_family(index, document_key)
     return family.facts if family else None
 
 
 async def members(index: RedisIndex, family: StoredFamily, after: int, limit: int) -> MembersPage:
-    """Return the members of a family with the ordinals behind `after`, of at most `limit` ordinals.
+    """Return up to `limit` members of a family that joined behind the ordinal `after`.
 
     Raises:
         IndexUnavailableError: The server does not answer.
+        IndexLostError: The index was emptied.
     """
-    with errors_mapped():
-        first, count, numbers = await _numbers(index.asking, family, after, limit)
-        found: list[Recorded] = []
-        for start in range(0, len(numbers), _AT_ONCE):
-            some = [number for number in numbers[start : start + _AT_ONCE] if number]
-            records = await asyncio.gather(*(_living(index.asking, family.shard, number) for number in some))
-            found += [record for record in records if record is not None]
-    end = first + len(numbers)
-    return MembersPage(found, end if numbers and end < count else None)
+    founder = family.facts.number
+    if family.growth is None:
+        return MembersPage(list((await living(index, [founder][after : after + limit])).values()), None)
+    places = await _places(index, founder, f"({after}", f"({LINK_SCORE}", limit + 1)
+    page, rest = places[:limit], places[limit:]
+    end = page[-1][1] if rest else None
+    if end is not None and rest[0][1] == end:  # a document whose states change has one place for both
+        page += await _places(index, founder, end, end, limit)
+    return MembersPage(list((await living(index, [number for number, _ in page])).values()), end)
 
 
-async def living(index: RedisIndex, family: StoredFamily, number: int) -> Recorded | None:
-    """Return the document of a state of a family, None if it cannot be found.
+async def living(index: RedisIndex, numbers: Sequence[int]) -> dict[int, Recorded]:
+    """Return the documents of the states that can be found, by number.
 
     Raises:
         IndexUnavailableError: The server does not answer.
+        IndexLostError: The index was emptied.
     """
-    with errors_mapped():
-        return await _living(index.asking, family.shard, number)
+    views = await index.store().fetch([Query(number, record=True) for number in dict.fromkeys(numbers)])
+    found = {}
+    for number, view in zip(dict.fromkeys(numbers), views, strict=True):
+        record = _recorded(index, view) if view is not None and not view.is_dead else None
+        if record is not None:
+            found[number] = record
+    return found
 
 
 async def addresses(index: RedisIndex, family: StoredFamily) -> tuple[list[str], list[str]]:
@@ -148,14 +111,14 @@ async def addresses(index: RedisIndex, family: StoredFamily) -> tuple[list[str],
     Raises:
         IndexUnavailableError: The server does not answer.
     """
-    with errors_mapped():
-        since_ms = hour_start(await server_time_ms(index.asking))
-        key = family.shard.tag + KeyKind.ADDRESSES + number_bytes(family.facts.number)
-        found = [
-            await ask(index.asking, "ZRANGEBYSCORE", key + letter.encode(), since_ms, "+inf")
-            for letter in (SENDERS, RECIPIENTS)
-        ]
-    senders, recipients = ([address.hex() for address in some] for some in found)
+    if family.growth is None:
+        return [], []
+    since_ms = hour_start(family.growth.now_ms)
+    key = _key(index, KeyKind.ADDRESSES, family.facts.number)
+    senders, recipients = [
+        [address.hex() for address in await ask(index.asking, "ZRANGEBYSCORE", key + end.encode(), since_ms, "+inf")]
+        for end in (SENDERS, RECIPIENTS)
+    ]
     return senders, recipients
 
 
@@ -165,82 +128,22 @@ def spellings(name: str) -> list[str]:
     return list(dict.fromkeys((name, f"<{bare}>", bare))) if bare else [name]
 
 
-async def count_addresses(index: RedisIndex, family: StoredFamily) -> tuple[int, int]:
-    """Return the number of senders and of recipients of the last hour.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-    """
-    with errors_mapped():
-        since_ms = hour_start(await server_time_ms(index.asking))
-        key = family.shard.tag + KeyKind.ADDRESSES + number_bytes(family.facts.number)
-        senders, recipients = [
-            int(await ask(index.asking, "ZCOUNT", key + letter.encode(), since_ms, "+inf"))
-            for letter in (SENDERS, RECIPIENTS)
-        ]
-    return senders, recipients
+async def _places(
+    index: RedisIndex, founder: int, first: str | int, last: str | int, limit: int
+) -> list[tuple[int, int]]:
+    """Return numbers and ordinals of members that have not left, in the order of joining."""
+    key = _key(index, KeyKind.MEMBERS, founder)
+    found = await ask(index.asking, "ZRANGEBYSCORE", key, first, last, "WITHSCORES", "LIMIT", 0, limit)
+    numbers = [int.from_bytes(member, "big") for member in found[::2]]
+    return list(zip(numbers, [int(float(score)) for score in found[1::2]], strict=True))
 
 
-async def _numbers(asking: Caller, family: StoredFamily, after: int, limit: int) -> tuple[int, int, list[int]]:
-    """Return up to `limit` numbers behind an ordinal, 0 for one that left.
-
-    Before them: the ordinal behind which they are, as far as it is still stored, and the count of all ordinals.
-    """
-    packed = family.packed
-    if not packed:
-        return after, 1, [family.facts.number][after : after + limit]
-    *_, count = FAMILY.unpack_from(packed)
-    if count <= FEW:
-        at = FAMILY.size + SMALL.size
-        return after, count, integers_of(packed[at : at + NUMBER_BYTES * count])[after : after + limit]
-    many, base, _, _ = LARGE.unpack_from(packed, FAMILY.size)
-    after = max(after, integer_of(base))  # all before it have left
-    start = NUMBER_BYTES * (after - integer_of(base))
-    key = family.shard.tag + KeyKind.MEMBERS + number_bytes(family.facts.number)
-    log = await ask(asking, "GETRANGE", key, start, start + NUMBER_BYTES * limit - 1)
-    return after, integer_of(many), integers_of(log)
+def _key(index: RedisIndex, kind: KeyKind, founder: int) -> bytes:
+    layout = index.layout
+    return layout.tag(layout.shape.home(founder)) + kind + founder.to_bytes(NUMBER_BYTES, "big")
 
 
-async def _founder(asking: Caller, shard: Shard, number: int) -> int:
-    """Return the founder of the family of a state, as `families.of` does."""
-    for step in range(_STEPS):
-        packed = await _field(asking, shard, number, MEMBER_FIELD)
-        if not packed:
-            break
-        stored, place, _ = MEMBER.unpack_from(packed)
-        family = integer_of(stored)
-        if family == number or (step and not integer_of(place)):
-            break
-        number = family
-    return number
-
-
-async def _living(asking: Caller, shard: Shard, number: int) -> Recorded | None:
-    """Return the document of a state that can be found, else None."""
-    record = await _record(asking, shard, number)
-    if record is None or superseded_by(record.packed):
+def _recorded(index: RedisIndex, view: View) -> Recorded | None:
+    if view.record is None:
         return None
-    if number < int(await ask(asking, "HGET", shard.key, "floor") or 1):
-        spared = await ask(asking, "ZSCORE", shard.tag + KeyKind.SPARED, number_bytes(number))
-        return None if spared is None else record
-    return record
-
-
-async def _record(asking: Caller, shard: Shard, number: int) -> Recorded | None:
-    """Return the document of a stored state, without its text."""
-    record = await _field(asking, shard, number, 0)
-    if not record:
-        return None
-    _, _, _, observed, version, *_ = RECORD.unpack_from(record)
-    return unpack_record(record[RECORD.size :], "", version, time_of(observed))
-
-
-async def _field(asking: Caller, shard: Shard, number: int, kind: int) -> bytes | None:
-    """Return a field of a state, wherever it is stored."""
-    slot = bytes((kind + number % GROUP,))
-    group_key = shard.tag + KeyKind.RECORDS + number_bytes(number // GROUP)
-    for key in (group_key, shard.tag + KeyKind.SPARED_RECORD + number_bytes(number)):
-        found: bytes | None = await ask(asking, "HGET", key, slot)
-        if found:
-            return found
-    return None
+    return unpack_record(view.record, index.address.scheme, view.order.version, view.order.observed_ms)

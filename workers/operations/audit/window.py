@@ -72,7 +72,7 @@ class Window:
         async with aclosing(self._records(SIGNATURES)) as records:
             async for record in records:
                 try:
-                    arrival = arrival_of(record, -1, scheme, limits)
+                    arrival = arrival_of(record, scheme, limits)
                 except InvalidMessageError:
                     continue
                 if arrival.labelling is None:

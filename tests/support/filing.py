@@ -1,0 +1,66 @@
+"""Documents, labels and removals that are brought into a store as a worker does."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from nearstream.schemas.document import to_milliseconds
+from nearstream.schemas.label import LabelKind, label_key
+from nearstream.schemas.signature import Origin, Signature
+from nearstream.streams.arriving import Arrival
+from nearstream.streams.index.labels import Labelling
+from nearstream.streams.matcher import Matcher
+from nearstream.streams.store.store import Position, Store
+from nearstream.streams.telling import Matched
+from nearstream.workers.kafka.partitioning import partition_of
+from tests.support.made_up import KEY, STANDARD, sign, words
+
+TEXT = words(1, 600)
+OTHER = words(3, 600)
+
+
+def near(seed: int) -> list[str]:
+    """Return a near copy of `TEXT`."""
+    return [*TEXT[:300], *words(seed, 12), *TEXT[300:]]
+
+
+class Filing:
+    """Brings records into a store, with the positions that they have in Kafka."""
+
+    def __init__(self, store: Store) -> None:
+        """Begin at the first offsets."""
+        self.store = store
+        self._matcher = Matcher(store, STANDARD, KEY)
+        self._offsets = Counter[int]()
+
+    async def put(self, name: str, text: Sequence[str] = TEXT, **fields: object) -> Matched:
+        """Match a document, by default one that is observed now."""
+        given = {"observed_at": datetime.now(UTC), **fields}
+        return await self.match(sign(list(text), name, **given))
+
+    async def match(self, signature: Signature) -> Matched:
+        """Match a signature."""
+        return await self._bring(Arrival(signature.document_key, signature, self._position(signature.document_key)))
+
+    async def remove(self, name: str) -> Matched:
+        """Remove a document of the default collection."""
+        key, now_ms = f"default/{name}", to_milliseconds(datetime.now(UTC))
+        position = self._position(key)
+        removal = Origin("documents", *position)
+        return await self._bring(Arrival(key, None, position, removed_at_ms=now_ms, removal=removal))
+
+    async def label(self, name: str, label: LabelKind | None = "spam", weight: int = 1, age_seconds: float = 1) -> None:
+        """Label a document of the default collection, or take its label back."""
+        key, given_ms = f"default/{name}", time.time_ns() // 1_000_000 - int(1_000 * age_seconds)
+        labelling = Labelling(label, weight, given_ms)
+        await self._bring(Arrival(key, None, self._position(label_key(key)), labelling=labelling))
+
+    async def _bring(self, arrival: Arrival) -> Matched:
+        (matched,) = await self._matcher.match_all([arrival])
+        return matched
+
+    def _position(self, record_key: str) -> Position:
+        partition = partition_of(record_key.encode(), self.store.shape.partitions)
+        self._offsets[partition] += 1
+        return Position(partition, self._offsets[partition])
