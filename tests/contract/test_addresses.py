@@ -1,138 +1,102 @@
 """Senders and recipients of a family, in memory and in Redis: each counts once, for an hour, up to a bound."""
 
+import time
 from collections.abc import Sequence
-from dataclasses import replace
 
-from msgspec.structs import replace as replace_fields
-
-from nearstream.streams.index.details import ADDRESSES_CAP
-from nearstream.streams.store.limits import Admission
-from nearstream.workers.redis_index.address import IndexAddress
+from nearstream.streams.index.details import details_of
+from nearstream.streams.store.limits import ADDRESSES_CAP, HOUR_MS
+from nearstream.streams.store.messages import Join, Measure
+from nearstream.streams.store.store import Store
 from nearstream.workers.redis_index.index import RedisIndex
-from tests.contract.test_families import WORDS, copy_of, joined, named, only, told
-from tests.support.index_documents import START_MS, AnyIndex, admission
+from nearstream.workers.redis_index.members import addresses as stored_addresses
+from nearstream.workers.redis_index.members import stored_family
+from nearstream.workers.redis_store.layout import KeyKind
+from tests.support.filing import OTHER, Filing, near
 
-HOUR = 3_600
-
-
-def hashed(number: int) -> bytes:
-    return number.to_bytes(8, "big")
-
-
-def mailed(one: Admission, sender: int = 0, recipients: Sequence[int] = ()) -> Admission:
-    """Return a document as the mail of a sender to some recipients."""
-    assert one.signature is not None
-    packed = b"".join(map(hashed, recipients))
-    signature = replace_fields(one.signature, sender=hashed(sender) if sender else b"", recipients=packed)
-    return replace(one, signature=signature)
+FOUNDER, MINUTE_MS = 4, 60_000
+NOW_MS = time.time_ns() // 1_000_000
 
 
-def mail(name: str, sender: int = 0, recipients: Sequence[int] = ()) -> Admission:
-    return mailed(copy_of(WORDS, name), sender, recipients)
+def hashed(*numbers: int) -> bytes:
+    return b"".join(number.to_bytes(8, "big") for number in numbers)
 
 
-async def addresses(index: AnyIndex, number: int, second: float = 0) -> tuple[int, int]:
-    found = await index.details(number, 0, START_MS + int(1_000 * second))
-    return found.senders, found.recipients
+async def join(store: Store, number: int, sender: int = 0, recipients: Sequence[int] = (), after_ms: int = 0) -> None:
+    """Let a mail join a family."""
+    senders, now_ms = hashed(sender) if sender else b"", NOW_MS + after_ms
+    family_id = b"a family of mails"[:16]
+    await store.join([Join(FOUNDER, number, False, True, b"", 0, family_id, 0, senders, hashed(*recipients), now_ms)])
 
 
-async def founded(index: AnyIndex) -> int:
-    return (await only(index, mailed(copy_of(WORDS, "a", 0), 99, [98]))).number
+async def counts(store: Store, after_ms: int = 0) -> tuple[int, int]:
+    (growth,) = await store.growth([Measure(FOUNDER, NOW_MS + after_ms)])
+    assert growth is not None
+    details = await details_of(store, growth, 0)
+    return details.senders, details.recipients
 
 
-async def test_each_sender_and_recipient_of_those_who_joined_counts_once(index: AnyIndex) -> None:
-    first = await founded(index)
-    assert await addresses(index, first) == (0, 0)  # the first one joined nobody
-    for name, sender, recipients in [("b", 1, [10, 11]), ("c", 2, [11, 12]), ("d", 1, [12])]:
-        answer, _ = await joined(index, mail(name, sender, recipients))
-    assert await addresses(index, first) == await addresses(index, answer.number) == (2, 3)
-    other = await only(index, admission("other", anchors=range(50, 70)))
-    assert await addresses(index, other.number) == (0, 0)
+async def test_each_sender_and_recipient_of_those_who_joined_counts_once(store: Store) -> None:
+    for number, sender, recipients in [(5, 1, [10, 11]), (6, 2, [11, 12]), (7, 1, [12])]:
+        await join(store, number, sender, recipients)
+        await join(store, number, sender, recipients)  # delivered again
+    await join(store, 8)
+    await join(store, 9, 0, [13])
+    assert await counts(store) == (2, 4)
 
 
-async def test_documents_without_addresses_count_as_none(index: AnyIndex) -> None:
-    first = await founded(index)
-    await joined(index, mail("b"))
-    assert await addresses(index, first) == (0, 0)
-    await joined(index, mail("c", recipients=[1]))
-    assert await addresses(index, first) == (0, 1)
+async def test_an_address_counts_for_an_hour_since_its_last_mail(store: Store) -> None:
+    await join(store, 5, 1, [10])
+    await join(store, 6, 2, [11])
+    await join(store, 7, 1, [12], HOUR_MS // 2)
+    assert await counts(store, HOUR_MS // 2) == (2, 3)
+    assert await counts(store, HOUR_MS + 1_000) == (1, 1)
+    assert await counts(store, 2 * HOUR_MS) == (0, 0)
 
 
-async def test_a_record_that_is_delivered_again_counts_once(index: AnyIndex) -> None:
-    first = await founded(index)
-    one = replace(mail("b", 1, [10]), position=None)
-    await joined(index, one)
-    answer = await only(index, one, 1)
-    assert answer.decision is not None
-    assert await addresses(index, first, 1) == (1, 1)
-
-
-async def test_an_address_counts_for_an_hour_since_its_last_mail(index: AnyIndex) -> None:
-    first = await founded(index)
-    await joined(index, mail("b", 1, [10]), 0)
-    await joined(index, mail("c", 2, [11]), 0)
-    await joined(index, mail("d", 1, [12]), HOUR / 2)
-    assert await addresses(index, first, HOUR / 2) == (2, 3)
-    assert await addresses(index, first, HOUR + 1) == (1, 1)
-    assert await addresses(index, first, 2 * HOUR) == (0, 0)
-
-
-async def test_a_family_never_has_more_senders_than_joins_within_the_last_hour(index: AnyIndex) -> None:
-    first = await founded(index)
+async def test_a_family_never_has_more_senders_than_joins_within_the_last_hour(store: Store) -> None:
     for number in range(12):
-        await joined(index, mail(f"c{number}", 1 + number), 600 * number)
-        now = START_MS + 600_000 * number
-        count = (await index.details(first, 0, now)).senders
-        assert count == min(number + 1, 6)  # joins of the last hour, in whole slots of 5 minutes
+        await join(store, 5 + number, 1 + number, (), 10 * MINUTE_MS * number)
+        senders, _ = await counts(store, 10 * MINUTE_MS * number)
+        assert senders == min(number + 1, 6)  # joins of the last hour, in whole slots of 5 minutes
 
 
-async def test_at_most_a_bound_of_addresses_counts_and_the_last_ones_stay(index: AnyIndex) -> None:
-    first = await founded(index)
+async def test_at_most_a_bound_of_addresses_counts_and_the_last_ones_stay(store: Store) -> None:
     for number in range(6):
-        await joined(index, mail(f"c{number}", 1 + number, range(64 * number, 64 * number + 64)), 1_200 * number)
+        await join(store, 5 + number, 1 + number, range(64 * number, 64 * number + 64), 20 * MINUTE_MS * number)
         if number < 3:
-            assert await addresses(index, first, 1_200 * number) == (number + 1, 64 * (number + 1))
-    assert await addresses(index, first, 6_000) == (3, 192)
+            assert await counts(store, 20 * MINUTE_MS * number) == (number + 1, 64 * (number + 1))
+    end_ms = 100 * MINUTE_MS
+    assert await counts(store, end_ms) == (3, 192)
     for number in range(6):
-        await joined(index, mail(f"d{number}", 1, range(64 * number, 64 * number + 64)), 6_000)
-    assert await addresses(index, first, 6_000) == (4, ADDRESSES_CAP)
+        await join(store, 25 + number, 1, range(64 * number, 64 * number + 64), end_ms)
+    assert await counts(store, end_ms) == (4, ADDRESSES_CAP)
 
 
-async def test_a_family_brings_its_addresses_into_the_one_that_it_joins(index: AnyIndex) -> None:
-    first = await founded(index)
-    middle = mailed(admission("m", anchors=[*range(9, 20), *range(90, 99)]), 1, [10])
-    copy = mailed(admission("c", anchors=range(80, 99)), 2, [10, 11])
-    seen_middle, seen_copy = await index.admit([middle, copy], START_MS)
-    await told(index, copy, seen_copy, named(seen_copy, "m"))
-    assert await addresses(index, seen_middle.number) == (1, 2)
-    await told(index, middle, seen_middle, named(seen_middle, "a"))
-    assert await addresses(index, first) == await addresses(index, seen_copy.number) == (2, 2)
+async def test_the_addresses_of_mails_that_join_are_those_of_the_members(redis_index: RedisIndex) -> None:
+    filing = Filing(redis_index.store())
+    for number, name in enumerate(("a", "b", "c")):
+        await filing.put(name, near(10 + number), sender_hash=name * 16, recipient_hashes=("0" * 16,))
+    family = await stored_family(redis_index, "default/b")
+    assert family is not None
+    assert family.growth is not None
+    senders, recipients = await stored_addresses(redis_index, family)
+    assert (len(senders), len(recipients)) == (family.growth.senders, family.growth.recipients) == (2, 1)
+    assert {len(each) for each in senders + recipients} == {16}
 
 
-async def test_an_address_in_one_shard_counts_in_no_other(address: IndexAddress) -> None:
-    index = await RedisIndex.open(replace(address, shards=3), may_create=True)
-    first = await founded(index)
-    await joined(index, mail("b", 1, [10]))
-    near = await index.neighbours(admission("q", anchors=["none"]).keys, 9, START_MS)
-    found = await addresses(index, first)
-    await index.close()
-    assert found == (1, 1)
-    assert near.may_have_details
-
-
-async def test_the_hashes_are_deleted_by_the_server_within_an_hour(redis_index: RedisIndex) -> None:
-    first = await founded(redis_index)
-    await joined(redis_index, mail("b", 1, [10, 11]))
-    assert await addresses(redis_index, first) == (1, 2)
-    client = redis_index.client
-    tag = redis_index.shards[0].tag
-    keys = [key async for key in client.scan_iter(match=tag + b"e*")]  # type: ignore[union-attr]
+async def test_the_hashes_are_deleted_by_the_server_within_two_hours(redis_index: RedisIndex) -> None:
+    await join(redis_index.store(), 5, 1, [10, 11])
+    keys = await _address_keys(redis_index)
     assert len(keys) == 2
     for key in keys:
-        assert 0 < await client.pttl(key) <= 1_000 * HOUR  # type: ignore[union-attr]
+        assert 0 < await redis_index.client.pttl(key) <= 2 * HOUR_MS  # type: ignore[union-attr]
 
 
 async def test_a_unique_document_takes_no_key_for_its_addresses(redis_index: RedisIndex) -> None:
-    await founded(redis_index)
-    keys = [key async for key in redis_index.client.scan_iter(match=redis_index.shards[0].tag + b"e*")]  # type: ignore[union-attr]
-    assert keys == []
+    await Filing(redis_index.store()).put("a", OTHER, sender_hash="a" * 16)
+    assert await _address_keys(redis_index) == []
+
+
+async def _address_keys(index: RedisIndex) -> list[bytes]:
+    pattern = index.layout.tag(0) + KeyKind.ADDRESSES + b"*"
+    return [key async for key in index.client.scan_iter(match=pattern)]  # type: ignore[union-attr]

@@ -1,20 +1,41 @@
 """The members of a family are read page by page, also of a large one whose members come and go."""
 
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
 import pytest
 
-from nearstream.streams.store.limits import LINEAGE_CAP
+from nearstream.streams.store.messages import Join
+from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.layout import FEW
+from nearstream.workers.redis_index.labelled import LabelledFamilies, labelled_documents
 from nearstream.workers.redis_index.members import (
     addresses,
-    current_number,
+    family_of_document,
+    living,
     members,
     spellings,
     stored_family,
 )
-from tests.contract.test_families import WORDS, copy_of, only
-from tests.contract.test_labels import campaign
-from tests.support.index_documents import admission, removal
+from tests.contract.conftest import PARTITIONS
+from tests.support.filing import OTHER, Filing, near
+
+
+@pytest.fixture(params=[1, PARTITIONS])
+async def index(request: pytest.FixtureRequest, address: IndexAddress) -> AsyncIterator[RedisIndex]:
+    """Return an index of one slot, then one of a slot for each partition."""
+    own = replace(address, slots=request.param)
+    index = await RedisIndex.open(own, partitions=PARTITIONS, may_create=True)
+    yield index
+    await index.close()
+
+
+async def campaign(index: RedisIndex, copies: int = 2) -> Filing:
+    filing = Filing(index.store())
+    await filing.put("a")
+    for at in range(copies):
+        await filing.put(f"c{at}", near(10 + at))
+    return filing
 
 
 async def _all(index: RedisIndex, name: str, page: int) -> list[str]:
@@ -30,34 +51,69 @@ async def _all(index: RedisIndex, name: str, page: int) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("copies", [3, FEW + 20])
-async def test_all_members_are_on_one_of_the_pages(redis_index: RedisIndex, copies: int) -> None:
-    await campaign(redis_index, copies)
+@pytest.mark.parametrize("copies", [3, 30])
+async def test_all_members_are_on_one_of_the_pages(index: RedisIndex, copies: int) -> None:
+    filing = await campaign(index, copies)
     names = ["a", *(f"c{at}" for at in range(copies))]
-    for page in (1, 7, 1_000):
-        assert await _all(redis_index, "c1", page) == names
+    for page in (1, 7, copies + 1, 1_000):
+        assert await _all(index, "c1", page) == names
     for gone in ("a", "c0"):
-        await only(redis_index, removal(gone), 1)
-    assert await _all(redis_index, "c2", 7) == names[2:]
-    family = await stored_family(redis_index, "default/c1")
+        await filing.remove(gone)
+    assert await _all(index, "c2", 7) == names[2:]
+    family = await stored_family(index, "default/c1")
     assert family is not None
     assert family.facts.size == copies - 1
-    assert await addresses(redis_index, family) == ([], [])
+    assert await addresses(index, family) == ([], [])
 
 
-async def test_a_document_without_copies_is_a_family_of_one(redis_index: RedisIndex) -> None:
-    await only(redis_index, admission("alone", anchors=range(LINEAGE_CAP)))
-    assert await _all(redis_index, "alone", 10) == ["alone"]
-    joined = await only(redis_index, copy_of(WORDS, "a", 0))
-    assert joined.number == await current_number(redis_index, "default/a")
+async def test_two_states_of_one_place_are_on_one_page(index: RedisIndex) -> None:
+    await campaign(index, 3)
+    family = await stored_family(index, "default/c0")
+    assert family is not None
+    (number,) = [number for number, one in (await _members_by_number(index)).items() if one == "c0"]
+    again = Join(family.facts.number, number + 1_000, False, True, b"", number, b"", 0)
+    await index.store().join([again])  # its former state has not left yet
+    assert await _all(index, "c0", 1) == await _all(index, "c0", 2) == ["a", "c0", "c1", "c2"]
 
 
-async def test_an_unknown_and_a_removed_document_have_none(redis_index: RedisIndex) -> None:
-    await campaign(redis_index)
-    await only(redis_index, removal("c0"), 1)
+async def _members_by_number(index: RedisIndex) -> dict[int, str]:
+    found = await living(index, range(PARTITIONS, 20 * PARTITIONS))
+    return {number: record.id for number, record in found.items()}
+
+
+async def test_a_document_without_copies_is_a_family_of_one(index: RedisIndex) -> None:
+    filing = await campaign(index)
+    verdict = (await filing.put("alone", OTHER)).verdict
+    assert verdict is not None
+    for _ in range(2):
+        facts = await family_of_document(index, "default/alone")
+        assert facts is not None
+        assert (facts.family_id, facts.size, facts.joined) == (verdict.family.id, 1, (0, 0, 0))
+        assert await _all(index, "alone", 10) == ["alone"]
+        await filing.label("alone")  # which makes its family known
+
+
+async def test_an_unknown_and_a_removed_document_have_none(index: RedisIndex) -> None:
+    filing = await campaign(index)
+    await filing.remove("c0")
     for name in ("nobody", "c0"):
-        assert await stored_family(redis_index, f"default/{name}") is None
-        assert await current_number(redis_index, f"default/{name}") == 0
+        assert await stored_family(index, f"default/{name}") is None
+
+
+async def test_the_labelled_documents_of_a_family_are_named_while_they_live(index: RedisIndex) -> None:
+    filing, reader = await campaign(index), LabelledFamilies(index.address)
+    assert await reader.growth("default/c1") is None
+    for name in ("a", "c0", "c1"):
+        await filing.label(name, age_seconds=7_200)
+    await filing.remove("c0")
+    family = await stored_family(index, "default/c1")
+    assert family is not None
+    assert sorted(await labelled_documents(index, family)) == ["a", "c1"]
+    growth = await reader.growth("default/c1")
+    assert growth is not None
+    assert (growth.before, growth.copies) == (0, 2)
+    assert await reader.growth("default/c0") is None
+    await reader.close()
 
 
 def test_an_id_is_looked_up_as_it_is_given_and_then_as_message_ids_are_written() -> None:

@@ -96,8 +96,8 @@ async def test_check_adds_nothing(api: Api) -> None:
 
 
 async def _stored(api: Api) -> dict[bytes, bytes]:
-    client, tag = api.index.client, api.index.shards[0].tag
-    return {key: await ask(client, "DUMP", key) async for key in keys_of(client, tag)}
+    client, prefix = api.index.client, api.index.layout.prefix
+    return {key: await ask(client, "DUMP", key) async for key in keys_of(client, prefix)}
 
 
 async def test_a_text_too_short_to_compare_is_unknown_unless_it_is_known(api: Api) -> None:
@@ -253,7 +253,7 @@ async def test_metrics_count_the_verdicts(api: Api) -> None:
 async def test_ready_says_whether_there_is_an_index(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routes, "_READY_SECONDS", 60.0)
     assert json.loads((await api.get("/readyz"))[1]) == {"ready": True, "why": "", "halted": [], "workers": []}
-    await ask(api.index.client, "DEL", api.index.shards[0].key)
+    await ask(api.index.client, "DEL", api.index.address.key)
     status, body = await api.get("/readyz")
     assert status == 503
     assert "holds no index" in json.loads(body)["why"]

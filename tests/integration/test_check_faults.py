@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
@@ -167,9 +168,8 @@ async def test_many_large_mails_delay_no_other_answer_for_long(api: Api) -> None
 async def test_a_rebuilt_index_is_found_without_a_restart(api: Api) -> None:
     """A rebuild gives the index another epoch, under which the former one is lost."""
     await until(lambda: _is_whole(api), 60)
-    shard = api.index.shards[0]
-    key, epoch = shard.key, b"another!"
-    await api.index.client.execute_command("HSET", key, "epoch", epoch)
+    rebuilt = replace(api.index.layout, epoch=b"another!")
+    await api.index.client.execute_command("HSET", api.index.address.key, "layout", rebuilt.packed)
 
     async def is_whole() -> bool:
         _, answer = await api.ask(TEXTS[5])

@@ -1,17 +1,21 @@
 """The HTTP API in this process, over an index of its own."""
 
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 
 import aiohttp
 from yarl import URL
 
 from nearstream.schemas.document import DEFAULT_COLLECTION, Document, from_milliseconds
+from nearstream.streams.arriving import Arrival
+from nearstream.streams.store.store import Position
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.outbox import Outbox, connected
 from nearstream.workers.http.server import serving
+from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.index import RedisIndex
@@ -32,6 +36,7 @@ class Api:
         address: `host:port` of the API.
         session: A client, which has the token.
         feed: The events of its live page.
+        offsets: Those of the next records of `signatures`.
     """
 
     deployment: Deployment
@@ -39,11 +44,15 @@ class Api:
     address: str
     session: aiohttp.ClientSession
     feed: Feed
+    offsets: Iterator[int] = field(default_factory=count)
 
     async def admit(self, name: str, text: str, collection: str = DEFAULT_COLLECTION) -> None:
         """Add a document to the index, as a worker does."""
         document = Document(id=name, text=text, observed_at=from_milliseconds(START_MS), collection=collection)
-        await self.deployment.matcher(self.index.store()).match(self.deployment.signer().sign(document))
+        signature = self.deployment.signer().sign(document)
+        key = signature.document_key
+        position = Position(partition_of(key.encode(), PARTITIONS), next(self.offsets))
+        await self.deployment.matcher(self.index.store()).match_all([Arrival(key, signature, position)])
 
     async def ask(self, text: str | bytes, **headers: str) -> tuple[int, dict[str, object]]:
         """Post a text and return the status with the answer."""

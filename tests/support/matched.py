@@ -10,7 +10,6 @@ from nearstream.schemas.signature import Origin, Signature
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.arriving import Arrival
 from nearstream.streams.checking import newcomer
-from nearstream.streams.judge import Rules
 from nearstream.streams.looking_up import Neighbours, look_up
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
@@ -61,8 +60,7 @@ def verdict(matched: Matched) -> DocumentVerdict:
 
 async def neighbours(store: Store, signature: Signature) -> Neighbours:
     """Return what a look-up finds for a document."""
-    rules = Rules(STANDARD, _THRESHOLDS, frozenset(), store.limits)
-    return await look_up(store, rules, newcomer(signature, STANDARD, KEY, _THRESHOLDS), 0)
+    return await look_up(store, newcomer(signature, STANDARD, KEY, _THRESHOLDS))
 
 
 async def found(store: Store, signature: Signature) -> list[str]:

@@ -10,6 +10,7 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.details import FamilyDetails
 from nearstream.streams.index.family import FamilyFacts
 from nearstream.streams.index.labels import LabelCounts
+from nearstream.streams.looking_up import look_up
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import preset
@@ -27,10 +28,10 @@ def signed(name: str, text: str) -> Signature:
 
 
 async def found(text: str) -> Found:
-    index = local_store()
-    await Matcher(index, SCHEME, KEY).match(signed("a", TEXT))
+    store = local_store()
+    await Matcher(store, SCHEME, KEY).match(signed("a", TEXT))
     asked = newcomer(signed("b", text), SCHEME, KEY, Thresholds())
-    return find(asked, await index.look_up(asked.keys, 60))
+    return find(asked, (await look_up(store, asked)).candidates)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,8 @@ async def test_a_text_with_many_copies_is_found_between_added_words(form: str, d
     more = " ".join(f"other{number} thing" for number in range(80))
     held = await found(form.format(text=TEXT, more=more))
     assert held.joins is None
-    contains = contained(held, lambda _: FamilyFacts("ab" * 16, 1, 1, 30, 0, 0, (2, day, day)), BULK_COUNT)
+    families = {each.number: FamilyFacts("ab" * 16, 1, 1, 30, 0, 0, (2, day, day)) for each in held.holds}
+    contains = contained(held, families, BULK_COUNT)
     if day < BULK_COUNT:
         assert contains is None
         return

@@ -7,7 +7,7 @@ import pytest
 from nearstream.schemas.verdict import DocumentVerdict, FamilyRef
 from nearstream.streams.alerting.counting import Rule, Subject, Tally
 from nearstream.streams.alerting.floods import LabelledGrowth, find_flood, rate_before
-from nearstream.streams.index.family import DAY_MS, HOUR_MS
+from nearstream.streams.store.limits import DAY_MS, HOUR_MS, SLOT_MS
 
 RULE = Rule("label_flood", 10, 3_600)
 SUBJECT = Subject("mail", "ab" * 16, "scheme", "first")
@@ -69,11 +69,10 @@ def test_the_rate_that_was_known_first_counts_until_the_labels_are_gone() -> Non
     assert found(None, found(later)) == Tally()
 
 
-def test_the_rate_before_a_label_is_that_of_the_finest_slots_there_are() -> None:
-    five_minutes = [(1, AT_MS // 300_000 - back, 7) for back in range(-2, 12)]
+def test_the_rate_before_a_label_is_that_of_the_last_hour_or_of_the_busiest_one() -> None:
+    five_minutes = [(AT_MS // SLOT_MS - back, 7) for back in range(-2, 12)]
     assert rate_before(five_minutes, AT_MS) == 11 * 7
-    assert rate_before([(1, AT_MS // 300_000, 30)], AT_MS + 100_000) == 10
-    hours = [(2, AT_MS // HOUR_MS - back, joins) for back, joins in ((-1, 900), (0, 800), (1, 60), (2, 90))]
-    assert rate_before(hours, AT_MS) == 90
-    assert rate_before([(3, AT_MS // DAY_MS - 1, 240)], AT_MS) == 10
+    assert rate_before([(AT_MS // SLOT_MS, 30)], AT_MS + SLOT_MS // 3) == 10
+    busy = [(AT_MS // SLOT_MS - back, joins) for back, joins in ((-1, 900), (1, 60), (40, 50), (41, 40), (60, 70))]
+    assert rate_before(busy, AT_MS) == 90
     assert rate_before([], AT_MS) == 0

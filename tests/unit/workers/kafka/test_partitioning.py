@@ -5,8 +5,10 @@ from functools import lru_cache
 import pytest
 from aiokafka.partitioner import DefaultPartitioner
 
+from nearstream.schemas.label import Label
 from nearstream.workers.kafka import partitioning
 from nearstream.workers.kafka.partitioning import choose_partition, partition_of
+from nearstream.workers.pipeline.signature_records import label_record
 
 
 @pytest.mark.parametrize("key", [b"", b"k", b"pages/https://example.org/", "größer".encode(), bytes(5_000)])
@@ -15,6 +17,14 @@ def test_a_key_has_the_partition_that_aiokafka_chooses(key: bytes) -> None:
     expected = DefaultPartitioner()(key, partitions, partitions)
     assert choose_partition(key, partitions, [6]) == partition_of(key, 7) == expected
     assert choose_partition(key, partitions, []) == expected
+
+
+def test_a_label_goes_to_the_partition_of_its_document() -> None:
+    for number in range(50):
+        key = f"default/{number}"
+        label = label_record("signatures", key, Label(label="spam", weight=1), 1).key or b""
+        assert label != key.encode()
+        assert partition_of(label, 7) == partition_of(key.encode(), 7)
 
 
 def test_a_record_without_a_key_goes_to_an_available_partition() -> None:
