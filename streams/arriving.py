@@ -6,13 +6,25 @@ from hashlib import blake2b
 
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.index.labels import Labelling
-from nearstream.streams.judge import Arriving
 from nearstream.streams.records.record import pack_signature
 from nearstream.streams.signing.scheme import Keys
 from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, LINEAGE
 from nearstream.streams.store.registration import DOCUMENT_BYTES, TIME_BYTES, Order, Put, Removal
 from nearstream.streams.store.registration import Labelling as Label
 from nearstream.streams.store.store import Position
+
+
+@dataclass(frozen=True)
+class Arriving:
+    """An arriving document.
+
+    Attributes:
+        signature: Its signature, as a record keeps it.
+        keys: Its index keys.
+    """
+
+    signature: Signature
+    keys: Keys
 
 
 @dataclass(frozen=True)

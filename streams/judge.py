@@ -4,10 +4,11 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from nearstream.schemas.event_id import family_id
 from nearstream.schemas.signature import Signature
+from nearstream.streams.arriving import Arriving
 from nearstream.streams.counterpart import Compared, Newcomer, compare_with
 from nearstream.streams.index.candidate import Candidate
+from nearstream.streams.index.family import own_family_id
 from nearstream.streams.matching.case import Case
 from nearstream.streams.matching.decision import PAIRS_CAP, Decision, Pair, founder_of, pack_links
 from nearstream.streams.matching.meeting import Known
@@ -21,19 +22,6 @@ from nearstream.streams.store.messages import Join
 
 HINTS_CAP = 200_000  # anchors of which the lane remembers who represents the family that has them
 UNPACKED_CAP = 4_096  # unpacked records that the lane remembers
-
-
-@dataclass(frozen=True)
-class Arriving:
-    """An arriving document.
-
-    Attributes:
-        signature: Its signature, as a record keeps it.
-        keys: Its index keys.
-    """
-
-    signature: Signature
-    keys: Keys
 
 
 @dataclass(frozen=True)
@@ -249,11 +237,6 @@ class Documents:
             self._hints.update(dict.fromkeys(case.document.keys.anchors, representative))
         while len(self._hints) > HINTS_CAP:
             self._hints.popitem(last=False)
-
-
-def own_family_id(founder: Signature | Recorded, scheme: str) -> str:
-    """Return the id of the family that a document founds, 32 hex characters."""
-    return family_id(f"{founder.collection}/{founder.id}", founder.version, scheme)
 
 
 def ranked(case: Case) -> list[Compared]:

@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nearstream.streams.arriving import pack_keys
+from nearstream.streams.arriving import Arriving, pack_keys
 from nearstream.streams.counterpart import Newcomer
 from nearstream.streams.index.candidate import Candidate
-from nearstream.streams.index.family import FamilyFacts
-from nearstream.streams.judge import Arriving, Documents, Rules, own_family_id
+from nearstream.streams.index.family import FamilyFacts, family_of_growth, family_of_one
+from nearstream.streams.judge import Documents, Rules
 from nearstream.streams.matching.case import Case, Compared
 from nearstream.streams.matching.meeting import Known, Meeting
-from nearstream.streams.records.record import Recorded
 from nearstream.streams.store.families import Growth
 from nearstream.streams.store.messages import Entry, Leave, Measure, Query, View
 from nearstream.streams.store.registration import Registered, Status
@@ -113,32 +112,3 @@ def _facts(candidate: Candidate, known: Known, growths: Mapping[int, Growth], do
     founder = known.family_of(candidate.number)
     first = founder if known.has_text(founder) else candidate.number
     return family_of_growth(growths.get(founder)) or family_of_one(founder, documents.record_of(first, known))
-
-
-def family_of_growth(growth: Growth | None) -> FamilyFacts | None:
-    """Return size and growth of a family, without its name. None: nobody has joined it."""
-    return facts_of(growth) if growth is not None and growth.family_id else None
-
-
-def family_of_one(founder: int, first: Recorded) -> FamilyFacts:
-    """Return the family of a document without copies.
-
-    Args:
-        founder: Its number, or that of its founder, of which nothing is known any more.
-        first: The document.
-    """
-    own_id, seen_ms = own_family_id(first, first.scheme), first.observed_at_ms
-    return FamilyFacts(own_id, founder, founder, 1, seen_ms, seen_ms, (0, 0, 0))
-
-
-def facts_of(growth: Growth) -> FamilyFacts:
-    """Return size and growth of a family that has an id, without its name."""
-    return FamilyFacts(
-        growth.family_id.hex(),
-        growth.founder,
-        growth.representative,
-        growth.size,
-        growth.first_seen_ms,
-        growth.last_ms if growth.joins else growth.first_seen_ms,
-        growth.joined,
-    )

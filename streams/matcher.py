@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from nearstream.schemas.events import RELATIONS
 from nearstream.schemas.signature import Signature
-from nearstream.streams.arriving import Arrival, message_of, pack_keys, runs
+from nearstream.streams.arriving import Arrival, Arriving, message_of, pack_keys, runs
 from nearstream.streams.counterpart import degraded, own_family
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.family import Family
-from nearstream.streams.judge import Arriving, Documents, Rules
+from nearstream.streams.judge import Documents, Rules
 from nearstream.streams.matching.case import Case
 from nearstream.streams.matching.decision import founder_of
 from nearstream.streams.matching.lane import Lane, Patience

@@ -9,8 +9,8 @@ from nearstream.schemas.events import PairEvent, Retraction
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.counterpart import Compared, degraded, document_verdict, novelty_of, with_novelty
-from nearstream.streams.index.family import Family
-from nearstream.streams.judge import Documents, own_family_id
+from nearstream.streams.index.family import Family, own_family_id
+from nearstream.streams.judge import Documents
 from nearstream.streams.matching.case import Case
 from nearstream.streams.matching.decision import Decision
 from nearstream.streams.matching.meeting import Known, Pause

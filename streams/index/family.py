@@ -6,7 +6,10 @@ represents the family in the buckets: copies of it join the family.
 
 from dataclasses import dataclass
 
+from nearstream.schemas.event_id import family_id
 from nearstream.schemas.signature import Signature
+from nearstream.streams.records.record import Recorded
+from nearstream.streams.store.families import Growth
 
 
 @dataclass(frozen=True)
@@ -51,3 +54,37 @@ class FamilyFacts:
     last_joined_ms: int
     joined: tuple[int, int, int]
     founder: str = ""
+
+
+def family_of_growth(growth: Growth | None) -> FamilyFacts | None:
+    """Return size and growth of a family, without its name. None: nobody has joined it."""
+    return facts_of(growth) if growth is not None and growth.family_id else None
+
+
+def family_of_one(founder: int, first: Recorded) -> FamilyFacts:
+    """Return the family of a document without copies.
+
+    Args:
+        founder: Its number, or that of its founder, of which nothing is known any more.
+        first: The document.
+    """
+    own_id, seen_ms = own_family_id(first, first.scheme), first.observed_at_ms
+    return FamilyFacts(own_id, founder, founder, 1, seen_ms, seen_ms, (0, 0, 0))
+
+
+def facts_of(growth: Growth) -> FamilyFacts:
+    """Return size and growth of a family that has an id, without its name."""
+    return FamilyFacts(
+        growth.family_id.hex(),
+        growth.founder,
+        growth.representative,
+        growth.size,
+        growth.first_seen_ms,
+        growth.last_ms if growth.joins else growth.first_seen_ms,
+        growth.joined,
+    )
+
+
+def own_family_id(founder: Signature | Recorded, scheme: str) -> str:
+    """Return the id of the family that a document founds, 32 hex characters."""
+    return family_id(f"{founder.collection}/{founder.id}", founder.version, scheme)

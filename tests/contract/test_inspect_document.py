@@ -8,8 +8,7 @@ from datetime import timedelta
 import pytest
 
 from nearstream.schemas.signature import Signature
-from nearstream.streams.arriving import Arrival, message_of
-from nearstream.streams.judge import Arriving
+from nearstream.streams.arriving import Arrival, Arriving, message_of
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.store.store import Position
 from nearstream.streams.telling import Matched

@@ -2,11 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from nearstream.streams.counterpart import Newcomer
 from nearstream.streams.index.details import FamilyDetails, details_of
-from nearstream.streams.looking_up import Neighbours, look_up
 from nearstream.streams.store.families import Growth
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
 from nearstream.streams.store.messages import Cover
@@ -21,6 +19,10 @@ from nearstream.workers.redis_store.calls import LaneCalls
 from nearstream.workers.redis_store.layout import COVER_FIELD, EPOCH_BYTES, NO_LEASE, KeyKind, StoreLayout
 from nearstream.workers.redis_store.opening import open_store, stored_layout
 from nearstream.workers.redis_store.transport import RedisTransport
+
+if TYPE_CHECKING:
+    from nearstream.streams.counterpart import Newcomer  # which loads numpy
+    from nearstream.streams.looking_up import Neighbours
 
 
 class IndexReplacedError(IndexUnavailableError):
@@ -107,13 +109,15 @@ class RedisIndex:
         """
         return Store(Lane(self, lease), self.layout.shape, self.address.limits, confirms=self.address.replicas > 0)
 
-    async def neighbours(self, asked: Newcomer, now_ms: int = 0) -> Neighbours:
+    async def neighbours(self, asked: "Newcomer", now_ms: int = 0) -> "Neighbours":
         """Return the neighbours of a document with their families, even while writes are refused.
 
         Raises:
             IndexUnavailableError: No answer within `look_up_seconds` of the address.
             IndexLostError: The index was emptied.
         """
+        from nearstream.streams.looking_up import look_up  # this loads numpy
+
         store = self.store()
         with errors_mapped():
             async with asyncio.timeout(self.address.look_up_seconds):

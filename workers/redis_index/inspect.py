@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from nearstream.streams.arriving import pack_keys
-from nearstream.streams.looking_up import facts_of
+from nearstream.streams.index.family import facts_of
 from nearstream.streams.matching.decision import Decision, unpack_decision
 from nearstream.streams.matching.tally import held_by
 from nearstream.streams.records.record import unpack_document_key, unpack_signature

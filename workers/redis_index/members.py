@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nearstream.streams.index.family import FamilyFacts
-from nearstream.streams.looking_up import family_of_growth, family_of_one
+from nearstream.streams.index.family import FamilyFacts, family_of_growth, family_of_one
 from nearstream.streams.records.record import Recorded, unpack_record
 from nearstream.streams.store.families import Growth, hour_start
 from nearstream.streams.store.messages import Measure, Query, View

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from nearstream.streams.store.limits import IndexBehindError, IndexLostError, IndexUnavailableError
-from nearstream.streams.store.messages import KEY_BYTES
+from nearstream.streams.store.messages import KEY_BYTES, Entry
 from nearstream.streams.store.store import Call
-from nearstream.workers.redis_store import entries, families, states
+from nearstream.workers.redis_store import families, states
 from nearstream.workers.redis_store.function_library import function_name
 from nearstream.workers.redis_store.layout import (
     COVER_FIELD,
@@ -33,19 +33,34 @@ class _Form(NamedTuple):
     unpack: Callable[[StoreLayout, Any, int, Any], Any]
 
 
+def _pack_entries(layout: StoreLayout, tag: bytes, batch: Sequence[Entry]) -> tuple[list[bytes], list[bytes]]:
+    from nearstream.workers.redis_store.entries import pack_entries  # this loads numpy
+
+    return pack_entries(layout, tag, batch)
+
+
+def _unpack_same(_layout: StoreLayout, _item: object, _now_ms: int, answer: Any) -> Any:  # noqa: ANN401 - see _Form
+    """Return an answer as it came."""
+    return answer
+
+
+def _unpack_nothing(_layout: StoreLayout, _item: object, _now_ms: int, _answer: int) -> None:
+    """Return no answer."""
+
+
 _FORMS = {
     "register": _Form(states.pack_items, states.unpack_registered),
-    "enter": _Form(entries.pack_entries, entries.unpack_found),
-    "peek": _Form(entries.pack_entries, entries.unpack_found),
-    "withdraw": _Form(entries.pack_entries, families.unpack_nothing),
+    "enter": _Form(_pack_entries, _unpack_same),
+    "peek": _Form(_pack_entries, _unpack_same),
+    "withdraw": _Form(_pack_entries, _unpack_nothing),
     "fetch": _Form(states.pack_queries, states.unpack_view),
     "note": _Form(states.pack_notes, states.unpack_noted),
     "decide": _Form(states.pack_proposals, states.unpack_decided),
     "join": _Form(families.pack_joins, families.unpack_joined),
-    "leave": _Form(families.pack_leaves, families.unpack_number),
-    "mark": _Form(families.pack_marks, families.unpack_nothing),
+    "leave": _Form(families.pack_leaves, _unpack_same),
+    "mark": _Form(families.pack_marks, _unpack_nothing),
     "growth": _Form(families.pack_measures, families.unpack_growth),
-    "cover": _Form(families.pack_covers, families.unpack_nothing),
+    "cover": _Form(families.pack_covers, _unpack_nothing),
 }
 _READING = ("peek", "fetch", "growth")
 _OF_KEYS = ("enter", "peek", "withdraw")

@@ -47,10 +47,5 @@ def pack_entries(layout: StoreLayout, tag: bytes, batch: Sequence[Entry]) -> tup
     return ends, items
 
 
-def unpack_found(_layout: StoreLayout, _entry: Entry, _now_ms: int, answer: bytes) -> bytes:
-    """Return what buckets held, which is packed as `Store.enter` returns it."""
-    return answer
-
-
 def _number(number: int) -> bytes:
     return number.to_bytes(NUMBER_BYTES, "big")

@@ -144,15 +144,6 @@ def pack_covers(_layout: StoreLayout, _tag: bytes, batch: Sequence[Cover]) -> _P
     return [], [_bytes(cover.partition, 2) + _bytes(cover.offset + 1, 6) for cover in batch]
 
 
-def unpack_number(_layout: StoreLayout, _leave: Leave, _now_ms: int, answer: int) -> int:
-    """Return the number of a representative."""
-    return answer
-
-
-def unpack_nothing(_layout: StoreLayout, _item: object, _now_ms: int, _answer: int) -> None:
-    """Return no answer."""
-
-
 def _family_keys(layout: StoreLayout, tag: bytes, founder: int) -> set[bytes]:
     own = _bytes(founder)
     return {tag + KeyKind.STATES + layout.group(founder), tag + KeyKind.MEMBERS + own, tag + KeyKind.LABELLED + own}
