@@ -15,7 +15,7 @@ from nearstream.streams.store.limits import IndexBehindError, IndexLimits, Index
 from nearstream.streams.store.local import Local
 from nearstream.streams.store.messages import Cover, Entry, Join, Leave, Mark, Measure, Note, Proposal, Query
 from nearstream.streams.store.part import Part
-from nearstream.streams.store.registration import Labelling, Order, Put, Removal, Status
+from nearstream.streams.store.registration import DOCUMENT_BYTES, Labelling, Order, Put, Removal, Status
 from nearstream.streams.store.store import Call, Shape
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_store.calls import LaneCalls
@@ -154,13 +154,12 @@ class Traffic:
         return Measure(self._number(), self.now_ms)
 
     def _cover(self) -> Cover:
-        return Cover(self.draw.randrange(PARTITIONS), self.draw.randrange(-1, 50))
+        return Cover(self.draw.randrange(PARTITIONS), -1)  # what is covered may be swept, which memory does at once
 
 
 @pytest.mark.parametrize("seed", range(12))
 async def test_a_slot_on_redis_answers_as_one_in_memory(seed: int, client: Redis, layout: StoreLayout) -> None:
-    part = Part(layout.limits)
-    part.history._forgets = lambda number: None
+    part = _part(layout.limits)
     memory, redis, traffic = Local([part]), RedisTransport(client, layout, LaneCalls(layout)), Traffic(seed)
     for turn in range(150):
         name, items = traffic.call()
@@ -199,6 +198,32 @@ async def test_a_slot_that_lost_its_newest_writes_says_where_to_begin_again(clie
         await transport.all([Call(0, "enter", [_entry(3)], 2)])
     assert (behind.value.partition, behind.value.checkpoint) == (2, 7)
     assert await transport.all([Call(0, "enter", [_entry(2)], 2)])
+
+
+async def test_what_is_over_is_swept_while_new_documents_come(client: Redis, layout: StoreLayout) -> None:
+    transport, began_ms = RedisTransport(client, layout, LaneCalls(layout)), 1_700_000_000_000
+    names = {kind: [layout.tag(0) + kind + bytes([0, 0, 0, at]) for at in range(2)] for kind in (b"b", b"i")}
+
+    async def come(first: int, now_ms: int) -> None:
+        for offset in range(first, first + 100):
+            now_ms += 20_000
+            number, document = (offset + 1) * PARTITIONS, offset.to_bytes(DOCUMENT_BYTES, "little")
+            put = Put(number, document, Order(now_ms, 0, offset, b"version1"), 1, b"record", now_ms)
+            label = Labelling(number, document, b"spam", now_ms)
+            key = b"b" + (offset * 10**16).to_bytes(8, "big")
+            calls = [Call(0, "register", [put, label], 0), Call(0, "enter", [Entry(number, 0, key)], 0)]
+            await transport.all([*calls, Call(0, "cover", [Cover(0, offset)], 0)])
+
+    async def fields(kind: bytes) -> int:
+        return sum([await client.hlen(name) for name in names[kind]])  # type: ignore[misc]
+
+    await come(0, began_ms)
+    assert (await fields(b"b"), await fields(b"i")) == (100, 200)
+    await come(100, began_ms + 1_000 * RETENTION_SECONDS)  # what came first still leads to its family
+    assert (await fields(b"b"), await fields(b"i")) == (200, 400)
+    await come(200, began_ms + 3_200 * RETENTION_SECONDS)
+    assert await fields(b"b") < 140
+    assert await fields(b"i") < 280
 
 
 async def test_a_lane_requires_that_a_slot_knows_what_was_done(client: Redis, layout: StoreLayout) -> None:

@@ -9,11 +9,11 @@ from nearstream.schemas.document import CLOCKS_MS
 from nearstream.streams.store import limits
 from nearstream.streams.store.families import ADDRESS_BYTES
 from nearstream.streams.store.messages import FAMILY_ID_BYTES, LINK_BYTES
-from nearstream.streams.store.registration import NUMBER_BYTES, TIME_BYTES, Status
+from nearstream.streams.store.registration import DOCUMENT_BYTES, NUMBER_BYTES, TIME_BYTES, Status
 from nearstream.workers.redis_store import layout
 from nearstream.workers.redis_store.layout import STATE_FORMAT, STUB, KeyKind, python_struct
 
-_SOURCES = ("slot.lua", "buckets.lua", "history.lua", "families.lua", "decisions.lua", "claims.lua")
+_SOURCES = ("slot.lua", "sweeping.lua", "buckets.lua", "history.lua", "families.lua", "decisions.lua", "claims.lua")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
 
 
@@ -29,6 +29,8 @@ CONSTANTS: dict[str, int | float | str] = {
     "NUMBER_BYTES": NUMBER_BYTES,
     "TIME_BYTES": TIME_BYTES,
     "NO_STATE": rf"\{STUB}" + r"\0" * (python_struct(STATE_FORMAT).size - 1),
+    "DOCUMENT_BYTES": DOCUMENT_BYTES,
+    "NO_MARK": r"\0" * python_struct(layout.MARK_OF_TIME_FORMAT).size,
     "NO_NUMBER": r"\0" * NUMBER_BYTES,
     "NO_ID": r"\0" * FAMILY_ID_BYTES,
     **{f"{kind.name}_KEY": kind.decode() for kind in KeyKind},

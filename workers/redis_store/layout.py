@@ -5,7 +5,8 @@ A letter, the `KeyKind`, follows T. The table gives the kinds, their Redis types
 hold:
 
     m  FACTS       HASH    layout (`LAYOUT_FORMAT`), rebuilder (lease of an unfinished rebuild), now (time of the newest
-                           call that has one), `o` + partition: the offset up to which all its records are done
+                           call that has one), over (some states are over), `o` + partition: the offset up to which all its records are done,
+                           `f` + partition: `MARK_OF_TIME_FORMAT` in order, to know which of its states are over
     c  LANE        STRING  + name of a lane, partition: how many of its writing calls the slot has acknowledged. For a
                            day after the last one
     x  DIGEST      HASH    + chunk (4 bytes). Each field is a bucket: 7 digits made from a key → the numbers that have
@@ -60,7 +61,8 @@ GROUP = 16  # states in one hash
 FIRST_KEY = 4  # of those of a call, behind the facts, the gate and the lane
 ALONE_BELOW = 10**9  # a number that is alone in its bucket is written in digits if it is smaller
 LANE_MS = 86_400_000
-COVER_FIELD = "o"
+COVER_FIELD, FLOOR_FIELD = "o", "f"
+MARKS = 32  # of time, in a retention
 LABEL_FIELD, REMOVAL_FIELD = "t", "u"
 SENDERS, RECIPIENTS = "s", "r"
 TIME_SHIFT = 2**46  # added to times of documents, which may lie before 1970
@@ -127,6 +129,7 @@ FAMILY_FORMAT = ">c16I6I5BI6I4"
 # Founder, member, flags, whose place it takes, id, observation of the founder + `TIME_SHIFT`, time, count of links, of
 # senders.
 JOIN_FORMAT = ">I5I5BI5c16I6I6BB"
+MARK_OF_TIME_FORMAT = ">I6I6"  # time, row up to which all was done by then
 MARK_FORMAT = ">I5c9"  # founder, hash of the document key
 
 

@@ -1,15 +1,3 @@
--- Return the number that is alone in its bucket as the bucket stores it.
-local function alone(number)
-  local value = struct.unpack('>I5', number)
-  return value < ALONE_BELOW and string.format('%.f', value) or '=' .. number
-end
-
--- Return the numbers of a bucket.
-local function numbers_in(held)
-  if #held >= 2 * NUMBER_BYTES then return held end
-  return string.byte(held) == 61 and string.sub(held, 2) or struct.pack('>I5', tonumber(held))
-end
-
 local function place_in(held, number)
   local at = string.find(held, number, 1, true)
   while at and at % NUMBER_BYTES ~= 1 do at = string.find(held, number, at + 1, true) end
@@ -36,7 +24,7 @@ end
 -- is `ENTRY_FORMAT`, then the field of each key. The keys of all items follow each other.
 local function visit(c, item, change, inserts)
   local number, hint, count, at = struct.unpack(ENTRY_FORMAT, item)
-  local call, sub, keys, key_at, own, parts, often = redis.call, string.sub, c.keys, c.key_at, alone(number), {}, c.often or 0
+  local call, sub, keys, key_at, own, parts, often = redis.call, string.sub, c.keys, c.key_at, stored(number), {}, c.often or 0
   for i = 0, count - 1 do
     local key, field = keys[key_at + i], sub(item, at, at + FIELD_BYTES - 1)
     -- Both commands tell whether the bucket is empty. Which one is cheaper depends on how often buckets are.
@@ -45,10 +33,11 @@ local function visit(c, item, change, inserts)
       held, often = numbers_in(held or call('HGET', key, field)), often + 1
       local changed = change and change(c, key, held, number, hint)
       if changed == '' then call('HDEL', key, field) end
-      if changed and changed ~= '' then call('HSET', key, field, #changed > NUMBER_BYTES and changed or alone(changed)) end
+      if changed and changed ~= '' then call('HSET', key, field, stored(changed)) end
       parts[#parts + 1] = struct.pack(BUCKET_FORMAT, i, #held / NUMBER_BYTES) .. held
     else
       often = often - 1
+      if inserts and has_to_sweep(c, field) then sweep_buckets(c, key) end
     end
     at = at + FIELD_BYTES
   end

@@ -47,5 +47,6 @@ define('cover', true, function(c, item)
   local partition, offset = struct.unpack('>I2I6', item)
   local known = tonumber(redis.call('HGET', c.keys[1], COVER_FIELD .. partition) or -1)
   redis.call('HSET', c.keys[1], COVER_FIELD .. partition, string.format('%.f', math.max(known, offset - 1)))
+  mark_time(c, partition, math.max(known + 1, offset))
   return 0
 end)

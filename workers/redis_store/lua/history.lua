@@ -66,7 +66,8 @@ local function put(c, m)
     behind.before = s.number
     write_state(c, behind)
   else
-    redis.call('HSET', m.registry, m.document, string.format('%.f', s.number))
+    local is_new = redis.call('HSET', m.registry, m.document, string.format('%.f', s.number)) == 1
+    if is_new and has_to_sweep(c, m.document) then sweep_registry(c, m.registry) end
     if m.current then write_state(c, m.current, SUPERSEDED) end
   end
   return about(c, m, is_again and UNCHANGED or NEW, s)

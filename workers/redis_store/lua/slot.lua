@@ -5,12 +5,13 @@
 local function begin(keys, args, writes)
   local c, epoch, lease, known, partition = {tag = string.sub(keys[1], 1, -2), keys = keys, key_at = FIRST_KEY, renewed = {}}
   epoch, lease, known, partition, c.partitions, c.retention, c.cap = struct.unpack(HEADER_FORMAT, args[1])
-  local facts = redis.call('HMGET', keys[1], 'layout', 'rebuilder', 'now')
+  local facts = redis.call('HMGET', keys[1], 'layout', 'rebuilder', 'now', 'over')
   if string.sub(facts[1] or '', 1, EPOCH_BYTES) ~= epoch then return nil, {'LOST'} end
   if facts[2] and facts[2] ~= lease then return nil, {'REBUILDING'} end
   local count = writes and tonumber(redis.call('GET', keys[3]) or 0) or known
   if count < known then return nil, {'GAP', redis.call('HGET', keys[1], COVER_FIELD .. partition) or '-1'} end
   if writes then redis.call('SET', keys[3], count + 1, 'PX', LANE_MS) end
+  c.has_over = facts[4]
   c.now, c.count = tonumber(facts[3]) or 0, writes and count + 1 or count
   return c
 end
@@ -36,6 +37,19 @@ end
 -- Move the time of the slot to that of an item, or to that of the server if it has none.
 local function advance(c, now)
   c.now = math.max(c.now, now == 0 and server_time() or now)
+end
+
+-- Return the numbers of a bucket as they are stored. One that is alone is written in digits, if they are few.
+local function stored(numbers)
+  if #numbers > NUMBER_BYTES then return numbers end
+  local value = struct.unpack('>I5', numbers)
+  return value < ALONE_BELOW and string.format('%.f', value) or '=' .. numbers
+end
+
+-- Return the numbers of a bucket.
+local function numbers_in(held)
+  if #held >= 2 * NUMBER_BYTES then return held end
+  return string.byte(held) == 61 and string.sub(held, 2) or struct.pack('>I5', tonumber(held))
 end
 
 local function is_over(c, since, retentions)
