@@ -209,7 +209,7 @@ async def test_what_is_over_is_swept_while_new_documents_come(client: Redis, lay
             now_ms += 20_000
             number, document = (offset + 1) * PARTITIONS, offset.to_bytes(DOCUMENT_BYTES, "little")
             put = Put(number, document, Order(now_ms, 0, offset, b"version1"), 1, b"record", now_ms)
-            label = Labelling(number, document, b"spam", now_ms=now_ms)
+            label = Labelling(number, document, b"spam", now_ms, now_ms)
             key = b"b" + (offset * 10**16).to_bytes(8, "big")
             calls = [Call(0, "register", [put, label], 0), Call(0, "enter", [Entry(number, 0, key)], 0)]
             await transport.all([*calls, Call(0, "cover", [Cover(0, offset)], 0)])
