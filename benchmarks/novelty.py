@@ -25,9 +25,10 @@ from benchmarks.quality.scoring import Figures
 from benchmarks.speed.measure import positive
 from nearstream.schemas.document import Document
 from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams import matcher as matching
+from nearstream.streams import telling
 from nearstream.streams.counterpart import novelty_of
 from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits
@@ -44,7 +45,7 @@ class Matching:
     """A matcher in memory that counts the time for what is new."""
 
     signer: Signer
-    matcher: matching.Matcher
+    matcher: Matcher
     novelty_seconds: float = 0.0
     seconds: float = 0.0
 
@@ -53,8 +54,8 @@ class Matching:
         """Begin with an empty index."""
         key = HashKey.public()
         scheme = preset(DEFAULT_LABEL, key)
-        index = local_store(IndexLimits(retention_seconds=0))
-        return cls(Signer(scheme, key), matching.Matcher(index, scheme, key))
+        store = local_store(IndexLimits(retention_seconds=0))
+        return cls(Signer(scheme, key), Matcher(store, scheme, key))
 
     async def verdict(self, one: Document) -> DocumentVerdict | None:
         """Match a document."""
@@ -72,7 +73,7 @@ class Matching:
             self.novelty_seconds += time.process_time() - began
             return found
 
-        vars(matching)["novelty_of"] = counted
+        vars(telling)["novelty_of"] = counted
 
 
 @dataclass

@@ -7,8 +7,8 @@ process of its own, and asks at a steady rate: half of the questions are stored 
 half are new texts, of which 35 % are copies too. A question is sent when it is due, whether or not earlier ones are
 answered. Then Redis is frozen for a sixth of that time, in which each answer has to come at the deadline.
 
-The index is filled through its own functions, by settlements in which nothing is compared: see `benchmarks.index`. With
-`--data`, Redis keeps it in that folder, and another run with as many documents uses it again.
+The index is filled by two matchers side by side. With `--data`, Redis keeps it in that folder, and another run with as
+many documents uses it again.
 """
 
 import argparse

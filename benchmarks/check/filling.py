@@ -1,25 +1,21 @@
-"""Fill an index with many documents, through its own functions but without comparisons."""
+"""Fill an index with many documents, as workers do."""
 
 import asyncio
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-from benchmarks.check.texts import admissions
-from benchmarks.index.__main__ import settle
+from benchmarks.check.texts import arrivals
 from nearstream.workers.config.settings import load
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.index import RedisIndex
 
 _BATCH = 32
-_PARTS = 2  # partitions, each of which a process fills
+_PARTS = 2  # partitions, the documents of each are matched by a process
 
 
 def fill(environment: dict[str, str], documents: int) -> float:
-    """Admit this many documents and return how many of them a second.
-
-    Each joins the family that the index presumes (`benchmarks.index.settlements`).
-    """
+    """Match this many documents and return how many of them a second."""
     asyncio.run(_create(environment))
     began = time.perf_counter()
     with ProcessPoolExecutor(_PARTS, get_context("spawn")) as processes:
@@ -29,19 +25,19 @@ def fill(environment: dict[str, str], documents: int) -> float:
 
 
 async def _create(environment: dict[str, str]) -> None:
-    index = await RedisIndex.open(Deployment.of(load(environment)).index_address(), may_create=True)
+    index = await RedisIndex.open(Deployment.of(load(environment)).index_address(), partitions=_PARTS, may_create=True)
     await index.close()
 
 
 def _fill_part(environment: dict[str, str], documents: int, part: int) -> None:
-    asyncio.run(_admit_part(Deployment.of(load(environment)), documents, part))
+    asyncio.run(_match_part(Deployment.of(load(environment)), documents, part))
 
 
-async def _admit_part(deployment: Deployment, documents: int, part: int) -> None:
-    """Admit the documents of one partition: every `_PARTS`th batch."""
-    index = await RedisIndex.open(deployment.index_address(), may_create=False)
+async def _match_part(deployment: Deployment, documents: int, part: int) -> None:
+    """Match the documents of one partition: every `_PARTS`th batch."""
+    index = await RedisIndex.open(deployment.index_address(), partitions=_PARTS, may_create=False)
+    matcher = deployment.matcher(index.store())
     for first in range(part * _BATCH, documents, _PARTS * _BATCH):
         numbers = range(first, min(first + _BATCH, documents))
-        batch = list(admissions(deployment.scheme, deployment.key, numbers, part))
-        await settle(index, batch, await index.admit(batch))
+        await matcher.match_all(list(arrivals(deployment.scheme, deployment.key, numbers, part)))
     await index.close()

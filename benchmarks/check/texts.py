@@ -11,10 +11,10 @@ from nearstream.schemas.codec import decode_document
 from nearstream.schemas.document import Document
 from nearstream.schemas.signature import Origin
 from nearstream.schemas.topics import DOCUMENTS
+from nearstream.streams.arriving import Arrival
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.limits import Admission
 from nearstream.streams.store.store import Position
 
 _EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "documents.jsonl"
@@ -56,11 +56,10 @@ def _of(number: int) -> list[str]:
     return taken
 
 
-def admissions(scheme: Scheme, key: HashKey, numbers: Iterable[int], partition: int) -> Iterator[Admission]:
-    """Yield the documents of these numbers as a worker admits them, without gaps in the partition."""
+def arrivals(scheme: Scheme, key: HashKey, numbers: Iterable[int], partition: int) -> Iterator[Arrival]:
+    """Yield the documents of these numbers as they arrive at a worker."""
     signer = Signer(scheme, key)
     for number in numbers:
         document = Document(id=f"page-{number:09}", text=text(number), observed_at=_START)
         signature = signer.sign(document, Origin(DOCUMENTS.name, partition, number))
-        keys = scheme.keys(signature, key)
-        yield Admission(signature.document_key, scheme.kept(signature), keys, Position(partition, number))
+        yield Arrival(signature.document_key, signature, Position(partition, number))

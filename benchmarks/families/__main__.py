@@ -5,8 +5,8 @@
 
 The first form makes its own texts and starts its own Redis: equal texts, campaigns of mails, histories of files, bytes
 and commands of copies. The second one matches labelled documents in memory, in several random orders, and with other
-choices of two constants. Nothing is compared with a gate: a missed goal is marked. The exit code is 2 when an input
-cannot be read.
+numbers of candidates of a family. Nothing is compared with a gate: a missed goal is marked. The exit code is 2 when an
+input cannot be read.
 """
 
 import argparse

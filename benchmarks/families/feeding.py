@@ -1,4 +1,4 @@
-"""Feed documents to an index through a matcher, and keep what it said."""
+"""Feed documents to a store through a matcher, and keep what it said."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -15,12 +15,10 @@ from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.arriving import Arrival
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.candidate import Candidate
-from nearstream.streams.index.family import Settled, Settlement
 from nearstream.streams.matcher import Matcher
-from nearstream.streams.signing.scheme import DEFAULT_LABEL, Keys, preset
+from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.limits import Admission, Admitted, Index, IndexState
+from nearstream.streams.store.store import Store
 
 BATCH = 32
 KEY = HashKey.public()
@@ -29,66 +27,23 @@ _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass
-class Watched:
-    """An index that counts presumptions.
-
-    Attributes:
-        inner: The index that does the work.
-        presumed: Documents that seemed to be a copy of another with a different text.
-        denied: Those that were none.
-        full_buckets: Full buckets of all documents.
-    """
-
-    inner: Index
-    presumed: int = 0
-    denied: int = 0
-    full_buckets: int = 0
-
-    async def admit(self, batch: Sequence[Admission]) -> Sequence[Admitted]:
-        """Admit a batch and count."""
-        answers = await self.inner.admit(batch)
-        for answer in answers:
-            twins = {candidate.number for candidate in answer.candidates if candidate.by_digest}
-            self.presumed += int(answer.presumed > 0 and answer.presumed not in twins)
-            self.full_buckets += answer.full_buckets
-        return answers
-
-    async def enter(self, batch: Sequence[tuple[int, Admission]]) -> Sequence[tuple[Candidate, ...]]:
-        """Enter documents whose presumption was denied, and count them."""
-        self.denied += len(batch)
-        return await self.inner.enter(batch)
-
-    async def settle(self, batch: Sequence[Settlement]) -> Sequence[Settled]:
-        """Settle a batch."""
-        return await self.inner.settle(batch)
-
-    async def look_up(self, keys: Keys, limit: int) -> Sequence[Candidate]:
-        """Look up keys."""
-        return await self.inner.look_up(keys, limit)
-
-    async def state(self) -> IndexState:
-        """Return the state of the inner index."""
-        return await self.inner.state()
-
-
-@dataclass
 class Fed:
     """What was said about a stream of documents.
 
     Attributes:
-        index: The index.
         verdicts: By id of the document.
         events: All pair events.
         comparisons: Number of them.
         cut: Documents for which the limit of candidates left some out.
+        full_buckets: Full buckets of all documents.
         seconds: What matching took.
     """
 
-    index: Watched
     verdicts: dict[str, DocumentVerdict] = field(default_factory=dict)
     events: list[PairEvent] = field(default_factory=list)
     comparisons: int = 0
     cut: int = 0
+    full_buckets: int = 0
     seconds: float = 0
 
     @cached_property
@@ -129,9 +84,7 @@ class Fed:
             "events_per_document": self.per_document(len(self.events)),
             "families_of_several": len([n for n in sizes(self.families).values() if n > 1]),
             "comparisons_per_document": self.per_document(self.comparisons),
-            "presumed_per_document": self.per_document(self.index.presumed),
-            "denied": round(self.index.denied / max(self.index.presumed, 1), 4),
-            "full_buckets": self.index.full_buckets,
+            "full_buckets": self.full_buckets,
             "documents_per_second": round(len(self.verdicts) / self.seconds) if self.seconds else None,
         }
 
@@ -153,10 +106,9 @@ def signed(texts: Iterable[str], prefix: str = "d") -> list[Signature]:
     ]
 
 
-async def feed(signatures: Sequence[Signature], index: Index, batch: int = 1) -> Fed:
+async def feed(signatures: Sequence[Signature], store: Store, batch: int = 1) -> Fed:
     """Match documents in this order, in batches of this size."""
-    fed = Fed(Watched(index))
-    matcher = Matcher(fed.index, SCHEME, KEY)
+    fed, matcher = Fed(), Matcher(store, SCHEME, KEY)
     waiting = iter(signatures)
     while some := list(islice(waiting, batch)):
         began = time.perf_counter()
@@ -166,5 +118,6 @@ async def feed(signatures: Sequence[Signature], index: Index, batch: int = 1) ->
             if matched.verdict is not None:
                 fed.verdicts[signature.id] = matched.verdict
             fed.events += [event for event in matched.events if not isinstance(event, Retraction)]
-    fed.comparisons, fed.cut = matcher.counts.candidates["looked_up"], matcher.counts.cut
+    counts = matcher.counts
+    fed.comparisons, fed.cut, fed.full_buckets = counts.candidates["looked_up"], counts.cut, counts.full_buckets
     return fed

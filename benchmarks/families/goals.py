@@ -30,7 +30,7 @@ def goals_of_storms(figures: Figures) -> Figures:
         "mails of eight variants: events a mail": at_most(eight["events_per_document"], 1.1),
         "mails of eight variants: families": at_most(eight["families"], 8),
         "mails of eight variants: documents a second of CPU over unique": at_least(_ratio(eight, plain), 1.0),
-        "mails: overflows of buckets": at_most(one["overflows"] + eight["overflows"], 0),
+        "mails: full buckets": at_most(one["full_buckets"] + eight["full_buckets"], 0),
         "Redis bytes of an exact copy": at_most(exact["families"]["bytes"], 200),
         "Redis bytes of a copy with a tenth changed": at_most(near["families"]["bytes"], 1_100),
         "unique: Redis commands over those without families": at_most(_over(alone, "commands"), 1.0),

@@ -20,13 +20,13 @@ from benchmarks.quality.scoring import Figures
 from benchmarks.quality.strata import LONG_CHARACTERS
 from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.comparing import estimate
-from nearstream.streams.index import memory_neighbours
+from nearstream.streams.matching import picking
 from nearstream.streams.relations.verdict import is_copy, rule_of_texts
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.local import local_store
 
-CHOICES = ((50, 2), (60, 2), (70, 2), (80, 2), (70, 1), (70, 3))  # percent of the anchors, candidates of a family
+CHOICES = (1, 2, 3)  # candidates of a family
 _STORM = 1_000
 _SAMPLED = 3_000  # pairs of one family that are compared and measured
 
@@ -60,8 +60,8 @@ class Labelled:
 
     def fed(self, seed: int, events_per_family: int = 1) -> Fed:
         """Match the documents in a random order, one by one."""
-        index = local_store(IndexLimits(retention_seconds=0, events_per_family=events_per_family))
-        return asyncio.run(feed(self.arrivals(seed), index))
+        store = local_store(IndexLimits(retention_seconds=0, events_per_family=events_per_family))
+        return asyncio.run(feed(self.arrivals(seed), store))
 
 
 def figures(labelled: Labelled, seeds: Sequence[int]) -> Figures:
@@ -87,13 +87,13 @@ def figures(labelled: Labelled, seeds: Sequence[int]) -> Figures:
 
 
 def choices(labelled: Labelled, seed: int) -> Figures:
-    """Return the figures for other shares of anchors and numbers of candidates, beside a storm of varied copies."""
+    """Return the figures for other numbers of candidates of a family, beside a storm of varied copies."""
     found: Figures = {}
-    for percent, candidates in CHOICES:
-        with choice(percent, candidates):
+    for candidates in CHOICES:
+        with choice(candidates):
             run = of_run(labelled, labelled.fed(seed))
             storm = varied_storm(min(_STORM, len(labelled.signatures)))
-        found[f"T .{percent}, K {candidates}"] = {**run, "varied_storm": storm}
+        found[f"K {candidates}"] = {**run, "varied_storm": storm}
     return found
 
 
@@ -176,7 +176,7 @@ def agreement(one: Mapping[str, str], other: Mapping[str, str]) -> Figures:
 
 
 @contextmanager
-def choice(percent: int, candidates: int) -> Iterator[None]:
-    """Let indexes in memory presume copies from another share of anchors on, or name more members of a family."""
-    with patch.multiple(memory_neighbours, PRESUMED_PERCENT=percent, FAMILY_CANDIDATES=candidates):
+def choice(candidates: int) -> Iterator[None]:
+    """Let documents be compared with another number of members of a family."""
+    with patch.object(picking, "FAMILY_CANDIDATES", candidates):
         yield

@@ -14,9 +14,9 @@ from benchmarks.index.datasketch_peer import Meter
 from benchmarks.quality.scoring import Figures
 from nearstream.schemas.signature import Signature
 from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.store import Store
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.stats import index_facts
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
 
@@ -42,14 +42,14 @@ async def opened(url: str, documents: int, events_per_family: int) -> RedisIndex
     """Open a new index."""
     limits = IndexLimits(documents=documents, events_per_family=events_per_family)
     address = IndexAddress(url, "families", SCHEME.name, SCHEME.key_fingerprint, limits)
-    return await RedisIndex.open(address, may_create=True)
+    return await RedisIndex.open(address, partitions=1, may_create=True)
 
 
-async def cost(server: Redis, index: RedisIndex, signatures: Sequence[Signature]) -> tuple[Fed, Figures]:
+async def cost(server: Redis, store: Store, signatures: Sequence[Signature]) -> tuple[Fed, Figures]:
     """Match documents and return what each of them cost."""
     bytes_before, commands_before, meter = _bytes(server), _commands(server), Meter(server)
     meter.start()
-    fed = await feed(signatures, index, BATCH)
+    fed = await feed(signatures, store, BATCH)
     meter.stop()
     n = max(len(signatures), 1)
     return fed, {
@@ -101,7 +101,8 @@ async def _in_turn(events_per_family: int, streams: Sequence[Sequence[Signature]
     with own_server() as (server, url):
         index = await opened(url, sum(map(len, streams)), events_per_family)
         try:
-            return [(await cost(server, index, stream))[1] for stream in streams]
+            store = index.store()
+            return [(await cost(server, store, stream))[1] for stream in streams]
         finally:
             await index.close()
 
@@ -122,8 +123,8 @@ async def _campaign(signatures: Sequence[Signature]) -> Figures:
     with own_server() as (server, url):
         index = await opened(url, len(signatures), 1)
         try:
-            found = [await cost(server, index, part) for part in parts]
-            (facts,) = await index_facts(index)
+            store = index.store()
+            found = [await cost(server, store, part) for part in parts]
         finally:
             await index.close()
     figures = [each for _, each in found]
@@ -133,7 +134,7 @@ async def _campaign(signatures: Sequence[Signature]) -> Figures:
         "commands_of_the_first_tenth": figures[0]["commands"],
         "commands_of_the_last_tenth": figures[-1]["commands"],
         "families": len({verdict.family.id for fed, _ in found for verdict in fed.verdicts.values()}),
-        "overflows": facts.overflows,
+        "full_buckets": sum(fed.full_buckets for fed, _ in found),
     }
 
 

@@ -1,6 +1,5 @@
-"""A meter of CPU, and baselines: bare HSETNX and datasketch on Redis."""
+"""A meter of CPU, and datasketch on Redis."""
 
-import random
 import time
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,11 +14,6 @@ from nearstream.schemas.document import Document
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signer import Signer
-
-_BARE = """
-for i = 1, #ARGV, 2 do redis.call('HSETNX', KEYS[1] .. ARGV[i], ARGV[i + 1], '1234567') end
-return 1
-"""
 
 Figures = dict[str, Any]  # Any: a tree of numbers as in JSON
 
@@ -53,23 +47,6 @@ class Meter:
         return 1e6 * (float(cpu["used_cpu_user_main_thread"]) + float(cpu["used_cpu_sys_main_thread"]))
 
 
-def bare(server: Redis, keys: int) -> float:
-    """Return the microseconds of server CPU for one HSETNX.
-
-    The calls run in a script and fill chunks like ours, which are deleted at the end.
-    """
-    rng, meter = random.Random(1), Meter(server)
-    calls = [
-        [word for _ in range(1_000) for word in (rng.randbytes(1), rng.randbytes(3))] for _ in range(keys // 1_000)
-    ]
-    meter.start()
-    for call in calls:
-        server.eval(_BARE, 1, f"{{bare}}{rng.randrange(max(keys // 25_600, 1))}:", *call)
-    meter.stop()
-    server.unlink(*server.scan_iter(match="{bare}*"))
-    return meter.server_us / keys
-
-
 def peer(server: Redis, url: str, scheme: Scheme, count: int) -> Figures:
     """Measure the index of datasketch on Redis.
 
@@ -93,7 +70,7 @@ def peer(server: Redis, url: str, scheme: Scheme, count: int) -> Figures:
         "documents": count,
         "bytes": round((int(server.info("memory")["used_memory_dataset"]) - empty) / count),
         "server_us": round(meter.server_us / count, 1),
-        "client_us": round(meter.client_us / count, 1),
+        "worker_us": round(meter.client_us / count, 1),
         "per_second": round(count / meter.seconds),
     }
 

@@ -76,8 +76,8 @@ class Measured:
         key = HashKey.public()
         scheme = preset(DEFAULT_LABEL, key)
         address = IndexAddress(url, namespace, scheme.name, scheme.key_fingerprint, IndexLimits())
-        index = await RedisIndex.open(address, may_create=True)
-        return cls(index, Signer(scheme, key), Matcher(index, scheme, key), Meter(server))
+        index = await RedisIndex.open(address, partitions=1, may_create=True)
+        return cls(index, Signer(scheme, key), Matcher(index.store(), scheme, key), Meter(server))
 
     async def match(self, documents: Sequence[Document]) -> None:
         """Match documents."""

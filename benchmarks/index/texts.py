@@ -1,4 +1,4 @@
-"""Admissions of documents of 3-5 KB, some of which are copies."""
+"""Documents of 3-5 KB, some of which are copies."""
 
 import random
 import re
@@ -9,13 +9,6 @@ from pathlib import Path
 
 from nearstream.schemas.codec import decode_document
 from nearstream.schemas.document import Document
-from nearstream.schemas.signature import Origin
-from nearstream.schemas.topics import DOCUMENTS
-from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.signing.scheme import Scheme
-from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.limits import Admission
-from nearstream.streams.store.store import Position
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 _EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "documents.jsonl"
@@ -57,13 +50,8 @@ def _edited(earlier: str, rng: random.Random, share: float) -> str:
     return "".join(rng.choice(words) if rng.random() < share else each for each in re.findall(r"\S+\s*", earlier))
 
 
-def admissions(scheme: Scheme, first: int, last: int) -> Iterator[Admission]:
-    """Yield the documents of these numbers as a worker admits them."""
-    key = HashKey.public()
-    signer = Signer(scheme, key)
-    for number in range(first, last):
+def documents(count: int) -> Iterator[Document]:
+    """Yield the first documents."""
+    for number in range(count):
         page = f"https://example.org/section/{number % 97}/page-{number}.html"
-        document = Document(id=f"page-{number:012}", text=text(number), observed_at=NOW, url=page, lineage=page)
-        signature = signer.sign(document, Origin(DOCUMENTS.name, 0, number))
-        keys = scheme.keys(signature, key)
-        yield Admission(signature.document_key, scheme.kept(signature), keys, Position(0, number))
+        yield Document(id=f"page-{number:012}", text=text(number), observed_at=NOW, url=page, lineage=page)

@@ -20,6 +20,7 @@ from statistics import mean, median
 
 from rapidfuzz.distance import Levenshtein
 
+from benchmarks.entering import enter
 from benchmarks.quality.corpus import CorpusError, Text, document, read_texts, share
 from benchmarks.quality.retrieval import BEGIN
 from benchmarks.quality.scoring import Figures
@@ -27,14 +28,17 @@ from benchmarks.quality.strata import FAMILIES, LONG_CHARACTERS
 from benchmarks.speed.measure import positive
 from nearstream.schemas.document import Document
 from nearstream.schemas.signature import Signature
+from nearstream.streams.counterpart import Newcomer
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import normalize
+from nearstream.streams.judge import Rules
+from nearstream.streams.looking_up import look_up
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.relations.verdict import relate
 from nearstream.streams.signing.scheme import LABELS, Scheme, preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.limits import Admission, IndexLimits
+from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.local import local_store
 
 SHARES = (0.05, 0.10, 0.15, 0.20, 0.30)
@@ -47,10 +51,10 @@ class Copy:
     """The result for one noisy copy.
 
     Attributes:
-        met: Whether the index returned its original.
-        related: Whether the original was returned and judged as related.
+        met: Whether its original is among those that are compared.
+        related: Whether it met its original, and both are judged as related.
         error: Error of the estimated distance over the longer length.
-        strangers: Number of other documents that the index returned.
+        strangers: Number of other documents that are compared.
     """
 
     met: bool
@@ -69,26 +73,28 @@ class Originals:
     """An index of documents with their signatures in stored form."""
 
     def __init__(self, texts: Sequence[Text], scheme: Scheme, key: HashKey) -> None:
-        """Sign and admit the texts in this order."""
+        """Sign and enter the texts in this order."""
         self.key, self.scheme, self.signer = key, scheme, Signer(scheme, key)
-        self.limits = IndexLimits(retention_seconds=0)
-        self.index = local_store(self.limits)
+        self.store = local_store(IndexLimits(retention_seconds=0))
+        self.rules = Rules(scheme, DEFAULT_THRESHOLDS, frozenset(), self.store.limits)
         began = time.process_time()
         signed = [self.signer.sign(document(text, BEGIN + timedelta(seconds=at))) for at, text in enumerate(texts)]
         self.seconds = time.process_time() - began
         self.whole = {each.id: each for each in signed if each.n_bytes}
         self.kept = {name: scheme.kept(each) for name, each in self.whole.items()}
         self.keys = {name: scheme.keys(each, key) for name, each in self.whole.items()}
-        admissions = [Admission(each.document_key, each, self.keys[name]) for name, each in self.kept.items()]
-        asyncio.run(self.index.admit(admissions))
+        asyncio.run(enter(self.store, scheme, key, list(self.whole.values())))
 
     def judge(self, original: Text, text: str) -> Copy:
         """Look up a copy and compare it with its original."""
         signature = self.signer.sign(Document(id=f"{original.id} noisy", text=text, observed_at=BEGIN))
-        keys = self.scheme.keys(signature, self.key)
-        found = asyncio.run(self.index.look_up(keys, self.limits.candidates))
-        numbers = estimate(self.scheme.kept(signature), self.kept[original.id])
-        verdict = relate(self.scheme.kept(signature), self.kept[original.id], numbers, DEFAULT_THRESHOLDS)
+        kept = self.scheme.kept(signature)
+        newcomer = Newcomer(
+            kept, self.scheme.keys(signature, self.key), self.scheme, DEFAULT_THRESHOLDS, (False, False)
+        )
+        found = asyncio.run(look_up(self.store, self.rules, newcomer)).candidates
+        numbers = estimate(kept, self.kept[original.id])
+        verdict = relate(kept, self.kept[original.id], numbers, DEFAULT_THRESHOLDS)
         one, other = (normalize(each, self.scheme.text).data.tobytes().decode() for each in (original.text, text))
         true = Levenshtein.distance(one, other)
         met = any(each.signature.id == original.id for each in found)

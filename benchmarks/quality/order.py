@@ -38,7 +38,7 @@ def figures(signatures: list[Signature], seed: int) -> Figures:
         "only_in_one": [len(one - other), len(other - one)],
         "pairs": len(first.paired | second.paired),
         "connected_in_one": [_unconnected(first, second), _unconnected(second, first)],
-        "full_buckets": [first.index.full_buckets, second.index.full_buckets],
+        "full_buckets": [first.full_buckets, second.full_buckets],
         "documents_cut": [first.cut, second.cut],
     }
 

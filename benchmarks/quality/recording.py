@@ -1,38 +1,38 @@
-"""An index that records which pairs met and why others did not."""
+"""Records which pairs met and why others did not."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from benchmarks.quality.corpus import words
 from benchmarks.quality.scoring import Figures
-from nearstream.streams.index.candidate import Candidate
-from nearstream.streams.index.family import FAMILY_CANDIDATES, Settled, Settlement
-from nearstream.streams.index.memory_buckets import Seen
+from nearstream.streams.counterpart import Compared
+from nearstream.streams.judge import Documents
+from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.case import Case
+from nearstream.streams.matching.meeting import Known
+from nearstream.streams.matching.picking import ENOUGH, FAMILY_CANDIDATES
+from nearstream.streams.matching.tally import held_by
 from nearstream.streams.signing.scheme import Keys
-from nearstream.streams.store.limits import ENOUGH, Admission, Admitted, IndexState
 
 Both = frozenset[str]
 
 
 @dataclass
 class Recording:
-    """An index that records its own answers.
+    """The judge of a matcher, which records what it was asked.
 
     Attributes:
-        inner: The index that does the work.
-        limit: The most earlier documents that it returns for one document.
-        met: Pairs that met: the index returned one when the other was admitted.
+        met: Pairs that met: one was compared with the other when it arrived.
         left: Why other pairs that share a bucket did not meet.
         keys: Bands and anchors of each document.
         looked_up: Number of earlier documents that shared a bucket, summed over all documents.
         families: Number of the founder of its family by document.
-        thinned: Documents that left out the buckets of the one whose copy they seemed to be.
+        thinned: Documents that left buckets to the one that represents their family.
         twins: Those of them with an equal text.
     """
 
-    inner: Store
-    limit: int
     met: set[Both] = field(default_factory=set)
     left: dict[Both, str] = field(default_factory=dict)
     keys: dict[str, Keys] = field(default_factory=dict)
@@ -41,34 +41,15 @@ class Recording:
     thinned: set[str] = field(default_factory=set)
     twins: set[str] = field(default_factory=set)
     _ids: dict[int, str] = field(default_factory=dict)
+    _compared: set[int] = field(default_factory=set)
 
-    async def admit(self, batch: Sequence[Admission]) -> Sequence[Admitted]:
-        """Admit a batch, one document after the other, and record the answers."""
-        return [await self._admit(admission) for admission in batch]
-
-    async def enter(self, batch: Sequence[tuple[int, Admission]]) -> Sequence[tuple[Candidate, ...]]:
-        """Enter documents into the buckets that they left out, and record who is there."""
-        found = await self.inner.enter(batch)
-        for (number, _), missed in zip(batch, found, strict=True):
-            self.thinned.discard(self._ids[number])
-            self.met |= {frozenset((self._ids[number], each.signature.id)) for each in missed}
-        return found
-
-    async def settle(self, batch: Sequence[Settlement]) -> Sequence[Settled]:
-        """Settle a batch and record the families."""
-        answers = await self.inner.settle(batch)
-        for settlement, answer in zip(batch, answers, strict=True):
-            if answer.family is not None:
-                self.families[self._ids[settlement.number]] = answer.family.number
-        return answers
-
-    async def look_up(self, keys: Keys, limit: int) -> Sequence[Candidate]:
-        """Look up keys in the inner index."""
-        return await self.inner.look_up(keys, limit)
-
-    async def state(self) -> IndexState:
-        """Return the state of the inner index."""
-        return await self.inner.state()
+    @classmethod
+    def of(cls, matcher: Matcher) -> Self:
+        """Begin to record what a matcher does, which is given documents one by one."""
+        recording = cls()
+        inner = matcher._documents
+        matcher._documents = _Judge(inner, recording)  # type: ignore[assignment] # the product has no hook for this
+        return recording
 
     @property
     def entries(self) -> int:
@@ -95,41 +76,61 @@ class Recording:
             return "twin"
         return "full_buckets" if both.isdisjoint(self.thinned) else "left_out"
 
-    async def _admit(self, admission: Admission) -> Admitted:
-        seen = self.inner.seen(admission.keys)
-        (answer,) = await self.inner.admit([admission])
-        own = admission.document_key.partition("/")[2]
-        self.keys[own] = admission.keys
-        self._ids[answer.number] = own
-        self.families[own] = answer.number
-        if answer.presumed:
-            self.thinned.add(own)
-        met = [each.signature.id for each in answer.candidates]
-        self.met |= {frozenset((own, name)) for name in met}
-        if any(each.by_digest and each.number == answer.presumed for each in answer.candidates):
-            self.twins.add(own)  # it reads no other bucket
-        else:
-            self._note_left(own, seen, Counter(self.families[name] for name in met))
-        self.looked_up += len(seen.shared)
-        return answer
+    def compared(self, numbers: Sequence[int]) -> None:
+        """Note that the document in work is compared with states."""
+        self._compared.update(numbers)
 
-    def _note_left(self, own: str, seen: Seen, families: Counter[int]) -> None:
-        """Note why documents that share a bucket were not returned. `families` counts those that were."""
-        ranked = [number for number in seen.ranked() if not seen.shared[number].named]
-        for rank, number in enumerate(ranked):
+    def decided(self, case: Case, representative: int) -> None:
+        """Note what has become of a document."""
+        own: str = case.document.signature.id
+        self.keys[own], self._ids[case.number] = case.document.keys, own
+        self.families[own] = case.decision.founder if case.decision else case.number
+        if representative not in (0, case.number):
+            self.thinned.add(own)
+            if case.left and not case.hint:
+                self.twins.add(own)  # it entered no bucket of words
+        names = [self._ids[number] for number in self._compared]
+        self.met |= {frozenset((own, name)) for name in names}
+        seen = {number for _, numbers in held_by(case.found) for number in numbers} - {case.number}
+        self._note_left(case, seen - self._compared, Counter(self.families[name] for name in names))
+        self.looked_up += len(seen)
+        self._compared.clear()
+
+    def _note_left(self, case: Case, numbers: Iterable[int], families: Counter[int]) -> None:
+        """Note why documents that share a bucket were not compared. `families` counts those that were."""
+        own = self._ids[case.number]
+        for number in numbers:
             name = self._ids[number]
-            both = frozenset((own, name))
-            if both in self.met:
-                continue
             fewer = min(len(self.keys[own].anchors), len(self.keys[name].anchors))
-            if rank >= 2 * self.limit:
-                self.left[both] = "not_read"
-            elif families[self.families[name]] >= FAMILY_CANDIDATES:
-                self.left[both] = "family"
-            elif seen.shared[number].share(fewer) >= ENOUGH:
-                self.left[both] = "over_limit"
+            if families[self.families[name]] >= FAMILY_CANDIDATES:
+                fate = "family"
+            elif number in case.shared and case.shared[number].weight >= ENOUGH * max(fewer, 1):
+                fate = "over_limit"
+            elif name in self.thinned:
+                fate = "left_out"
             else:
-                self.left[both] = "left_out" if name in self.thinned else "weak"
+                fate = "weak" if number in case.shared else "not_read"
+            self.left[frozenset((own, name))] = fate
+
+
+class _Judge:
+    """Tells a recording what a judge is asked."""
+
+    def __init__(self, inner: Documents, recording: Recording) -> None:
+        """Take the judge that does the work."""
+        self._inner, self._recording = inner, recording
+        self.decision, self.record = inner.decision, inner.record
+        self.join, self.hint = inner.join, inner.hint
+
+    def compare(self, case: Case, numbers: Sequence[int], known: Known) -> Sequence[Compared]:
+        """Compare a document with states."""
+        self._recording.compared(numbers)
+        return self._inner.compare(case, numbers, known)
+
+    def learn(self, case: Case, representative: int) -> None:
+        """Learn who represents the family of a document, which is the last that is asked about it."""
+        self._recording.decided(case, representative)
+        self._inner.learn(case, representative)
 
 
 def fates(pairs: Iterable[tuple[str, bool]]) -> dict[str, Figures]:

@@ -38,6 +38,7 @@ from nearstream.streams.signing.scheme import DEFAULT_LABEL, LABELS, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.local import local_store
+from nearstream.streams.store.store import Store
 
 _ENTRY_BYTES = 13.9  # size of a packed entry in Redis 7.0
 _UNRELATED = 0.10
@@ -52,7 +53,7 @@ class Run:
     `families` holds the id of the family of each document.
     """
 
-    index: Recording
+    recording: Recording
     events: dict[Both, PairEvent]
     families: dict[str, str]
     bytes_signed: int
@@ -75,7 +76,7 @@ class Run:
 
 async def run(
     texts: Sequence[Text],
-    index: Recording,
+    store: Store,
     label: str = DEFAULT_LABEL,
     bands: int | None = None,
     rows: int | None = None,
@@ -83,7 +84,8 @@ async def run(
     """Sign and match the documents in this order. `bands` and `rows` replace those of the scheme."""
     key = HashKey.public()
     scheme = preset(label, key, bands, rows)
-    signer, matcher = Signer(scheme, key), Matcher(index, scheme, key)
+    signer, matcher = Signer(scheme, key), Matcher(store, scheme, key)
+    recording = Recording.of(matcher)
     events: dict[Both, PairEvent] = {}
     families: dict[str, str] = {}
     signed = kept = 0
@@ -98,7 +100,7 @@ async def run(
             events |= {frozenset((event.newer.id, event.older.id)): event for event in pairs}
             families |= {text.id: matched.verdict.family.id} if matched.verdict else {}
     seconds = time.process_time() - began
-    return Run(index, events, families, signed, kept, matcher.counts.full_buckets, seconds)
+    return Run(recording, events, families, signed, kept, matcher.counts.full_buckets, seconds)
 
 
 def recall(pairs: Sequence[Pair], done: Run) -> Figures:
@@ -111,7 +113,7 @@ def recall(pairs: Sequence[Pair], done: Run) -> Figures:
     events = [(pair, done.events.get(both)) for pair, both in zip(pairs, together, strict=True)]
     return {
         "n": len(pairs),
-        "candidate": share(sum(both in done.index.met for both in together), len(pairs)),
+        "candidate": share(sum(both in done.recording.met for both in together), len(pairs)),
         "event": share(sum(event is not None for _, event in events), len(pairs)),
         "right_relation": share(
             sum(event is not None and kind_of(event) == pair.relation for pair, event in events), len(pairs)
@@ -142,7 +144,7 @@ def end(pair: Pair, done: Run) -> str:
     both = frozenset((pair.a, pair.b))
     event = done.events.get(both)
     if event is None:
-        fate = done.index.fate(both)
+        fate = done.recording.fate(both)
         return "no_event" if fate == "met" else fate
     return "right" if kind_of(event) == pair.relation else "other_relation"
 
@@ -170,22 +172,21 @@ def report(pairs: Sequence[Pair], texts: Mapping[str, Text], options: argparse.N
         retention_seconds=0,
         events_per_family=options.events_per_family,
     )
-    index = Recording(local_store(limits), options.candidates)
-    done = asyncio.run(run(arriving, index, options.scheme, options.bands, options.rows))
+    done = asyncio.run(run(arriving, local_store(limits), options.scheme, options.bands, options.rows))
     sets = {text.id: shingles(text.text) for text in arriving}
     known = [pair for pair in pairs if pair.a in sets and pair.b in sets]
-    n, groups = max(len(arriving), 1), strata(known, sets)
+    n, groups, recording = max(len(arriving), 1), strata(known, sets), done.recording
     figures = {
         "documents": len(arriving),
         "skipped": len(texts) - len(arriving),
         "settings": {name: getattr(options, name) for name in _SETTINGS},
         "strata": {name: recall(each, done) for name, each in groups.items()},
         "per_document": {
-            "looked_up": round(index.looked_up / n, 2),
-            "verified": round(len(index.met) / n, 2),
-            "false": round(false_meetings(index.met, sets) / n, 2),
-            "index_entries": round(index.entries / n, 1),
-            "entry_bytes": round(_ENTRY_BYTES * index.entries / n),
+            "looked_up": round(recording.looked_up / n, 2),
+            "verified": round(len(recording.met) / n, 2),
+            "false": round(false_meetings(recording.met, sets) / n, 2),
+            "index_entries": round(recording.entries / n, 1),
+            "entry_bytes": round(_ENTRY_BYTES * recording.entries / n),
             "signature_bytes": round(done.bytes_signed / n),
             "kept_bytes": round(done.bytes_kept / n),
             "full_buckets": round(done.full_buckets / n, 2),

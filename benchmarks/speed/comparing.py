@@ -2,11 +2,11 @@
 
     python -m benchmarks.speed.comparing --corpus DIR [--documents N] [--least N] [--repeats N]
 
-The documents arrive one by one at an index in memory, which names the candidates. The candidates are then compared from
-their packed records, as Redis answers them. This is done with the Python form of comparing, with C, and as `Settling`
-does it, which also sorts out the related ones. Times are CPU times. Each document counts with the best of its
-repetitions, because other work on the machine only adds to them. Prints one JSON object. The exit code is 2 when the
-corpus cannot be read.
+The documents arrive one by one at an index in memory, in which their candidates are looked up. The candidates are then
+compared from their packed records, as Redis answers them. This is done with the Python form of comparing, with C, and
+as the matcher does it, which also applies the rules of families and of common text. Times are CPU times. Each document
+counts with the best of its repetitions, because other work on the machine only adds to them. Prints one JSON object.
+The exit code is 2 when the corpus cannot be read.
 """
 
 import argparse
@@ -17,28 +17,27 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.entering import enter
 from benchmarks.quality.corpus import CorpusError, Text, document, read_texts
 from benchmarks.speed.measure import cpu, pin, positive
-from nearstream.schemas.events import RELATIONS
 from nearstream.schemas.signature import Signature
-from nearstream.streams.case import Case
+from nearstream.streams.counterpart import Newcomer, compare_with
 from nearstream.streams.estimates.comparing import compare_native, compare_numpy
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.candidate import Candidate
+from nearstream.streams.judge import Rules
+from nearstream.streams.looking_up import look_up
 from nearstream.streams.records.record import Recorded, pack_signature, unpack_record
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.relations.verdict import first_rule, rule_of_texts
-from nearstream.streams.settling import Settling
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.limits import Admission, Admitted, IndexLimits
 from nearstream.streams.store.local import local_store
 
 _LONGEST = 100_000  # characters
@@ -49,54 +48,41 @@ class Arrived:
     """A document with its candidates.
 
     Attributes:
-        arriving: Its signature, as an index keeps it.
-        admission: How it was admitted.
-        answer: The answer of the index.
+        newcomer: The document, as it is compared.
+        found: What the index says about its candidates.
         records: The arguments of `unpack_record` for each candidate.
     """
 
-    arriving: Signature
-    admission: Admission
-    answer: Admitted
+    newcomer: Newcomer
+    found: Sequence[Candidate]
     records: tuple[tuple[bytes, str, bytes, int], ...]
 
     def documents(self) -> list[Recorded]:
-        """Return the candidates as they are read from the answer of Redis."""
+        """Return the candidates as they are read from the records in an answer of Redis."""
         return [unpack_record(*record) for record in self.records]
 
     def candidates(self) -> list[Candidate]:
         """Return them with what the index says about them."""
-        return [
-            Candidate(
-                known.number,
-                document,
-                known.bands,
-                known.anchors,
-                known.anchor_count,
-                known.by_digest,
-                known.by_lineage,
-                known.in_full_bucket,
-                known.represents,
-            )
-            for known, document in zip(self.answer.candidates, self.documents(), strict=True)
-        ]
+        return [replace(known, earlier=document) for known, document in zip(self.found, self.documents(), strict=True)]
 
 
 async def arrivals(texts: Iterable[Text], count: int, least: int) -> list[Arrived]:
     """Return the first documents that have at least some candidates when they arrive."""
     key = HashKey.public()
     scheme = preset(DEFAULT_LABEL, key)
-    index, signer, found = local_store(IndexLimits()), Signer(scheme, key), list[Arrived]()
+    store, signer, found = local_store(), Signer(scheme, key), list[Arrived]()
+    rules = Rules(scheme, DEFAULT_THRESHOLDS, frozenset(), store.limits)
     for text in texts:
         whole = signer.sign(document(text))
         if not whole.n_bytes:
             continue
-        kept = scheme.kept(whole)
-        admission = Admission(whole.document_key, kept, scheme.keys(whole, key))
-        (answer,) = await index.admit([admission])
-        if len(answer.candidates) >= least:
-            records = tuple(_record(candidate.signature) for candidate in answer.candidates)
-            found.append(Arrived(kept, admission, answer, records))
+        keys = scheme.keys(whole, key)
+        newcomer = Newcomer(scheme.kept(whole), keys, scheme, DEFAULT_THRESHOLDS, (False, False))
+        candidates = (await look_up(store, rules, newcomer)).candidates
+        await enter(store, scheme, key, [whole])
+        if len(candidates) >= least:
+            records = tuple(_record(candidate.signature) for candidate in candidates)
+            found.append(Arrived(newcomer, candidates, records))
         if len(found) == count:
             break
     return found
@@ -104,22 +90,16 @@ async def arrivals(texts: Iterable[Text], count: int, least: int) -> list[Arrive
 
 def measure(arrived: Sequence[Arrived], repeats: int) -> dict[str, Any]:
     """Return the microseconds of CPU of a comparison in each way, unpacking included."""
-    settling = Settling(
-        local_store(IndexLimits()), preset(DEFAULT_LABEL, HashKey.public()), DEFAULT_THRESHOLDS, frozenset(RELATIONS)
-    )
 
     def relations(each: Arrived, compared: Callable[[Signature, list[Recorded]], list[Estimate]]) -> list[str]:
-        estimates = compared(each.arriving, each.documents())
+        estimates = compared(each.newcomer.signature, each.documents())
         return [first_rule(rule_of_texts(numbers), numbers).relation for numbers in estimates]
-
-    def settle(each: Arrived) -> None:
-        case = Case(each.arriving, each.admission, each.answer)
-        _finish(settling.compare_all(case, each.candidates(), _no_pause))
 
     found = Counter(relation for each in arrived for relation in relations(each, compare_native))
     comparisons = found.total()
     in_python = best_us(lambda each: relations(each, compare_numpy), arrived, repeats) / comparisons
     in_c = best_us(lambda each: relations(each, compare_native), arrived, repeats) / comparisons
+    in_matcher = best_us(lambda each: compare_with(each.newcomer, each.candidates()), arrived, repeats)
     return {
         "processor": cpu(),
         "documents": len(arrived),
@@ -129,7 +109,7 @@ def measure(arrived: Sequence[Arrived], repeats: int) -> dict[str, Any]:
         "python_us": round(in_python, 1),
         "c_us": round(in_c, 1),
         "python / c": round(in_python / in_c, 1),
-        "settling_us": round(best_us(settle, arrived, repeats) / comparisons, 1),
+        "matcher_us": round(in_matcher / comparisons, 1),
         "n": repeats,
     }
 
@@ -168,16 +148,6 @@ def main() -> int:
 def _record(signature: Signature) -> tuple[bytes, str, bytes, int]:
     packed = pack_signature(signature, observed_in_head=True)
     return packed, signature.scheme, signature.digest[:8], signature.observed_at_ms
-
-
-def _finish(work: Coroutine[None, None, None]) -> None:
-    """Run a coroutine that never waits."""
-    with suppress(StopIteration):
-        work.send(None)
-
-
-async def _no_pause() -> None:
-    """Continue at once."""
 
 
 if __name__ == "__main__":

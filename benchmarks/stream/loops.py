@@ -13,7 +13,6 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from benchmarks.stream import by_hand
 from benchmarks.stream.reporting import Reporter
@@ -21,16 +20,17 @@ from benchmarks.stream.stages import StageClock
 from benchmarks.workers import loops
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
-from nearstream.streams import matcher
+from nearstream.streams import telling
+from nearstream.streams.judge import Documents, MatchCounts, Rules
 from nearstream.streams.matcher import Matcher
-from nearstream.streams.settling import MatchCounts, Settling
+from nearstream.streams.matching.lane import Lane
 from nearstream.workers.cli.main import main
 from nearstream.workers.config.settings import Settings, load
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.pipeline import match, sign
 from nearstream.workers.pipeline.delivery import Delivery
 from nearstream.workers.pipeline.faust_consumer import BatchConsumer
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_store.transport import RedisTransport
 
 STAGES: tuple[tuple[object, str, str], ...] = (
     (BatchConsumer, "_take", "take batches"),
@@ -41,14 +41,12 @@ STAGES: tuple[tuple[object, str, str], ...] = (
     (sign, "parse_document", "sign: parse documents"),
     (sign.Signing, "decide", "sign: sign and encode"),
     (match, "arrival_of", "match: read signatures"),
-    (Matcher, "_admission", "match: keys of the index"),
-    (RedisIndex, "admit", "match: index client"),
-    (RedisIndex, "enter", "match: index client"),
-    (RedisIndex, "settle", "match: index client"),
-    (Settling, "compare_all", "match: compare"),
-    (Settling, "settle", "match: settle families"),
-    (matcher, "document_verdict", "match: build verdicts"),
-    (matcher, "describe", "match: build events"),
+    (Matcher, "_arriving", "match: keys of the index"),
+    (RedisTransport, "all", "match: index client"),
+    (Documents, "compare", "match: compare"),
+    (Lane, "match", "match: choose and decide"),
+    (telling, "describe", "match: build events"),
+    (telling.Teller, "told", "match: build verdicts"),
     (Matcher, "match_all", "match: the rest of the matcher"),
     (match.Matching, "_outgoing", "match: encode verdicts and events"),
     (match.Matching, "decide", "match: the rest"),
@@ -127,13 +125,13 @@ def _count_comparisons() -> Callable[[], float]:
     To ask the registry of the metrics for each report took 11 us of CPU a document of `unique`.
     """
     counts: list[MatchCounts] = []
-    prepare = Settling.__init__
+    prepare = Documents.__init__
 
-    def prepared(self: Settling, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - passed on
-        prepare(self, *arguments, **options)
+    def prepared(self: Documents, rules: Rules) -> None:
+        prepare(self, rules)
         counts.append(self.counts)
 
-    Settling.__init__ = prepared  # type: ignore[method-assign] # the product has no hook for this
+    Documents.__init__ = prepared  # type: ignore[method-assign] # the product has no hook for this
     return lambda: float(sum(each.candidates["looked_up"] for each in counts))
 
 

@@ -11,7 +11,7 @@ from benchmarks.families.feeding import signed, sizes
 from benchmarks.families.goals import at_least, at_most
 from benchmarks.families.texts import edited_in_one_place, mails, revisions, unique, varied
 from benchmarks.quality.corpus import read_pairs, read_texts
-from nearstream.streams.index import memory_neighbours
+from nearstream.streams.matching import picking
 
 PAIRS = Path(__file__).parents[1] / "data" / "pairs"
 
@@ -57,7 +57,7 @@ def test_equal_texts_have_one_event_each() -> None:
 def test_a_campaign_is_one_family_for_each_variant() -> None:
     fed = storms.in_memory(mails(60, 1))
     assert list(sizes(fed.families).values()) == [60]
-    assert (len(fed.events), fed.index.denied, fed.index.full_buckets) == (59, 0, 0)
+    assert (len(fed.events), fed.full_buckets) == (59, 0)
     every = storms.in_memory(mails(60, 1), events_per_family=0)
     assert every.families == fed.families
     assert len(every.events) > 5 * len(fed.events)
@@ -71,12 +71,12 @@ def test_partitions_agree_if_they_put_equal_documents_together() -> None:
 
 
 def test_another_choice_ends_with_its_block() -> None:
-    before = memory_neighbours.PRESUMED_PERCENT
-    with labelled.choice(100, 1):
-        fed = storms.in_memory(mails(10, 1))
-        assert memory_neighbours.PRESUMED_PERCENT == 100
-    assert fed.index.presumed < storms.in_memory(mails(10, 1)).index.presumed
-    assert before == memory_neighbours.PRESUMED_PERCENT
+    before = picking.FAMILY_CANDIDATES
+    with labelled.choice(100):
+        fed = storms.in_memory(varied(20, 700, 0.03))
+        assert picking.FAMILY_CANDIDATES == 100
+    assert fed.comparisons > storms.in_memory(varied(20, 700, 0.03)).comparisons
+    assert before == picking.FAMILY_CANDIDATES
 
 
 def test_a_goal_says_whether_it_is_reached() -> None:
@@ -90,8 +90,9 @@ async def test_copies_cost_less_on_a_server_than_unique_documents() -> None:
     with stored.own_server() as (server, url):
         index = await stored.opened(url, 80, 1)
         try:
-            _, first = await stored.cost(server, index, signed(texts))
-            fed, second = await stored.cost(server, index, signed(texts, "copy"))
+            store = index.store()
+            _, first = await stored.cost(server, store, signed(texts))
+            fed, second = await stored.cost(server, store, signed(texts, "copy"))
         finally:
             await index.close()
     assert second["commands"] < first["commands"]
@@ -101,13 +102,13 @@ async def test_copies_cost_less_on_a_server_than_unique_documents() -> None:
 def test_the_command_reports_the_goals_of_labelled_documents(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(labelled, "CHOICES", ((50, 2), (70, 2)))
+    monkeypatch.setattr(labelled, "CHOICES", (1, 2))
     assert families.main(["--corpus", str(PAIRS), "--seeds", "1", "2", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert all(goal["reached"] for goal in told["goals"].values())
     assert told["by_seed"].keys() == {"1", "2"}
     assert told["agreement"] == [{"rand": 1.0, "jaccard": 1.0, "differing": 0.0}]
-    assert told["choices"].keys() == {"T .50, K 2", "T .70, K 2"}
+    assert told["choices"].keys() == {"K 1", "K 2"}
     assert told["all_pairs"]["events_per_document"] > told["by_seed"]["1"]["events_per_document"]
     assert families.main(["--corpus", str(tmp_path)]) == 2
     assert "docs.jsonl.gz" in capsys.readouterr().err

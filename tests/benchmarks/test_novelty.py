@@ -20,7 +20,7 @@ def test_runs_that_were_seen_are_not_new() -> None:
 
 
 def test_the_command_prints_what_is_new(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(vars(novelty.matching), "novelty_of", novelty.novelty_of)  # the command replaces it
+    monkeypatch.setitem(vars(novelty.telling), "novelty_of", novelty.novelty_of)  # the command replaces it
     monkeypatch.setattr(novelty, "_SIZES", (1_000, 4_000))
     assert novelty.main(["--corpus", str(PAIRS), "--documents", "40", "--pairs", "10"]) == 0
     told = json.loads(capsys.readouterr().out)
