@@ -101,8 +101,11 @@ class Teller:
 
 
 def sent_numbers(case: Case, decision: Decision) -> Sequence[int]:
-    """Return the related documents whose events are sent with a verdict."""
-    new = dict(
-        zip((pair.number for pair in decision.links), case.joined.new_links if case.joined else (), strict=False)
-    )
+    """Return the related documents whose events are sent with a verdict.
+
+    Those of the founder all are, also when it has changed.
+    """
+    joined = case.joined
+    of_links = joined.new_links if joined is not None and joined.ordinal > 1 else ()
+    new = dict(zip((pair.number for pair in decision.links), of_links, strict=False))
     return [pair.number for pair in decision.pairs if pair.is_sent and new.get(pair.number, True)]

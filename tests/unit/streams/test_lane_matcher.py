@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace as with_fields
 
 from nearstream.schemas.codec import encode_event
-from nearstream.schemas.events import Containment
+from nearstream.schemas.events import Containment, Retraction
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.arriving import Arrival, unpack_label
 from nearstream.streams.index.labels import Labelling
@@ -67,6 +67,20 @@ async def test_where_every_pair_has_its_event_a_copy_stays_in_all_its_buckets() 
         await one.match(sign(name, text, ord(name)))
     found = await one.match(sign("d", PASSAGE, 200))
     assert {event.older.id for event in found.events if isinstance(event, Containment)} == {"a", "b", "c"}
+
+
+async def test_a_founder_that_changes_tells_again_of_other_families_and_a_copy_does_not() -> None:
+    one = matcher(store())
+    await one.match(sign("other", [*PASSAGE, *OTHER], 0))
+    await one.match(sign("a", TEXT, 1))
+    told = {}
+    for name, text in (("a", NEAR), ("b", TEXT)):
+        matched = await one.match(sign(name, text, 2))
+        assert matched.verdict is not None
+        pairs = [event for event in matched.events if not isinstance(event, Retraction)]
+        others = [event.older.id for event in pairs if event.older.id not in ("a", name)]
+        told[name] = matched.verdict.family.ordinal, others
+    assert told == {"a": (1, ["other"]), "b": (2, [])}
 
 
 @pytest.mark.parametrize(("slots", "partitions"), [(1, 1), (4, 4), (3, 7)])
