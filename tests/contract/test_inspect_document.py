@@ -33,7 +33,8 @@ async def index(request: pytest.FixtureRequest, address: IndexAddress) -> AsyncI
     if request.param == "a cluster":
         first_node = request.getfixturevalue("nodes")[0].address
         place = replace(place, url=f"redis://{first_node}", cluster=True)
-    index = await RedisIndex.open(place, partitions=PARTITIONS, may_create=True)
+    await (await RedisIndex.open(place, partitions=PARTITIONS, may_create=True)).close()
+    index = await RedisIndex.open_to_read(place)
     yield index
     await index.close()
 
@@ -181,3 +182,9 @@ async def test_an_exact_copy_leaves_its_buckets_to_its_representative(index: Red
     assert {(each.kind, each.entries) for each in buckets if each.holds} == {("digest", 2), ("lineage", 1)}
     assert {(each.kind, each.entries) for each in buckets if not each.holds} == {("band", 1), ("anchor", 1)}
     assert not any(each.is_hot for each in buckets)
+
+
+async def test_what_is_done_of_each_partition_is_read(index: RedisIndex) -> None:
+    assert await index.checkpoints() == {}
+    await index.cover([Position(0, 3), Position(2, 0)])
+    assert await index.checkpoints() == {0: 3, 2: 0}

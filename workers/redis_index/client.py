@@ -116,6 +116,17 @@ async def ask(client: Caller, command: str, key: bytes, *arguments: bytes | str 
         return await client.execute_command(command, key, *arguments)
 
 
+async def ask_fields(client: Caller, key: bytes) -> dict[bytes, bytes]:
+    """Return the fields of a hash.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    found = await ask(client, "HGETALL", key)
+    # A client answers with a dictionary, a shared connection with the list that the server sends.
+    return found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
+
+
 async def call(client: Caller, name: str, key: bytes, *arguments: bytes | str | int) -> Any:  # noqa: ANN401 - as redis
     """Return the reply of a function of one key, loading the library if the server lacks it.
 

@@ -9,7 +9,7 @@ import msgspec
 from nearstream.schemas.codec import decode_decision
 from nearstream.streams.deciding.states import FOLLOWERS_MAX, HostErrors, PageState
 from nearstream.streams.estimates.frames import Frame
-from nearstream.workers.redis_index.client import Caller, ask
+from nearstream.workers.redis_index.client import Caller, ask, ask_fields
 
 KEPT_SECONDS = 90 * 86_400  # after the fetch that decided was read
 _FORMER = b"{"  # begins what the first release stored: a decision as JSON, a line feed, the parts of the page
@@ -92,8 +92,7 @@ class DecisionStore:
 
     async def followers(self, collection: str, canonical: str) -> list[str]:
         """Return the pages that rest on a page, or have rested on it."""
-        listed = await ask(self.client, "HGETALL", self._key(collection, _FOLLOWERS + canonical))
-        names = listed.keys() if isinstance(listed, dict) else listed[::2]
+        names = await ask_fields(self.client, self._key(collection, _FOLLOWERS + canonical))
         return sorted(name.decode("utf-8", "surrogatepass") for name in names)
 
     async def leave(self, collection: str, canonical: str, follower: str) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.client import Client, ask, open_client
+from nearstream.workers.redis_index.client import Client, ask, ask_fields, open_client
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ async def deployments(client: Client, address: IndexAddress) -> Records:
         IndexUnavailableError: The server does not answer.
         SettingsError: The server refuses our name, password or rights.
     """
-    found = await ask(client, "HGETALL", _key(address))
+    found = await ask_fields(client, _key(address))
     return {topic.decode(): msgspec.json.decode(text, type=DeploymentRecord) for topic, text in found.items()}
 
 

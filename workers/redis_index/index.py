@@ -10,7 +10,7 @@ from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUna
 from nearstream.streams.store.messages import Cover
 from nearstream.streams.store.store import Call, Position, Store
 from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.client import Caller, Client, ask, connect, connect_to_ask
+from nearstream.workers.redis_index.client import Caller, Client, ask, ask_fields, connect, connect_to_ask
 from nearstream.workers.redis_index.errors import errors_mapped
 from nearstream.workers.redis_index.opening import check
 from nearstream.workers.redis_index.schemes import claim_scheme
@@ -174,7 +174,7 @@ class RedisIndex:
         head = COVER_FIELD.encode()
         covers = [
             {int(field[len(head) :]): int(offset) for field, offset in facts.items() if field[len(head) :].isdigit()}
-            for facts in [await ask(self.asking, "HGETALL", key) for key in self.facts_keys]
+            for facts in [await ask_fields(self.asking, key) for key in self.facts_keys]
         ]
         partitions = set.intersection(*(set(cover) for cover in covers))
         return {partition: min(cover[partition] for cover in covers) for partition in partitions}

@@ -8,7 +8,7 @@ import msgspec
 from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.client import Client, ask, call, open_client
+from nearstream.workers.redis_index.client import Client, ask, ask_fields, call, open_client
 from nearstream.workers.redis_store.layout import KeyKind
 
 ACTIVE, BUILDING, RETIRED, DROPPED = "active", "building", "retired", "dropped"
@@ -194,7 +194,7 @@ def _key(address: IndexAddress) -> bytes:
 
 
 async def _claims(client: Client, address: IndexAddress) -> dict[str, tuple[bytes, _Claim]]:
-    found = await ask(client, "HGETALL", _key(address))
+    found = await ask_fields(client, _key(address))
     return {name.decode(): (claim, msgspec.json.decode(claim, type=_Claim)) for name, claim in sorted(found.items())}
 
 

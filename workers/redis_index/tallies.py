@@ -8,7 +8,7 @@ import msgspec
 
 from nearstream.streams.alerting.counting import Rule, Subject, Tally
 from nearstream.streams.store.limits import IndexUnavailableError
-from nearstream.workers.redis_index.client import Client, ask, call
+from nearstream.workers.redis_index.client import Client, ask, ask_fields, call
 
 KEPT_MS = 7 * 86_400_000  # after the last alert, so that a redelivery sends it again
 _TRIES = 50
@@ -60,9 +60,7 @@ class TallyStore:
         Raises:
             IndexUnavailableError: The server does not answer.
         """
-        listed = await ask(self.client, "HGETALL", self._firing)
-        values = listed.values() if isinstance(listed, dict) else listed[1::2]
-        for value in values:
+        for value in (await ask_fields(self.client, self._firing)).values():
             name, subject = msgspec.msgpack.decode(value, type=tuple[str, Subject])
             yield name, subject
 

@@ -7,7 +7,7 @@ server. It removes the field when it is stopped, so a worker that says nothing m
 import msgspec
 
 from nearstream.schemas.live import WorkerStateName
-from nearstream.workers.redis_index.client import Caller, ask, server_time_ms
+from nearstream.workers.redis_index.client import Caller, ask, ask_fields, server_time_ms
 
 SAID_SECONDS = 10.0  # after which a worker that says nothing more is gone
 GONE_SECONDS = 3_600.0  # after which it is forgotten
@@ -90,10 +90,7 @@ def _now(said: _Said, now_ms: int) -> WorkerState:
 
 async def _said(client: Caller, key: bytes) -> dict[bytes, _Said]:
     """Return what each worker says. A field that cannot be read is of none, and counts as very old."""
-    found = await ask(client, "HGETALL", key)
-    # A client answers with a dictionary, a shared connection with the list that Redis sends.
-    fields = found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
-    return {field: _decoded(value) for field, value in fields.items()}
+    return {field: _decoded(value) for field, value in (await ask_fields(client, key)).items()}
 
 
 def _decoded(value: bytes) -> _Said:
