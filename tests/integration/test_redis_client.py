@@ -10,6 +10,7 @@ import pytest
 from redis.exceptions import AuthenticationError, ConnectionError, ResponseError
 
 from nearstream.workers.config.settings import SettingsError, load
+from nearstream.workers.redis_index import shared_connection
 from nearstream.workers.redis_index.address import Connection
 from nearstream.workers.redis_index.client import ask, connect_to_ask, open_client
 from nearstream.workers.redis_index.shared_connection import SharedConnection
@@ -88,7 +89,16 @@ async def test_a_lost_connection_is_opened_again(shared: SharedConnection, redis
                 await asyncio.sleep(0)
 
 
-async def test_calls_to_a_frozen_server_are_bounded_and_answered_after_it(tmp_path: Path) -> None:
+async def test_commands_that_are_sent_together_get_their_replies_and_refusals(shared: SharedConnection) -> None:
+    refused, *answered = await shared.execute_commands([("NOTHING",), ("ECHO", b"x"), ("ECHO", b"y")])
+    assert isinstance(refused, ResponseError)
+    assert answered == [b"x", b"y"]
+
+
+async def test_calls_to_a_frozen_server_are_bounded_and_answered_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_connection, "_UNANSWERED", 256)
     with running(redis_server(tmp_path)) as server:
         connection = connect_to_ask(Connection(f"redis://{server.address}/0", None, False))
         assert connection is not None

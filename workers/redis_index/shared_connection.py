@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from hiredis import pack_command
@@ -10,7 +11,7 @@ from redis.asyncio.connection import AbstractConnection, ConnectionPool
 from redis.exceptions import ConnectionError, ResponseError, TimeoutError
 
 _CONNECT_SECONDS = 1.0
-_UNANSWERED = 256  # calls
+_UNANSWERED = 4_096  # commands: those of 64 questions to an index of 64 slots
 _SILENT_SECONDS = 5.0  # after which a server that leaves a call unanswered is asked on a new connection
 
 Argument = bytes | str | int
@@ -35,9 +36,21 @@ class SharedConnection:
         """Return the reply to a command.
 
         Raises:
-            ConnectionError: There is no connection, or too many calls are unanswered.
-            TimeoutError: The server has left calls unanswered for too long.
+            ConnectionError: There is no connection, or too many commands are unanswered.
+            TimeoutError: The server has left commands unanswered for too long.
             ResponseError: The server refuses the command.
+        """
+        (reply,) = await self.execute_commands([arguments])
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    async def execute_commands(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
+        """Return the reply to each command, or its refusal.
+
+        Raises:
+            ConnectionError: There is no connection, or too many commands are unanswered.
+            TimeoutError: The server has left commands unanswered for too long.
         """
         if self._connection is None:
             await self._opened()
@@ -45,16 +58,18 @@ class SharedConnection:
         if connection is None or not connection.is_connected:
             raise ConnectionError("the connection was lost")
         if self._waiting:
-            self._require_answers(loop.time())
-        future: asyncio.Future[Any] = loop.create_future()
-        self._waiting.append((future, loop.time()))
+            self._require_answers(loop.time(), len(commands))
+        futures: list[asyncio.Future[Any]] = [loop.create_future() for _ in commands]
+        self._waiting.extend((future, loop.time()) for future in futures)
         try:
             # The stub of hiredis knows tuples of one item only.
-            await connection.send_packed_command(pack_command(arguments), check_health=False)  # type: ignore[arg-type]
+            packed = b"".join([pack_command(tuple(command)) for command in commands])  # type: ignore[arg-type]
+            await connection.send_packed_command(packed, check_health=False)
         except BaseException:
-            future.cancel()  # it keeps its place, because the server may have got the command
+            for future in futures:
+                future.cancel()  # it keeps its place, because the server may have got the command
             raise
-        return await future
+        return await _replies(futures)
 
     async def aclose(self) -> None:
         """Close the connection. Calls under way fail."""
@@ -64,15 +79,15 @@ class SharedConnection:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._lose(ConnectionError("the connection was closed"))
 
-    def _require_answers(self, now: float) -> None:
+    def _require_answers(self, now: float, more: int) -> None:
         if now - self._waiting[0][1] > _SILENT_SECONDS:
             error = TimeoutError(f"no reply for {_SILENT_SECONDS:g} s")
             if self._reading is not None:
                 self._reading.cancel()
             self._lose(error)
             raise error
-        if len(self._waiting) >= _UNANSWERED:
-            raise ConnectionError(f"{_UNANSWERED} calls are unanswered")
+        if len(self._waiting) + more > _UNANSWERED:
+            raise ConnectionError(f"{len(self._waiting)} commands are unanswered")
 
     async def _opened(self) -> None:
         """Open the connection, once for all calls that wait for it."""
@@ -124,3 +139,17 @@ class SharedConnection:
             future, _ = self._waiting.popleft()
             if not future.done():
                 future.set_exception(error)
+
+
+async def _replies(futures: Sequence[asyncio.Future[Any]]) -> list[Any]:
+    """Return the reply to each command, or its refusal. If the connection is lost, its error is raised."""
+    if len(futures) == 1:  # as most are. To gather takes longer.
+        try:
+            return [await futures[0]]
+        except ResponseError as refusal:
+            return [refusal]
+    replies = await asyncio.gather(*futures, return_exceptions=True)
+    for reply in replies:
+        if isinstance(reply, BaseException) and not isinstance(reply, ResponseError):
+            raise reply
+    return list(replies)

@@ -93,8 +93,7 @@ class RedisTransport:
     async def _pipeline(self, server: _Server, commands: Sequence[Command]) -> list[Any]:
         """Return the replies of one server, or for each command the error that kept it from answering."""
         if isinstance(server, SharedConnection):
-            asked = [server.execute_command(*command.arguments) for command in commands]
-            return await asyncio.gather(*asked, return_exceptions=True)
+            return await server.execute_commands([command.arguments for command in commands])
         try:
             async with _connection(server) as connection:
                 # The packing of redis-py takes four times as long.
