@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from nearstream.schemas.signature import Origin, Signature
-from nearstream.streams.index.labels import Labelling
+from nearstream.streams.index.labels import Labelling, pack_label
 from nearstream.streams.records.record import pack_signature
 from nearstream.streams.signing.scheme import Keys
 from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, LINEAGE
-from nearstream.streams.store.registration import DOCUMENT_BYTES, TIME_BYTES, Order, Put, Removal
+from nearstream.streams.store.registration import DOCUMENT_BYTES, Order, Put, Removal
 from nearstream.streams.store.registration import Labelling as Label
 from nearstream.streams.store.store import Position
 
@@ -68,7 +68,7 @@ def message_of(arrival: Arrival, arriving: Arriving | None, number: int) -> Put 
     """
     document = document_hash(arrival.document_key)
     if arriving is None and arrival.labelling is not None:
-        return Label(number, document, _pack_label(arrival.labelling), arrival.labelling.given_ms)
+        return Label(number, document, pack_label(arrival.labelling), arrival.labelling.given_ms)
     if arriving is None:
         return Removal(number, document, *_place(arrival.removal), sent_ms=_sent_ms(arrival.removal))
     signature = arriving.signature
@@ -95,17 +95,6 @@ def pack_keys(keys: Keys) -> tuple[bytes, bytes]:
     lineage = b"" if keys.lineage is None else LINEAGE + keys.lineage
     named = (DIGEST + keys.digest if keys.digest else b"") + lineage
     return named, b"".join([*(BAND + key for key in keys.bands), *(ANCHOR + key for key in keys.anchors)])
-
-
-def _pack_label(labelling: Labelling) -> bytes:
-    """Return a label and its weight, or nothing if it was taken back."""
-    return b"" if labelling.label is None else b"%s:%d" % (labelling.label.encode(), labelling.weight)
-
-
-def unpack_label(packed: bytes) -> Labelling:
-    """Return the label of a document as the store keeps it."""
-    label, weight = packed[TIME_BYTES:].split(b":")
-    return Labelling("spam" if label == b"spam" else "ham", int(weight), int.from_bytes(packed[:TIME_BYTES], "big"))
 
 
 def runs(documents: Sequence[tuple[Arrival, Arriving | None]]) -> Iterator[list[tuple[Arrival, Arriving | None]]]:

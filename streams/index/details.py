@@ -4,8 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from nearstream.schemas.label import LabelState
-from nearstream.streams.arriving import unpack_label
-from nearstream.streams.index.labels import LabelCounts
+from nearstream.streams.index.labels import LabelCounts, unpack_label
 from nearstream.streams.store.families import Growth
 from nearstream.streams.store.messages import Query
 from nearstream.streams.store.store import Store

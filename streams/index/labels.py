@@ -6,6 +6,7 @@ A label belongs to a document and counts for the family in which that document i
 from dataclasses import dataclass
 
 from nearstream.schemas.label import LabelKind
+from nearstream.streams.store.registration import TIME_BYTES
 
 
 @dataclass(frozen=True)
@@ -34,3 +35,14 @@ class LabelCounts:
 
     spam: int = 0
     ham: int = 0
+
+
+def pack_label(labelling: Labelling) -> bytes:
+    """Return a label and its weight, or nothing if it was taken back."""
+    return b"" if labelling.label is None else b"%s:%d" % (labelling.label.encode(), labelling.weight)
+
+
+def unpack_label(packed: bytes) -> Labelling:
+    """Return the label of a document as the store keeps it, behind the time when it was given."""
+    label, weight = packed[TIME_BYTES:].split(b":")
+    return Labelling("spam" if label == b"spam" else "ham", int(weight), int.from_bytes(packed[:TIME_BYTES], "big"))

@@ -1,7 +1,7 @@
 """The labelled documents of a family."""
 
 from nearstream.streams.alerting.floods import LabelledGrowth, rate_before
-from nearstream.streams.arriving import unpack_label
+from nearstream.streams.index.labels import unpack_label
 from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.index import RedisIndex

@@ -10,8 +10,8 @@ from msgspec.structs import replace as with_fields
 from nearstream.schemas.codec import encode_event
 from nearstream.schemas.events import Containment, Retraction
 from nearstream.schemas.signature import Origin, Signature
-from nearstream.streams.arriving import Arrival, unpack_label
-from nearstream.streams.index.labels import Labelling
+from nearstream.streams.arriving import Arrival
+from nearstream.streams.index.labels import Labelling, unpack_label
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.local import Local, local_store
