@@ -23,28 +23,18 @@ DATA = {
     "nearstream/examples/documents.jsonl",
     "nearstream/examples/relations.jsonl",
     *(f"nearstream/workers/live/page/{path.name}" for path in (ROOT / "workers/live/page").iterdir()),
-    "nearstream/workers/redis_index/lua/addresses.lua",
-    "nearstream/workers/redis_index/lua/families.lua",
-    "nearstream/workers/redis_index/lua/functions.lua",
-    "nearstream/workers/redis_index/lua/labels.lua",
-    "nearstream/workers/redis_index/lua/states.lua",
-    "nearstream/workers/redis_index/lua/texts.lua",
-    "nearstream/workers/redis_store/lua/buckets.lua",
-    "nearstream/workers/redis_store/lua/decisions.lua",
-    "nearstream/workers/redis_store/lua/families.lua",
-    "nearstream/workers/redis_store/lua/history.lua",
-    "nearstream/workers/redis_store/lua/slot.lua",
+    *(f"nearstream/workers/redis_store/lua/{path.name}" for path in (ROOT / "workers/redis_store/lua").iterdir()),
 }
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CLIENT = """
 import nearstream, schemas, streams, workers
-from nearstream import Document, HashKey, Matcher, MemoryIndex, Signer, preset
+from nearstream import Document, HashKey, Matcher, Signer, local_store, preset
 
 assert [each.OWNER for each in (schemas, streams, workers)] == ["client"] * 3
 print(nearstream.__file__)
 """
 TYPED = """
-from nearstream import Event, HashKey, Matcher, MemoryIndex, Signer, preset
+from nearstream import Event, HashKey, Matcher, Signer, local_store, preset
 
 key = HashKey.public()
 scheme = preset("standard", key)
@@ -140,7 +130,7 @@ def test_a_type_checker_sees_the_types_of_the_package(
     mypy = [sys.executable, "-m", "mypy", *options]
     scheme, match, error = run([*mypy, "client.py"], tmp_path, exit_code=1).splitlines()
     assert 'Revealed type is "nearstream.streams.signing.scheme.Scheme"' in scheme
-    assert "nearstream.streams.matcher.Matched" in match
+    assert "nearstream.streams.telling.Matched" in match
     assert 'has incompatible type "str"; expected "HashKey"' in error
     (tmp_path / "readme.py").write_text(README_EXAMPLE)
     assert run([*mypy, "readme.py"], tmp_path) == ""
