@@ -1,87 +1,90 @@
-"""An index whose shards are on several nodes of a Redis Cluster."""
+"""An index whose slots are on several nodes of a Redis Cluster."""
 
 import asyncio
 from dataclasses import replace
-from random import Random
 
 import pytest
-from redis import Redis
 
 from nearstream.streams.store.limits import IndexLimits, IndexState, IndexUnavailableError
+from nearstream.streams.store.local import Local
+from nearstream.streams.store.part import Part
 from nearstream.streams.store.registration import Status
+from nearstream.streams.store.store import Position, Shape, Store
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.rebuild import IndexRebuild
 from nearstream.workers.redis_index.schemes import schemes, switch_scheme
-from nearstream.workers.redis_index.stats import index_facts
 from tests.devstack.server import LocalServer
+from tests.support.arrivals import arrivals, crawl, matcher
 from tests.support.cluster import NODES
-from tests.support.index_documents import FINGERPRINT, SCHEME, START_MS, admission, ids, in_order, traffic
-from tests.support.settlements import decide
-from tests.support.shards import spread
+from tests.support.made_up import KEY, STANDARD, words
+
+PARTITIONS = SLOTS = 6
+BATCH = crawl(PARTITIONS)
 
 
 @pytest.fixture
 def address(nodes: list[LocalServer], request: pytest.FixtureRequest) -> IndexAddress:
     name = "".join(each if each.isalnum() else "-" for each in request.node.name)[-32:].lower()
-    url = f"redis://{nodes[0].address}"
-    limits = IndexLimits(documents=6_400)
-    return IndexAddress(url, name, SCHEME, FINGERPRINT, limits, shards=6, cluster=True)
+    url, limits = f"redis://{nodes[0].address}", IndexLimits(documents=6_400)
+    return IndexAddress(url, name, STANDARD.name, KEY.fingerprint, limits, slots=SLOTS, cluster=True)
 
 
-async def test_parts_on_three_nodes_answer_as_parts_on_one_server(address: IndexAddress, redis_url: str) -> None:
-    cluster = await RedisIndex.open(address, may_create=True)
-    alone = await RedisIndex.open(replace(address, url=redis_url, cluster=False), may_create=True)
-    batch = spread(traffic(Random(7), 300, 50), 11)
-    owners = {cluster.client.get_node_from_key(part.key.decode()) for part in cluster.shards}  # type: ignore[union-attr]
+async def made(place: IndexAddress) -> RedisIndex:
+    return await RedisIndex.open(place, partitions=PARTITIONS, may_create=True)
+
+
+async def test_slots_on_three_nodes_answer_as_slots_in_memory(address: IndexAddress) -> None:
+    index = await made(address)
+    memory = Store(Local([Part(address.limits) for _ in range(SLOTS)]), Shape(SLOTS, PARTITIONS), address.limits)
+    owners = {index.client.get_node_from_key(address.tag(slot).decode()) for slot in range(SLOTS)}  # type: ignore[union-attr]
     assert len(owners) == NODES
-    for start in range(0, 300, 32):
-        part = batch[start : start + 32]
-        answers = await cluster.admit(part, START_MS)
-        assert answers == await alone.admit(part, START_MS)
-        await decide(Random(start), part, answers, (cluster, alone), START_MS)
-    for one in batch[:30]:
-        assert await cluster.look_up(one.keys, 9, START_MS) == await alone.look_up(one.keys, 9, START_MS)
-    assert await cluster.checkpoints() == await alone.checkpoints() == {0: 299}
-    assert await cluster.state() is IndexState.READY
-    facts = await index_facts(cluster)
-    assert [each.documents for each in facts] == [each.documents for each in await index_facts(alone)]
-    await cluster.close()
-    with Redis.from_url(redis_url) as client:
-        for key in client.scan_iter(match=f"{{{address.namespace}*", count=1_000):
-            client.delete(key)
-    await alone.close()
+    cluster, alone = matcher(index.store()), matcher(memory)
+    for at in range(0, len(BATCH), 5):
+        part = BATCH[at : at + 5]
+        found = [(each.verdict, each.events) for each in await cluster.match_all(part)]
+        assert found == [(each.verdict, each.events) for each in await alone.match_all(part)]
+    await index.cover([Position(partition, 9) for partition in range(PARTITIONS)])
+    assert await index.checkpoints() == dict.fromkeys(range(PARTITIONS), 9)
+    assert await index.state() is IndexState.READY
+    await index.close()
 
 
-async def test_of_pairs_that_race_over_a_cluster_exactly_one_sees_the_other(address: IndexAddress) -> None:
-    workers = [await RedisIndex.open(address, may_create=True) for _ in range(3)]
-    halves = [spread([admission(f"{share}-{pair}", bands=[pair]) for pair in range(150)], 1) for share in range(3)]
-    met: dict[str, set[str]] = {}
+async def test_copies_that_race_over_a_cluster_are_one_family_of_one_founder(address: IndexAddress) -> None:
+    workers = [await made(address) for _ in range(3)]
+    told: dict[str, tuple[str, str]] = {}
 
-    async def admit(share: int) -> None:
-        order = Random(share).sample(halves[share], 150)
-        for start in range(0, 150, 7):
-            batch = order[start : start + 7]
-            for one, answer in zip(batch, await workers[share].admit(batch), strict=True):
-                met[one.document_key.partition("/")[2]] = set(ids(answer.candidates))
+    async def match(share: int) -> None:
+        lane = matcher(workers[share].store())
+        batch = arrivals([(f"{share}-{pair}", words(pair, 150)) for pair in range(30)], 1)
+        for at in range(0, 30, 7):
+            part = [
+                replace(each, position=each.position._replace(partition=share))
+                for each in batch[at : at + 7]
+                if each.position
+            ]
+            for found in await lane.match_all(part):
+                assert found.verdict is not None
+                told[found.verdict.id] = found.verdict.family.id, found.verdict.verdict
 
-    await asyncio.gather(*map(admit, range(3)))
-    for pair in range(150):
-        order = sorted((f"{share}-{pair}" for share in range(3)), key=lambda name: len(met[name]))
-        assert [met[name] for name in order] == [set(), {order[0]}, set(order[:2])]
+    await asyncio.gather(*map(match, range(3)))
+    for pair in range(30):
+        trio = [told[f"{share}-{pair}"] for share in range(3)]
+        assert len({family for family, _ in trio}) == 1
+        assert sorted(verdict for _, verdict in trio) == ["duplicate", "duplicate", "unique"]
     for each in workers:
         await each.close()
 
 
 async def test_an_index_on_a_cluster_is_rebuilt_and_switched(address: IndexAddress) -> None:
-    rebuild = await IndexRebuild.begin(address)
-    await rebuild.index.admit(spread(in_order([admission(str(one)) for one in range(40)]), 9), START_MS)
+    rebuild = await IndexRebuild.begin(address, partitions=PARTITIONS)
+    await matcher(rebuild.store).match_all(BATCH)
     await rebuild.renew()
     await rebuild.finish()
     assert await rebuild.index.state() is IndexState.READY
-    beside = await RedisIndex.open(replace(address, scheme="test-2", beside=True), may_create=True)
+    beside = await made(replace(address, scheme="test-2", beside=True))
     await switch_scheme(replace(address, scheme="test-2"))
-    assert [each.state for each in await schemes(address)] == ["retired", "active"]
+    assert sorted(each.state for each in await schemes(address)) == ["active", "retired"]
     await rebuild.close()
     await beside.close()
 
@@ -89,16 +92,16 @@ async def test_an_index_on_a_cluster_is_rebuilt_and_switched(address: IndexAddre
 async def test_a_node_that_is_silent_is_an_outage_that_is_made_up_for(
     address: IndexAddress, nodes: list[LocalServer]
 ) -> None:
-    index = await RedisIndex.open(address, may_create=True)
-    batch = spread(in_order([admission(str(one), bands=[one // 2]) for one in range(60)]), 20)
-    await index.admit(batch[:20])
+    index = await made(address)
+    lane = matcher(index.store())
+    await lane.match_all(BATCH[:6])
     nodes[2].pause()
     try:
         with pytest.raises(IndexUnavailableError):
-            await index.admit(batch[20:40])
+            await lane.match_all(BATCH[6:14])
     finally:
         nodes[2].resume()
-    statuses = {answer.status for answer in await index.admit(batch[20:60])}
-    assert statuses <= {Status.NEW, Status.REPLAYED}
-    assert await index.checkpoints() == {0: 59}
+    found = await lane.match_all(BATCH[6:], is_again=True)
+    assert {each.registered.status for each in found} <= {Status.NEW, Status.KNOWN}
+    assert all(each.verdict for each in found)
     await index.close()

@@ -263,13 +263,13 @@ async def test_an_index_is_created_once_and_missed_where_it_should_be(client: Re
     assert made == await open_store(client, prefix, shape, limits, may_create=True)
     reopened = await open_store(client, prefix, shape, replace(limits, documents=1), may_create=False)
     assert (reopened.epoch, reopened.chunks) == (made.epoch, made.chunks)
-    with pytest.raises(SettingsError, match="3 slots and 4 partitions, not 2 and 4"):
+    with pytest.raises(SettingsError, match="spread over 3 slots, not 2"):
         await open_store(client, prefix, Shape(2, 4), limits, may_create=False)
     await client.delete(made.tag(1) + KeyKind.FACTS)
     with pytest.raises(IndexLostError, match="slot 1"):
         await open_store(client, prefix, shape, limits, may_create=False)
     await client.hset(made.tag(1) + KeyKind.FACTS, "format", "7")
-    with pytest.raises(SettingsError, match="another format than 8"):
+    with pytest.raises(SettingsError, match="an index of format 7, this release keeps 8"):
         await open_store(client, prefix, shape, limits, may_create=True)
 
 
@@ -279,7 +279,7 @@ async def test_a_lost_index_is_rebuilt_by_one_at_a_time(client: Redis, layout: S
     put = Put(1, DOCUMENTS[0], Order(1, 0, 1, b"version1"), 1, b"record", 5)
     await RedisTransport(client, old, LaneCalls(old)).all([Call(1, "register", [put], 1)])
     with pytest.raises(RebuildRefusedError, match="holds documents"):
-        await begin_rebuild(client, prefix, shape, limits, lease=b"lease  1", lease_ms=60_000)
+        await begin_rebuild(client, prefix, shape, limits, lease=b"lease  0", lease_ms=60_000)
     await client.delete(old.tag(0) + KeyKind.FACTS)
     new = await begin_rebuild(client, prefix, shape, limits, lease=b"lease  1", lease_ms=60_000)
     with pytest.raises(RebuildRefusedError, match="another rebuild"):
@@ -291,7 +291,7 @@ async def test_a_lost_index_is_rebuilt_by_one_at_a_time(client: Redis, layout: S
         await RedisTransport(client, new, LaneCalls(new, lease=b"lease  1")).all(calls)
     ((answer,),) = await RedisTransport(client, new, LaneCalls(new, lease=b"lease  2")).all(calls)
     assert answer.status is Status.NEW
-    await finish_rebuild(client, new)
+    await finish_rebuild(client, new, lease=b"lease  2", lease_ms=60_000)
     assert await open_store(client, prefix, shape, limits, may_create=False) == new
     with pytest.raises(IndexLostError):
         await RedisTransport(client, old, LaneCalls(old)).all(calls)

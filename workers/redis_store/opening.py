@@ -124,14 +124,22 @@ async def begin_rebuild(
     """
     layout = new_layout(prefix, shape, limits, os.urandom(EPOCH_BYTES))
     await renew_rebuild(client, layout, lease=lease, lease_ms=lease_ms)
-    keys = [layout.tag(slot) + KeyKind.FACTS for slot in range(shape.slots)]
-    stored = [await _packed_layout(client, key, prefix) for key in keys]
+    try:
+        return await _emptied(client, layout, lease)
+    except (RebuildRefusedError, SettingsError):
+        await release_rebuild(client, layout, lease=lease)
+        raise
+
+
+async def _emptied(client: Client, layout: StoreLayout, lease: bytes) -> StoreLayout:
+    keys = [layout.tag(slot) + KeyKind.FACTS for slot in range(layout.shape.slots)]
+    stored = [await _packed_layout(client, key, layout.prefix) for key in keys]
     found = [_as_stored(layout, packed) for packed in stored if packed is not None]
     facts = [await ask(client, "HMGET", key, "rebuilder", "now") for key in keys]
     is_whole = None not in stored and len(set(stored)) == 1
     is_unfinished = any(rebuilder for rebuilder, _ in facts)
     if is_whole and not is_unfinished and any(now for _, now in facts):
-        raise RebuildRefusedError(f"{_name(prefix)} holds documents: only a lost or empty index can be rebuilt")
+        raise RebuildRefusedError(f"{_name(layout.prefix)} holds documents: only a lost or empty index can be rebuilt")
     if is_whole and is_unfinished:
         layout = found[0]
     else:

@@ -23,6 +23,7 @@ redis.register_function('nearstream_store_probe_@@', function(keys)
   try('HSET', key, 'f', string.rep('v', 8192))
   local encoding = try('OBJECT', 'ENCODING', key)
   for _, name in ipairs({'HGETALL', 'HKEYS', 'HLEN'}) do try(name, key) end
+  try('HSETNX', key, 'f', 'v')
   for _, name in ipairs({'HGET', 'HMGET', 'HEXISTS', 'HDEL'}) do try(name, key, 'f') end
   try('ZADD', key, 1, 'v')
   try('ZSCORE', key, 'v')
