@@ -173,7 +173,7 @@ class RedisIndex:
         """
         head = COVER_FIELD.encode()
         covers = [
-            {int(field[len(head) :]): int(offset) for field, offset in facts.items() if field[len(head) :].isdigit()}
+            {int(field[len(head) :]): int(offset) for field, offset in facts.items() if field.startswith(head)}
             for facts in [await ask_fields(self.asking, key) for key in self.facts_keys]
         ]
         partitions = set.intersection(*(set(cover) for cover in covers))
