@@ -184,7 +184,9 @@ class Lane:
         await self._join(cases, known)
         for case in cases:
             family = case.decision.founder if case.decision else 0
-            self._find_late(case, unseen(case.found, {case.number, *known.members(family)}, self._store.limits.bucket_cap))
+            self._find_late(
+                case, unseen(case.found, {case.number, *known.members(family)}, self._store.limits.bucket_cap)
+            )
 
     @staticmethod
     def _find_late(case: Case, numbers: Iterable[int]) -> None:

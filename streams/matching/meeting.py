@@ -12,6 +12,8 @@ from nearstream.streams.store.messages import ANCHOR, BAND, Entry, FamilyView, J
 
 Pause = Callable[[], Awaitable[None]]
 
+HEIRS = 8  # members that are asked, one after another, whether they live to represent their family
+
 
 class Comparing(Protocol):
     """What compares documents."""
@@ -145,6 +147,8 @@ class Meeting:
 
     async def find_twins(self, cases: Sequence[Case], known: Known) -> None:
         """Let exact copies of a decided, living state leave out all buckets of words, if its family is full."""
+        if not self._store.limits.events_per_family:
+            return
         twins = {}
         for case in cases:
             if case.decision is None and not case.is_late:
@@ -152,12 +156,11 @@ class Meeting:
                 twins[case] = [number for number, shared in met.shared.items() if shared.by_digest]
         await self._ask({number for some in twins.values() for number in some}, known)
         await self._follow(list(twins), known, {case: set(some) for case, some in twins.items()})
-        await self._read({number for some in twins.values() for number in some}, known)
-        for case, some in twins.items():
+        full = {case: [n for n in some if self._is_full(n, known)][:1] for case, some in twins.items()}
+        await self._read({number for some in full.values() for number in some}, known)
+        for case, some in full.items():
             related = self._judge.compare(case, list(filter(known.has_text, some)), known)
-            if self._store.limits.events_per_family and any(
-                each.is_exact and self._is_full(each.number, known) for each in related
-            ):
+            if any(each.is_exact for each in related):
                 case.left = case.words
 
     def _is_full(self, number: int, known: Known) -> bool:
@@ -290,9 +293,10 @@ class Meeting:
     async def _hand_on(self, founders: set[int], known: Known) -> None:
         """Find others to represent families whose representatives are dead.
 
-        This repairs what a crash or an expiry has left.
+        This repairs what a crash or an expiry has left. A family of which many have expired is given up, so nobody
+        represents it until the next copy joins.
         """
-        while True:
+        for _ in range(HEIRS):
             await self._ask({representative_of(each, known.families) for each in founders} - {0}, known)
             dead = [
                 Leave(each, known.families[each].representative)
@@ -305,10 +309,12 @@ class Meeting:
                 family = known.families[leave.founder]
                 known.families[leave.founder] = family._replace(representative=heir, is_bare=True)
 
-    @staticmethod
-    def _is_dead(number: int, known: Known) -> bool:
+    def _is_dead(self, number: int, known: Known) -> bool:
+        """Return whether a state is dead. Where states expire, one that nothing is known of has expired."""
         view = known.views.get(number)
-        return view is not None and view.is_dead
+        if view is None:
+            return number > 0 and self._store.limits.retention_seconds > 0
+        return view.is_dead
 
     async def refresh(self, case: Case, numbers: Iterable[int], known: Known) -> None:
         """Look again at states, and compare with those that were not met before."""

@@ -121,7 +121,8 @@ class Family:
         """Note that a member has died, also before it joins, and return who represents the family."""
         self.left.add(number)
         if self.representative == number:
-            self.representative = min(self.living, key=lambda each: (self.ordinals[each], each), default=0)
+            # The newest, because older ones may have expired, which nobody has told the family.
+            self.representative = max(self.living, key=lambda each: (self.ordinals[each], each), default=0)
             self.is_bare = True
         return self.representative
 

@@ -1,421 +1,406 @@
-"""Families in an index, in memory and in Redis: who joins, who represents, what is sent and counted."""
+"""Families of documents with real signatures, in memory and on Redis: who joins, who represents, what is counted."""
 
+import asyncio
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from itertools import pairwise
+from random import Random
 
 import pytest
+from msgspec.structs import replace as with_fields
 
-from nearstream.schemas.events import RELATIONS
-from nearstream.streams.estimates.comparing import Unpacked
-from nearstream.streams.index.candidate import Candidate
-from nearstream.streams.index.family import HOUR_MS, Family, FamilyFacts, Pair, Sending, Settled
-from nearstream.streams.store.limits import Admission, Admitted, IndexLimits
+from nearstream.schemas.document import to_milliseconds
+from nearstream.schemas.signature import Signature
+from nearstream.streams.arriving import Arrival
+from nearstream.streams.matcher import Matcher
+from nearstream.streams.store.families import Growth
+from nearstream.streams.store.limits import HOUR_MS, IndexLimits
 from nearstream.streams.store.registration import Status
-from tests.support.index_documents import (
-    START_MS,
-    AnyIndex,
-    Make,
-    admission,
-    at_offset,
-    facts_of_families,
-    ids,
-    in_order,
-    pair,
-    removal,
-    settlement,
+from nearstream.streams.store.store import Store
+from nearstream.streams.telling import Matched
+from tests.support.families import (
+    BODY,
+    COPIES,
+    arrivals,
+    campaign,
+    edited,
+    gone,
+    pair_events,
+    partition,
+    real_traffic,
+    rewritten,
+    verdict,
 )
+from tests.support.matching import KEY, SCHEME, TIME, prose, signed
+from tests.support.stores import Interleaved, Make, at_time, founders, growths, through
 
-WORDS = range(20)
-BRIEF = IndexLimits(candidates=200, retention_seconds=256, documents=6_400)
-
-
-def copy_of(words: Sequence[object], name: str, own: int = 2, at: int = 0) -> Admission:
-    """Return a document that has all these words as keys, but for a few of its own at the end."""
-    keys = [*list(words)[: len(words) - own], *(f"{name} {number}" for number in range(own))]
-    return admission(name, bands=keys[-6:], anchors=keys, at=at)
-
-
-async def only(index: AnyIndex, one: Admission, second: float = 0) -> Admitted:
-    (answer,) = await index.admit([one], START_MS + int(1_000 * second))
-    return answer
+SMALL = IndexLimits(retention_seconds=0, bucket_cap=12)
+FOR_EVER = IndexLimits(retention_seconds=0)
+FOUR_HOURS = IndexLimits(retention_seconds=4 * 3600)
+START_MS = to_milliseconds(TIME)
+MINUTE_MS = 60_000
 
 
-async def told(
-    index: AnyIndex,
-    one: Admission,
-    answer: Admitted,
-    joins: Candidate | None = None,
-    related: Sequence[Pair] = (),
-    *,
-    is_exact: bool = False,
-    keeps: bool = False,
-    second: float = 0,
-) -> Settled:
-    one_settlement = settlement(one, answer, joins, related, is_exact=is_exact, keeps=keeps)
-    (settled,) = await index.settle([one_settlement], START_MS + int(1_000 * second))
-    return settled
+def matcher(store: Store) -> Matcher:
+    return Matcher(store, SCHEME, KEY)
 
 
-def family(settled: Settled) -> Family:
-    assert settled.family is not None
-    return settled.family
+async def one_by_one(one: Matcher, signatures: Sequence[Signature]) -> list[Matched]:
+    return [await one.match(each) for each in signatures]
 
 
-def named(answer: Admitted, name: str) -> Candidate:
-    (found,) = [each for each in answer.candidates if each.signature.id == name]
-    return found
+async def families(store: Store, matched: Sequence[Matched]) -> list[Growth]:
+    """Return the families of more than one document."""
+    return await growths(store, [each.registered.number for each in matched])
 
 
-async def joined(index: AnyIndex, one: Admission, second: float = 0) -> tuple[Admitted, Family | None]:
-    """Admit a copy, and let it join the family that it is presumed to belong to."""
-    answer = await only(index, one, second)
-    heads = [each for each in answer.candidates if each.number == answer.presumed or each.represents]
-    if not heads:
-        return answer, None
-    is_exact = one.signature is not None and heads[0].signature.digest == one.signature.digest
-    settled = await told(index, one, answer, heads[0], [pair(heads[0])], is_exact=is_exact, second=second)
-    return answer, settled.family
+async def test_a_document_like_no_other_is_unique_and_founds_a_family(store: Store) -> None:
+    found = await matcher(store).match(signed("a", BODY))
+    said = verdict(found)
+    assert (said.verdict, said.of, said.events, found.events) == ("unique", None, 0, ())
+    assert said.family.ordinal == 1
+    assert said.family.founder is not None
+    assert said.family.founder.id == "a"
 
 
-async def only_family(index: AnyIndex, second: float = 0) -> FamilyFacts:
-    (facts,) = await facts_of_families(index, START_MS + int(1_000 * second))
-    return facts
+async def test_copies_join_the_family_of_the_first_in_order(store: Store) -> None:
+    found = await one_by_one(matcher(store), [*campaign(4), signed("last", BODY, 9)])
+    assert {verdict(each).family.id for each in found} == {verdict(found[0]).family.id}
+    assert [verdict(each).family.ordinal for each in found] == [1, 2, 3, 4, 5]
+    assert [len(each.events) for each in found] == [0, 1, 1, 1, 1]
+    assert {event.older.id for event in pair_events(found)} == {"m0"}
+    assert {event.family for event in pair_events(found)} == {verdict(found[0]).family.id}
 
 
-async def test_a_near_copy_is_presumed_to_belong_to_the_representative(index: AnyIndex) -> None:
-    first, second = await index.admit([copy_of(WORDS, "a", 0), copy_of(WORDS, "b")], START_MS)
-    assert (first.presumed, second.presumed) == (0, first.number)
-    other = await only(index, copy_of(WORDS, "c", 7))
-    assert (other.presumed, ids(other.candidates)[0]) == (0, "a")
-
-
-async def test_an_equal_text_meets_its_twin_and_its_lineage_only(index: AnyIndex) -> None:
-    await index.admit([admission("a", anchors=WORDS, text="same"), admission("x", anchors=range(9))], START_MS)
-    await only(index, admission("page", lineage="p"))
-    answer = await only(index, admission("b", anchors=WORDS, bands=[1], text="same", lineage="p"))
-    assert sorted(ids(answer.candidates)) == ["a", "page"]
-    assert named(answer, "a").by_digest
-    assert (named(answer, "a").anchors, named(answer, "a").bands) == (len(WORDS), 1)
-    assert answer.presumed == named(answer, "a").number
-    assert ids(await index.look_up(admission("q", bands=[1]).keys, 9, START_MS)) == []
-
-
-async def test_ordinals_follow_the_order_of_joining_and_a_replay_restates_them(index: AnyIndex) -> None:
-    batch = in_order([copy_of(WORDS, "a", 0), *(copy_of(WORDS, f"c{number}") for number in range(4))])
-    members = [await joined(index, one) for one in batch]
-    assert [each.ordinal for _, each in members[1:] if each] == [2, 3, 4, 5]
-    for one, (answer, said) in zip(batch[1:], members[1:], strict=True):
-        again = await only(index, one)
-        assert (again.status, again.number, again.candidates) == (Status.REPLAYED, answer.number, ())
-        assert again.decision is not None
-        assert again.decision.family == said
-        assert [(each.relation, bool(each.sending)) for each in again.decision.pairs] == [("near_duplicate", True)]
-    facts = await only_family(index)
-    assert (facts.size, facts.representative, facts.joined) == (5, members[0][0].number, (4, 4, 4))
-
-
-async def test_a_decision_is_recorded_once(index: AnyIndex) -> None:
-    await only(index, copy_of(WORDS, "a", 0))
-    one = copy_of(WORDS, "b")
-    answer = await only(index, one)
-    head = named(answer, "a")
-    first = await told(index, one, answer, head, [pair(head)])
-    for other in (None, head):
-        assert family(await told(index, one, answer, other, [pair(head)])) == family(first)
-    assert (await told(index, one, answer, head, [pair(head, "overlap")])).sent == (False,)
-    facts = await only_family(index)
-    assert (facts.size, facts.joined) == (2, (1, 1, 1))
+async def test_an_unchanged_record_has_the_family_of_its_state(make: Make) -> None:
+    copy = signed("b", edited(BODY, 3), 1)
+    again = with_fields(copy, observed_at_ms=copy.observed_at_ms + 1)
+    for size in (1, 4):
+        one, batch = matcher(await make()), arrivals([signed("a", BODY), copy, again, again])
+        found = [each for at in range(0, 4, size) for each in await one.match_all(batch[at : at + size])]
+        assert [verdict(each).verdict for each in found] == ["unique", "near_duplicate", "unchanged", "unchanged"]
+        assert [verdict(each).family.ordinal for each in found] == [1, 2, 2, 2]
+        assert {verdict(each).family.id for each in found} == {verdict(found[0]).family.id}
 
 
 async def test_joins_are_counted_by_the_hour_the_day_and_the_week(make: Make) -> None:
-    index = await make(IndexLimits(retention_seconds=0, documents=6_400))
-    await only(index, copy_of(WORDS, "a", 0))
-    for number, hours in enumerate((1, 30, 47.9, 48.8, 49)):
-        await joined(index, copy_of(WORDS, f"c{number}"), 3600 * hours)
-    facts = await only_family(index, 3600 * 49)
-    assert (facts.size, facts.joined) == (6, (2, 4, 5))
-    assert facts.last_joined_ms >= START_MS + 48 * HOUR_MS
+    store, time = at_time(await make(FOR_EVER), START_MS)
+    one, mails, found = matcher(store), campaign(6), list[Matched]()
+    for mail, hours in zip(mails, (0, 1, 30, 47.9, 48.8, 49), strict=True):
+        time.now_ms = START_MS + int(hours * HOUR_MS)
+        found.append(await one.match(mail))
+    (family,) = await families(store, found)
+    assert (family.size, family.joined) == (6, (2, 4, 5))
+    assert family.last_ms == time.now_ms
 
 
 @pytest.mark.parametrize("exact", [False, True])
-async def test_a_storm_fills_no_bucket(make: Make, exact: bool) -> None:
-    index = await make(IndexLimits(bucket_cap=12, documents=6_400))
-    for number in range(60):
-        one = (
-            admission(f"c{number}", bands=WORDS, anchors=WORDS, text="same") if exact else copy_of(WORDS, f"c{number}")
-        )
-        answer, _ = await joined(index, one)
-        assert (answer.full_buckets, answer.cut) == (0, False)
-        assert len(answer.candidates) <= 2
-    assert (await only_family(index)).size == 60
+async def test_the_cost_of_a_copy_does_not_grow(store: Store, exact: bool) -> None:
+    one, looked_up, events = matcher(store), list[int](), 0
+    for number in range(150):
+        text = BODY if exact else rewritten(BODY, number, 2)
+        found = await one.match(signed(f"m{number}", text, number))
+        looked_up.append(one.counts.candidates["looked_up"])
+        events += len(found.events)
+        assert verdict(found).low_confidence == verdict(found).degraded == ()
+    assert max(after - before for before, after in pairwise(looked_up)) <= (3 if exact else 2)
+    assert events == 149
 
 
-async def test_two_candidates_of_a_family_are_named_and_its_representative_is_one(index: AnyIndex) -> None:
-    await only(index, copy_of(WORDS, "a", 0))
-    for number in range(5):
-        await joined(index, admission(f"c{number}", bands=["x"], anchors=[*list(WORDS)[:18], "x", number]))
-    answer = await only(index, admission("q", bands=["x"], anchors=[*list(WORDS)[:6], "x"]))
-    assert len(answer.candidates) == 2
-    assert named(answer, "a").represents
+async def test_a_storm_fills_no_bucket(make: Make) -> None:
+    store = await make(SMALL)
+    one, random, found = matcher(store), Random(2), list[Matched]()
+    bodies = Counter[int]()
+    for number in range(240):
+        body = random.randrange(8)
+        text = prose(body) if body not in bodies or random.random() < 0.2 else edited(prose(body), number)
+        bodies[body] += 1
+        found.append(await one.match(signed(f"m{number}", text, number)))
+    assert (one.counts.full_buckets, one.counts.cut) == (0, 0)
+    assert sorted(each.size for each in await families(store, found)) == sorted(bodies.values())
+
+
+async def test_updates_keep_their_places_through_a_storm(make: Make) -> None:
+    store = await make(SMALL)
+    one, body, found = matcher(store), prose(0), list[Matched]()
+    for number in range(40):
+        await one.match(signed(f"m{number}", prose(100 + number), number))
+    for turn in (100, 200, 300):
+        texts = [body if turn == 300 else edited(body, turn + number) for number in range(40)]
+        found += await one_by_one(one, [signed(f"m{number}", text, turn + number) for number, text in enumerate(texts)])
+    assert [verdict(each).family.ordinal for each in found] == 3 * list(range(1, 41))
+    assert [each.size for each in await families(store, found)] == [40]
+
+
+@pytest.mark.parametrize("edits", [42, 46])
+async def test_an_update_that_keeps_its_family_does_not_rely_on_the_buckets_of_another(
+    store: Store, edits: int
+) -> None:
+    """The update lies between its former state and the founder of another family, and is a copy of both."""
+    words, one = BODY.split(), matcher(store)
+    former = " ".join([*prose(200).split()[:edits], *words[edits:]])
+    other = rewritten(BODY, 2, edits)
+    before = await one_by_one(one, [signed("own", former, 1), signed("other", other, 2), signed("more", other, 3)])
+    update = await one.match(signed("own", BODY, 4))
+    assert verdict(update).family.id == verdict(before[0]).family.id != verdict(before[1]).family.id
+    await one.match_all([gone("other"), gone("more")])
+    copy = await one.match(signed("copy", edited(BODY, 3), 5))
+    assert verdict(copy).verdict in COPIES
+    assert verdict(copy).family.id == verdict(update).family.id
+
+
+async def race(store: Store, signatures: Sequence[Signature], random: Random, lanes: int) -> list[Matched]:
+    """Match documents with several lanes, of a partition each, whose calls interleave."""
+    found: list[Matched] = []
+
+    async def work(lane: int) -> None:
+        one = matcher(through(store, lambda transport: Interleaved(transport, random)))
+        left = arrivals(signatures[lane::lanes], partition=lane)
+        while left:
+            batch, left = left[: (size := random.choice((1, 1, 2, 3, 5)))], left[size:]
+            found.extend(await one.match_all(batch))
+
+    await asyncio.gather(*map(work, range(lanes)))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_racing_copies_end_in_one_family(make: Make, seed: int) -> None:
+    random, store = Random(seed), await make(FOR_EVER)
+    texts = [
+        (f"{body}-{number}", edited(prose(body), 9 * body + number % random.choice((3, 99)), random.choice((1, 2, 4))))
+        for body in range(3)
+        for number in range(14)
+    ]
+    random.shuffle(texts)
+    signatures = [signed(name, text, minute) for minute, (name, text) in enumerate(texts)]
+    found = await race(store, signatures, random, lanes=4)
+    numbers = {verdict(each).id: each.registered.number for each in found}
+    families_of = await founders(store, numbers.values())
+    assert partition({name: families_of[number] for name, number in numbers.items()}) == partition(
+        {name: int(name[0]) for name, _ in texts}
+    )
+    assert sorted(each.size for each in await families(store, found)) == [14, 14, 14]
+    related = {verdict(each).id for each in found if verdict(each).verdict in COPIES}
+    assert len(related) >= len(texts) - 3
+
+
+@pytest.mark.parametrize("twins", [1, 3])
+async def test_racing_copies_that_share_most_words_with_another_document_end_in_one_family(
+    make: Make, twins: int
+) -> None:
+    """They are no copies of that one, since its parts are in another order.
+
+    One of them is a near-duplicate of the others, whose texts are equal.
+    """
+    parts = [prose(10 + part) for part in range(3)]
+    body = " ".join(parts[::-1])
+    for seed in range(8):
+        store = await make(FOR_EVER)
+        await matcher(store).match_all(arrivals([signed("other", " ".join(parts), 0)], first=1_000))
+        texts = [edited(body, 1_000 + seed, 2), *[edited(body, 2_000 + seed, 2)] * twins]
+        copies = [signed(f"m{minute}", text, minute) for minute, text in enumerate(texts, start=1)]
+        found = await race(store, copies, Random(seed), lanes=len(copies))
+        assert [each.size for each in await families(store, found)] == [len(copies)]
 
 
 @pytest.mark.parametrize("exact", [False, True])
-async def test_a_removed_representative_hands_the_family_on(index: AnyIndex, exact: bool) -> None:
-    def document(name: str) -> Admission:
-        return admission(name, bands=WORDS, anchors=WORDS, text="same") if exact else copy_of(WORDS, name)
-
-    await only(index, document("a"))
-    for name in "bcd":
-        await joined(index, document(name))
-    for step, name in enumerate("abcd"):
-        before = await only_family(index)
-        await only(index, removal(name))
-        answer, now = await joined(index, document(f"n{step}"))
-        assert answer.candidates
-        assert now is not None
-        assert now.family_id == before.family_id
-        assert now.ordinal == 5 + step
-        assert now.founder is None
-    assert (await only_family(index)).size == 4
-
-
-async def test_a_family_without_a_living_member_cannot_be_joined(index: AnyIndex) -> None:
-    await only(index, copy_of(WORDS, "a", 0))
-    batch = [copy_of(WORDS, "b", 1), copy_of(WORDS, "c", 1)]
-    answers = await index.admit(batch, START_MS)
-    await only(index, removal("a"))
-    for one, answer in zip(batch, answers, strict=True):
-        settled = await told(index, one, answer, named(answer, "a"), [pair(named(answer, "a"))])
-        assert (settled.family, settled.follow, settled.is_refused) == (None, None, True)
-    # Both left out the buckets of the removed one, so they find each other only now.
-    missed = [(await index.enter([(answer.number, one)]))[0] for one, answer in zip(batch, answers, strict=True)]
-    assert [ids(each) for each in missed] == [[], ["b"]]
+@pytest.mark.parametrize("seed", range(2))
+async def test_a_removed_founder_loses_nobody(make: Make, seed: int, exact: bool) -> None:
+    """Whoever represents the family is removed again and again, and documents also expire."""
+    random = Random(seed)
+    store, time = at_time(await make(FOUR_HOURS), START_MS)
+    one, living = matcher(store), dict[str, Matched]()
+    for minute in range(400):
+        time.now_ms = START_MS + minute * MINUTE_MS
+        living = {name: found for name, found in living.items() if minute - int(name[1:]) < 230}
+        heads = {family.representative for family in await families(store, list(living.values()))}
+        if living and random.random() < 0.3:
+            leading = [name for name, found in living.items() if found.registered.number in heads]
+            victim = random.choice(leading or list(living))
+            del living[victim]
+            await one.match_all([gone(victim)])
+        elif random.random() < 0.6:
+            text = BODY if exact and random.random() < 0.6 else edited(BODY, minute)
+            found = await one.match(signed(f"m{minute}", text, minute))
+            assert verdict(found).verdict in COPIES or not living
+            assert verdict(found).family.id in {verdict(each).family.id for each in living.values()} or not living
+            living[f"m{minute}"] = found
 
 
-async def test_many_documents_that_enter_at_once_find_those_that_entered_before(index: AnyIndex) -> None:
-    await only(index, copy_of(WORDS, "a", 0))
-    batch = [copy_of(WORDS, f"b{number:02}", 1) for number in range(40)]
-    answers = await index.admit(batch, START_MS)
-    await only(index, removal("a"))
-    missed = await index.enter([(answer.number, one) for one, answer in zip(batch, answers, strict=True)])
-    assert [sorted(ids(each)) for each in missed] == [
-        [one.document_key.partition("/")[2] for one in batch[:number]] for number in range(40)
+async def test_a_removed_representative_hands_its_family_on(store: Store) -> None:
+    one, mails = matcher(store), campaign(4)
+    found = await one_by_one(one, mails)
+    for step, mail in enumerate(mails):
+        await one.match_all([gone(mail.id)])
+        found.append(await one.match(signed(f"n{step}", edited(BODY, 300 + step), 10 + step)))
+        said = verdict(found[-1])
+        assert (said.family.id, said.family.ordinal) == (verdict(found[0]).family.id, 5 + step)
+        assert said.family.founder is None
+    assert [each.size for each in await families(store, found)] == [4]
+
+
+async def test_who_comes_after_all_members_were_removed_founds_a_family(store: Store) -> None:
+    one, mails = matcher(store), campaign(4)
+    first = await one_by_one(one, mails[:2])
+    await one.match_all([gone("m0"), gone("m1")])
+    third, last = await one_by_one(one, mails[2:])
+    assert (verdict(third).verdict, verdict(third).family.ordinal) == ("unique", 1)
+    assert verdict(third).family.id == verdict(last).family.id != verdict(first[0]).family.id
+
+
+async def test_an_updated_representative_loses_nobody(store: Store) -> None:
+    one = matcher(store)
+    first = await one_by_one(one, campaign(3))
+    family = verdict(first[0]).family.id
+    # A copy of the former state stays, with its ordinal. Another text leaves.
+    kept = await one.match(signed("m0", edited(BODY, 777), 10))
+    assert (verdict(kept).family.id, verdict(kept).family.ordinal) == (family, 1)
+    left = await one.match(signed("m0", prose(50), 11))
+    assert verdict(left).verdict == "version"
+    assert verdict(left).family.id != family
+    assert verdict(left).family.ordinal == 1
+    (growth,) = await families(store, first)
+    assert (growth.size, growth.joined) == (2, (2, 2, 2))
+    for minute in range(12, 20):
+        after = await one.match(signed(f"n{minute}", edited(BODY, minute), minute))
+        assert (verdict(after).verdict, verdict(after).family.id) == ("near_duplicate", family)
+    assert verdict(after).family.ordinal == 11
+
+
+@pytest.mark.parametrize("size", [1, 3, 32])
+@pytest.mark.parametrize("copies", [0, 2, 3])
+async def test_a_founder_updated_in_the_batch_of_its_copies_loses_nobody(store: Store, copies: int, size: int) -> None:
+    mails, one, told = campaign(9), matcher(store), list[Matched]()
+    update = signed(mails[0].id, prose(9), 60)
+    records = arrivals([*mails[: copies + 1], update, *mails[copies + 1 :]])
+    for start in range(0, len(records), size):
+        told += await one.match_all(records[start : start + size])
+    told.pop(copies + 1)
+    living = [verdict(each).family.id for each in told[1:]]
+    assert len(set(living[:copies])) <= 1
+    assert len(set(living[copies:])) == 1
+    assert not copies or len(set(living)) == 1
+
+
+@pytest.mark.parametrize("exact", [False, True])
+async def test_an_expired_representative_was_replaced_in_time(make: Make, exact: bool) -> None:
+    """A campaign lasts four retentions, and a copy comes every half an hour."""
+    store, time = at_time(await make(FOUR_HOURS), START_MS)
+    one, heads, found = matcher(store), set[int](), list[Matched]()
+    for minute in range(0, 16 * 60, 30):
+        time.now_ms = START_MS + minute * MINUTE_MS
+        found.append(await one.match(signed(f"m{minute}", BODY if exact else edited(BODY, minute), minute)))
+        assert verdict(found[-1]).verdict == ("unique" if not minute else COPIES[not exact])
+        heads |= {each.representative for each in await families(store, found[-2:])}
+    assert len({verdict(each).family.id for each in found}) == 1
+    assert [verdict(each).family.ordinal for each in found] == list(range(1, len(found) + 1))
+    assert len(heads) > 3
+
+
+async def test_a_document_seen_again_late_in_its_life_stays_in_its_family(make: Make) -> None:
+    store, time = at_time(await make(FOUR_HOURS), START_MS)
+    one, member = matcher(store), signed("m1", edited(BODY, 1), 1)
+    first = await one_by_one(one, [signed("m0", BODY), member])
+    for minute in (130, 260, 390):
+        time.now_ms = START_MS + minute * MINUTE_MS
+        found = await one.match(with_fields(member, observed_at_ms=member.observed_at_ms + 60_000 * minute))
+        assert verdict(found).verdict == "unchanged"
+        assert verdict(found).family.id == verdict(first[0]).family.id
+        assert verdict(found).family.ordinal == 2
+    late = await one.match(signed("m2", edited(BODY, 2), 400))
+    assert verdict(late).family.id == verdict(first[0]).family.id
+    assert verdict(late).family.ordinal == 3
+
+
+async def test_families_do_not_chain(store: Store) -> None:
+    texts = [BODY]
+    for step in range(12):
+        words = texts[-1].split()
+        words[30 * step : 30 * (step + 1)] = prose(200 + step).split()[:30]
+        texts.append(" ".join(words))
+    one = matcher(store)
+    signatures = [signed(f"s{step}", text, step) for step, text in enumerate(texts)]
+    found = await one_by_one(one, signatures)
+    assert 2 < len({verdict(at).family.id for at in found}) < 10
+    for each, at in zip(signatures, found, strict=True):
+        founder = verdict(at).family.founder
+        assert founder is not None
+        founded = next(other for other in signatures if other.id == founder.id)
+        assert founded is each or one.compare(each, founded).verdict.relation in COPIES
+    # A copy of a member that is no copy of the founder founds its own family, and its verdict names the member.
+    assert any(
+        verdict(at).family.ordinal == 1 and verdict(at).of is not None and verdict(at).verdict == "near_duplicate"
+        for at in found
+    )
+
+
+async def test_a_page_with_most_words_of_another_one_is_found_by_all_its_words(store: Store) -> None:
+    """They share most anchors, but have much text of their own: no copies."""
+    one, page = matcher(store), [f"{BODY} {prose(60 + number, 130)}" for number in range(3)]
+    found = await one_by_one(one, [signed(f"p{number}", text, number) for number, text in enumerate(page)])
+    founding = [number for number, each in enumerate(found) if verdict(each).family.ordinal == 1]
+    assert len(founding) > 1
+    for number in founding:
+        copy = await one.match(signed(f"c{number}", edited(page[number], number), 20 + number))
+        assert verdict(copy).family.id == verdict(found[number]).family.id
+        part = await one.match(signed(f"q{number}", " ".join(page[number].split()[-130:]), 30 + number))
+        assert (verdict(part).verdict, verdict(part).of and verdict(part).of.id) == ("containment", f"p{number}")
+
+
+@pytest.mark.parametrize(("limit", "events"), [(1, 1), (0, 4)])
+async def test_events_with_another_family_are_limited(make: Make, limit: int, events: int) -> None:
+    one = matcher(await make(IndexLimits(retention_seconds=0, events_per_family=limit)))
+    await one_by_one(one, campaign(4))
+    found = await one.match(signed("q", f"{' '.join(BODY.split()[:150])} {prose(70)}", 9))
+    assert [type(event).__name__ for event in found.events] == ["Overlap"] * events
+
+
+async def test_members_repeat_no_relation_between_two_families(store: Store) -> None:
+    one, passage = matcher(store), " ".join(BODY.split()[100:250])
+    await one.match(signed("away", f"{prose(70)} {passage}"))
+    found = await one_by_one(one, campaign(4))
+    assert [[type(event).__name__ for event in each.events] for each in found] == [
+        ["Overlap"],
+        *[["NearDuplicate"]] * 3,
     ]
 
 
-async def test_a_denied_presumption_is_undone_and_may_be_undone_again(index: AnyIndex) -> None:
-    first, one, later = in_order([copy_of(WORDS, "a", 0), copy_of(WORDS, "b"), copy_of(WORDS, "c", 10)])
-    await only(index, first)
-    answer = await only(index, one)
-    assert ids((await only(index, later)).candidates) == ["a"]
-    for expected in (["a", "c"], ["c"]):
-        (missed,) = await index.enter([(answer.number, one)])
-        assert ids(missed) == expected
-        again = await only(index, one)
-        assert (again.status, again.presumed, again.may_change) == (Status.REPLAYED, 0, True)
-        assert {"a", "c"} <= set(ids(again.candidates))
-    assert family(await told(index, one, answer)).ordinal == 1
-    assert (await only(index, one)).candidates == ()
-    found = await only(index, copy_of(WORDS, "q", 5))
-    assert named(found, "b").represents
+async def test_the_former_state_of_a_lineage_always_has_its_event(store: Store) -> None:
+    states = [signed(f"s{step}", edited(BODY, step, 60), step, lineage="page") for step in range(6)]
+    found = await one_by_one(matcher(store), states)
+    for step, each in enumerate(found[1:], 1):
+        assert f"s{step - 1}" in {event.older.id for event in pair_events([each])}
 
 
-async def test_a_copy_of_a_member_is_led_to_the_representative(index: AnyIndex) -> None:
-    """The member was still in flight when its copy saw it."""
-    await only(index, copy_of(WORDS, "a", 0))
-    middle, copy = admission("m", anchors=[*range(9, 20), *range(90, 99)]), admission("c", anchors=[*range(88, 99)])
-    seen_middle = await only(index, middle)
-    seen_copy = await only(index, copy)
-    await told(index, middle, seen_middle, named(seen_middle, "a"))
-    settled = await told(index, copy, seen_copy, named(seen_copy, "m"))
-    assert settled.family is None
-    assert settled.follow is not None
-    assert settled.follow.signature.id == "a"
-    assert family(await told(index, copy, seen_copy)).ordinal == 1
+@pytest.mark.parametrize("seed", range(2))
+async def test_no_event_that_all_pairs_would_not_send(make: Make, seed: int) -> None:
+    random = Random(seed)
+    every = matcher(await make(IndexLimits(retention_seconds=0, events_per_family=0)))
+    few, thinned = matcher(await make(FOR_EVER)), list[str]()
+    rest = arrivals(real_traffic(random, 110, 60))
+    told = [event.event_id for each in rest for event in pair_events(await every.match_all([each]))]
+    while rest:
+        part, rest = rest[: (size := random.randrange(1, 9))], rest[size:]
+        thinned += [event.event_id for event in pair_events(await few.match_all(part))]
+    assert 20 < len(thinned) < len(told)
+    assert set(thinned) <= set(told)
 
 
-async def test_who_was_joined_in_flight_brings_the_others_along(index: AnyIndex) -> None:
-    await only(index, copy_of(WORDS, "a", 0))
-    middle, copy = in_order(
-        [admission("m", anchors=[*range(9, 20), *range(90, 99)]), admission("c", anchors=range(80, 99))]
-    )
-    seen_middle, seen_copy = await index.admit([middle, copy], START_MS)
-    said = family(await told(index, copy, seen_copy, named(seen_copy, "m")))
-    assert (said.number, said.ordinal) == (seen_middle.number, 2)
-    head = named(seen_middle, "a")
-    settled = await told(index, middle, seen_middle, head, [pair(head)])
-    assert (family(settled).number, family(settled).ordinal, settled.sent) == (head.number, 2, (True,))
-    facts = await only_family(index)
-    assert (facts.number, facts.size, facts.joined) == (head.number, 3, (2, 2, 2))
-    again = await only(index, copy)
-    assert again.decision is not None
-    assert again.decision.family == replace(said, number=head.number)
-    await only(index, removal("c"))
-    assert (await only_family(index)).size == 2
-
-
-async def test_two_that_join_each_other_are_one_family(index: AnyIndex) -> None:
-    first, second = copy_of(WORDS, "a", 8), copy_of(WORDS, "b", 8)
-    seen = await index.admit([first, second], START_MS)
-    back = replace(named(seen[1], "a"), number=seen[1].number, earlier=Unpacked(second.signature))
-    assert family(await told(index, first, seen[0], back)).ordinal == 2
-    assert (await told(index, second, seen[1], named(seen[1], "a"))).is_refused
-    founder = family(await told(index, second, seen[1]))
-    assert (founder.number, founder.ordinal) == (seen[1].number, 1)
-    assert (await only_family(index)).size == 2
-
-
-async def test_who_joins_a_presumed_copy_is_not_presumed_with_it(index: AnyIndex) -> None:
-    """The second joins the first, which is presumed a copy of the founder. Those after it join the first too."""
-    await only(index, copy_of(WORDS, "a", 0))
-    first, second, third = copy_of(WORDS, "b", 8), copy_of(WORDS, "c", 8), copy_of(WORDS, "d", 8)
-    seen = await index.admit([first, second, third], START_MS)
-    await index.enter([(seen[1].number, second)])
-    back = replace(named(seen[1], "a"), number=seen[0].number, earlier=Unpacked(first.signature))
-    assert family(await told(index, second, seen[1], back)).ordinal == 2
-    through = replace(back, number=seen[1].number, earlier=Unpacked(second.signature))
-    follow = (await told(index, third, seen[2], through)).follow
-    assert follow is not None
-    assert follow.number == seen[0].number
-    assert family(await told(index, third, seen[2], follow)).ordinal == 3
-    await index.enter([(seen[0].number, first)])
-    assert family(await told(index, first, seen[0])).number == seen[0].number
-    assert (await only_family(index)).size == 3
-
-
-async def test_another_state_that_is_a_copy_keeps_its_place(index: AnyIndex) -> None:
-    await only(index, copy_of(WORDS, "a", 0))
-    for name in "bc":
-        await joined(index, copy_of(WORDS, name))
-    before = await only_family(index)
-    update = replace(copy_of(WORDS, "a", 1, at=5), document_key="default/a")
-    answer = await only(index, update)
-    assert (answer.status, answer.presumed) == (Status.UPDATED, 0)
-    assert answer.previous is not None
-    kept = family(await told(index, update, answer, answer.previous, keeps=True))
-    assert (kept.family_id, kept.ordinal) == (before.family_id, 1)
-    assert replace(await only_family(index), representative=0) == replace(before, representative=0)
-    left = admission("a", anchors=["other"], at=9)
-    answer = await only(index, left)
-    gone = family(await told(index, left, answer))
-    assert gone.family_id != before.family_id
-    assert (await only_family(index)).size == 2
-
-
-async def test_an_update_that_is_a_copy_leaves_out_the_buckets_of_its_family(make: Make) -> None:
-    index = await make(IndexLimits(bucket_cap=12, documents=6_400))
-    await joined(index, copy_of(WORDS, "a", 0))
-    for name in "bcd":
-        await joined(index, copy_of(WORDS, name))
-    before = await only_family(index)
-    for at in range(1, 20):
-        update = replace(copy_of(WORDS, f"b{at}", 1, at=at), document_key="default/b")
-        answer = await only(index, update)
-        assert answer.previous is not None
-        assert (answer.presumed, answer.full_buckets) == (before.representative, 0)
-        kept = family(await told(index, update, answer, answer.previous, keeps=True))
-        assert (kept.family_id, kept.ordinal) == (before.family_id, 2)
-    assert await only_family(index) == before
-
-
-async def test_an_update_that_relies_on_another_family_cannot_keep_its_own(index: AnyIndex) -> None:
-    others = [f"other {number}" for number in range(20)]
-    for words, names in ((others, "xy"), (WORDS, "ab")):
-        for name in names:
-            await joined(index, copy_of(words, name, 0 if name in "xa" else 2))
-    (own, _) = await facts_of_families(index, START_MS)
-    update = replace(copy_of(WORDS, "y", 1, at=5), document_key="default/y")
-    answer = await only(index, update)
-    assert answer.previous is not None
-    assert answer.presumed > 0
-    refused = await told(index, update, answer, answer.previous, keeps=True)
-    assert (refused.family, refused.is_refused) == (None, True)
-    await index.enter([(answer.number, update)])
-    kept = family(await told(index, update, answer, answer.previous, keeps=True))
-    assert (kept.family_id, kept.ordinal) == (own.family_id, 2)
-
-
-async def test_a_state_superseded_in_flight_can_still_be_joined(index: AnyIndex) -> None:
-    await only(index, copy_of(WORDS, "a", 0))
-    one, update = copy_of(WORDS, "b"), replace(copy_of(WORDS, "a", 1, at=5), document_key="default/a")
-    seen, answer = await index.admit([one, update], START_MS)
-    said = family(await told(index, one, seen, named(seen, "a")))
-    assert said.ordinal == 2
-    assert answer.previous is not None
-    kept = family(await told(index, update, answer, answer.previous, keeps=True))
-    assert (kept.family_id, kept.ordinal) == (said.family_id, 1)
-    assert (await only_family(index)).size == 2
-
-
-async def test_a_copy_late_in_the_life_of_the_representative_takes_its_place(make: Make) -> None:
-    index = await make(BRIEF)
-    await only(index, copy_of(WORDS, "a", 0))
-    heads = set[int]()
-    for second in range(30, 1_200, 30):
-        answer, said = await joined(index, copy_of(WORDS, f"c{second}"), second)
-        assert answer.candidates
-        assert said is not None
-        assert said.ordinal == 1 + second // 30
-        heads.add((await only_family(index, second)).representative)
-    assert len(heads) > 4
-
-
-@pytest.mark.parametrize(("limit", "sent"), [(1, [True, False, False]), (2, [True, True, False]), (0, [True] * 3)])
-async def test_events_with_another_family_are_limited(make: Make, limit: int, sent: list[bool]) -> None:
-    index = await make(IndexLimits(documents=6_400, events_per_family=limit))
-    await only(index, copy_of(WORDS, "a", 0))
-    others = [copy_of(WORDS, name) for name in "bc"]
-    for one in others:
-        await joined(index, one)
-    q = admission("q", bands=["q"], anchors=["q"])
-    answer = await only(index, q)
-    numbers = {name: (await only(index, one)).number for name, one in (("b", others[0]), ("c", others[1]))}
-    head = await index.look_up(copy_of(WORDS, "a", 0).keys, 1, START_MS)
-    related = [pair(replace(head[0], number=number), "overlap") for number in (head[0].number, *numbers.values())]
-    assert list((await told(index, q, answer, None, related)).sent) == sent
-
-
-async def test_the_former_state_is_always_sent_and_a_relation_not_asked_for_never(index: AnyIndex) -> None:
-    batch = [admission(name, bands=[1]) for name in "abcd"]
-    answers = await index.admit(batch, START_MS)
-    found = answers[3].candidates
-    related = [pair(found[0], "version", Sending.ALWAYS), pair(found[1], "overlap", Sending.NEVER), pair(found[2])]
-    settled = await told(index, batch[3], answers[3], None, related)
-    assert settled.sent == (True, False, True)
-
-
-async def test_members_repeat_no_relation_between_two_families(index: AnyIndex) -> None:
-    away = admission("away", bands=["far"], anchors=["far"])
-    await only(index, away)
-    (far,) = await index.look_up(away.keys, 1, START_MS)
-    sent = []
-    for number in range(4):
-        one = copy_of(WORDS, f"c{number}")
-        answer = await only(index, one)
-        head = [each for each in answer.candidates if each.number == answer.presumed]
-        relation = "overlap" if number < 3 else "containment"
-        settled = await told(index, one, answer, head[0] if head else None, [*map(pair, head), pair(far, relation)])
-        sent.append(settled.sent[-1])
-    assert sent == [True, False, False, True]
-
-
-async def test_a_pair_with_a_removed_document_is_not_sent(index: AnyIndex) -> None:
-    batch = [admission(name, bands=[1]) for name in "abc"]
-    answers = await index.admit(batch, START_MS)
-    await only(index, removal("a"))
-    related = [pair(each, relation) for each, relation in zip(answers[2].candidates, RELATIONS, strict=False)]
-    assert (await told(index, batch[2], answers[2], None, related)).sent == (False, True)
-    await only(index, removal("c"))
-    assert await told(index, batch[2], answers[2], None, related) == Settled(None, (False, False))
-
-
-async def test_an_unchanged_record_names_the_family_of_its_state(index: AnyIndex) -> None:
-    first, copy, same = in_order([copy_of(WORDS, "a", 0), copy_of(WORDS, "b"), copy_of(WORDS, "b", at=7)])
-    await only(index, first)
-    _, said = await joined(index, copy)
-    for _ in range(2):
-        answer = await only(index, same)
-        assert (answer.status, answer.candidates) == (Status.UNCHANGED, ())
-        assert answer.decision is not None
-        assert answer.decision.family == said
-    assert (await only(index, at_offset(replace(same), 3))).status is Status.UNCHANGED
+@pytest.mark.parametrize("seed", range(3))
+async def test_members_are_copies_of_the_one_that_represented_them(make: Make, seed: int) -> None:
+    """Whatever happens to a family, who joins is a copy of who represents it, or has the text of a member."""
+    random, store = Random(seed), await make(FOR_EVER)
+    one, current = matcher(store), dict[int, Signature]()
+    for each in real_traffic(random, 120, 40):
+        heads = {family.family_id.hex(): family.representative for family in await growths(store, current)}
+        (found,) = await one.match_all([gone(each) if isinstance(each, str) else Arrival(each.document_key, each)])
+        if not isinstance(each, str):
+            current[found.registered.number] = each
+            said = verdict(found)
+            joins = found.registered.status is Status.NEW and not found.registered.former and said.family.ordinal > 1
+            if joins and heads.get(said.family.id):
+                head = current[heads[said.family.id]]
+                pair = one.compare(with_fields(each, lineage=None), with_fields(head, lineage=None))
+                twins = [other for other in current.values() if other.digest == each.digest and other is not each]
+                assert pair.verdict.relation in COPIES or twins

@@ -11,7 +11,7 @@ from nearstream.streams.store.store import Store
 from nearstream.streams.telling import Matched
 from tests.support.made_up import words
 from tests.support.matched import found, in_order, matcher, put, removal, sent_at, sign
-from tests.support.stores import Timed, through
+from tests.support.stores import at_time
 
 TEXT = words(1, 80)
 NOW_MS = 1_790_000_000_000
@@ -84,12 +84,11 @@ async def test_positions_that_cannot_be_compared_refuse_nothing(store: Store, ot
 
 
 async def test_a_removal_is_remembered_for_an_hour(store: Store) -> None:
-    timed = Timed(store._transport, NOW_MS)
-    at_times = through(store, lambda _: timed)
+    at_times, time = at_time(store, NOW_MS)
     gone, late = sent_at(removal("a"), 9), sent_at(put("a", TEXT), 8)
     await match(at_times, gone)
     for after_ms, status in ((REMOVAL_MS, Status.OVERTAKEN), (REMOVAL_MS + 1, Status.NEW)):
-        timed.now_ms = NOW_MS + after_ms
+        time.now_ms = NOW_MS + after_ms
         assert statuses(await match(at_times, late, first=1 + after_ms % 2)) == [status]
 
 

@@ -32,6 +32,12 @@ def through(store: Store, carrier: Callable[[Transport], Transport]) -> Store:
     return Store(carrier(store._transport), store.shape, store.limits)
 
 
+def at_time(store: Store, now_ms: int) -> "tuple[Store, Timed]":
+    """Return a store whose time a test sets, and what it is set with."""
+    timed = Timed(store._transport, now_ms)
+    return through(store, lambda _: timed), timed
+
+
 class Timed:
     """Carries calls at the time that a test sets."""
 

@@ -31,12 +31,12 @@ local function member(f, number)
   return math.floor(math.abs(score)), score < 0
 end
 
--- Note that a member has died. If it was the representative, the oldest of the living is now.
+-- Note that a member has died. If it was the representative, the newest of the living is now.
 local function bury(f, number)
   local ordinal = member(f, number)
   redis.call('ZADD', f.members, ordinal == 0 and LEFT_FIRST or -ordinal, struct.pack('>I5', number))
   if f.representative ~= number then return end
-  local heirs = redis.call('ZRANGEBYSCORE', f.members, 1, LINK_SCORE - 1, 'LIMIT', 0, 1)
+  local heirs = redis.call('ZREVRANGEBYSCORE', f.members, '(' .. string.format('%.f', LINK_SCORE), 1, 'LIMIT', 0, 1)
   f.representative, f.bare = heirs[1] and struct.unpack('>I5', heirs[1]) or 0, 1
 end
 
