@@ -49,14 +49,15 @@ async def lost(deployment: LocalDeployment, later: str, earlier: str, **changed:
 
 
 async def in_order(deployment: LocalDeployment, count: int) -> list[str]:
-    """Return the ids of these pages in the order in which the index admitted them."""
+    """Return the ids of these pages in the order in which the index got them."""
     index = await RedisIndex.open_to_read(Deployment.of(deployment.settings).index_address())
-    numbers = {}
+    places = {}
     for name, _ in pages(count):
         facts = await inspect_document(index, f"default/{name}")
-        numbers[name] = facts.states[0].number if facts else 0
+        assert facts is not None
+        places[name] = facts.states[0].registered_at_ms, facts.states[0].number
     await index.close()
-    return sorted(numbers, key=lambda name: numbers[name])
+    return sorted(places, key=places.__getitem__)
 
 
 async def test_why_not_names_the_tier_that_lost_the_pair(kafka: str, redis_url: str, tmp_path: Path) -> None:
