@@ -10,15 +10,15 @@ import pytest
 from nearstream.schemas.signature import Signature
 from nearstream.streams.arriving import Arrival, Arriving, message_of
 from nearstream.streams.matcher import Matcher
-from nearstream.streams.store.store import Position
+from nearstream.streams.store.messages import Cover
+from nearstream.streams.store.store import Position, Shape, Store
 from nearstream.streams.telling import Matched
 from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.client import ask
 from nearstream.workers.redis_index.document_facts import DocumentFacts, StateFacts
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.index import Lane, RedisIndex
 from nearstream.workers.redis_index.inspect import inspect_buckets, inspect_document
-from nearstream.workers.redis_store.layout import FLOOR_FIELD
+from nearstream.workers.redis_store.layout import NO_LEASE
 from tests.support import made_up
 from tests.support.made_up import KEY, NOON, STANDARD, words
 
@@ -189,6 +189,7 @@ async def test_an_exact_copy_leaves_its_buckets_to_its_representative(index: Red
 async def test_what_is_done_of_each_partition_is_read(index: RedisIndex) -> None:
     assert await index.checkpoints() == {}
     await index.cover([Position(0, 3), Position(2, 0)])
-    for key in index.facts_keys:  # what expires has a field for each partition too
-        await ask(index.client, "HSET", key, f"{FLOOR_FIELD}0", b"\1")
     assert await index.checkpoints() == {0: 3, 2: 0}
+    first_slot = Store(Lane(index, NO_LEASE), Shape(1, PARTITIONS), index.address.limits)
+    await first_slot.cover([Cover(0, 7), Cover(1, 7)])
+    assert await index.checkpoints() == ({0: 7, 1: 7, 2: 0} if index.layout.shape.slots == 1 else {0: 3, 2: 0})

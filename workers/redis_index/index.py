@@ -10,7 +10,7 @@ from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUna
 from nearstream.streams.store.messages import Cover
 from nearstream.streams.store.store import Call, Position, Store
 from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.client import Caller, Client, ask, ask_fields, connect, connect_to_ask
+from nearstream.workers.redis_index.client import Caller, Client, ask, connect, connect_to_ask
 from nearstream.workers.redis_index.errors import errors_mapped
 from nearstream.workers.redis_index.opening import check
 from nearstream.workers.redis_index.schemes import claim_scheme
@@ -171,13 +171,10 @@ class RedisIndex:
         Raises:
             IndexUnavailableError: The server does not answer.
         """
-        head = COVER_FIELD.encode()
-        covers = [
-            {int(field[len(head) :]): int(offset) for field, offset in facts.items() if field.startswith(head)}
-            for facts in [await ask_fields(self.asking, key) for key in self.facts_keys]
-        ]
-        partitions = set.intersection(*(set(cover) for cover in covers))
-        return {partition: min(cover[partition] for cover in covers) for partition in partitions}
+        fields = [f"{COVER_FIELD}{partition}" for partition in range(self.layout.shape.partitions)]
+        covers = [await ask(self.asking, "HMGET", key, *fields) for key in self.facts_keys]
+        by_partition = enumerate(zip(*covers, strict=True))
+        return {partition: min(map(int, offsets)) for partition, offsets in by_partition if None not in offsets}
 
     async def trusted_checkpoints(self) -> dict[int, int]:
         """Return the checkpoints of an index that is ready.
