@@ -1,6 +1,7 @@
 """A deployment in one process whose workers come between each other, reproducible by a seed.
 
-Its workers sign and match with the code of real ones, over one index in memory. There is no broker and no Redis.
+Its workers sign and match with the code of real ones, over one store in memory. There is no broker and no Redis.
+`tests/simulation` does worse to the protocol with made-up texts. This has real ones, and all that is told of them.
 """
 
 import asyncio
@@ -8,12 +9,14 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import TypeVar
+from typing import Any
 
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
-from nearstream.streams.store.local import local_store
-from nearstream.streams.store.store import Position
+from nearstream.streams.store.local import Local
+from nearstream.streams.store.messages import Cover
+from nearstream.streams.store.part import Part
+from nearstream.streams.store.store import Call, Position, Shape, Store
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.match import Matching, SignatureTopic
@@ -25,9 +28,8 @@ from tests.support.matching import no_family
 PARTITIONS = 4
 FIRST_MS = 1_790_000_000_000
 _BATCH = 8
-_TURNS = 12  # most turns of other workers before and after a call of the index
-
-T = TypeVar("T")
+_TURNS = 12  # most turns of other workers before and after the calls of a store
+_PATIENCE = 8  # turns that a worker waits for another one
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Faults:
 
     Attributes:
         signed_twice: A signer dies after it has sent a batch.
-        decided_twice: A matcher dies after it has settled a batch, before it sends it.
+        decided_twice: A matcher dies after it has decided about a batch, before it sends that.
         sent_twice: A matcher dies after it has sent a batch.
     """
 
@@ -66,29 +68,31 @@ class _Topics:
 
 @dataclass(frozen=True)
 class _Interleaved:
-    """An index whose calls take a while, so that other workers come between."""
+    """Carries calls that take a while, so that other workers come between."""
 
-    index: Store
+    slots: Sequence[Part]
     draw: Random
 
-    def __getattr__(self, name: str) -> Callable[..., Awaitable[object]]:
-        call = getattr(self.index, name)
-
-        async def slow(*arguments: object) -> object:
-            await self._wait()
-            answer = await call(*arguments)
-            await self._wait()
-            return answer
-
-        return slow
+    async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
+        await self._wait()
+        replies = await Local(self.slots).all(calls)
+        await self._wait()
+        return replies
 
     async def _wait(self) -> None:
         for _ in range(self.draw.randrange(_TURNS)):
             await asyncio.sleep(0)
 
+    async def patience(self, turn: int, _is_smaller: bool) -> bool:
+        await self._wait()
+        return turn < _PATIENCE
+
 
 async def simulated(settings: Settings, sent: Sequence[Sent], seed: int, faults: Faults = NONE) -> Read:
-    """Return all records after these documents were signed, then matched by a worker for each partition."""
+    """Return all records after these documents were signed, then matched by a worker for each partition.
+
+    The index has as many slots as the settings say.
+    """
     deployment, draw, topics = Deployment.of(settings), Random(seed), _Topics()
     topics.send(traced(deployment.topic(DOCUMENTS), sent))
     signing = Signing(
@@ -101,59 +105,59 @@ async def simulated(settings: Settings, sent: Sequence[Sent], seed: int, faults:
         for batch in _batches(topics.records[deployment.topic(DOCUMENTS), partition], draw):
             for _ in range(1 + (draw.random() < faults.signed_twice)):
                 topics.send(await signing.decide(batch))
-    index = local_store(deployment.index_limits, clock=lambda: topics.clock_ms)
-    workers = [_match(deployment, index, topics, part, draw, faults) for part in range(PARTITIONS)]
-    await asyncio.gather(*workers)
+    slots = [Part(deployment.index_limits, lambda: topics.clock_ms) for _ in range(settings.index_slots)]
+    carrier = _Interleaved(slots, draw)
+    await asyncio.gather(*(_match(deployment, carrier, topics, part, faults) for part in range(PARTITIONS)))
     return grouped(settings.topic_prefix, [record for records in topics.records.values() for record in records])
 
 
-async def _match(
-    deployment: Deployment, index: Store, topics: _Topics, part: int, draw: Random, faults: Faults
-) -> None:
+async def _match(deployment: Deployment, carrier: _Interleaved, topics: _Topics, part: int, faults: Faults) -> None:
     """Match the signatures of a partition. A worker that dies starts again with the batch that it did not commit."""
     committed = 0
 
     async def known(partitions: Iterable[int]) -> dict[int, int]:
         return dict.fromkeys(partitions, committed)
 
-    matching = _matching(deployment, _Interleaved(index, draw), known)
-    for batch in _batches(topics.records[deployment.topic(SIGNATURES), part], draw):
+    matching = _matching(deployment, carrier, known)
+    for batch in _batches(topics.records[deployment.topic(SIGNATURES), part], carrier.draw):
         while True:
             outgoing = await matching.decide(batch)
-            dies = draw.random()
+            dies = carrier.draw.random()
             if dies >= faults.decided_twice:
                 topics.send(outgoing)
             if dies >= faults.decided_twice + faults.sent_twice:
                 break
-            matching.forget_positions()
+            matching = _matching(deployment, carrier, known)
         committed = batch[-1].offset + 1
 
 
 def _matching(
-    deployment: Deployment, index: _Interleaved, committed: Callable[[Iterable[int]], Awaitable[dict[int, int]]]
+    deployment: Deployment, carrier: _Interleaved, committed: Callable[[Iterable[int]], Awaitable[dict[int, int]]]
 ) -> Matching:
+    store = Store(carrier, Shape(deployment.settings.index_slots, PARTITIONS), deployment.index_limits)
+
     async def read_range(_: int, __: int, ___: int) -> AsyncGenerator[ConsumerRecord]:
-        raise AssertionError("an index in memory loses nothing")
+        raise AssertionError("a store in memory loses nothing")
         yield
 
     async def checkpoints() -> dict[int, int]:
-        return {}
+        return {part: min(slot.covers.get(part, -1) for slot in carrier.slots) for part in range(PARTITIONS)}
 
-    async def pass_over(_: Sequence[Position]) -> None:
-        raise AssertionError("no signature is refused")
+    async def cover(positions: Sequence[Position]) -> None:
+        await store.cover([Cover(*position) for position in positions])
 
     async def go_on() -> None:
         """Continue at once, since a pause that depends on the time would change the course."""
 
     return Matching(
-        deployment.matcher(index),
+        deployment.matcher(store, carrier.patience),
         deployment.scheme,
         deployment.document_limits,
         deployment.settings.topic_prefix,
         deployment.dead_letter_writer("match"),
         SignatureTopic(committed, read_range),
         checkpoints,
-        pass_over,
+        cover,
         deployment.verdicts(),
         no_family,
         go_on,

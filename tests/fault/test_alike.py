@@ -8,15 +8,16 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from msgspec.structs import replace as with_fields
 
 from nearstream.schemas.document import Document
 from nearstream.schemas.signature import Signature
+from nearstream.streams.arriving import Arrival
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.limits import Admission
 from nearstream.streams.store.local import local_store
 from nearstream.workers.config.settings import load
 from nearstream.workers.pipeline.deployment import Deployment
@@ -24,74 +25,83 @@ from nearstream.workers.redis_index.index import RedisIndex
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, running
 from tests.support.collisions import colliding_blocks, thue_morse
-from tests.support.index_documents import admission
+from tests.support.made_up import words
 
 KEY = HashKey.public()
 SCHEME = preset("standard", KEY)
 SIGNER = Signer(SCHEME, KEY)
 SEEN = datetime(2026, 3, 2, tzinfo=UTC)
 SHINGLE_WORDS = 5
+VOCABULARY = sorted(set(words(1, 20_000)))
 
 
 @pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("alike", ["equal", "one band"])
 async def test_f18_what_is_alike_without_end_costs_no_more(tmp_path: Path, count: int, alike: str) -> None:
-    """Compare the slowest hundredth of 300 calls between two indexes.
+    """Compare the slowest hundredth of 300 documents between two indexes.
 
-    The calls alternate between an index of `count` documents and one of 100. The least of three tries counts.
+    They alternate between an index of `count` documents and one of 100. The least of three tries counts.
     """
     with running(redis_server(tmp_path)) as server:
-        few, many = await _index(server, "few"), await _index(server, "many")
-        await _admit(few, _alike(alike, 0, 100))
+        (few, few_index), (many, many_index) = await _matcher(server, "few"), await _matcher(server, "many")
+        await _match(few, _alike(alike, 0, 100))
         for first in range(0, count, 500):
-            await _admit(many, _alike(alike, first, 500))
+            await _match(many, _alike(alike, first, 500))
         tries = [await _dear_seconds((few, many), _alike(alike, count + 300 * turn, 300)) for turn in range(3)]
-        (last,) = await many.admit(_alike(alike, 2 * count, 1))
-        await few.close()
-        await many.close()
+        await few_index.close()
+        await many_index.close()
     early, late = map(min, zip(*tries, strict=True))
-    assert (last.full_buckets > 0) == (alike != "equal")  # one text stands for all
+    assert (many.counts.full_buckets > 0) == (alike != "equal")  # one text stands for all
     assert late <= 2 * early
 
 
-async def _index(server: LocalServer, namespace: str) -> RedisIndex:
+async def _matcher(server: LocalServer, namespace: str) -> tuple[Matcher, RedisIndex]:
     settings = load({"NEARSTREAM_REDIS": f"redis://{server.address}/0", "NEARSTREAM_NAMESPACE": namespace})
     deployment = Deployment.of(replace(settings, retention_seconds=0))
-    return await RedisIndex.open(deployment.index_address(), may_create=True)
+    index = await RedisIndex.open(deployment.index_address(), partitions=1, may_create=True)
+    return deployment.matcher(index.store()), index
 
 
-def _alike(kind: str, first: int, count: int) -> list[Admission]:
-    text = "one text" if kind == "equal" else None
-    return [admission(str(number), bands=["shared"], text=text) for number in range(first, first + count)]
+def _alike(kind: str, first: int, count: int) -> list[Arrival]:
+    """Return documents that are equal, or of which only the first band of their sketches is."""
+    shared, width = _signed("shared", " ".join(words(0, 60))), SCHEME.bands.rows * SCHEME.sketch.bits // 8
+    found = []
+    for number in range(first, first + count):
+        one = shared
+        if kind != "equal":
+            own = _signed(str(number), " ".join(Random(number).choices(VOCABULARY, k=60)))
+            one = with_fields(own, sketch=shared.sketch[:width] + own.sketch[width:])
+        found.append(Arrival(f"default/{number}", with_fields(one, id=str(number))))
+    return found
 
 
-async def _admit(index: RedisIndex, batch: Sequence[Admission]) -> None:
+async def _match(matcher: Matcher, batch: Sequence[Arrival]) -> None:
     for start in range(0, len(batch), 32):
-        await index.admit(batch[start : start + 32])
+        await matcher.match_all(batch[start : start + 32])
 
 
-async def _dear_seconds(indexes: Sequence[RedisIndex], batch: Sequence[Admission]) -> list[float]:
-    """Return the 99th percentile of single-document calls for each index.
+async def _dear_seconds(matchers: Sequence[Matcher], batch: Sequence[Arrival]) -> list[float]:
+    """Return the 99th percentile of single documents for each matcher.
 
-    The calls alternate, so that other load on the machine affects all indexes alike.
+    They alternate, so that other load on the machine affects all alike.
     """
-    seconds: list[list[float]] = [[] for _ in indexes]
+    seconds: list[list[float]] = [[] for _ in matchers]
     for one in batch:
-        for index, spent in zip(indexes, seconds, strict=True):
+        for matcher, spent in zip(matchers, seconds, strict=True):
             began = time.perf_counter()
-            await index.admit([one])
+            await matcher.match_all([one])
             spent.append(time.perf_counter() - began)
     return [sorted(spent)[len(spent) * 99 // 100] for spent in seconds]
 
 
-@pytest.mark.parametrize("words", ["mmh3", "Thue-Morse"])
-def test_f19_texts_made_to_collide_are_told_apart(words: str) -> None:
+@pytest.mark.parametrize("colliding", ["mmh3", "Thue-Morse"])
+def test_f19_texts_made_to_collide_are_told_apart(colliding: str) -> None:
     """No two of 1,024 texts get equal digests, and their estimates are sound.
 
     The intervals contain the true resemblance as often as they claim.
     """
     draw = Random(19)
-    one, other = _colliding_words() if words == "mmh3" else _thue_morse_words()
+    one, other = _colliding_words() if colliding == "mmh3" else _thue_morse_words()
     texts = [_mixed(one, other, draw.uniform(0.03, 0.2), draw) for _ in range(1_024)]
     signed = [_signed(str(number), text) for number, text in enumerate(texts)]
     assert len({signature.digest for signature in signed}) == len(set(texts)) == 1_024

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shutil
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,12 +12,15 @@ from redis.asyncio import Redis
 from nearstream.schemas.codec import decode_event, decode_signature
 from nearstream.schemas.document import document_key
 from nearstream.schemas.events import Retraction
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.topics import SIGNATURES, VERDICTS
 from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.index.candidate import Candidate
-from nearstream.streams.signing.scheme import Keys
-from nearstream.streams.store.limits import Admission, IndexUnavailableError
+from nearstream.streams.arriving import pack_keys
+from nearstream.streams.matching.tally import keys_that_hold
+from nearstream.streams.store.limits import IndexUnavailableError
+from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, LINEAGE, Entry
+from nearstream.streams.store.registration import Removal
+from nearstream.streams.store.store import Position, Store
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.index import RedisIndex
@@ -34,8 +36,7 @@ from tests.fault.servers import port_of
 from tests.support.deployment import deployed, until
 
 BEHIND = "the index lost offsets"
-MANY = 40
-NO_KEYS = Keys(b"", None, (), ())
+ANY_KIND = DIGEST + LINEAGE + BAND + ANCHOR
 
 
 async def test_f06_a_paused_redis_loses_nothing(stage: Stage) -> None:
@@ -59,32 +60,25 @@ async def _frozen(stage: Stage, fault: str, seconds: float) -> None:
 async def test_f08_a_full_redis_is_read_and_never_half_written(stage: Stage) -> None:
     async with stage("F08") as run:
         settings = run.deployment.settings
-        index = await RedisIndex.open(Deployment.of(settings).index_address(), may_create=False)
+        index = await RedisIndex.open_to_read(Deployment.of(settings).index_address())
+        nobody = Removal(1, bytes(9), -1, 0)
         async with run.load():
             await index.client.config_set("maxmemory", "1mb")
             await asyncio.sleep(4)
             with pytest.raises(IndexUnavailableError, match="refuses writes"):
-                await index.admit([Admission("news/none", None, NO_KEYS)])
-            assert await index.look_up(NO_KEYS, 1) == ()
+                await index.store().register([nobody])
+            assert await index.store().peek([Entry(0, 0, DIGEST + bytes(8))]) == [[]]
             await index.client.config_set("maxmemory", "2gb")
         await run.drained()
-        assert await _half_admitted(run, index) == 0
+        assert await _half_entered(run, index.store()) == 0
         report = await run.finish()
         await index.close()
         assert report.verdict == "ok"
         assert report.exits == [0, 0, 0]
 
 
-async def _looked_up(index: RedisIndex, keys: Keys) -> Sequence[Candidate]:
-    """Return who shares a key. Thousands of calls may meet a moment in which a busy machine misses the deadline."""
-    async with asyncio.timeout(60):
-        while True:
-            with suppress(IndexUnavailableError):
-                return await index.look_up(keys, MANY)
-
-
-async def _half_admitted(run: Run, index: RedisIndex) -> int:
-    """Return the number of documents that are not found by each of their own keys.
+async def _half_entered(run: Run, store: Store) -> int:
+    """Return the number of documents that are not in each of their buckets.
 
     Only documents with a single state count, and of these the unique ones, because copies leave buckets out.
     """
@@ -95,20 +89,31 @@ async def _half_admitted(run: Run, index: RedisIndex) -> int:
         if isinstance(one, DocumentVerdict) and one.verdict == "unique"
     }
     unique -= {document_key(one.collection, one.document_id) for one in told if isinstance(one, Retraction)}
-    deployment = Deployment.of(run.deployment.settings)
-    key, scheme = deployment.key, deployment.scheme
-    stated: dict[str, dict[tuple[bytes, int], Signature]] = {}
+    stated: dict[str, dict[bytes, Entry]] = {}
     for _, record in origins(await run.deployment.read(SIGNATURES.name)):
-        signature = decode_signature(record.value or b"")
-        stated.setdefault(signature.document_key, {})[signature.digest, signature.observed_at_ms] = signature
-    half = 0
-    for signature, *others in map(dict.values, stated.values()):
-        if not others and signature.document_key in unique:
-            keys = scheme.keys(signature, key)
-            found = await _looked_up(index, keys)
-            own = [(one.bands, one.anchors) for one in found if one.signature.document_key == signature.document_key]
-            half += own != [(len(keys.bands), len(keys.anchors))]
-    return half
+        document, entry = _entry(run, record, store)
+        stated.setdefault(document, {}).setdefault(entry.keys, entry)
+    entries = [entry for key in unique & stated.keys() if len(stated[key]) == 1 for entry in stated[key].values()]
+    assert len(entries) > 100
+    return sum([await _is_half(entry, store) for entry in entries])
+
+
+def _entry(run: Run, record: ConsumerRecord, store: Store) -> tuple[str, Entry]:
+    """Return a document and the entry with which its state was added to buckets."""
+    deployment, signature = Deployment.of(run.deployment.settings), decode_signature(record.value or b"")
+    named, texts = pack_keys(deployment.scheme.keys(signature, deployment.key))
+    number = store.number(Position(record.partition, record.offset))
+    return signature.document_key, Entry(number, 0, named + texts)
+
+
+async def _is_half(entry: Entry, store: Store) -> bool:
+    """Return whether a state is missing in a bucket. A busy machine may miss the deadline of one of many calls."""
+    async with asyncio.timeout(60):
+        while True:
+            with suppress(IndexUnavailableError):
+                (found,) = await store.peek([entry])
+                held = b"".join(keys_that_hold(found, entry.number, entry.number, ANY_KIND))
+                return len(held) < len(entry.keys)
 
 
 @pytest.mark.long

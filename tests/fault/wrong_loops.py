@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -13,20 +13,25 @@ from mode.supervisors import OneForOneSupervisor
 from nearstream.schemas.record import ProducerRecord
 from nearstream.schemas.topics import RELATION_TOPICS, SIGNATURES
 from nearstream.streams import counterpart
-from nearstream.streams.index.family import Settled, Settlement
 from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching import lane
+from nearstream.streams.matching.case import Case
+from nearstream.streams.matching.choosing import Choice, choose
+from nearstream.streams.matching.lane import Patience
 from nearstream.streams.relations import describe
-from nearstream.streams.store.limits import Admission, Admitted, Index
+from nearstream.streams.store.messages import Decided, Entry, FamilyView, Join, Joined, Proposal, View
+from nearstream.streams.store.registration import Labelling, Put, Registered, Removal, Status
+from nearstream.streams.store.store import Store
 from nearstream.workers import app
 from nearstream.workers.pipeline import faust_runtime
 from nearstream.workers.pipeline.delivery import Delivery
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.step import Step
-from nearstream.workers.redis_index.index import RedisIndex
 from tests.fault.entry import PARTS, busy, replace_part, run
 
 INJECTED = "injected"
 Loop = Callable[[Delivery, str, Step], Awaitable[None]]
+_Registering = Put | Removal | Labelling
 _FAILING = 3  # the number of the batch that fails once, or a tenth of that of the record
 
 
@@ -89,16 +94,32 @@ def swallow() -> None:
 
 
 def look_up_first() -> None:
-    """Look up in the index first and admit later, so that another worker may come between."""
-    admit = RedisIndex.admit
+    """Read buckets first and enter them later, so that another worker may come between."""
+    enter = Store.enter
 
-    async def in_two_steps(self: RedisIndex, batch: Sequence[Admission]) -> Sequence[Admitted]:
-        seen = [await self.look_up(admission.keys, self.address.limits.candidates) for admission in batch]
+    async def in_two_steps(self: Store, batch: Sequence[Entry]) -> list[list[tuple[bytes, bytes]]]:
+        seen = await self.peek(batch)
         await asyncio.sleep(0.1)
-        done = await admit(self, batch)
-        return [replace(answer, candidates=tuple(known), presumed=0) for answer, known in zip(done, seen, strict=True)]
+        await enter(self, batch)
+        return seen
 
-    replace_part(RedisIndex, "admit", in_two_steps)
+    replace_part(Store, "enter", in_two_steps)
+
+
+def forget_decisions() -> None:
+    """Decide again about a document that arrives again."""
+    register = Store.register
+
+    async def forgetful(self: Store, batch: Sequence[_Registering]) -> list[Registered]:
+        return [answer._replace(decision=None) for answer in await register(self, batch)]
+
+    async def last_one_wins(self: Store, batch: Sequence[Proposal]) -> list[Decided]:
+        await decide(self, batch)
+        return [Decided(proposal.decision) for proposal in batch]
+
+    decide = Store.decide
+    replace_part(Store, "register", forgetful)
+    replace_part(Store, "decide", last_one_wins)
 
 
 def clock_in_id() -> None:
@@ -110,65 +131,54 @@ def clock_in_id() -> None:
 
 def keep_removed() -> None:
     """Retract a document that is removed, but leave it in the index."""
-    admit = RedisIndex.admit
+    register = Store.register
 
-    async def keeping(self: RedisIndex, batch: Sequence[Admission]) -> Sequence[Admitted]:
-        nobody = [
-            replace(each, document_key=f"{each.document_key} ") if each.signature is None else each for each in batch
-        ]
-        answers = zip(batch, await admit(self, nobody), strict=True)
-        return [answer if each.signature else replace(answer, found=True) for each, answer in answers]
+    async def keeping(self: Store, batch: Sequence[_Registering]) -> list[Registered]:
+        nobody = [each._replace(document=bytes(9)) if isinstance(each, Removal) else each for each in batch]
+        answers = zip(batch, await register(self, nobody), strict=True)
+        removed = Registered(Status.REMOVED, was_known=True)
+        return [removed if isinstance(each, Removal) else answer for each, answer in answers]
 
-    replace_part(RedisIndex, "admit", keeping)
+    replace_part(Store, "register", keeping)
 
 
 def found_families() -> None:
     """Let each document found a family of its own."""
-    _settle_otherwise(lambda each: replace(each, joins=0, is_exact=False, keeps=False))
+    _choose_otherwise(lambda _case, _views, _families: Choice(0))
 
 
 def join_relatives() -> None:
-    """Let a document join the family of a relative at first, though it may be no copy."""
-    tried = set[int]()
+    """Let a document join the family of a relative, though it may be no copy."""
 
-    def joining(each: Settlement) -> Settlement:
-        if each.joins or each.number in tried:
-            return each
-        tried.add(each.number)
-        known = (pair.number for pair in each.pairs if pair.candidate is not None and pair.candidate.represents)
-        return replace(each, joins=next(known, 0))
+    def joining(case: Case, views: Mapping[int, View], families: Mapping[int, FamilyView]) -> Choice:
+        choice = choose(case, views, families)
+        known = [views[number].decision for number in case.compared if number in views]
+        founders = [lane.founder_of(decision) for decision in known if decision]
+        return Choice(founders[0]) if founders and choice == Choice(0) else choice
 
-    _settle_otherwise(joining)
+    _choose_otherwise(joining)
 
 
-def _settle_otherwise(change: Callable[[Settlement], Settlement]) -> None:
-    settle = RedisIndex.settle
-
-    async def otherwise(self: RedisIndex, batch: Sequence[Settlement]) -> Sequence[Settled]:
-        return await settle(self, list(map(change, batch)))
-
-    replace_part(RedisIndex, "settle", otherwise)
+def _choose_otherwise(change: Callable[[Case, Mapping[int, View], Mapping[int, FamilyView]], Choice]) -> None:
+    replace_part(lane, "choose", change)
 
 
 def count_to_two() -> None:
     """Give every member of a family but the founder the ordinal 2."""
-    settle = RedisIndex.settle
+    join = Store.join
 
-    async def counting(self: RedisIndex, batch: Sequence[Settlement]) -> Sequence[Settled]:
-        return [
-            replace(each, family=replace(each.family, ordinal=min(2, each.family.ordinal))) if each.family else each
-            for each in await settle(self, batch)
-        ]
+    async def counting(self: Store, batch: Sequence[Join]) -> list[Joined]:
+        return [answer._replace(ordinal=min(2, answer.ordinal)) for answer in await join(self, batch)]
 
-    replace_part(RedisIndex, "settle", counting)
+    replace_part(Store, "join", counting)
 
 
 def lower_thresholds() -> None:
     """Find relations where there are none."""
     matcher = Deployment.matcher
 
-    def lenient(self: Deployment, index: Index) -> Matcher:
-        return matcher(replace(self, thresholds=replace(self.thresholds, distance_ratio_max=0.5)), index)
+    def lenient(self: Deployment, store: Store, patience: Patience | None = None) -> Matcher:
+        return matcher(replace(self, thresholds=replace(self.thresholds, distance_ratio_max=0.5)), store, patience)
 
     replace_part(Deployment, "matcher", lenient)
 
@@ -197,6 +207,7 @@ WRONG: dict[str, Callable[[], None]] = {
         ack_first,
         swallow,
         look_up_first,
+        forget_decisions,
         clock_in_id,
         keep_removed,
         found_families,
