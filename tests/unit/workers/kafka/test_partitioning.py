@@ -1,6 +1,7 @@
 """The partition of a record is the one that aiokafka's own partitioner chooses."""
 
 from functools import lru_cache
+from random import Random
 
 import pytest
 from aiokafka.partitioner import DefaultPartitioner
@@ -17,6 +18,13 @@ def test_a_key_has_the_partition_that_aiokafka_chooses(key: bytes) -> None:
     expected = DefaultPartitioner()(key, partitions, partitions)
     assert choose_partition(key, partitions, [6]) == partition_of(key, 7) == expected
     assert choose_partition(key, partitions, []) == expected
+
+
+def test_any_key_has_the_partition_that_aiokafka_chooses() -> None:
+    draw, partitions = Random(1), list(range(10_007))
+    for size in range(300):
+        key = draw.randbytes(size)
+        assert partition_of(key, 10_007) == DefaultPartitioner()(key, partitions, partitions)
 
 
 def test_a_label_goes_to_the_partition_of_its_document() -> None:
