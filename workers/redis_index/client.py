@@ -200,7 +200,7 @@ async def server_time_ms(client: Caller) -> int:
 
 
 async def keys_of(client: Client, prefix: bytes) -> AsyncIterator[bytes]:
-    """Yield all keys that begin like this, some perhaps twice.
+    """Yield all keys that begin like this, some perhaps twice. A `*` in it stands for anything.
 
     Raises:
         IndexUnavailableError: The server does not answer.
@@ -211,12 +211,12 @@ async def keys_of(client: Client, prefix: bytes) -> AsyncIterator[bytes]:
 
 
 async def lengths_of(client: Client, keys: Sequence[bytes]) -> list[int]:
-    """Return the number of fields of each of these hashes of a slot, 0 for a missing one.
+    """Return the number of fields of each of these hashes, 0 for a missing one.
 
     Raises:
         IndexUnavailableError: The server does not answer.
     """
-    return await _pipelined(client, "HLEN", keys)
+    return await pipelined(client, [("HLEN", key) for key in keys])
 
 
 async def memories_of(client: Client, keys: Sequence[bytes]) -> list[int] | None:
@@ -228,20 +228,25 @@ async def memories_of(client: Client, keys: Sequence[bytes]) -> list[int] | None
         IndexUnavailableError: The server does not answer.
     """
     try:
-        return [size or 0 for size in await _pipelined(client, "MEMORY USAGE", keys, "SAMPLES", 0)]
+        found = await pipelined(client, [("MEMORY USAGE", key, "SAMPLES", 0) for key in keys])
     except SettingsError:
         return None
+    return [size or 0 for size in found]
 
 
-async def _pipelined(client: Client, command: str, keys: Sequence[bytes], *arguments: str | int) -> list[Any]:
-    """Return the replies to the same command for each key of a shard, in few round trips."""
+async def pipelined(client: Client, commands: Sequence[tuple[str, bytes, *tuple[bytes | str | int, ...]]]) -> list[Any]:
+    """Return the replies to plain commands, each about one key, in few round trips.
+
+    Raises:
+        IndexUnavailableError: A server does not answer.
+        SettingsError: A server refuses one of them.
+    """
     replies: list[Any] = []
-    for start in range(0, len(keys), _PIPELINE_COMMANDS):
+    for start in range(0, len(commands), _PIPELINE_COMMANDS):
         with errors_mapped():
-            # Without a target, the client of a cluster would look for the owner of each key.
-            target = await _owner(client, keys[start])
             async with client.pipeline(transaction=False) as pipeline:
-                for key in keys[start : start + _PIPELINE_COMMANDS]:
-                    pipeline.execute_command(command, key, *arguments, **target)
+                for command in commands[start : start + _PIPELINE_COMMANDS]:
+                    # Without a target, the client of a cluster would look for the owner of each key.
+                    pipeline.execute_command(*command, **await _owner(client, command[1]))
                 replies += await pipeline.execute()
     return replies

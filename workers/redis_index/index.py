@@ -152,13 +152,17 @@ class RedisIndex:
         Raises:
             IndexUnavailableError: The server does not answer.
         """
-        states = set[IndexState]()
-        for key in self.facts_keys:
-            packed, rebuilder = await ask(self.asking, "HMGET", key, "layout", "rebuilder")
-            is_ours = packed is not None and packed[:EPOCH_BYTES] == self.layout.epoch
-            states.add(IndexState.REBUILDING if rebuilder else IndexState.READY if is_ours else IndexState.LOST)
+        found = [await ask(self.asking, "HMGET", key, "layout", "rebuilder") for key in self.facts_keys]
+        states = {self.state_in(packed, rebuilder) for packed, rebuilder in found}
         worst_first = (IndexState.LOST, IndexState.REBUILDING, IndexState.READY)
         return min(states, key=worst_first.index)
+
+    def state_in(self, packed: bytes | None, rebuilder: bytes | None) -> IndexState:
+        """Return the state of a slot that has this layout and this rebuilder."""
+        if rebuilder:
+            return IndexState.REBUILDING
+        is_ours = packed is not None and packed[:EPOCH_BYTES] == self.layout.epoch
+        return IndexState.READY if is_ours else IndexState.LOST
 
     @property
     def facts_keys(self) -> list[bytes]:

@@ -175,6 +175,11 @@ class StoreLayout:
         """Return the field of a number in these hashes."""
         return number // self.shape.partitions % GROUP
 
+    def number(self, group: bytes, field: int) -> int:
+        """Return the number with this field in the hashes whose keys end like this."""
+        place, partition = divmod(int.from_bytes(group, "big"), self.shape.partitions)
+        return (place * GROUP + field) * self.shape.partitions + partition
+
     def registry_chunk(self, document: bytes) -> bytes:
         """Return the end of the key of the hash that knows the current state of a document, given its hash."""
         chunk = int.from_bytes(document[:CHUNK_BYTES], "big") % self.chunks[KeyKind.REGISTRY]

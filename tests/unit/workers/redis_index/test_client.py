@@ -13,6 +13,6 @@ def test_a_node_of_a_cluster_has_a_connection_for_each_call_that_can_be_under_wa
     client = connect(Connection("redis://127.0.0.1:7000", None, cluster=True))
     assert isinstance(client, RedisCluster)
     (node,) = client.nodes_manager.startup_nodes.values()
-    most = MATCH_LANES * int(RANGES["index_shards"][1])
+    most = MATCH_LANES * int(RANGES["index_slots"][1])
     connections = [node.acquire_connection() for _ in range(most)]
     assert len(set(map(id, connections))) == most
