@@ -1,7 +1,7 @@
 """Look for the documents that resemble another one, without adding it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nearstream.streams.arriving import Arriving, pack_keys
 from nearstream.streams.counterpart import Newcomer
@@ -10,6 +10,7 @@ from nearstream.streams.index.family import FamilyFacts, family_of_growth, famil
 from nearstream.streams.judge import Documents, Rules
 from nearstream.streams.matching.case import Case, Compared
 from nearstream.streams.matching.meeting import Known, Meeting
+from nearstream.streams.records.record import unpack_document_key
 from nearstream.streams.store.families import Growth
 from nearstream.streams.store.messages import Entry, Leave, Measure, Query, View
 from nearstream.streams.store.registration import Registered, Status
@@ -112,3 +113,23 @@ def _facts(candidate: Candidate, known: Known, growths: Mapping[int, Growth], do
     founder = known.family_of(candidate.number)
     first = founder if known.has_text(founder) else candidate.number
     return family_of_growth(growths.get(founder)) or family_of_one(founder, documents.record_of(first, known))
+
+
+async def families_of(store: Store, founders: Sequence[int], now_ms: int = 0) -> list[FamilyFacts]:
+    """Return those families of these founders that have a second member.
+
+    Args:
+        store: The store.
+        founders: The numbers of states, which may have founded families.
+        now_ms: The time, in milliseconds since 1970. 0: that of the store.
+
+    Raises:
+        IndexUnavailableError: The index cannot answer now.
+        IndexLostError: The index was emptied.
+    """
+    grown = map(family_of_growth, await store.growth([Measure(founder, now_ms) for founder in founders]))
+    families = [each for each in grown if each is not None]
+    views = await store.fetch([Query(each.number, record=True) for each in families])
+    records = [view.record if view else None for view in views]
+    names = [unpack_document_key(record) if record else "" for record in records]
+    return [replace(each, founder=name) for each, name in zip(families, names, strict=True)]

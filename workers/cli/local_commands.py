@@ -51,7 +51,7 @@ def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
                 progress.step()
         progress.end()
         if not options.quiet:
-            for line in family_report.summary_lines(await job.index.families()):
+            for line in family_report.summary_lines(await job.families()):
                 print_message(line)
             _print_counts(found, {"not whole": incomplete, "passed over": passed_over, "left out": left_out})
         return Exit.UNREADABLE if left_out else Exit.OK
@@ -88,7 +88,7 @@ def run_demo(settings: Settings, options: argparse.Namespace) -> Exit:
         async for outcome in job.outcomes(_demo_items(folder)):
             _print_outcome(outcome, options)
             events.extend((*outcome.events, outcome.verdict) if outcome.verdict else outcome.events)
-        for line in ("", *family_report.summary_lines(await job.index.families())):
+        for line in ("", *family_report.summary_lines(await job.families())):
             print_summary(line)
 
     asyncio.run(run())

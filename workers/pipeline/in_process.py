@@ -10,8 +10,10 @@ from nearstream.schemas.record import ConsumerRecord, PageFacts
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.arriving import Arrival
+from nearstream.streams.index.family import FamilyFacts
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import Removal
+from nearstream.streams.looking_up import families_of
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.local import local_store
@@ -58,6 +60,11 @@ class Embedded:
     limits: DocumentLimits
     store: Store
     pages: PageReader = field(default_factory=PageReader)
+    _founders: list[int] = field(default_factory=list)
+
+    async def families(self) -> list[FamilyFacts]:
+        """Return the families with a second member."""
+        return await families_of(self.store, self._founders)
 
     async def outcomes(self, items: Iterable[Item | Refused]) -> AsyncIterator[Outcome]:
         """Yield the outcome of each record, in order."""
@@ -92,6 +99,8 @@ class Embedded:
         if not signature.n_bytes:
             return Outcome(item.source, is_empty=True, degraded=signature.degraded)
         matched = await self.matcher.match(signature)
+        if matched.verdict is not None and matched.verdict.family.ordinal == 1:
+            self._founders.append(matched.registered.number)
         facts = facts_with_payload(page.page, item.record.headers)
         return Outcome(item.source, matched.events, matched.verdict, degraded=signature.degraded, page=facts)
 
