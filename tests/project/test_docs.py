@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from nearstream.schemas.dead_letter import Reason
-from nearstream.streams.settling import MatchCounts
+from nearstream.streams.judge import MatchCounts
 from nearstream.workers.cli.main import main
 from nearstream.workers.config.bounds import PATTERNS
 from nearstream.workers.config.exit_codes import Exit

@@ -37,9 +37,9 @@ def add_index_commands(commands: "Commands") -> None:
     stats.add_argument(
         "--internals",
         action="store_true",
-        help="show chunks, fullest buckets and checkpoints of each shard instead",
+        help="show chunks, memory and checkpoints of each slot instead",
     )
-    add_json(stats, "one JSON object, with --internals one for each shard")
+    add_json(stats, "one JSON object, with --internals one for each slot")
     families = add(
         commands, "families", "families_command:show_families", "show the largest families of copies and their growth"
     )
@@ -54,7 +54,7 @@ def add_index_commands(commands: "Commands") -> None:
     _add_members(families)
     _add_label(commands)
     rebuild = add(commands, "rebuild", "rebuild_commands:rebuild_index", "rebuild a lost index, sending no events")
-    for command in (families, rebuild):
+    for command in (stats, families, rebuild):
         add_quiet(command)
     for command in (inspect, remove, stats, families, rebuild):
         add_timeout(command, 10.0)

@@ -6,23 +6,22 @@ from typing import Any
 from msgspec import to_builtins
 
 from nearstream.workers.operations.terminal import in_bytes, row, utc_time
-from nearstream.workers.redis_index.stats import CROWDED, ShardFacts
+from nearstream.workers.redis_index.stats import CROWDED, SlotFacts
 from nearstream.workers.redis_index.totals import Totals
 
-_HOTTEST_SHOWN = 10
 _DAY_SECONDS = 86_400
 
 
-def index_lines(shards: Sequence[ShardFacts], whole: Totals, name: str, retention_seconds: int) -> Iterator[str]:
+def index_lines(slots: Sequence[SlotFacts], whole: Totals, name: str, retention_seconds: int) -> Iterator[str]:
     """Yield the documents, families and memory of an index, and what Redis has left.
 
     Args:
-        shards: The facts of each shard.
+        slots: The facts of each slot.
         whole: The facts about all of them.
         name: Namespace and scheme.
         retention_seconds: How long a document can be found. 0: without limit.
     """
-    told = index_object(shards, whole, "", retention_seconds)
+    told = index_object(slots, whole, "", retention_seconds)
     yield f"{name}: {told['state']}"
     oldest = f", the oldest observed {utc_time(told['oldest_ms'])}" if told["oldest_ms"] else ""
     kept = f", kept for {retention_seconds / _DAY_SECONDS:g} days" if retention_seconds else ", kept without limit"
@@ -34,17 +33,17 @@ def index_lines(shards: Sequence[ShardFacts], whole: Totals, name: str, retentio
     yield row("Redis", _of_limit(whole, each))
 
 
-def index_object(shards: Sequence[ShardFacts], whole: Totals, scheme: str, retention_seconds: int) -> dict[str, Any]:
+def index_object(slots: Sequence[SlotFacts], whole: Totals, scheme: str, retention_seconds: int) -> dict[str, Any]:
     """Return the size of an index for JSON, whose values are Any."""
-    documents = sum(shard.documents for shard in shards)
-    known = [shard.memory_bytes for shard in shards if shard.memory_bytes is not None]
-    used = sum(sum(each.values()) for each in known) if len(known) == len(shards) else None
-    states = {str(shard.state) for shard in shards}
+    documents = sum(slot.documents for slot in slots)
+    known = [slot.memory_bytes for slot in slots if slot.memory_bytes is not None]
+    used = sum(sum(each.values()) for each in known) if len(known) == len(slots) else None
+    states = {str(slot.state) for slot in slots}
     return {
         "scheme": scheme,
         "state": ", ".join(sorted(states)),
         "documents": documents,
-        "oldest_ms": whole.oldest_ms,
+        "oldest_ms": min((slot.oldest_ms for slot in slots if slot.oldest_ms is not None), default=None),
         "retention_seconds": retention_seconds,
         "families": whole.families,
         "copies": whole.copies,
@@ -55,31 +54,23 @@ def index_object(shards: Sequence[ShardFacts], whole: Totals, scheme: str, reten
     }
 
 
-def shard_lines(shard: ShardFacts, name: str) -> Iterator[str]:
-    """Yield the state, documents, memory, chunks, overflows and checkpoints of a shard."""
-    yield f"{name}: {shard.state}"
-    expired = f", those below {shard.floor} have expired" if shard.floor > 1 else ""
-    yield row("documents", f"{shard.documents} live; {shard.numbers} numbers given{expired}")
-    if shard.kept:
-        yield row("", f"{shard.kept} kept beyond their retention because an event names them")
-    if shard.rebuilt:
-        yield row("", f"numbers up to {shard.rebuilt} come from a rebuild")
-    yield row("memory", _memory(shard))
-    for chunk in shard.chunks:
+def slot_lines(slot: SlotFacts, name: str) -> Iterator[str]:
+    """Yield the state, documents, memory, chunks and checkpoints of a slot."""
+    yield f"{name}: {slot.state}"
+    yield row("documents", f"{slot.documents} live")
+    yield row("memory", _memory(slot))
+    for chunk in slot.chunks:
         fill = f"{chunk.chunks} of {chunk.mean:g} fields on average, {chunk.largest} at most"
-        yield row("chunks" if chunk is shard.chunks[0] else "", f"{chunk.kind:<9} {fill}{_crowded(chunk.mean)}")
-    yield row("overflows", f"{shard.overflows}{', the hottest buckets:' if shard.hottest else ''}")
-    for bucket in shard.hottest[:_HOTTEST_SHOWN]:
-        yield row("", f"{bucket.kind:<9} {bucket.name}, {bucket.overflows} times")
-    checkpoints = ", ".join(f"{partition}: {offset}" for partition, offset in sorted(shard.checkpoints.items()))
+        yield row("chunks" if chunk is slot.chunks[0] else "", f"{chunk.kind:<9} {fill}{_crowded(chunk.mean)}")
+    checkpoints = ", ".join(f"{partition}: {offset}" for partition, offset in sorted(slot.checkpoints.items()))
     yield row("checkpoints", checkpoints or "none")
 
 
-def shard_object(shard: ShardFacts, scheme: str, number: int) -> dict[str, Any]:
-    """Return everything known of a shard, for JSON."""
-    facts = to_builtins(shard)
+def slot_object(slot: SlotFacts, scheme: str, number: int) -> dict[str, Any]:
+    """Return everything known of a slot, for JSON."""
+    facts = to_builtins(slot)
     del facts["key"]
-    return {"shard": number, "scheme": scheme, **facts}
+    return {"slot": number, "scheme": scheme, **facts}
 
 
 _MEMORY_UNKNOWN = "unknown, because the Redis user may not run MEMORY USAGE"
@@ -95,14 +86,14 @@ def _of_limit(whole: Totals, bytes_a_document: int | None) -> str:
     return f"{in_bytes(whole.used_bytes)} used of maxmemory {in_bytes(whole.limit_bytes)} ({share}){more}"
 
 
-def _memory(shard: ShardFacts) -> str:
-    used = shard.memory_bytes
+def _memory(slot: SlotFacts) -> str:
+    used = slot.memory_bytes
     if used is None:
         return _MEMORY_UNKNOWN
     total = sum(used.values())
     largest = sorted(((size, name) for name, size in used.items() if size), reverse=True)
     shares = ", ".join(f"{name} {100 * size / total:.0f} %" for size, name in largest)
-    mean = f", {total / shard.documents:.0f} bytes a document" if shard.documents else ""
+    mean = f", {total / slot.documents:.0f} bytes a document" if slot.documents else ""
     return f"{in_bytes(total)} (estimated){mean}" + (f": {shares}" if shares else "")
 
 

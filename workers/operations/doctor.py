@@ -23,7 +23,7 @@ from nearstream.workers.operations.checks import Check, Grade, clock, memory, pe
 from nearstream.workers.operations.claim import describe_lost_index, describe_lost_record, require_deployment
 from nearstream.workers.operations.standing import sentence, standing_still
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.address import Connection
+from nearstream.workers.redis_index.address import Connection, IndexAddress
 from nearstream.workers.redis_index.client import open_client, server_facts, server_time_ms, until_answered
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.stats import CROWDED, mean_fields
@@ -226,7 +226,7 @@ async def _states(deployment: Deployment, wait_seconds: float) -> AsyncIterator[
 
 async def _index(deployment: Deployment, wait_seconds: float) -> Check:
     try:
-        index = await RedisIndex.open(deployment.index_address(), may_create=False)
+        index = await _opened(deployment.index_address())
     except IndexUnavailableError as error:
         return Check(Grade.FAIL, "index", str(error))
     except IndexLostError:
@@ -245,6 +245,16 @@ async def _index(deployment: Deployment, wait_seconds: float) -> Check:
         problem = f"a chunk has {fields:.0f} fields on average, and soon wastes memory"
         return Check(Grade.WARN, "index", f"{detail}; {problem}: {remedy}")
     return Check(Grade.OK, "index", detail)
+
+
+async def _opened(address: IndexAddress) -> RedisIndex:
+    """Open the index as a worker does, with as many partitions as it was made for.
+
+    Whether the topic has as many is found out by the record of the deployment.
+    """
+    reader = await RedisIndex.open_to_read(address)
+    await reader.close()
+    return await RedisIndex.open(address, partitions=reader.layout.shape.partitions, may_create=False)
 
 
 async def _no_index(deployment: Deployment, wait_seconds: float) -> Check:

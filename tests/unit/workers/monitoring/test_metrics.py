@@ -12,7 +12,7 @@ from nearstream.schemas.codec import decode_event
 from nearstream.schemas.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.settling import MatchCounts
+from nearstream.streams.judge import MatchCounts
 from nearstream.streams.store.registration import Status
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.monitoring import metrics
@@ -70,9 +70,7 @@ def test_events_count_by_type_letters_by_reason() -> None:
     assert _value("nearstream_end_to_end_seconds_count") - waited == 2
 
 
-@pytest.mark.parametrize(
-    ("status", "joins"), [(Status.NEW, 1), (Status.UPDATED, 1), (Status.UNCHANGED, 0), (Status.REPLAYED, 0)]
-)
+@pytest.mark.parametrize(("status", "joins"), [(Status.NEW, 1), (Status.UNCHANGED, 0), (Status.KNOWN, 0)])
 def test_verdicts_count_by_kind_and_joining_by_the_size_of_the_family(status: Status, joins: int) -> None:
     third = decode_event((EXAMPLES / "verdict.json").read_bytes())
     assert isinstance(third, DocumentVerdict)
@@ -98,13 +96,14 @@ def test_a_stage_that_fails_is_not_timed() -> None:
 def test_a_worker_is_told_as_it_is_when_asked() -> None:
     health, counts = Health(assigned=frozenset({("documents", 2), ("documents", 3)})), MatchCounts()
     metrics = WorkerMetrics(health, counts, {"version": "1", "scheme": "s"})
-    counts.candidates["looked_up"] = 3
+    counts.candidates["looked_up"], counts.overtaken = 3, 2
     health.lags = (PartitionLag("documents", 2, 5, 0, 9, 1.5), PartitionLag("documents", 3, 9, 0, 9, None))
     health.halted = "too many"
     metrics.register()
     told = _samples(REGISTRY.collect())
     REGISTRY.unregister(metrics)
     assert told["nearstream_candidates_total", "looked_up"] == 3
+    assert told["nearstream_documents_overtaken_total", ""] == 2
     assert told["nearstream_degraded", ""] == 1
     assert told["nearstream_consumer_lag_records", "documents 2"] == 4
     assert told["nearstream_consumer_lag_seconds", "documents 2"] == 1.5
