@@ -1,4 +1,4 @@
-"""Commands that inspect an index, build a second one, and spread it over shards and nodes."""
+"""Commands that inspect an index, build a second one, and spread it over slots and nodes."""
 
 import asyncio
 import json
@@ -156,11 +156,11 @@ async def test_what_finds_no_signature_of_its_scheme_says_so(kafka: str, redis_u
 
 async def _build_in_two_goes(new: LocalDeployment, documents: int) -> None:
     """Build an index that is first refused because of another build, then interrupted and resumed."""
-    held = await IndexRebuild.begin(_address(new))
+    held = await IndexRebuild.begin(_address(new), partitions=SIGNATURES.partitions)
     refused = new.run("index", "build")
     assert (refused.returncode, b"another rebuild" in refused.stderr) == (1, True)
     await held.close()
-    probe = await RedisIndex.open(_address(new), may_create=False)
+    probe = await RedisIndex.open(_address(new), partitions=SIGNATURES.partitions, may_create=False)
     command = (sys.executable, "-m", "nearstream", "index", "build")
     building = await asyncio.create_subprocess_exec(*command, env=new.environment)
     while not await probe.checkpoints():
@@ -189,16 +189,17 @@ async def _drop(old: LocalDeployment, new: LocalDeployment) -> None:
     assert (unknown.returncode, f"no scheme {names['letters']}".encode() in unknown.stderr) == (1, True)
 
 
-async def test_collections_are_spread_over_parts(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    async with deployed(kafka, redis_url, tmp_path, index_shards="3") as deployment:
-        await _run_over_parts(deployment, 3)
-        other = replace(deployment, environment=deployment.environment | {"NEARSTREAM_INDEX_SHARDS": "2"})
-        for command in ("worker", "rebuild"):
-            refused = other.run(command)
-            assert refused.returncode == 78
-            assert b"NEARSTREAM_INDEX_SHARDS" in refused.stderr
-            assert b"3 shards, not 2" in refused.stderr
-        assert b"3 shards, not 2" in other.run("doctor").stdout
+async def test_collections_are_spread_over_slots(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path, index_slots="3") as deployment:
+        await _run_over_slots(deployment, 3)
+        for slots, told in (("2", "is spread over 3 slots, not 2"), ("7", "expected at most 6")):
+            other = deployment.changed(index_slots=slots)
+            for command in ("worker", "rebuild"):
+                refused = other.run(command)
+                assert refused.returncode == 78
+                assert b"NEARSTREAM_INDEX_SLOTS" in refused.stderr
+                assert told in refused.stderr.decode()
+            assert told in other.run("doctor").stdout.decode()
         async with Redis.from_url(redis_url) as client:
             await client.delete(*[key async for key in client.scan_iter(f"{{{deployment.settings.namespace}*")])
         done = deployment.run("rebuild", "--quiet")
@@ -209,10 +210,33 @@ async def test_collections_are_spread_over_parts(kafka: str, redis_url: str, tmp
         assert await disagreement(deployment) == {}
 
 
-async def test_parts_lie_on_the_nodes_of_a_cluster(kafka: str, nodes: list[LocalServer], tmp_path: Path) -> None:
+async def test_an_index_moves_to_more_slots_while_its_workers_run(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as old:
+        new = old.changed(namespace=f"{old.settings.namespace}-wide", index_slots="4")
+        with old.worker():
+            await old.send(old.examples(LINES[:60]))
+            await old.drained()
+            before = len(await old.events())
+            done = new.run("rebuild", "--quiet")
+            assert (done.returncode, done.stdout) == (0, b"admitted 60, removed 0, skipped 0\n")
+            assert len(await old.events()) == before
+            await old.send(old.examples(LINES[60:90]))
+            await old.drained()
+        with new.worker():
+            await new.send(new.examples(LINES[90:120]))
+            await new.drained()
+            await until(lambda: _is_told(new), 60)
+
+
+async def _is_told(deployment: LocalDeployment) -> bool:
+    """Return whether the results agree with the oracle, apart from what both indexes have decided."""
+    return (await disagreement(deployment)).keys() <= {"differing values", "doubled ordinals"}
+
+
+async def test_slots_lie_on_the_nodes_of_a_cluster(kafka: str, nodes: list[LocalServer], tmp_path: Path) -> None:
     url = f"redis://{nodes[0].address}"
-    async with deployed(kafka, url, tmp_path, redis_cluster="yes", index_shards="4") as deployment:
-        await _run_over_parts(deployment, 4)
+    async with deployed(kafka, url, tmp_path, redis_cluster="yes", index_slots="4") as deployment:
+        await _run_over_slots(deployment, 4)
         single = replace(deployment, environment=deployment.environment | {"NEARSTREAM_REDIS_CLUSTER": "no"})
         refused = single.run("worker")
         assert (refused.returncode, b"NEARSTREAM_REDIS_CLUSTER: expected yes" in refused.stderr) == (78, True)
@@ -225,7 +249,7 @@ async def test_a_single_server_is_no_cluster(kafka: str, redis_url: str, tmp_pat
         assert (refused.returncode, b"NEARSTREAM_REDIS_CLUSTER: expected no" in refused.stderr) == (78, True)
 
 
-async def _run_over_parts(deployment: LocalDeployment, parts: int) -> None:
+async def _run_over_slots(deployment: LocalDeployment, slots: int) -> None:
     """Run two workers over several collections, of which one contains the examples."""
     collections = [f"c{one}" for one in range(8)]
     with deployment.worker(), deployment.worker():
@@ -238,7 +262,7 @@ async def _run_over_parts(deployment: LocalDeployment, parts: int) -> None:
     assert await disagreement(deployment) == {}
     assert {event.collection for event in events} == {"default", *collections}
     told = [json.loads(line) for line in deployment.run("stats", "--json", "--internals").stdout.splitlines()]
-    assert [part["shard"] for part in told] == list(range(parts))
+    assert [part["shard"] for part in told] == list(range(slots))
     assert sum(part["documents"] for part in told) == 60 + 24
     assert json.loads(deployment.run("inspect", "1-c3", "--collection", "c3", "--json").stdout)["status"] == "live"
     assert b"index     ready" in deployment.run("doctor").stdout

@@ -158,7 +158,7 @@ async def test_what_redis_does_not_accept_is_named(secured: Secured, changed: di
             changed = {"redis": secured.redis.settings("wrong")["NEARSTREAM_REDIS"]}
     settings = secured.deployment("nearstream", **changed).settings
     with pytest.raises(SettingsError, match=expected):
-        await RedisIndex.open(Deployment.of(settings).index_address(), may_create=True)
+        await RedisIndex.open(Deployment.of(settings).index_address(), partitions=6, may_create=True)
 
 
 async def _committed(deployment: LocalDeployment) -> dict[int, int]:
