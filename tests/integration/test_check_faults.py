@@ -15,6 +15,9 @@ import aiohttp
 import pytest
 from redis import Redis
 
+from nearstream.schemas.document import EPOCH, Document
+from nearstream.streams.checking import newcomer
+from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.http.check import AT_ONCE
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, free_ports, running
@@ -71,6 +74,16 @@ async def test_check_fails_open_at_the_deadline(api: Api, redis: LocalServer) ->
     assert (status, answer["verdict"], answer["degraded"]) == (200, "unknown", True)
     assert answer["reason"] in ("deadline", "index_unavailable")
     await until(lambda: _is_whole(api), 60)
+
+
+async def test_a_look_up_ends_with_its_deadline(api: Api, redis: LocalServer) -> None:
+    made = api.deployment
+    signature = made.signer().sign(Document(id="asked", text=TEXT, observed_at=EPOCH))
+    asked = newcomer(signature, made.scheme, made.key, made.thresholds)
+    redis.pause()
+    with pytest.raises(IndexUnavailableError, match="deadline passed"):
+        await api.index.neighbours(asked)
+    redis.resume()
 
 
 async def test_redis_frozen_amid_requests_delays_none_of_them(api: Api, redis: LocalServer) -> None:

@@ -1,0 +1,63 @@
+"""A look-up asks a store as seldom as it can, and knows the families of what it finds."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from nearstream.streams.checking import newcomer
+from nearstream.streams.looking_up import look_up
+from nearstream.streams.relations.thresholds import Thresholds
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.store import Call, Shape, Store, Transport
+from tests.support.filing import OTHER, TEXT, Filing, near
+from tests.support.made_up import KEY, NOON, STANDARD, sign, words
+from tests.support.stores import parts_store, through
+
+
+class Counted:
+    """Carries calls, and notes which ones went out together."""
+
+    def __init__(self, transport: Transport) -> None:
+        self.asked: list[str] = []
+        self._transport = transport
+
+    async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
+        self.asked.append(" ".join(sorted({call.name for call in calls})))
+        return await self._transport.all(calls)
+
+
+@pytest.fixture
+async def store() -> Store:
+    """Return a store of a family of three, and of a lone document."""
+    filled = parts_store(IndexLimits(), Shape(4, 4))
+    filing = Filing(filled)
+    for name, text in (("a", TEXT), ("b", near(2)), ("c", near(4)), ("lone", OTHER)):
+        await filing.put(name, text, observed_at=NOON)
+    return filled
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        (words(9, 600), ["peek"]),
+        (OTHER, ["peek", "fetch"]),
+        (near(5), ["peek", "fetch", "growth"]),
+        (near(2), ["peek", "fetch", "growth"]),
+    ],
+    ids=["unknown", "lone", "family", "member"],
+)
+async def test_a_look_up_takes_few_round_trips(store: Store, text: list[str], calls: list[str]) -> None:
+    counted = Counted(store._transport)
+    await look_up(through(store, lambda _: counted), newcomer(sign(text, "asked"), STANDARD, KEY, Thresholds()))
+    assert counted.asked == calls
+
+
+async def test_each_candidate_has_its_family(store: Store) -> None:
+    for text, size in ((near(5), 3), (OTHER, 1)):
+        found = await look_up(store, newcomer(sign(text, "asked"), STANDARD, KEY, Thresholds()))
+        assert found.candidates
+        for each in found.candidates:
+            facts = found.families[each.number]
+            assert (facts.size, facts.joined[0]) == (size, size - 1)
+            assert (facts.number in found.growths) == (size > 1)
