@@ -58,7 +58,7 @@ def disagreements(read: Read, expected: Expected) -> dict[str, int]:
         "split families": split_families(in_families, expected),
         "mixed families": mixed_families(in_families, expected),
         "doubled ordinals": doubled_ordinals(verdicts),
-        "families without founder": founderless_families(verdicts),
+        "families without founder": founderless_families(verdicts, expected),
         "unconnected": unconnected(in_families, expected),
     }
 
