@@ -16,7 +16,7 @@ from nearstream.streams.matching.choosing import choose
 from nearstream.streams.matching.decision import founder_of, pack_decision, unpack_decision
 from nearstream.streams.matching.meeting import Judge, Known, Meeting, Pause
 from nearstream.streams.matching.picking import representative_of
-from nearstream.streams.matching.tally import keys_that_hold, unseen
+from nearstream.streams.matching.tally import crowded_keys, keys_that_hold, unseen
 from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Note, Proposal
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal, Status
 from nearstream.streams.store.store import Store
@@ -77,7 +77,7 @@ class Lane:
         await self._restate([case for case in cases if case.is_restated], known)
         await self._settle([case for case in cases if not case.is_restated], known)
         await self._leave_former(cases)
-        await self._withdraw(cases)
+        await self._withdraw(cases, known)
         return known
 
     # Deciding.
@@ -230,8 +230,8 @@ class Lane:
         if leaves:
             await self._store.leave(leaves)
 
-    async def _withdraw(self, cases: Sequence[Case]) -> None:
-        """Let copies leave the buckets of words that the representative of their family is in.
+    async def _withdraw(self, cases: Sequence[Case], known: Known) -> None:
+        """Let copies leave the buckets of words that lead to their family without them.
 
         Where every pair has its event, all stay where they are.
         """
@@ -244,11 +244,21 @@ class Lane:
             stays = not self._store.limits.events_per_family
             if stays or joined is None or joined.is_bare or joined.representative in (0, case.number):
                 continue
-            keys = b"".join(keys_that_hold(case.found, joined.representative, case.number, BAND + ANCHOR))
+            keys = self._keys_of_family(case, case.decision.founder, joined.representative, known)
             if keys:
                 entries.append(Entry(case.number, 0, keys))
         if entries:
             await self._store.withdraw(entries)
+
+    @staticmethod
+    def _keys_of_family(case: Case, founder: int, representative: int, known: Known) -> bytes:
+        """Return the keys whose buckets hold the representative of a family, or are crowded by earlier members.
+
+        The first two members of a bucket stay there, in whatever order they look.
+        """
+        before = [n for n in known.members(founder) if n < case.number and not known.views[n].is_dead]
+        keys = keys_that_hold(case.found, representative, case.number, BAND + ANCHOR)
+        return b"".join((*keys, crowded_keys(case.found, before, BAND + ANCHOR)))
 
 
 def _represents(case: Case) -> bool:

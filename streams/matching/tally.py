@@ -7,7 +7,7 @@ from struct import Struct
 
 from nearstream.streams.native import native
 from nearstream.streams.store.buckets import BUCKET
-from nearstream.streams.store.limits import BAND_CAP, LINEAGE_CAP, IndexLimits
+from nearstream.streams.store.limits import BAND_CAP, HEADS, LINEAGE_CAP, IndexLimits
 from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, KEY_BYTES, LINEAGE
 from nearstream.streams.store.registration import NUMBER_BYTES
 
@@ -205,6 +205,20 @@ def keys_that_hold_slowly(found: Found, number: int, own: int, kinds: bytes) -> 
 keys_that_hold = native.keys_that_hold if native else keys_that_hold_slowly
 
 
+def crowded_keys(found: Found, numbers: Collection[int], kinds: bytes) -> bytes:
+    """Return the keys whose buckets held `HEADS` entries or more, and at least two of these numbers.
+
+    Args:
+        found: The keys of a document, and what their buckets held.
+        numbers: The numbers.
+        kinds: Letters of the kinds of keys to return.
+    """
+    if len(numbers) < 2:
+        return b""
+    some = frozenset(numbers)
+    return b"".join(key for key, held in held_by(found, HEADS) if key[0] in kinds and len(some.intersection(held)) > 1)
+
+
 def unseen(found: Found, family: Collection[int], anchor_cap: int) -> set[int]:
     """Return the states of all buckets that hold no member of a family.
 
@@ -234,16 +248,15 @@ def without(found: Found, keys: bytes) -> list[tuple[bytes, bytes]]:
     return rest
 
 
-def held_by(found: Found) -> Iterator[tuple[bytes, list[int]]]:
-    """Yield each key whose bucket held numbers, and these."""
+def held_by(found: Found, least: int = 1) -> Iterator[tuple[bytes, list[int]]]:
+    """Yield each key whose bucket held at least so many numbers, and these."""
     for keys, reply in found:
         at = 0
         while at < len(reply):
             index, count = BUCKET.unpack_from(reply, at)
             at += BUCKET.size
-            end = at + NUMBER_BYTES * count
-            numbers = [
-                int.from_bytes(reply[start : start + NUMBER_BYTES], "big") for start in range(at, end, NUMBER_BYTES)
-            ]
-            yield keys[KEY_BYTES * index : KEY_BYTES * (index + 1)], numbers
-            at = end
+            starts = range(at, at + NUMBER_BYTES * count, NUMBER_BYTES)
+            at = starts.stop
+            if count >= least:
+                numbers = [int.from_bytes(reply[start : start + NUMBER_BYTES], "big") for start in starts]
+                yield keys[KEY_BYTES * index : KEY_BYTES * (index + 1)], numbers

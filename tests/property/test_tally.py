@@ -63,3 +63,16 @@ def test_a_full_digest_bucket_hides_nobody_unless_every_pair_is_asked_for(events
 def test_c_refuses_what_is_no_answer_of_a_store(found: object) -> None:
     with pytest.raises((TypeError, ValueError)):
         tally.shortlist_natively(found, 1, 1, IndexLimits())  # type: ignore[arg-type]
+
+
+def test_a_bucket_is_crowded_by_two_of_a_family_among_six() -> None:
+    def bucket(index: int, *numbers: int) -> bytes:
+        return BUCKET.pack(index, len(numbers)) + b"".join(one.to_bytes(NUMBER_BYTES, "big") for one in numbers)
+
+    keys = [bytes([kind]) + bytes([number]) * 8 for number, kind in enumerate(b"bbbax")]
+    replies = [bucket(at, 1, 2, 3, 4, 5, 6) for at in (0, 3, 4)]
+    found = [
+        (b"".join(keys), replies[0] + bucket(1, 1, 2, 3, 4, 5) + bucket(2, 1, 7, 8, 9, 10, 11) + b"".join(replies[1:]))
+    ]
+    assert tally.crowded_keys(found, [1, 2], b"ab") == keys[0] + keys[3]
+    assert tally.crowded_keys(found, [1], b"ab") == b""
