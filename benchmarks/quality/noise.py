@@ -32,7 +32,6 @@ from nearstream.streams.counterpart import Newcomer
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import normalize
-from nearstream.streams.judge import Rules
 from nearstream.streams.looking_up import look_up
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.relations.verdict import relate
@@ -76,7 +75,6 @@ class Originals:
         """Sign and enter the texts in this order."""
         self.key, self.scheme, self.signer = key, scheme, Signer(scheme, key)
         self.store = local_store(IndexLimits(retention_seconds=0))
-        self.rules = Rules(scheme, DEFAULT_THRESHOLDS, frozenset(), self.store.limits)
         began = time.process_time()
         signed = [self.signer.sign(document(text, BEGIN + timedelta(seconds=at))) for at, text in enumerate(texts)]
         self.seconds = time.process_time() - began
@@ -92,7 +90,7 @@ class Originals:
         newcomer = Newcomer(
             kept, self.scheme.keys(signature, self.key), self.scheme, DEFAULT_THRESHOLDS, (False, False)
         )
-        found = asyncio.run(look_up(self.store, self.rules, newcomer)).candidates
+        found = asyncio.run(look_up(self.store, newcomer)).candidates
         numbers = estimate(kept, self.kept[original.id])
         verdict = relate(kept, self.kept[original.id], numbers, DEFAULT_THRESHOLDS)
         one, other = (normalize(each, self.scheme.text).data.tobytes().decode() for each in (original.text, text))

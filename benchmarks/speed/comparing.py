@@ -31,7 +31,6 @@ from nearstream.streams.estimates.comparing import compare_native, compare_numpy
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.candidate import Candidate
-from nearstream.streams.judge import Rules
 from nearstream.streams.looking_up import look_up
 from nearstream.streams.records.record import Recorded, pack_signature, unpack_record
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
@@ -71,14 +70,13 @@ async def arrivals(texts: Iterable[Text], count: int, least: int) -> list[Arrive
     key = HashKey.public()
     scheme = preset(DEFAULT_LABEL, key)
     store, signer, found = local_store(), Signer(scheme, key), list[Arrived]()
-    rules = Rules(scheme, DEFAULT_THRESHOLDS, frozenset(), store.limits)
     for text in texts:
         whole = signer.sign(document(text))
         if not whole.n_bytes:
             continue
         keys = scheme.keys(whole, key)
         newcomer = Newcomer(scheme.kept(whole), keys, scheme, DEFAULT_THRESHOLDS, (False, False))
-        candidates = (await look_up(store, rules, newcomer)).candidates
+        candidates = (await look_up(store, newcomer)).candidates
         await enter(store, scheme, key, [whole])
         if len(candidates) >= least:
             records = tuple(_record(candidate.signature) for candidate in candidates)

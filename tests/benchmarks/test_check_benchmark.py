@@ -25,12 +25,12 @@ async def test_a_filled_index_answers_as_one_that_workers_filled(redis_url: str)
         settings = {"NEARSTREAM_REDIS": redis_url, "NEARSTREAM_NAMESPACE": namespace}
         # It starts an event loop of its own.
         await asyncio.to_thread(fill, settings, DOCUMENTS)
-        signer, matcher = worked.deployment.signer(), worked.deployment.matcher(worked.index)
+        signer = worked.deployment.signer()
         for number in range(DOCUMENTS):
             document = Document(
                 id=f"page-{number:09}", text=text(number), observed_at=from_milliseconds(START_MS + number)
             )
-            await matcher.match(signer.sign(document))
+            await worked.match(signer.sign(document))
         equal = 0
         for question in questions(DOCUMENTS)[:40]:
             (_, one), (_, other) = await filled.ask(question), await worked.ask(question)

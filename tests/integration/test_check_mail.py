@@ -42,7 +42,7 @@ def _message(body: str, name: str = "anna", kind: str = "plain") -> bytes:
 async def _deliver(api: Api, raw: bytes) -> None:
     with HtmlProcesses(deadline_seconds=60, start_seconds=60) as html:
         mail = read_message(raw, datetime.now(UTC), api.deployment.key, html)
-    await api.deployment.matcher(api.index).match(api.deployment.signer().sign(mail.document, None, mail.degraded))
+    await api.match(api.deployment.signer().sign(mail.document, None, mail.degraded))
 
 
 async def _ask(api: Api, raw: bytes) -> tuple[int, dict[str, object]]:

@@ -10,6 +10,7 @@ import aiohttp
 from yarl import URL
 
 from nearstream.schemas.document import DEFAULT_COLLECTION, Document, from_milliseconds
+from nearstream.schemas.signature import Signature
 from nearstream.streams.arriving import Arrival
 from nearstream.streams.store.store import Position
 from nearstream.workers.config.settings import load
@@ -49,7 +50,10 @@ class Api:
     async def admit(self, name: str, text: str, collection: str = DEFAULT_COLLECTION) -> None:
         """Add a document to the index, as a worker does."""
         document = Document(id=name, text=text, observed_at=from_milliseconds(START_MS), collection=collection)
-        signature = self.deployment.signer().sign(document)
+        await self.match(self.deployment.signer().sign(document))
+
+    async def match(self, signature: Signature) -> None:
+        """Add the document of a signature to the index."""
         key = signature.document_key
         position = Position(partition_of(key.encode(), PARTITIONS), next(self.offsets))
         await self.deployment.matcher(self.index.store()).match_all([Arrival(key, signature, position)])

@@ -107,7 +107,7 @@ async def campaign_api(redis_url: str, folder: Path) -> AsyncIterator[CampaignAp
             for number in range(COPIES):
                 mail = read_message(campaign_mail(f"first{number}"), datetime.now(UTC), filled.deployment.key, html)
                 signature = filled.deployment.signer().sign(mail.document, None, mail.degraded)
-                await filled.deployment.matcher(filled.index).match(signature)
+                await filled.match(signature)
         (port,) = free_ports(1)
         address = f"127.0.0.1:{port}"
         with command(folder / "api.log", "serve", **settings, redis=redis_url, api=address) as process:

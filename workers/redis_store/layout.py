@@ -5,8 +5,9 @@ A letter, the `KeyKind`, follows T. The table gives the kinds, their Redis types
 hold:
 
     m  FACTS       HASH    layout (`LAYOUT_FORMAT`), rebuilder (lease of an unfinished rebuild), now (time of the newest
-                           call that has one), over (some states are over), `o` + partition: the offset up to which all its records are done,
-                           `f` + partition: `MARK_OF_TIME_FORMAT` in order, to know which of its states are over
+                           call that has one), over (some states are over), `o` + partition: the offset up to which all
+                           its records are done, `f` + partition: `MARK_OF_TIME_FORMAT` in order, to know which of its
+                           states are over
     c  LANE        STRING  + name of a lane, partition: how many of its writing calls the slot has acknowledged. For a
                            day after the last one
     x  DIGEST      HASH    + chunk (4 bytes). Each field is a bucket: 7 digits made from a key → the numbers that have
@@ -27,8 +28,8 @@ hold:
                            joined. Links to other families by `LINK_SCORE` + the number of who had them first
     e  ADDRESSES   ZSET    + number of a founder, `s` or `r`: keyed hashes of the senders, or recipients, of mails that
                            joined its family, by the time of the last one. For two hours
-    y  LABELLED    HASH    + number of a founder: hash of the key of a labelled document → number of its state, then when
-                           it got its label, and the label
+    y  LABELLED    HASH    + number of a founder: hash of the key of a labelled document → number of its state, then
+                           when it got its label, and the label
     z  LEASE       STRING  of slot 0: who rebuilds the index, for as long as the lease is renewed
     w  WAITED      STRING  written before the server is told to wait for its replicas
     p  PROBE       any     written and deleted at the start of a worker, to find out what our user may do
