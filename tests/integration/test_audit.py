@@ -91,8 +91,11 @@ async def test_the_recall_of_a_window_is_measured(kafka: str, redis_url: str, tm
 async def test_precision_symbols_and_unrelated_texts_are_measured(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         with deployment.worker():
-            await deployment.send(deployment.examples(observed()))
-            await deployment.drained()
+            lines = observed()
+            # Documents that race may have an event with each of two copies. The last of each group comes after the others.
+            for some in ([line for at, line in enumerate(lines) if at % 3 < 2], lines[2::3]):
+                await deployment.send(deployment.examples(some))
+                await deployment.drained()
 
         precision = audited(deployment, action="precision")
         assert precision["states"] == 3 * CLUSTERS
