@@ -171,7 +171,7 @@ class Documents:
         for each in sorted(related, key=lambda each: each is not former):
             if each.relation not in self._rules.relations or each.is_common_text:
                 continue
-            family = known.family_of(each.number)
+            family = _family_of(each, founder, known)
             limit = min(most, 1) if family == founder else most
             if each is not former and limit and told[family] >= limit:
                 continue
@@ -179,7 +179,7 @@ class Documents:
             yield each.number
 
     def _pair(self, each: Compared, founder: int, known: Known, *, is_sent: bool, is_always: bool) -> Pair:
-        family, candidate = known.family_of(each.number), each.candidate
+        family, candidate = _family_of(each, founder, known), each.candidate
         is_link = is_sent and not is_always and family != founder and self._rules.limits.events_per_family > 0
         return Pair(
             each.number,
@@ -259,6 +259,16 @@ def former_state(case: Case) -> Compared | None:
         return own[0]
     lineage = [each for each in related if each.same_lineage]
     return max(lineage, key=lambda each: each.candidate.signature.order, default=None)
+
+
+def _family_of(each: Compared, founder: int, known: Known) -> int:
+    """Return the family of a related document for one that joins a founder's.
+
+    Equal texts are one family, so one that is undecided will join it too.
+    """
+    view = known.views.get(each.number)
+    is_undecided = view is None or view.decision is None
+    return founder if each.is_exact and is_undecided else known.family_of(each.number)
 
 
 def _shared(pair: Pair) -> Shared:

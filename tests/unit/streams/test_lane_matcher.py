@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from msgspec.structs import replace as with_fields
@@ -13,14 +14,15 @@ from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.arriving import Arrival
 from nearstream.streams.index.labels import Labelling, unpack_label
 from nearstream.streams.matcher import Matcher
-from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.limits import IndexLimits, IndexUnavailableError
 from nearstream.streams.store.local import Local, local_store
 from nearstream.streams.store.messages import Measure
 from nearstream.streams.store.part import Part
-from nearstream.streams.store.store import Position, Shape, Store
+from nearstream.streams.store.store import Call, Position, Shape, Store, Transport
 from nearstream.streams.telling import Matched
 from tests.support import made_up
 from tests.support.made_up import KEY, NOON, STANDARD, words
+from tests.support.stores import through
 
 TEXT = words(1, 600)
 NEAR = [*TEXT[:300], *words(2, 12), *TEXT[300:]]
@@ -112,6 +114,28 @@ async def test_families_do_not_depend_on_the_size_of_a_batch(size: int) -> None:
     assert [each.verdict.family.id for each in found if each.verdict] == [
         each.verdict.family.id for each in alone if each.verdict
     ]
+
+
+class _Dies:
+    """Carries calls until something is to be decided."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
+        if any(call.name == "decide" for call in calls):
+            raise IndexUnavailableError
+        return await self._transport.all(calls)
+
+
+async def test_a_copy_tells_nothing_of_an_equal_text_that_joins_its_family_at_the_same_moment() -> None:
+    shared = store(1, 2)
+    first, racing, copy = arrivals([sign(name, TEXT, minute) for minute, name in enumerate("abc")], 2)
+    await matcher(shared).match_all([first])
+    with pytest.raises(IndexUnavailableError):
+        await matcher(through(shared, _Dies)).match_all([racing])
+    (found,) = await matcher(shared).match_all([copy])
+    assert [event.older.id for event in found.events if not isinstance(event, Retraction)] == ["a"]
 
 
 async def test_a_removed_document_is_found_no_more_and_its_family_goes_on() -> None:
