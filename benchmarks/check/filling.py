@@ -6,12 +6,13 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 from benchmarks.check.texts import arrivals
+from nearstream.schemas.topics import SIGNATURES
 from nearstream.workers.config.settings import load
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.index import RedisIndex
 
 _BATCH = 32
-_PARTS = 2  # partitions, the documents of each are matched by a process
+_PARTS = 2  # partitions with documents, those of each are matched by a process
 
 
 def fill(environment: dict[str, str], documents: int) -> float:
@@ -25,7 +26,9 @@ def fill(environment: dict[str, str], documents: int) -> float:
 
 
 async def _create(environment: dict[str, str]) -> None:
-    index = await RedisIndex.open(Deployment.of(load(environment)).index_address(), partitions=_PARTS, may_create=True)
+    index = await RedisIndex.open(
+        Deployment.of(load(environment)).index_address(), partitions=SIGNATURES.partitions, may_create=True
+    )
     await index.close()
 
 
@@ -35,7 +38,7 @@ def _fill_part(environment: dict[str, str], documents: int, part: int) -> None:
 
 async def _match_part(deployment: Deployment, documents: int, part: int) -> None:
     """Match the documents of one partition: every `_PARTS`th batch."""
-    index = await RedisIndex.open(deployment.index_address(), partitions=_PARTS, may_create=False)
+    index = await RedisIndex.open(deployment.index_address(), partitions=SIGNATURES.partitions, may_create=False)
     matcher = deployment.matcher(index.store())
     for first in range(part * _BATCH, documents, _PARTS * _BATCH):
         numbers = range(first, min(first + _BATCH, documents))
