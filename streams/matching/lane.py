@@ -180,9 +180,12 @@ class Lane:
         return lives and view is not None and view.decision is not None and founder_of(view.decision) == founder
 
     async def _restate(self, cases: Sequence[Case], known: Known) -> None:
-        """Join again, and find those that came while documents were not in all their buckets."""
+        """Join again, and find those that came while documents were not in all their buckets.
+
+        Who came after a superseded state is related to the present one only.
+        """
         await self._join(cases, known)
-        for case in cases:
+        for case in [case for case in cases if not case.is_dead]:
             family = case.decision.founder if case.decision else 0
             self._find_late(
                 case, unseen(case.found, {case.number, *known.members(family)}, self._store.limits.bucket_cap)
