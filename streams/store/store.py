@@ -105,7 +105,13 @@ class Store:
         self._offsets = count()  # of documents that come from no topic
 
     def number(self, position: Position | None) -> int:
-        """Return the number of the state of a record, or of one that comes from no topic."""
+        """Return the number of the state of a record, or of one that comes from no topic.
+
+        Raises:
+            ValueError: The index has no such partition.
+        """
+        if position is not None and position.partition >= self.shape.partitions:
+            raise ValueError(f"a partition below {self.shape.partitions} expected, not {position.partition}")
         return self.shape.number(*(position or (0, next(self._offsets))))
 
     async def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
