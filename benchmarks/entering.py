@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from nearstream.schemas.signature import Signature
-from nearstream.streams.arriving import Arrival, message_of, pack_keys
+from nearstream.streams.arriving import Arrival, Arriving, message_of, pack_keys
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.judge import Arriving
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.store.messages import Entry
 from nearstream.streams.store.store import Store
