@@ -5,6 +5,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -23,10 +24,12 @@ from nearstream.workers.redis_store.function_library import function_library
 from nearstream.workers.redis_store.layout import CHUNKED_KINDS, KeyKind, StoreLayout
 from nearstream.workers.redis_store.opening import RebuildRefusedError, begin_rebuild, finish_rebuild, open_store
 from nearstream.workers.redis_store.transport import RedisTransport, load_functions
-from tests.devstack.server import LocalServer
+from tests.devstack.redis import redis_server
+from tests.devstack.server import LocalServer, running
 
 PARTITIONS = 3
 RETENTION_SECONDS = 5_000
+_AT_ONCE = ["--repl-diskless-sync-delay", "0"]  # of a server whose replica begins to follow it
 KEYS = [kind + bytes([i]) * 8 for kind in (b"x", b"l", b"b", b"a") for i in range(1, 4)]
 DOCUMENTS = [bytes([i]) * 9 for i in range(1, 7)]
 
@@ -248,10 +251,41 @@ async def test_a_slot_that_was_emptied_or_is_rebuilt_refuses_calls(client: Redis
             await transport.all([call])
 
 
-async def test_too_few_replicas_are_an_outage(client: Redis, layout: StoreLayout) -> None:
-    assert await RedisTransport(client, layout, LaneCalls(layout)).all([Call(0, "wait", [None])]) == [[None]]
-    with pytest.raises(IndexUnavailableError, match="0 of 1 replicas"):
-        await RedisTransport(client, layout, LaneCalls(layout, replicas=1)).all([Call(0, "wait", [None])])
+async def test_what_is_decided_waits_for_replicas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: StoreLayout
+) -> None:
+    primary, replica = (redis_server(tmp_path / name, _AT_ONCE) for name in ("primary", "replica"))
+    monkeypatch.setattr("nearstream.workers.redis_store.calls._WAIT_MS", 300)
+    put = Put(1, DOCUMENTS[0], Order(1, 0, 1, b"version1"), 1, b"record", 5)
+    decision = (1).to_bytes(5, "big") + b"x"
+    confirmed = [
+        Call(0, "decide", [Proposal(1, 0, decision)], 1),
+        Call(0, "note", [Note(4, 1)], 1),
+        Call(0, "join", [Join(1, 7, False, True, b"", 0, bytes(16), 0, now_ms=5)], 1),
+        Call(0, "wait", [None]),
+    ]
+    with running(primary), running(replica):
+        async with Redis.from_url(f"redis://{primary.address}", protocol=2) as client:
+            await client.hset(layout.tag(0) + KeyKind.FACTS, "layout", layout.packed)
+            waiting = RedisTransport(client, layout, LaneCalls(layout, replicas=1))
+            await waiting.all([Call(0, "register", [put], 1)])
+            for call in confirmed:
+                with pytest.raises(IndexUnavailableError, match="0 of 1 replicas"):
+                    await waiting.all([call])
+                assert await RedisTransport(client, layout, LaneCalls(layout)).all([call])
+            async with Redis.from_url(f"redis://{replica.address}", protocol=2) as follower:
+                await follower.replicaof(*primary.address.split(":"))
+                deadline = time.monotonic() + 60
+                while (await follower.info("replication"))["master_link_status"] != "up":
+                    assert time.monotonic() < deadline
+                    await asyncio.sleep(0.05)
+            for call in confirmed:
+                assert await waiting.all([call])
+            replica.pause()
+            with pytest.raises(IndexUnavailableError, match="0 of 1 replicas"):
+                await waiting.all(confirmed[:1])
+            await waiting.all([Call(0, "enter", [_entry(1)], 1), Call(0, "fetch", [Query(1)])])
+            replica.resume()
 
 
 async def test_an_index_is_created_once_and_missed_where_it_should_be(client: Redis, layout: StoreLayout) -> None:

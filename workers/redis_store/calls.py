@@ -64,6 +64,7 @@ _FORMS = {
 }
 _READING = ("peek", "fetch", "growth")
 _OF_KEYS = ("enter", "peek", "withdraw")
+_CONFIRMED = ("decide", "note", "join")  # whose answers count only once the replicas have what was written
 
 
 class Command(NamedTuple):
@@ -98,6 +99,11 @@ class LaneCalls:
         self._layout, self._replicas, self._lease = layout, replicas, lease
         self._lane = os.urandom(LANE_BYTES)
         self._acknowledged: dict[tuple[int, int], int] = {}  # by slot and partition
+
+    def confirming(self, calls: Sequence[Call]) -> list[Call]:
+        """Return the calls that wait for the replicas of what these calls have written."""
+        slots = {call.slot for call in calls if call.name in _CONFIRMED} if self._replicas else set()
+        return [Call(slot, "wait", [None]) for slot in sorted(slots)]
 
     def commands(self, call: Call) -> Iterator[Command]:
         """Return the commands of a call."""

@@ -41,8 +41,19 @@ class RedisTransport:
         self._client, self._layout, self._calls = client, layout, calls
 
     async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
-        """Return the replies to calls, as `Transport.all` does."""
+        """Return the replies to calls, as `Transport.all` does.
+
+        If replicas have to confirm what is decided, they have done so when this returns.
+        """
+        answers = await self._all(calls)
+        confirming = self._calls.confirming(calls)
+        if confirming:
+            await self._all(confirming)
+        return answers
+
+    async def _all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
         commands = [command for call in calls for command in self._calls.commands(call)]
+        commands.sort(key=lambda command: command.arguments[0] == "WAIT")  # so that a server waits once for all slots
         with errors_mapped():
             replies = await self._exchange(commands)
             failed = next((reply for reply in replies if isinstance(reply, Exception)), None)
@@ -72,7 +83,8 @@ class RedisTransport:
             for some, got in zip(places.values(), received, strict=True):
                 for at, reply in zip(some, got, strict=True):
                     replies[at] = reply
-            left = [at for at in left if _is_repeatable(replies[at])]
+            moved = {id(commands[at].call) for at in left if _is_repeatable(replies[at])}
+            left = [at for at in left if id(commands[at].call) in moved and _is_to_repeat(commands[at], replies[at])]
             if not left:
                 break
             await self._prepare([replies[at] for at in left])
@@ -140,6 +152,14 @@ async def _reply(connection: Connection) -> Any:  # noqa: ANN401 - as redis
         return await connection.read_response()
     except ResponseError as error:
         return error
+
+
+def _is_to_repeat(command: Command, reply: object) -> bool:
+    """Return whether a command is sent again, if one of its call was refused.
+
+    A server that has lost a slot does not wait for what is written elsewhere.
+    """
+    return command.call.name == "wait" or _is_repeatable(reply)
 
 
 def _is_repeatable(reply: object) -> bool:
