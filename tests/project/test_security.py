@@ -33,7 +33,7 @@ from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.file_source import Item
 from nearstream.workers.pipeline.in_process import embedded
-from nearstream.workers.redis_index.function_library import function_library
+from nearstream.workers.redis_store.function_library import function_library
 from tests.support.forged import FORGED, dangerous
 from tests.support.matching import TIME, matching, prose, record, signed
 from tests.support.signing import signer
