@@ -2,6 +2,7 @@
 
 from nearstream.schemas.document import Document
 from nearstream.streams.checking import answer, find, newcomer
+from nearstream.streams.looking_up import look_up
 from nearstream.workers.cli.novel_command import new_parts, part_lines
 from nearstream.workers.config.settings import load
 from nearstream.workers.operations.check import Checked
@@ -23,7 +24,7 @@ async def asked(text: str) -> Checked:
     job = await known()
     signature = job.signer.sign(Document(id="draft", text=text, observed_at=NOON))
     question = newcomer(signature, DEPLOYMENT.scheme, DEPLOYMENT.key, DEPLOYMENT.thresholds)
-    found = find(question, await job.index.look_up(question.keys, 60))
+    found = find(question, (await look_up(job.store, question)).candidates)
     return Checked("draft.txt", "draft", answer(found, None, 20), text)
 
 

@@ -9,6 +9,7 @@ from nearstream.schemas.signature import Signature
 from nearstream.streams.checking import find, newcomer
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.notices import split_notices
+from nearstream.streams.looking_up import look_up
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import preset
@@ -103,12 +104,12 @@ async def test_mails_above_one_notice_are_no_copies(notice: str) -> None:
     mails = [signed(number, f"{body}\n\n{notice}") for number, body in enumerate(BODIES)]
     for said in await verdicts(*mails):
         assert said in ("unique 1 0", "overlap 1 0")
-    index = local_store()
+    store = local_store()
     for mail in mails[:-1]:
-        await Matcher(index, SCHEME, KEY).match(mail)
+        await Matcher(store, SCHEME, KEY).match(mail)
     asked = newcomer(mails[-1], SCHEME, KEY, Thresholds())
     # It joins no family, so no label of another mail counts for it, and no number of mails makes it bulk.
-    assert find(asked, await index.look_up(asked.keys, 60)).joins is None
+    assert find(asked, (await look_up(store, asked)).candidates).joins is None
 
 
 async def test_copies_above_one_notice_are_copies() -> None:
