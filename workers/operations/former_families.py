@@ -49,7 +49,7 @@ def _verdict(value: bytes) -> DocumentVerdict | None:
 
 
 def founder_joins(families: FormerFamilies, arrivals: Sequence[Arrival], found: Sequence[Matched]) -> list[Join]:
-    """Return what gives families whose first founder was removed their former ids, before anybody else joins them."""
+    """Return what gives families whose first founder was removed their former ids."""
     joins = []
     for arrival, matched in zip(arrivals, found, strict=True):
         registered, signature = matched.registered, arrival.signature

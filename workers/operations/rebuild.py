@@ -219,7 +219,7 @@ async def _fill(run: _Rebuild, starts: Mapping[int, int], ends: Mapping[int, int
 
 
 def _time_of(batch: Sequence[ConsumerRecord], before_ms: int) -> int:
-    """Return the time of a batch, which is not before that of the last one and not ahead of the clock."""
+    """Return the time of a batch, neither before that of the last one nor ahead of the clock."""
     return max(before_ms, min(batch[-1].timestamp_ms, time.time_ns() // 1_000_000))
 
 

@@ -128,7 +128,7 @@ async def ask_fields(client: Caller, key: bytes) -> dict[bytes, bytes]:
 
 
 async def call(client: Caller, name: str, key: bytes, *arguments: bytes | str | int) -> Any:  # noqa: ANN401 - as redis
-    """Return the reply of a function of one key, loading the library if the server lacks it.
+    """Return the reply of a function of one key. Load the library if it is missing.
 
     Raises:
         IndexUnavailableError: The server does not answer. The function may have run.
@@ -166,7 +166,7 @@ def lacks_functions(reply: object) -> bool:
 
 
 async def _owner(client: Caller, key: bytes) -> dict[str, Any]:
-    """Return the option that sends a command to the node that has this key, for the client of a cluster."""
+    """Return the option with which the client of a cluster asks the node that has this key."""
     if not isinstance(client, RedisCluster):
         return {}
     tag = key[: key.index(b"}") + 1]  # what decides the slot, and the only part of a key that is always text

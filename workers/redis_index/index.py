@@ -105,7 +105,7 @@ class RedisIndex:
         """Return the store of this index, for one lane.
 
         Args:
-            lease: Of a rebuild, during which nobody else can use the index.
+            lease: Of a rebuild, during which no other client can use the index.
         """
         return Store(Lane(self, lease), self.layout.shape, self.address.limits, confirms=self.address.replicas > 0)
 
@@ -203,7 +203,7 @@ class RedisIndex:
         """Use the index that has taken the place of a lost one.
 
         Raises:
-            IndexLostError: There is none.
+            IndexLostError: It was not rebuilt.
             IndexUnavailableError: The server does not answer.
         """
         with errors_mapped():
@@ -214,7 +214,7 @@ class RedisIndex:
 
 
 class Lane:
-    """Carries the calls of one lane to the index, also to one that has taken the place of a lost one."""
+    """Carries the calls of one lane to the index, also to a rebuilt one."""
 
     def __init__(self, index: RedisIndex, lease: bytes) -> None:
         """Take the index, and the lease of its rebuild."""

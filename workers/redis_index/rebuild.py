@@ -56,7 +56,7 @@ class IndexRebuild:
             address: Where the index is.
             partitions: Count of the partitions of `signatures`.
             families: The families that were known before, which keep their ids.
-            lease_seconds: How long nobody else may begin, unless it is renewed.
+            lease_seconds: How long no other rebuild may begin, unless it is renewed.
 
         Raises:
             RebuildRefusedError: The index holds documents, or another rebuild has the lease.
@@ -116,7 +116,7 @@ class IndexRebuild:
 
 
 class _Dated:
-    """Carries the calls of a rebuild, as they were at the time of the records that are matched again.
+    """Carries the calls of a rebuild, at the time of the records that are matched.
 
     Attributes:
         now_ms: That time, in milliseconds since 1970.
@@ -137,10 +137,10 @@ class _Dated:
         return call._replace(items=[self._named(join) for join in call.items]) if call.name == "join" else call
 
     def _named(self, join: Join) -> Join:
-        """Return a join with the former id of the family, and without old addresses, which no answer counts any more.
+        """Return a join with the former id of the family, and without old addresses.
 
-        Documents may be compared in another order than at first, and the first founder of a family may have been
-        removed. So the id is that of the last verdict about the founder of now.
+        No answer counts these any more. Documents may be compared in another order than at first, and the first founder
+        of a family may have been removed. So the id is that of the last verdict about the founder of now.
         """
         family_id, first_seen_ms = self._families.get(join.family_id, (join.family_id, join.first_seen_ms))
         join = join._replace(family_id=family_id, first_seen_ms=first_seen_ms, now_ms=self.now_ms)

@@ -1,1 +1,1 @@
-"""The store of an index on Redis: each slot is one hash slot of the server, and each call is one function there."""
+"""The store of an index on Redis. Each slot is one hash slot, and each call is one function."""

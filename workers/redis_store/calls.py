@@ -27,7 +27,7 @@ _WAIT_MS = 2_000
 
 
 class _Form(NamedTuple):
-    """How the items of a call and their answers are packed. The types are Any because each call has its own."""
+    """How items and answers of a call are packed. The types are Any: each call has its own."""
 
     pack: Callable[[StoreLayout, bytes, Sequence[Any]], tuple[list[bytes], list[bytes]]]
     unpack: Callable[[StoreLayout, Any, int, Any], Any]
@@ -94,7 +94,7 @@ class LaneCalls:
         Args:
             layout: The layout of the index.
             replicas: How many replicas of each server have to confirm what is decided.
-            lease: Of a rebuild, during which nobody else can use the index.
+            lease: Of a rebuild, during which no other client can use the index.
         """
         self._layout, self._replicas, self._lease = layout, replicas, lease
         self._lane = os.urandom(LANE_BYTES)

@@ -25,7 +25,7 @@ _ZERO = ord("0")
 
 
 def pack_entries(layout: StoreLayout, tag: bytes, batch: Sequence[Entry]) -> tuple[list[bytes], list[bytes]]:
-    """Return the keys of buckets, and for each entry its number, its hint, and the fields of its buckets."""
+    """Return the keys of buckets, and each entry: number, hint, fields of its buckets."""
     keys = np.frombuffer(b"".join([entry.keys for entry in batch]), _KEY)
     chunk_counts = np.ones(256, np.uint64)
     for kind in BUCKET_KINDS:

@@ -34,7 +34,7 @@ def unpack_family(layout: StoreLayout, packed: bytes, score: bytes | None, now_m
     Args:
         layout: The layout of the index.
         packed: The family.
-        score: Of who asks among its members, None if it is not one of them.
+        score: Of the asker among its members, None if it is not one of them.
         now_ms: The time of the slot.
     """
     identity, first_seen, representative, is_bare, last, _ = _FAMILY.unpack_from(packed)
@@ -51,7 +51,7 @@ def unpack_family(layout: StoreLayout, packed: bytes, score: bytes | None, now_m
 
 
 def pack_joins(layout: StoreLayout, tag: bytes, batch: Sequence[Join]) -> _Packed:
-    """Return the keys of families, and for each join what is told about the member."""
+    """Return the keys of families, and for each join what it says about the member."""
     keys, items = set[bytes](), []
     for join in batch:
         keys |= _family_keys(layout, tag, join.founder)

@@ -1,4 +1,4 @@
-"""The library of the functions of a store: its Lua sources, with the constants of Python in them."""
+"""The functions of a store: their Lua sources, with the constants of Python in them."""
 
 import re
 from functools import cache

@@ -31,7 +31,7 @@ hold:
     y  LABELLED    HASH    + number of a founder: hash of the key of a labelled document → number of its state, then
                            when it got its label, and the label
     z  LEASE       STRING  of slot 0: who rebuilds the index, for as long as the lease is renewed
-    w  WAITED      STRING  written before the server is told to wait for its replicas
+    w  WAITED      STRING  written before the server has to wait for its replicas
     p  PROBE       any     written and deleted at the start of a worker, to find out what our user may do
     ~  GATE        none    never written. While a slot moves to another server, a call that names a key which is missing
                            beside one that is there is refused as a whole, so no function stops halfway
@@ -79,7 +79,7 @@ PUT_ITEM, REMOVAL_ITEM, LABEL_ITEM = 0, 1, 2
 
 
 class KeyKind(bytes, Enum):
-    """The letter after the hash tag of a key. The table at the top of this module describes each kind."""
+    """The letter after the hash tag of a key. The table above describes each kind."""
 
     FACTS = b"m"
     LANE = b"c"
@@ -122,7 +122,7 @@ REMOVAL_FORMAT = ">I6c14"  # time, `SENT_FORMAT`
 STATE_FORMAT = (
     ">BI2I6c22I5I5"  # flags, count of anchors, time of registration, `ORDER_FORMAT`, former and previous state
 )
-QUERY_FORMAT = ">I5I5B"  # number, who asks, whether the record is wanted
+QUERY_FORMAT = ">I5I5B"  # number, asker, whether the record is wanted
 PROPOSAL_FORMAT = ">I5I4I2"  # number, count of notes seen, length of the decision
 # Id, observation of the founder + `TIME_SHIFT`, representative, whether it is bare, time of the last join, count of
 # ordinals.
@@ -182,7 +182,7 @@ class StoreLayout:
         return (place * GROUP + field) * self.shape.partitions + partition
 
     def registry_chunk(self, document: bytes) -> bytes:
-        """Return the end of the key of the hash that knows the current state of a document, given its hash."""
+        """Return the end of the key of the registry that has a document, given its hash."""
         chunk = int.from_bytes(document[:CHUNK_BYTES], "big") % self.chunks[KeyKind.REGISTRY]
         return chunk.to_bytes(CHUNK_BYTES, "big")
 
@@ -209,7 +209,7 @@ def format_of(packed: bytes) -> int:
 
 
 def shape_of(packed: bytes) -> Shape:
-    """Return the shape of an index of this format from what a slot keeps of its layout."""
+    """Return the shape of an index of this format from what a slot keeps."""
     return Shape(*_LAYOUT.unpack(packed)[2:4])
 
 

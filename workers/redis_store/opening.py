@@ -1,4 +1,4 @@
-"""Opens an index, creates it if nothing was ever admitted, and empties it to be filled again."""
+"""Opens an index, creates it if there never was one, and empties a lost one."""
 
 import os
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ async def open_store(
 
     Raises:
         SettingsError: Another release made the index, or it has another shape.
-        IndexLostError: A slot is missing, or was created anew.
+        IndexLostError: A slot is missing, or was created again.
         IndexUnavailableError: A server does not answer.
     """
     layout = new_layout(prefix, shape, limits, os.urandom(EPOCH_BYTES))
@@ -115,7 +115,9 @@ def _as_stored(layout: StoreLayout, packed: bytes) -> StoreLayout:
 async def begin_rebuild(
     client: Client, prefix: bytes, shape: Shape, limits: IndexLimits, *, lease: bytes, lease_ms: int
 ) -> StoreLayout:
-    """Return the layout of an emptied index that nobody can use without the lease, or of one whose rebuild goes on.
+    """Return the layout of an emptied index, or of one whose rebuild goes on.
+
+    No other client can use it without the lease.
 
     Raises:
         RebuildRefusedError: The index holds documents, or another rebuild has the lease.
@@ -150,7 +152,7 @@ async def _emptied(client: Client, layout: StoreLayout, lease: bytes) -> StoreLa
 
 
 async def renew_rebuild(client: Client, layout: StoreLayout, *, lease: bytes, lease_ms: int) -> None:
-    """Keep the lease, or take it if nobody has it.
+    """Keep the lease, or take it if it is free.
 
     Raises:
         RebuildRefusedError: Another rebuild has the lease.

@@ -100,7 +100,7 @@ def unpack_state(packed: bytes) -> State:
 def pack_items(
     layout: StoreLayout, tag: bytes, batch: Sequence[Put | Removal | Labelling]
 ) -> tuple[list[bytes], list[bytes]]:
-    """Return the keys of documents and states, and for each item what is told about it."""
+    """Return the keys of documents and states, and each item packed."""
     keys, items = set[bytes](), []
     for one in batch:
         chunk = layout.registry_chunk(one.document)
@@ -203,7 +203,7 @@ def unpack_view(layout: StoreLayout, _query: Query, now_ms: int, answer: _Answer
 
 
 def _parts(answer: _Answer) -> list[bytes | None]:
-    """Return state, record, family and score, of which an answer without a record and a family has but the first."""
+    """Return state, record, family and score. An answer without record and family has only the first."""
     return answer if isinstance(answer, list) else [answer, None, None, None]
 
 

@@ -1,4 +1,4 @@
-"""Carries the calls of a lane to the slots of a store, in one pipeline for each server."""
+"""Carries the calls of a lane to slots, in one pipeline for each server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -37,7 +37,7 @@ class RedisTransport:
     """Carries the calls of one lane."""
 
     def __init__(self, client: Caller, layout: StoreLayout, calls: LaneCalls) -> None:
-        """Take a client of a server or of a cluster, or a connection for calls that only read."""
+        """Take a client, or a connection for calls that only read."""
         self._client, self._layout, self._calls = client, layout, calls
 
     async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
@@ -103,7 +103,7 @@ class RedisTransport:
         return node
 
     async def _pipeline(self, server: _Server, commands: Sequence[Command]) -> list[Any]:
-        """Return the replies of one server, or for each command the error that kept it from answering."""
+        """Return the replies of one server, or the error that kept it from answering."""
         if isinstance(server, SharedConnection):
             return await server.execute_commands([command.arguments for command in commands])
         try:
@@ -130,7 +130,10 @@ class RedisTransport:
 
 @asynccontextmanager
 async def _connection(server: ClusterNode | ConnectionPool) -> AsyncIterator[Connection]:
-    """Yield a connection to a server. It is closed if something goes wrong, because replies may be under way."""
+    """Yield a connection to a server.
+
+    It is closed if something goes wrong, because replies may be under way.
+    """
     if isinstance(server, ClusterNode):
         connection = server.acquire_connection()
     else:

@@ -27,7 +27,7 @@ local function visit(c, item, change, inserts)
   local call, sub, keys, key_at, own, parts, often = redis.call, string.sub, c.keys, c.key_at, stored(number), {}, c.often or 0
   for i = 0, count - 1 do
     local key, field = keys[key_at + i], sub(item, at, at + FIELD_BYTES - 1)
-    -- Both commands tell whether the bucket is empty. Which one is cheaper depends on how often buckets are.
+    -- Both commands say whether the bucket is empty. Which one is cheaper depends on how often buckets are.
     local held = (often > 0 or not inserts) and call('HGET', key, field)
     if held or inserts and call('HSETNX', key, field, own) == 0 then
       held, often = numbers_in(held or call('HGET', key, field)), often + 1

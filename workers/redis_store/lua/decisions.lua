@@ -1,5 +1,5 @@
--- An item is a state, who asks, and whether the record is wanted. Answer: the state, or a list that has its record, the
--- family that it founded, and the score of who asks there.
+-- An item is a state, the asker, and whether the record is wanted. Answer: the state, or a list that has its record, the
+-- family that it founded, and the score of the asker there.
 define('fetch', false, function(c, item)
   local number, asker, wants_record = struct.unpack(QUERY_FORMAT, item)
   local group, field = place(c, number)

@@ -56,7 +56,7 @@ local function is_over(c, since, retentions)
   return c.retention > 0 and since + math.floor(c.retention * retentions) < c.now
 end
 
--- Let a key live for so many retentions from now on.
+-- Let a key live for a number of retentions from now on.
 local function renew(c, key, retentions)
   if c.retention == 0 or c.renewed[key] then return end
   c.renewed[key] = redis.call('PEXPIRE', key, string.format('%.f', c.retention * retentions))
