@@ -53,15 +53,15 @@ class Timed:
 
 
 class Shaky:
-    """Loses some answers, after some or all of the calls were made."""
+    """Loses some answers, up to a number, after some or all of the calls were made."""
 
-    def __init__(self, transport: Transport, random: Random, share: float) -> None:
+    def __init__(self, transport: Transport, random: Random, share: float, most: int) -> None:
         self.lost = 0
-        self._transport = transport
-        self._random, self._share = random, share
+        self._transport, self._random = transport, random
+        self._share, self._most = share, most
 
     async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
-        if self._random.random() >= self._share:
+        if self.lost == self._most or self._random.random() >= self._share:
             return await self._transport.all(calls)
         self.lost += 1
         await self._transport.all(calls[: self._random.randint(0, len(calls))])

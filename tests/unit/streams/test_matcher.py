@@ -1,7 +1,7 @@
 """The events of documents that arrive one after another."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -25,13 +25,12 @@ from nearstream.schemas.events import (
 )
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.arriving import Arrival
-from nearstream.streams.estimates.comparing import Unpacked
-from nearstream.streams.index.candidate import RARE_BELOW, Candidate
-from nearstream.streams.index.family import Family, Settled, Settlement
+from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.tally import RARE_BELOW
 from nearstream.streams.signing.scheme import Keys, preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.limits import Admission, Admitted, IndexLimits, IndexState
+from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.local import local_store
 from nearstream.streams.store.registration import Status
 from nearstream.streams.store.store import Position
@@ -64,43 +63,6 @@ async def told(signatures: Sequence[Signature], limits: IndexLimits = ALL_PAIRS,
     """Return all events about documents that arrive in this order."""
     one = matcher(limits, **options)
     return [event for signature in signatures for event in (await one.match(signature)).events]
-
-
-@dataclass
-class Scripted:
-    """An index that returns prepared answers and records the settlements that it gets."""
-
-    answers: list[Admitted]
-    settled: list[Settlement] = field(default_factory=list)
-    refused: set[str] = field(default_factory=set)
-
-    async def admit(self, batch: Sequence[Admission]) -> Sequence[Admitted]:
-        return self.answers[: len(batch)]
-
-    async def enter(self, batch: Sequence[tuple[int, Admission]]) -> Sequence[tuple[Candidate, ...]]:
-        return [() for _ in batch]
-
-    async def settle(self, batch: Sequence[Settlement]) -> Sequence[Settled]:
-        self.settled.extend(batch)
-        return [
-            Settled(
-                Family(each.number, each.family_id, 1, each.arriving, each.first_seen_ms),
-                tuple(pair.relation not in self.refused for pair in each.pairs),
-            )
-            for each in batch
-        ]
-
-    async def look_up(self, keys: Keys, limit: int) -> Sequence[Candidate]:
-        return []
-
-    async def state(self) -> IndexState:
-        return IndexState.READY
-
-
-def candidate(signature: Signature, number: int = 1) -> Candidate:
-    return Candidate(
-        number, Unpacked(STANDARD.kept(signature)), 3, 9, 40, by_digest=False, by_lineage=False, in_full_bucket=False
-    )
 
 
 @pytest.mark.parametrize("change", range(4))
@@ -367,8 +329,9 @@ async def test_a_replay_restates_the_same_events() -> None:
     ]
     first = await one.match_all(arrivals)
     assert [len(matched.events) for matched in first] == [0, 1, 1, 1]
-    assert [matched.events for matched in await one.match_all(arrivals)] == [matched.events for matched in first]
-    assert one.counts.statuses["replayed"] == 4
+    again = await one.match_all(arrivals)
+    assert [matched.events for matched in again] == [matched.events for matched in first]
+    assert {matched.registered.status for matched in again} == {Status.KNOWN}
 
 
 @pytest.mark.parametrize("label", ["dense", "bands-only"])
@@ -403,81 +366,61 @@ async def test_a_removal_voids_what_was_said() -> None:
     assert (await one.match(sign("b", NEAR, 1))).events == ()
 
 
-async def test_a_document_removed_meanwhile_is_not_named() -> None:
-    arriving = sign("b", NEAR, 1)
-    answer = Admitted(Status.NEW, 7, candidates=(candidate(sign("a", TEXT), 3), candidate(sign("c", PASSAGE), 5)))
-    index = Scripted([answer], refused={"near_duplicate"})
-    matched = await Matcher(index, STANDARD, KEY).match(arriving)
-    assert kinds(matched.events) == ["containment"]
-    assert matched.verdict is not None
-    assert (matched.verdict.verdict, matched.verdict.events) == ("near_duplicate", 1)
-    (told,) = index.settled
-    assert (told.number, told.joins) == (7, 3)
-    assert [(pair.number, pair.relation) for pair in told.pairs] == [(3, "near_duplicate"), (5, "containment")]
-
-
-async def test_what_is_stale_has_no_verdict() -> None:
-    index = Scripted([Admitted(Status.STALE, 7, candidates=(candidate(sign("a", TEXT)),))])
-    matched = await Matcher(index, STANDARD, KEY).match(sign("b", NEAR, 1))
-    assert (matched.verdict, matched.events, index.settled) == (None, (), [])
-
-
 async def test_an_unchanged_document_has_a_verdict_and_no_event() -> None:
-    same = sign("b", NEAR)
-    index = Scripted([Admitted(Status.UNCHANGED, 7, previous=candidate(same))])
-    matched = await Matcher(index, STANDARD, KEY).match(replace_fields(same, observed_at_ms=1))
+    one, same = matcher(), sign("b", NEAR)
+    await one.match(same)
+    matched = await one.match(replace_fields(same, observed_at_ms=same.observed_at_ms + 1))
     assert matched.verdict is not None
-    assert (matched.verdict.verdict, matched.events, index.settled) == ("unchanged", (), [])
+    assert (matched.verdict.verdict, matched.events, matched.verdict.redundant) == ("unchanged", (), True)
     assert matched.verdict.of is not None
     assert matched.verdict.of.observed_at == NOON
 
 
-async def test_a_state_named_twice_makes_one_event() -> None:
-    before = candidate(sign("b", TEXT), 3)
-    answer = Admitted(Status.UPDATED, 7, previous=before, candidates=(replace(before, bands=0), before))
-    (event,) = (await Matcher(Scripted([answer]), STANDARD, KEY).match(sign("b", NEAR, 1))).events
-    assert isinstance(event, Version)
-    assert event.evidence.keys.bands == 3
-
-
 async def test_what_was_not_whole_is_named() -> None:
-    near = replace(candidate(replace_fields(sign("a", TEXT), degraded=("z", "charset_replaced"))), in_full_bucket=True)
-    answer = Admitted(Status.NEW, 7, candidates=(near,), full_buckets=2, cut=True)
-    one = Matcher(Scripted([answer]), STANDARD, KEY)
-    (event,) = (await one.match(replace_fields(sign("b", NEAR, 1), degraded=("a",)))).events
+    one = matcher(replace(ALL_PAIRS, bucket_cap=12, candidates=1))
+    for number in range(13):
+        earlier = sign(f"a{number}", NEAR, number)
+        await one.match(replace_fields(earlier, degraded=("z", "charset_replaced")) if not number else earlier)
+    before = one.counts.full_buckets
+    matched = await one.match(replace_fields(sign("b", TEXT, 20), degraded=("a",)))
+    (event,) = matched.events
     assert isinstance(event, NearDuplicate)
     assert event.degraded == ("a", "bucket_overflow", "candidates_capped", "charset_replaced", "z")
     assert event.low_confidence == ("many_siblings",)
-    assert one.counts.full_buckets == 2
-
-
-async def test_a_whole_candidate_and_a_kept_one_make_the_same_event() -> None:
-    older, newer = sign("a", TEXT), sign("b", NEAR, 1)
-    whole = replace(candidate(older), earlier=Unpacked(older))
-    events = [
-        (await Matcher(Scripted([Admitted(Status.NEW, 7, candidates=(each,))]), STANDARD, KEY).match(newer)).events
-        for each in (whole, candidate(older))
-    ]
-    assert events[0] == events[1]
+    assert matched.verdict is not None
+    assert matched.verdict.degraded == event.degraded
+    assert one.counts.full_buckets > before
+    assert one.counts.cut
 
 
 async def test_two_collections_never_meet() -> None:
     assert await told([sign("a", TEXT), sign("b", TEXT, 1, collection="other")]) == []
 
 
+class Unsalted:
+    """The standard scheme with keys that collide across collections."""
+
+    name, kept, bands = STANDARD.name, STANDARD.kept, STANDARD.bands
+
+    def keys(self, signature: Signature, key: HashKey) -> Keys:
+        return STANDARD.keys(replace_fields(signature, collection="default"), key)
+
+
 async def test_s13_a_bucket_that_two_collections_share_by_chance_makes_no_event() -> None:
-    foreign, own = candidate(sign("a", TEXT, collection="other"), 1), candidate(sign("a", TEXT), 2)
-    answer = Admitted(Status.NEW, 7, candidates=(foreign, own))
-    (event,) = (await Matcher(Scripted([answer]), STANDARD, KEY).match(sign("b", TEXT, 1))).events
+    one = Matcher(local_store(ALL_PAIRS), Unsalted(), KEY)
+    for collection in ("other", "default"):
+        await one.match(sign("a", TEXT, collection=collection))
+    (event,) = (await one.match(sign("b", TEXT, 1))).events
     assert isinstance(event, ExactDuplicate)
     assert event.collection == "default"
 
 
 @pytest.mark.parametrize("change", [{"n_bytes": 0}, {"scheme": "other"}])
 async def test_what_has_no_keys_is_never_admitted(change: dict[str, object]) -> None:
-    index = Scripted([])
+    one = matcher()
     with pytest.raises(ValueError):  # noqa: PT011 - the scheme words it
-        await Matcher(index, STANDARD, KEY).match(replace_fields(sign("a", TEXT), **change))
+        await one.match(replace_fields(sign("a", TEXT), **change))
+    assert (await one.match(sign("b", TEXT, 1))).events == ()
 
 
 def test_an_arrival_has_its_own_key_and_a_removal_its_time() -> None:

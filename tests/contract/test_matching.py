@@ -1,0 +1,204 @@
+"""What is said about documents, in memory and on Redis: batches, updates, removals, labels, look-ups."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from msgspec.structs import replace as with_fields
+
+from nearstream.schemas.events import Containment, Retraction, Version
+from nearstream.schemas.signature import Origin, Signature
+from nearstream.streams.arriving import Arrival
+from nearstream.streams.index.labels import Labelling, unpack_label
+from nearstream.streams.store.limits import IndexLimits, IndexUnavailableError
+from nearstream.streams.store.messages import Measure
+from nearstream.streams.store.registration import Status
+from nearstream.streams.store.store import Call, Position, Store, Transport
+from tests.support.families import lines
+from tests.support.made_up import words
+from tests.support.matched import found, in_order, matcher, neighbours, put, removal, sign, verdict
+from tests.support.stores import Make, growths, through
+
+TEXT = words(1, 600)
+NEAR = [*TEXT[:300], *words(2, 12), *TEXT[300:]]
+PASSAGE, OTHER = TEXT[100:300], words(3, 600)
+ALL_PAIRS = IndexLimits(events_per_family=0)
+
+
+def crawl() -> list[Signature]:
+    """Documents, copies, updates, passages, and a document that comes back unchanged."""
+    texts = [("a", TEXT), ("b", NEAR), ("c", PASSAGE), ("d", " ".join(TEXT).upper()), ("e", OTHER), ("b", NEAR)]
+    texts += [("b", [*NEAR, *words(9, 40)]), ("f", NEAR), ("g", TEXT), ("e", [*OTHER[:-3]]), ("a", OTHER)]
+    return [sign(name, text, minute) for minute, (name, text) in enumerate(texts)]
+
+
+def arrivals(signatures: Sequence[Signature], partitions: int = 1) -> list[Arrival]:
+    """Return documents in order, all states of one document in one partition."""
+    offsets, records = Counter[int](), []
+    for each in signatures:
+        partition = ord(each.id) % partitions
+        records.append(Arrival(each.document_key, each, Position(partition, offsets[partition])))
+        offsets[partition] += 1
+    return records
+
+
+async def test_nothing_is_said_of_nothing(store: Store) -> None:
+    assert await matcher(store).match_all([]) == []
+
+
+async def test_where_every_pair_has_its_event_a_copy_stays_in_all_its_buckets(make: Make) -> None:
+    one = matcher(await make(ALL_PAIRS))
+    for name, text in (("a", TEXT), ("b", NEAR), ("c", " ".join(TEXT).upper())):
+        await one.match(sign(name, text, ord(name)))
+    told = await one.match(sign("d", PASSAGE, 200))
+    assert {event.older.id for event in told.events if isinstance(event, Containment)} == {"a", "b", "c"}
+
+
+async def test_a_founder_that_changes_tells_again_of_other_families_and_a_copy_does_not(store: Store) -> None:
+    one = matcher(store)
+    await one.match(sign("other", [*PASSAGE, *OTHER], 0))
+    await one.match(sign("a", TEXT, 1))
+    told = {}
+    for name, text in (("a", NEAR), ("b", TEXT)):
+        matched = await one.match(sign(name, text, 2))
+        assert matched.verdict is not None
+        pairs = [event for event in matched.events if not isinstance(event, Retraction)]
+        others = [event.older.id for event in pairs if event.older.id not in ("a", name)]
+        told[name] = matched.verdict.family.ordinal, others
+    assert told == {"a": (1, ["other"]), "b": (2, [])}
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+async def test_a_batch_that_is_delivered_again_is_told_in_equal_bytes(store: Store, partitions: int) -> None:
+    batch = arrivals(crawl(), partitions)
+    first = [lines(each) for each in await matcher(store).match_all(batch)]
+    assert all(first)
+    assert [lines(each) for each in await matcher(store).match_all(batch)] == first
+
+
+async def test_a_document_that_was_signed_twice_is_told_again_and_counted_once(store: Store) -> None:
+    """A signer that dies after it has sent a batch leaves its signatures twice, at other offsets."""
+    one, copy = (with_fields(sign(name, TEXT), origin=Origin("documents", 0, at)) for at, name in enumerate("ab"))
+    batch = in_order([Arrival(each.document_key, each) for each in (one, copy, one, copy)])
+    told = [lines(each) for each in await matcher(store).match_all(batch)]
+    assert told[2:] == told[:2]
+    (growth,) = await store.growth([Measure(store.number(Position(0, 0)))])
+    assert growth is not None
+    assert growth.size == 2
+
+
+async def test_families_do_not_depend_on_the_size_of_a_batch(make: Make) -> None:
+    said = []
+    for size in (1, 2, 5, 11):
+        batch, one = arrivals(crawl()), matcher(await make())
+        told = [each for at in range(0, len(batch), size) for each in await one.match_all(batch[at : at + size])]
+        said.append([(verdict(each).family.id, verdict(each).family.ordinal) for each in told])
+    assert all(one == other for one, other in pairwise(said))
+
+
+async def test_copies_of_one_batch_are_told_once(store: Store) -> None:
+    told = await matcher(store).match_all(in_order([put(name, TEXT, ord(name)) for name in "abcd"]))
+    assert [verdict(each).verdict for each in told] == ["unique", *["exact_duplicate"] * 3]
+    assert [[event.older.id for event in each.events] for each in told] == [[], ["a"], ["a"], ["a"]]  # type: ignore[union-attr]
+
+
+class _Dies:
+    """Carries calls until something is to be decided."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
+        if any(call.name == "decide" for call in calls):
+            raise IndexUnavailableError
+        return await self._transport.all(calls)
+
+
+async def test_a_copy_tells_nothing_of_an_equal_text_that_joins_its_family_at_the_same_moment(store: Store) -> None:
+    first, racing, copy = arrivals([sign(name, TEXT, minute) for minute, name in enumerate("abc")], 2)
+    await matcher(store).match_all([first])
+    with pytest.raises(IndexUnavailableError):
+        await matcher(through(store, _Dies)).match_all([racing])
+    (told,) = await matcher(store).match_all([copy])
+    assert [event.older.id for event in told.events if not isinstance(event, Retraction)] == ["a"]
+
+
+async def test_an_update_names_its_former_state_and_others_name_the_update(store: Store) -> None:
+    one = matcher(store)
+    first, update = [await one.match(sign("a", text, minute)) for minute, text in enumerate((TEXT, NEAR))]
+    (event,) = update.events
+    assert isinstance(event, Version)
+    assert event.older.version == verdict(first).version
+    assert update.registered.former == first.registered.number
+    other = await one.match(sign("b", PASSAGE, 2))
+    assert [(event.older.id, event.older.version) for event in other.events if isinstance(event, Containment)] == [
+        ("a", verdict(update).version)
+    ]
+    assert verdict(await one.match(sign("c", TEXT, 3))).verdict == "near_duplicate"  # nobody has that text any more
+
+
+async def test_a_document_without_position_may_come_again(store: Store) -> None:
+    told = await matcher(store).match_all([put("a", TEXT), put("a", TEXT, 1)])
+    assert [each.registered.status for each in told] == [Status.NEW, Status.UNCHANGED]
+
+
+async def test_a_removed_document_is_found_no_more_and_its_family_goes_on(store: Store) -> None:
+    one = matcher(store)
+    await one.match_all([put("a", TEXT), put("b", TEXT, 1)])
+    (removed,) = await one.match_all([removal("a")])
+    assert [type(each) for each in removed.events] == [Retraction]
+    said = verdict(await one.match(sign("c", TEXT, 3)))
+    assert (said.of and said.of.id, said.family.ordinal, said.family.founder) == ("b", 3, None)
+
+
+async def test_an_id_with_braces_or_newlines_is_only_an_id(store: Store) -> None:
+    names = ["a}{b", "a\n", "a", "{nearstream}m", "\0", "ü/../*?[x]"]
+    one = matcher(store)
+    told = await one.match_all([put(name, [*TEXT, name]) for name in names])
+    assert [each.registered.status for each in told] == [Status.NEW] * len(names)
+    assert sorted(verdict(each).family.ordinal for each in told) == [1, 2, 3, 4, 5, 6]
+    assert verdict((await one.match_all([put("a", [*TEXT, "a"], 1)]))[0]).verdict == "unchanged"
+    (gone,) = await one.match_all([removal("a\n")])
+    assert [event.document_id for event in gone.events if isinstance(event, Retraction)] == ["a\n"]
+
+
+async def test_s13_two_collections_never_meet(store: Store) -> None:
+    one = matcher(store)
+    told = await one.match_all([put("a", TEXT), put("a", TEXT, collection="two"), put("b", TEXT, collection="two")])
+    assert [verdict(each).verdict for each in told] == ["unique", "unique", "exact_duplicate"]
+
+
+async def test_a_look_up_counts_what_is_shared_by_kind(make: Make) -> None:
+    store = await make(ALL_PAIRS)
+    own = sign("a", TEXT, lineage="x")
+    await matcher(store).match_all([Arrival(own.document_key, own), put("b", PASSAGE), put("c", OTHER, lineage="x")])
+    result = await neighbours(store, sign("q", TEXT, lineage="x"))
+    kinds = {each.signature.id: (each.by_digest, each.by_lineage) for each in result.candidates}
+    assert kinds == {"a": (True, True), "b": (False, False), "c": (False, True)}
+    first = result.candidates[0]
+    assert (first.bands, first.anchors) == (25, first.anchor_count)
+    passage = next(each for each in result.candidates if each.signature.id == "b")
+    assert 0 < passage.anchors <= passage.anchor_count < first.anchor_count
+
+
+async def test_a_look_up_changes_nothing(store: Store) -> None:
+    one = matcher(store)
+    await one.match_all([put("a", TEXT), put("b", NEAR, 1)])
+    assert await found(store, sign("q", NEAR)) == await found(store, sign("q", NEAR)) != []
+    assert verdict(await one.match(sign("q", NEAR, 2))).family.ordinal == 3
+
+
+@pytest.mark.parametrize("is_labelled_first", [False, True])
+async def test_a_label_counts_for_the_family_of_its_document(store: Store, is_labelled_first: bool) -> None:
+    given = Arrival("default/b", None, labelling=Labelling("spam", 2, 1))
+    batch = [put("a", TEXT), put("b", TEXT, 1)]
+    batch = in_order([given, *batch] if is_labelled_first else [*batch, given])
+    told = await matcher(store).match_all(batch)
+    (family,) = await growths(store, [each.registered.number for each in told if each.verdict])
+    assert [unpack_label(packed) for _, _, packed in family.marks] == [Labelling("spam", 2, 1)]
+    await matcher(store).match_all(in_order([replace(given, labelling=Labelling(None, 0, 2))], 3))
+    (family,) = await growths(store, [each.registered.number for each in told if each.verdict])
+    assert family.marks == ()

@@ -1,0 +1,127 @@
+"""Records that are delivered again, and calls whose answers are lost, in memory and on Redis."""
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+from msgspec.structs import replace as with_fields
+
+from nearstream.schemas.signature import Signature
+from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.matcher import Matcher
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.registration import Status
+from nearstream.streams.store.store import Store
+from nearstream.streams.telling import Matched
+from tests.support.families import arrivals, campaign, lines, pair_events, real_traffic, verdict
+from tests.support.matching import KEY, SCHEME
+from tests.support.stores import Make, Shaky, growths, through, until_done
+
+FOR_EVER = IndexLimits(retention_seconds=0)
+ALL_PAIRS = IndexLimits(retention_seconds=0, events_per_family=0)
+
+
+def matcher(store: Store) -> Matcher:
+    return Matcher(store, SCHEME, KEY)
+
+
+def shaken(store: Store, random: Random, most: int) -> Store:
+    """Return a store that loses some answers, up to a number."""
+    return through(store, lambda transport: Shaky(transport, random, 0.05, most))
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_every_state_has_one_verdict(make: Make, seed: int) -> None:
+    random = Random(seed)
+    records = arrivals(real_traffic(random, 120, 30))
+    one, ids = matcher(await make(FOR_EVER)), Counter[str]()
+    while records:
+        part, records = records[: (size := random.randrange(1, 9))], records[size:]
+        for arrival, found in zip(part, await one.match_all(part), strict=True):
+            if arrival.signature is not None:
+                assert verdict(found).id == arrival.document_key.removeprefix("news/")
+                assert verdict(found).events == len(found.events)
+                ids[verdict(found).event_id] += 1
+    assert len(ids) > 80
+    assert set(ids.values()) == {1}
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_record_that_is_delivered_again_is_told_byte_for_byte(make: Make, seed: int) -> None:
+    """Answers get lost after the store has done what was asked, and any record is delivered again.
+
+    Then it may also tell of a document that came later and met no member of its family.
+    """
+    random = Random(seed)
+    records = arrivals(real_traffic(random, 80, 25))
+    every = matcher(await make(ALL_PAIRS))
+    all_pairs = {event.event_id for each in records for event in pair_events(await every.match_all([each]))}
+    one, first, removed, done = matcher(shaken(await make(FOR_EVER), random, 60)), list[Matched](), set[str](), 0
+    while done < len(records):
+        part = records[done : done + random.choice((1, 1, 2, 4, 8, 16))]
+        first += await until_done(lambda part=part: one.match_all(part))
+        done += len(part)
+        removed |= {each.document_key for each in part if each.signature is None}
+        for at in random.sample(range(done), min(5, done)):
+            (again,) = await until_done(lambda at=at: one.match_all([records[at]]))
+            if records[at].document_key not in removed:
+                check_again(first[at], again, removed)
+                assert {event.event_id for event in pair_events([again])} <= all_pairs
+
+
+def check_again(then: Matched, again: Matched, removed: set[str]) -> None:
+    named = [verdict(then).of, verdict(then).family.founder]
+    named += [ref for event in pair_events([then]) for ref in (event.newer, event.older)]
+    if not {f"news/{ref.id}" for ref in named if ref} & removed:
+        assert lines(again)[: len(lines(then))] == lines(then)
+        return
+    said, events = without_the_removed(then, removed)
+    now, told = without_the_removed(again, removed)
+    assert told >= events
+    assert [getattr(now, field) for field in ("event_id", "verdict", "events", "family")] == [
+        getattr(said, field) for field in ("event_id", "verdict", "events", "family")
+    ]
+
+
+def without_the_removed(matched: Matched, keys: set[str]) -> tuple[DocumentVerdict, set[bytes]]:
+    """Return a verdict that names no removed document, and the events about others."""
+    said, names = verdict(matched), {key.removeprefix("news/") for key in keys}
+    founder = said.family.founder
+    if founder is not None and founder.id in names:
+        said = with_fields(said, family=with_fields(said.family, founder=None))
+    kept = [event for event in pair_events([matched]) if not {event.newer.id, event.older.id} & names]
+    return said, set(lines(Matched(None, tuple(kept), matched.registered)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_an_answer_lost_anywhere_changes_no_family(make: Make, seed: int) -> None:
+    """The batch is sent again after some of its calls were done. Only another counterpart may be named."""
+    records = arrivals([each for each in real_traffic(Random(5), 60, 20) if isinstance(each, Signature)])
+    calm = await matcher(await make(FOR_EVER)).match_all(records)
+    told = await matcher(await make(ALL_PAIRS)).match_all(records)
+    one = matcher(shaken(await make(FOR_EVER), Random(seed), 8))
+    found = await until_done(lambda: one.match_all(records))
+    assert [facts(each) for each in found] == [facts(each) for each in calm]
+    assert {event.event_id for event in pair_events(found)} <= {event.event_id for event in pair_events(told)}
+
+
+def facts(matched: Matched) -> Sequence[object]:
+    said = verdict(matched)
+    return said.event_id, said.family, said.verdict
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_counts_of_a_family_are_exact(make: Make, seed: int) -> None:
+    random = Random(seed)
+    store = shaken(await make(FOR_EVER), random, 60)
+    one, batch, done = matcher(store), arrivals(campaign(60)), 0
+    while done < len(batch):
+        part = batch[max(0, done - 5) : done + (size := random.randrange(1, 12))]
+        await until_done(lambda part=part: one.match_all(part))
+        done += size
+    found = await until_done(lambda: one.match_all(batch))
+    assert [verdict(each).family.ordinal for each in found] == list(range(1, 61))
+    assert {each.registered.status for each in found} == {Status.KNOWN}
+    (family,) = await until_done(lambda: growths(store, [each.registered.number for each in found]))
+    assert (family.size, family.joined) == (60, (59, 59, 59))
