@@ -73,7 +73,7 @@ def message_of(arrival: Arrival, arriving: Arriving | None, number: int) -> Put 
         return Removal(number, document, *_place(arrival.removal), sent_ms=_sent_ms(arrival.removal))
     signature = arriving.signature
     order = Order(signature.observed_at_ms, *_place(signature.origin), bytes.fromhex(signature.version))
-    record, sent_ms = pack_signature(signature, True), _sent_ms(signature.origin)
+    record, sent_ms = pack_signature(signature), _sent_ms(signature.origin)
     return Put(number, document, order, len(arriving.keys.anchors), record, sent_ms=sent_ms)
 
 

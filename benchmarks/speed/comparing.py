@@ -144,7 +144,7 @@ def main() -> int:
 
 
 def _record(signature: Signature) -> tuple[bytes, str, bytes, int]:
-    packed = pack_signature(signature, observed_in_head=True)
+    packed = pack_signature(signature)
     return packed, signature.scheme, signature.digest[:8], signature.observed_at_ms
 
 

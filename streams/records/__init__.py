@@ -1,1 +1,1 @@
-"""Packs signatures for an index: the identity of a document, then a text part, of which copies store a patch."""
+"""Packs signatures for an index: the identity of a document, then a text part."""

@@ -5,8 +5,6 @@ A patch is a succession of steps that append to the result:
     literal   unsigned LEB128: a count of bytes, then these bytes
     copy      unsigned LEB128: a count of bytes of the other text part, then zigzag LEB128: how far their first one is
               from where the last copy would go on, had the literal bytes replaced as many. The last step may lack it
-
-The Lua of `workers/redis_index` applies patches too.
 """
 
 from nearstream.streams.native import native

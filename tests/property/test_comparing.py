@@ -51,7 +51,7 @@ def both_agree(arriving: Signature, others: list[Signature]) -> None:
 
 def recorded(signature: Signature) -> Recorded:
     """Return a document as the index keeps it, with its text still packed."""
-    packed = pack_signature(signature, observed_in_head=True)
+    packed = pack_signature(signature)
     return unpack_record(packed, signature.scheme, signature.digest[:VERSION_BYTES], signature.observed_at_ms)
 
 

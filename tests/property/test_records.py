@@ -24,14 +24,13 @@ from nearstream.streams.records.text_part import pack_text, unpack_text_slowly
 from nearstream.streams.records.text_patch import patch_slowly, patched
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
-from tests.support.index_documents import START_MS, admission
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = HashKey.from_secret(b"test")
 
 
-def there_and_back(signature: Signature, *, observed_in_head: bool = True) -> Signature:
-    packed = pack_signature(signature, observed_in_head)
+def there_and_back(signature: Signature) -> Signature:
+    packed = pack_signature(signature)
     return unpack_signature(packed, signature.scheme, signature.digest[:8], signature.observed_at_ms)
 
 
@@ -53,22 +52,21 @@ def test_signatures_come_back_whole(label: str, words: int) -> None:
 def test_symbols_and_gaps_take_fewer_bytes(label: str, most: float) -> None:
     scheme = preset(label, KEY)
     kept = scheme.kept(Signer(scheme, KEY).sign(Document(id="a", text=text(700, 2), observed_at=NOW)))
-    less = len(encode_signature(kept)) - len(pack_signature(kept, observed_in_head=True))
+    less = len(encode_signature(kept)) - len(pack_signature(kept))
     assert less > (1 - most) * (len(kept.ld) + len(kept.gaps))
 
 
 @pytest.mark.parametrize("page", ["https://example.org/a", "https://example.org/b", None])
 def test_an_address_is_stored_once_where_it_is_the_lineage(page: str | None) -> None:
-    (signature,) = [admission("a", lineage="https://example.org/a").signature]
-    assert signature is not None
+    signature = replace(_plain(), lineage="https://example.org/a")
     told = replace(signature, url=page)
     assert there_and_back(told) == told
     same = replace(signature, url="https://example.org/a")
     assert there_and_back(same) == same
-    assert len(pack_signature(same, observed_in_head=True)) == len(pack_signature(signature, observed_in_head=True))
+    assert len(pack_signature(same)) == len(pack_signature(signature))
     everywhere = replace(same, id="https://example.org/a")
     assert there_and_back(everywhere) == everywhere
-    assert pack_signature(everywhere, observed_in_head=True).count(b"example") == 1
+    assert pack_signature(everywhere).count(b"example") == 1
 
 
 @given(
@@ -159,7 +157,7 @@ def test_a_record_is_compared_as_its_signature_is(label: str) -> None:
         scheme.kept(Signer(scheme, KEY).sign(Document(id=each[:9], text=each, observed_at=NOW))) for each in texts
     ]
     records = [
-        unpack_record(pack_signature(each, observed_in_head=False), each.scheme, each.digest[:8], 0) for each in signed
+        unpack_record(pack_signature(each), each.scheme, each.digest[:8], each.observed_at_ms) for each in signed
     ]
     assert [record.signature for record in records] == signed
     for arriving in signed:
@@ -184,7 +182,6 @@ def test_widths_that_do_not_fit_are_refused(widths: tuple[int, int, int]) -> Non
 def test_any_bytes_come_back(ld: bytes, gaps: bytes, name: str) -> None:
     signature = replace(_plain(), ld=ld, gaps=gaps, id=name, collection=name, raw_digest=b"r" * 16)
     assert there_and_back(signature) == signature
-    assert there_and_back(signature, observed_in_head=False) == signature
 
 
 @given(st.tuples(*[st.integers(0, 2**40)] * 5), st.booleans())
@@ -212,13 +209,12 @@ def test_records_of_equal_texts_end_alike() -> None:
     )
     assert pack_text(signature) == pack_text(other)
     for each in (signature, other):
-        assert pack_signature(each, observed_in_head=False).endswith(pack_text(signature))
+        assert pack_signature(each).endswith(pack_text(signature))
 
 
 def _plain() -> Signature:
-    signature = admission("a", at=-START_MS).signature
-    assert signature is not None
-    return signature
+    digest = bytes(range(16))
+    return Signature("test-1", "default", "a", digest, digest, 0, 1, 1, 1, 1, False, b"\1", 16, b"", b"", b"")
 
 
 @pytest.mark.skipif(native is None, reason="there was no compiler")
