@@ -213,6 +213,10 @@ async def test_many_documents_are_estimated_from_a_sample(feeding: Feeding, monk
     assert used != known
     assert used == pytest.approx(known, rel=0.3)
     assert (await facts_of_all(feeding.index))[0] == slots
+    told: list[int] = []
+    keys = await sample_keys(feeding.index, told.append)
+    assert sum(told) >= sum(sample.count for sample in keys.values()) > 1_000
+    assert len(told) > 1
 
 
 async def test_an_index_with_more_documents_than_expected_is_found_crowded(address: IndexAddress) -> None:

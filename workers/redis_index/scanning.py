@@ -12,6 +12,7 @@ from nearstream.workers.redis_store.layout import KeyKind, StoreLayout
 # Keys of one kind in a sample of all slots. With those of the registry, some two million documents are counted exactly.
 _MOST, _MOST_OF_OTHERS = {KeyKind.REGISTRY: 50_000}, 1_000
 _LEAST = 25  # keys of one kind in a sample of one slot
+_STEP = 1_000  # keys after which progress is told
 _KINDS = {bytes(kind): kind for kind in KeyKind}
 
 
@@ -52,14 +53,16 @@ class KeySample:
 
     def add(self, key: bytes) -> None:
         """Count a key, and choose it if its hash is one of the smallest."""
-        if key in self._known:  # a server may name a key twice
-            return
-        self.count += 1
-        self._known.add(key)
-        heapq.heappush(self._ranked, (-crc32(key), key))
-        if len(self._ranked) > self._most:
-            _, dropped = heapq.heappop(self._ranked)
-            self._known.remove(dropped)
+        ranked = (-crc32(key), key)
+        if len(self._ranked) == self._most and ranked < self._ranked[0]:
+            self.count += 1
+        elif key not in self._known:  # a server may name a key twice
+            self.count += 1
+            self._known.add(key)
+            heapq.heappush(self._ranked, ranked)
+            if len(self._ranked) > self._most:
+                _, dropped = heapq.heappop(self._ranked)
+                self._known.remove(dropped)
 
     def of_all(self, total: float) -> int:
         """Return a sum over all keys, estimated from that over the chosen ones."""
@@ -93,12 +96,12 @@ def _unpacked(layout: StoreLayout, key: bytes) -> StoredKey | None:
     return StoredKey(int(slot), kind, rest[1:], key)
 
 
-async def sample_keys(index: RedisIndex, step: Callable[[], None] = lambda: None) -> KeySamples:
+async def sample_keys(index: RedisIndex, step: Callable[[int], None] = lambda count: None) -> KeySamples:
     """Return a sample of the keys of each kind in each slot.
 
     Args:
         index: The index.
-        step: Is called after each key.
+        step: Is called with the count of the keys since the last call.
 
     Raises:
         IndexUnavailableError: A server does not answer.
@@ -110,7 +113,12 @@ async def sample_keys(index: RedisIndex, step: Callable[[], None] = lambda: None
         for slot in slots
         for kind in KeyKind
     }
+    passed = 0
     async for stored in stored_keys(index):
         samples[stored.slot, stored.kind].add(stored.key)
-        step()
+        passed += 1
+        if passed == _STEP:
+            step(passed)
+            passed = 0
+    step(passed)
     return samples
