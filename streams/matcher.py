@@ -41,6 +41,7 @@ class Matcher:
 
     Attributes:
         counts: What was done since the start, for metrics. No decision depends on it.
+        partitions: Count of the partitions of `signatures` that the store expects.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Matcher:
             patience: Waits for other lanes.
         """
         self._store, self._scheme, self._key, self._patience = store, scheme, key, patience
+        self.partitions = store.shape.partitions
         self._thresholds = thresholds
         self._documents = Documents(Rules(scheme, thresholds, relations, store.limits))
         self.counts = self._documents.counts

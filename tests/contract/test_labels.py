@@ -76,6 +76,15 @@ async def test_a_document_counts_once_with_its_newest_label(filing: Filing) -> N
     assert await counts(filing.store) == NOTHING
 
 
+async def test_a_label_of_a_former_release_counts_until_the_next_one(filing: Filing) -> None:
+    await filing.label_of_former_release("a", "ham")
+    await campaign(filing)
+    assert await counts(filing.store) == LabelCounts(ham=1)
+    await filing.label("a")
+    await filing.label_of_former_release("a", "ham")  # delivered again
+    assert await counts(filing.store) == SPAM
+
+
 async def test_a_label_waits_for_its_document(filing: Filing) -> None:
     await filing.label("a")
     await filing.label("c1", "ham")

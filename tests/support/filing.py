@@ -14,6 +14,7 @@ from nearstream.streams.matcher import Matcher
 from nearstream.streams.store.store import Position, Store
 from nearstream.streams.telling import Matched
 from nearstream.workers.kafka.partitioning import partition_of
+from nearstream.workers.pipeline.signature_records import at_home
 from tests.support.made_up import KEY, STANDARD, sign, words
 
 TEXT = words(1, 600)
@@ -55,6 +56,13 @@ class Filing:
         key, given_ms = f"default/{name}", time.time_ns() // 1_000_000 - int(1_000 * age_seconds)
         labelling = Labelling(label, weight, given_ms)
         await self._bring(Arrival(key, None, self._position(label_key(key)), labelling=labelling))
+
+    async def label_of_former_release(self, name: str, label: LabelKind) -> None:
+        """Label a document with a record in a partition of its own."""
+        key, partitions = f"default/{name}", self.store.shape.partitions
+        other = Position((partition_of(key.encode(), partitions) + 1) % partitions, 1_000)
+        labelling = Labelling(label, 1, time.time_ns() // 1_000_000 - 1_000)
+        await self._bring(at_home(Arrival(key, None, other, labelling=labelling), partitions))
 
     async def _bring(self, arrival: Arrival) -> Matched:
         (matched,) = await self._matcher.match_all([arrival])

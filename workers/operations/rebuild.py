@@ -25,7 +25,7 @@ from nearstream.workers.operations.former_families import former_families, found
 from nearstream.workers.operations.terminal import Progress
 from nearstream.workers.pipeline.dead_letters import decide_apart
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.signature_records import arrival_of
+from nearstream.workers.pipeline.signature_records import arrival_of, at_home
 from nearstream.workers.pipeline.step import cooperative_yield
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.rebuild import LEASE_SECONDS, FormerFamilies, IndexRebuild
@@ -118,7 +118,8 @@ class _Rebuild:
 
     def _arrival(self, record: ConsumerRecord) -> Arrival | None:
         try:
-            return arrival_of(record, self.deployment.scheme, self.deployment.document_limits)
+            arrival = arrival_of(record, self.deployment.scheme, self.deployment.document_limits)
+            return at_home(arrival, self.matcher.partitions)
         except InvalidMessageError:
             return None
 

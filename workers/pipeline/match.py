@@ -42,7 +42,7 @@ from nearstream.streams.store.store import Position
 from nearstream.streams.telling import Matched
 from nearstream.workers.monitoring.metrics import GAP_RECORDS, count_verdict
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter, decide_apart
-from nearstream.workers.pipeline.signature_records import arrival_of
+from nearstream.workers.pipeline.signature_records import arrival_of, at_home
 from nearstream.workers.pipeline.step import Lost, cooperative_yield
 
 log = logging.getLogger(__name__)
@@ -197,7 +197,8 @@ class Matching:
         arrivals: list[tuple[ConsumerRecord, Arrival]] = []
         for record in records:
             try:
-                arrivals.append((record, arrival_of(record, self.scheme, self.limits)))
+                arrival = arrival_of(record, self.scheme, self.limits)
+                arrivals.append((record, at_home(arrival, self.matcher.partitions)))
             except InvalidMessageError as error:
                 outgoing.append(self.dead_letters.write(DeadLetter(record, Stage.MATCH, error.reason, error.detail)))
         partitions = {record.partition for record in records}

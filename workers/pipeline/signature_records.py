@@ -1,6 +1,7 @@
 """Records of `signatures`: signatures, removals and labels."""
 
 import re
+from dataclasses import replace
 
 from msgspec.structs import replace as replace_fields
 
@@ -15,6 +16,7 @@ from nearstream.streams.index.labels import Labelling
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.store.store import Position
+from nearstream.workers.kafka.partitioning import partition_of
 
 
 def label_record(topic: str, document_key: str, label: Label | None, given_ms: int) -> ProducerRecord:
@@ -47,6 +49,22 @@ def arrival_of(record: ConsumerRecord, scheme: Scheme, limits: DocumentLimits) -
         sent = None if removal is None else replace_fields(removal, sent_at_ms=record.timestamp_ms)
         return Arrival(key, None, position, record.timestamp_ms, sent)
     return Arrival(key, signature, position)
+
+
+def at_home(arrival: Arrival, partitions: int) -> Arrival:
+    """Return an arrival with a position in the partition of its document.
+
+    Former releases sent a label to a partition of its own. It comes before all records in the partition of its
+    document, so the next label of this document counts.
+
+    Args:
+        arrival: The arrival.
+        partitions: Count of the partitions of `signatures`.
+    """
+    if arrival.labelling is None or arrival.position is None:
+        return arrival
+    home = partition_of(arrival.document_key.encode("utf-8", "surrogatepass"), partitions)
+    return arrival if arrival.position.partition == home else replace(arrival, position=Position(home, -1))
 
 
 def _labelling(record: ConsumerRecord) -> Labelling:
