@@ -103,6 +103,7 @@ class History:
 
     def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
         """Store states and removals in order, and say which state of each document is current."""
+        self._expire()
         answers = []
         for one in batch:
             self.advance(one.now_ms, one.order.observed_ms if isinstance(one, Put) else 0)
@@ -241,14 +242,22 @@ class History:
         return given_ms.to_bytes(TIME_BYTES, "big") + labelling.label
 
     def advance(self, now_ms: int, observed_ms: int = 0) -> None:
-        """Set the time, and let expire what is too old: records, and after half as long again what leads to families.
+        """Set the time, and let expire what is too old.
+
+        By the times of observation, documents expire between batches, so that each is decided about that came in one.
 
         Args:
             now_ms: The time. 0: that of the clock, or without one that of the observation.
             observed_ms: When the document was observed.
         """
+        is_given = now_ms > 0 or self._clock is not None
         now_ms = now_ms or (self._clock() if self._clock else observed_ms)
         self.now_ms = max(self.now_ms, now_ms)
+        if is_given:
+            self._expire()
+
+    def _expire(self) -> None:
+        """Forget removals, records, and after half as long again what leads to families."""
         while self._removals and next(iter(self._removals.values()))[1] + REMOVAL_MS < self.now_ms:
             self._removals.popitem(last=False)
         if not self._retention_ms:

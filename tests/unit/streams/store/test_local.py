@@ -1,0 +1,56 @@
+"""What only a store in memory has: time by observation, and no memory of what has expired."""
+
+import pickle
+
+import pytest
+
+from nearstream.streams.matcher import Matcher
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.local import local_store
+from nearstream.streams.store.store import Position
+from tests.support.made_up import KEY, STANDARD, words
+from tests.support.matched import found, matcher, put, removal, sign, verdict
+
+FIVE_MINUTES = IndexLimits(retention_seconds=300)
+TEXT = words(1, 80)
+
+
+async def test_time_is_the_largest_observed_so_far() -> None:
+    one = matcher(local_store(FIVE_MINUTES))
+    await one.match(sign("a", TEXT))
+    assert verdict(await one.match(sign("b", TEXT, 4))).verdict == "exact_duplicate"
+    await one.match(sign("other", words(2, 80), 10))
+    assert verdict(await one.match(sign("c", TEXT, 1))).verdict == "unique"
+
+
+async def test_each_document_of_a_batch_that_spans_years_has_a_verdict() -> None:
+    batch = [put(f"d{number}", words(number, 80), 600_000 * number) for number in range(5)]
+    told = await matcher(local_store()).match_all([*batch, put("last", words(0, 80), 600_000 * 5)])
+    assert [verdict(each).id for each in told] == [*(f"d{number}" for number in range(5)), "last"]
+
+
+async def test_without_retention_nothing_expires() -> None:
+    one = matcher(local_store(IndexLimits(retention_seconds=0)))
+    await one.match(sign("a", TEXT))
+    assert verdict(await one.match(sign("b", TEXT, 10**7))).verdict == "exact_duplicate"
+
+
+async def test_what_has_expired_takes_no_memory() -> None:
+    store, sizes = local_store(FIVE_MINUTES), list[int]()
+    one = Matcher(store, STANDARD, KEY)
+    texts = [words(seed, 60) for seed in range(30)]
+    for minute in range(600):
+        text = (
+            [*texts[minute % 30], *(f"{minute}x{place}" for place in range(9))] if minute % 3 else [*TEXT, str(minute)]
+        )
+        batch = [put(f"d{minute}", text, minute, lineage=f"l{minute % 9}"), put("page", [*TEXT, str(minute)], minute)]
+        await one.match_all([*batch, removal(f"d{minute - 2}")])
+        if minute % 200 == 199:
+            sizes.append(len(pickle.dumps(store._transport)))
+    assert sizes[2] < 1.1 * sizes[0]
+    assert await found(store, sign("any", TEXT)) != []
+
+
+async def test_a_partition_that_an_index_does_not_have_is_refused() -> None:
+    with pytest.raises(ValueError, match="a partition below 1 expected, not 1"):
+        local_store().number(Position(1, 0))
