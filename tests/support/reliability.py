@@ -56,12 +56,10 @@ FAULTS = {
     "F35": "a topic is missing at the start",
     "F36": "partitions are added while workers run",
     "F37": "two schemes on one Redis and one set of topics",
-    "F38": "a crash between admission and sending, or before the acknowledgement",
     "F39": "the index function fails in the middle of a call",
     "F40": "a frozen signer wakes after the removal of its document",
     "F41": "batches of some kilobytes that decompress to gigabytes",
     "F42": "a worker is killed in the middle of a storm of copies",
-    "F43": "a frozen worker wakes after the representative of its copy was removed",
 }
 BAD_INPUT = {
     "B01": "random bytes: `not_json`",
