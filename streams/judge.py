@@ -11,7 +11,7 @@ from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import own_family_id
 from nearstream.streams.matching.case import Case
 from nearstream.streams.matching.decision import PAIRS_CAP, Decision, Pair, founder_of, pack_links
-from nearstream.streams.matching.meeting import Known
+from nearstream.streams.matching.known import Known
 from nearstream.streams.matching.picking import representative_of
 from nearstream.streams.matching.tally import COPY_PERCENT, Shared
 from nearstream.streams.records.record import Recorded, unpack_record

@@ -9,7 +9,8 @@ from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import FamilyFacts, family_of_growth, family_of_one
 from nearstream.streams.judge import Documents, Rules
 from nearstream.streams.matching.case import Case, Compared
-from nearstream.streams.matching.meeting import Known, Meeting
+from nearstream.streams.matching.known import Known
+from nearstream.streams.matching.meeting import Meeting
 from nearstream.streams.records.record import unpack_document_key
 from nearstream.streams.store.families import Growth
 from nearstream.streams.store.messages import Entry, Leave, Measure, Query, View

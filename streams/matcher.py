@@ -12,8 +12,9 @@ from nearstream.streams.index.family import Family
 from nearstream.streams.judge import Documents, Rules
 from nearstream.streams.matching.case import Case
 from nearstream.streams.matching.decision import founder_of
+from nearstream.streams.matching.known import Known
 from nearstream.streams.matching.lane import Lane, Patience
-from nearstream.streams.matching.meeting import Known, Pause
+from nearstream.streams.matching.meeting import Pause
 from nearstream.streams.records.record import unpack_signature
 from nearstream.streams.relations.describe import Related, retraction, shared_keys
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Thresholds

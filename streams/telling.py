@@ -13,7 +13,8 @@ from nearstream.streams.index.family import Family, own_family_id
 from nearstream.streams.judge import Documents
 from nearstream.streams.matching.case import Case
 from nearstream.streams.matching.decision import Decision
-from nearstream.streams.matching.meeting import Known, Pause
+from nearstream.streams.matching.known import Known
+from nearstream.streams.matching.meeting import Pause
 from nearstream.streams.relations.describe import describe, document_ref
 from nearstream.streams.store.registration import Registered
 

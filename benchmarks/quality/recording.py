@@ -11,7 +11,7 @@ from nearstream.streams.counterpart import Compared
 from nearstream.streams.judge import Documents
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.matching.case import Case
-from nearstream.streams.matching.meeting import Known
+from nearstream.streams.matching.known import Known
 from nearstream.streams.matching.picking import ENOUGH, FAMILY_CANDIDATES
 from nearstream.streams.matching.tally import held_by
 from nearstream.streams.signing.scheme import Keys

@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Seque
 from nearstream.streams.matching.case import Case
 from nearstream.streams.matching.choosing import choose
 from nearstream.streams.matching.decision import founder_of, pack_decision, unpack_decision
-from nearstream.streams.matching.meeting import Judge, Known, Meeting, Pause
+from nearstream.streams.matching.known import Known
+from nearstream.streams.matching.meeting import Judge, Meeting, Pause
 from nearstream.streams.matching.picking import representative_of
 from nearstream.streams.matching.tally import crowded_keys, keys_that_hold, unseen
 from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Note, Proposal

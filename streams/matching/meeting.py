@@ -1,14 +1,15 @@
 """From the keys of documents to the earlier ones that are worth a comparison, and to what is known about these."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from nearstream.streams.matching.case import Case, Compared
-from nearstream.streams.matching.decision import Decision, founder_of, pack_decision
+from nearstream.streams.matching.decision import Decision, founder_of
+from nearstream.streams.matching.known import Known
 from nearstream.streams.matching.picking import pick, representative_of
 from nearstream.streams.matching.tally import Shared, keys_that_hold, shortlist, without
 from nearstream.streams.store.limits import IndexLimits
-from nearstream.streams.store.messages import ANCHOR, BAND, Entry, FamilyView, Join, Joined, Leave, Query, View
+from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Join, Leave, Query, View
 
 Pause = Callable[[], Awaitable[None]]
 
@@ -18,20 +19,20 @@ HEIRS = 8  # members that are asked, one after another, whether they live to rep
 class Comparing(Protocol):
     """What compares documents."""
 
-    def compare(self, case: Case, numbers: Sequence[int], known: "Known") -> Sequence[Compared]:
+    def compare(self, case: Case, numbers: Sequence[int], known: Known) -> Sequence[Compared]:
         """Compare a document with states whose records are known, and return the related ones."""
 
 
 class Judge(Comparing, Protocol):
     """What knows the documents."""
 
-    def decision(self, case: Case, founder: int, known: "Known") -> Decision:
+    def decision(self, case: Case, founder: int, known: Known) -> Decision:
         """Return what is to be decided about a document that joins, or founds, a family."""
 
-    def record(self, case: Case, founder: int, known: "Known") -> bytes:
+    def record(self, case: Case, founder: int, known: Known) -> bytes:
         """Return the shorter record of a document that joins a family, or nothing."""
 
-    def join(self, case: Case, founder: int, known: "Known") -> Join:
+    def join(self, case: Case, founder: int, known: Known) -> Join:
         """Return the message with which a document joins a family."""
 
     def hint(self, case: Case) -> int:
@@ -57,56 +58,6 @@ class Buckets(Protocol):
 
     async def leave(self, batch: Sequence[Leave]) -> list[int]:
         """Note that members have died, and return who represents their families now."""
-
-
-class Known:
-    """What a lane knows about the states that its batch has met.
-
-    Attributes:
-        views: What the store said about each state.
-        families: What the homes of founders said about their families.
-        records: The records of states. They never change in meaning.
-        expected: By undecided document of the batch, whose family it will join if nothing comes between.
-    """
-
-    def __init__(self, records: MutableMapping[int, bytes] | None = None) -> None:
-        """Know nothing but records, which may be those of earlier batches."""
-        self.views: dict[int, View] = {}
-        self.families: dict[int, FamilyView] = {}
-        self.records: MutableMapping[int, bytes] = {} if records is None else records
-        self.expected: dict[int, int] = {}
-
-    def decided(self, case: Case) -> None:
-        """Note what was decided about a document of the batch."""
-        if case.decision is None:
-            return
-        view = self.views.get(case.number)
-        if view is not None:
-            self.views[case.number] = view._replace(decision=pack_decision(case.decision))
-
-    def has_text(self, number: int) -> bool:
-        """Return whether a state was not removed and has not expired, and its record is known."""
-        view = self.views.get(number)
-        return number in self.records and view is not None and not view.is_gone
-
-    def family_of(self, number: int) -> int:
-        """Return the founder of the family of a state, which is the state itself if nothing else is known."""
-        view = self.views.get(number)
-        if view is not None and view.decision is not None:
-            return founder_of(view.decision)
-        return self.expected.get(number, number)
-
-    def members(self, founder: int) -> Iterator[int]:
-        """Yield the states that belong to a family, dead ones too."""
-        for number, view in self.views.items():
-            if view.decision is not None and founder_of(view.decision) == founder:
-                yield number
-
-    def joined(self, founder: int, answer: Joined) -> None:
-        """Note what a home said about its family."""
-        self.families[founder] = FamilyView(
-            answer.representative, answer.is_bare, 0, answer.family_id, answer.first_seen_ms
-        )
 
 
 class Meeting:
