@@ -42,7 +42,7 @@ class CopiesStayOut(Lane):
 class CopiesLeaveAll(Lane):
     """A copy withdraws from all buckets of words, whether its representative is there or not."""
 
-    async def _withdraw(self, cases: Sequence[Case]) -> None:
+    async def _withdraw(self, cases: Sequence[Case], known: Known) -> None:
         await self._store.withdraw([Entry(case.number, 0, case.words) for case in cases if case.joined])
 
 
