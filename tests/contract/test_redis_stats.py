@@ -31,6 +31,7 @@ from tests.support.made_up import KEY, NOON, STANDARD, sign, words
 PARTITIONS = 4
 TEXTS = [words(seed, 60) for seed in range(9)]
 DAY_MS = 86_400_000
+LANGUAGE = words(1, 2_000)
 
 
 class Feeding:
@@ -196,7 +197,7 @@ async def test_a_few_documents_are_counted_exactly_in_an_index_made_for_millions
 
 async def test_many_documents_are_estimated_from_a_sample(feeding: Feeding, monkeypatch: pytest.MonkeyPatch) -> None:
     for step in range(400):
-        await feeding.put(f"d{step}", words(100 + step // 2, 20), step)
+        await feeding.put(f"d{step}", Random(step // 2).choices(LANGUAGE, k=20), step)
     exact, of_all = await facts_of_all(feeding.index)
     monkeypatch.setattr(scanning, "_MOST_OF_OTHERS", 12)
     monkeypatch.setattr(scanning, "_LEAST", 3)

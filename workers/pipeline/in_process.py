@@ -60,11 +60,11 @@ class Embedded:
     limits: DocumentLimits
     store: Store
     pages: PageReader = field(default_factory=PageReader)
-    _founders: list[int] = field(default_factory=list)
+    _founders: set[int] = field(default_factory=set)
 
     async def families(self) -> list[FamilyFacts]:
         """Return the families with a second member."""
-        return await families_of(self.store, self._founders)
+        return await families_of(self.store, sorted(self._founders))
 
     async def outcomes(self, items: Iterable[Item | Refused]) -> AsyncIterator[Outcome]:
         """Yield the outcome of each record, in order."""
@@ -100,7 +100,7 @@ class Embedded:
             return Outcome(item.source, is_empty=True, degraded=signature.degraded)
         matched = await self.matcher.match(signature)
         if matched.verdict is not None and matched.verdict.family.ordinal == 1:
-            self._founders.append(matched.registered.number)
+            self._founders.add(matched.registered.number)
         facts = facts_with_payload(page.page, item.record.headers)
         return Outcome(item.source, matched.events, matched.verdict, degraded=signature.degraded, page=facts)
 
