@@ -92,7 +92,7 @@ async def test_precision_symbols_and_unrelated_texts_are_measured(kafka: str, re
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         with deployment.worker():
             lines = observed()
-            # Documents that race may have an event with each of two copies. The last of each group comes after the others.
+            # Documents that race may have an event with each of two copies, so the last of each group comes later.
             for some in ([line for at, line in enumerate(lines) if at % 3 < 2], lines[2::3]):
                 await deployment.send(deployment.examples(some))
                 await deployment.drained()
