@@ -15,9 +15,6 @@ from nearstream.schemas.verdict import DocumentVerdict
 from tests.fault.oracle import Expected
 from tests.fault.texts import Place, Text, places_of, text_of
 
-# Share of families without a founder: 3 of 1,480 sets of copies that raced over three workers had one. It becomes 0
-# with an index in which nobody joins an undecided document.
-FOUNDERLESS = 0.005
 LOSS = 0.005  # share of related pairs that need not be connected though the single process connects them
 
 
@@ -145,19 +142,6 @@ def doubled_ordinals(verdicts: Iterable[bytes]) -> int:
     for verdict in map(decode_verdict, verdicts):
         members[verdict.family.id, verdict.family.ordinal].add(document_key(verdict.collection, verdict.id))
     return sum(len(keys) - 1 for keys in members.values())
-
-
-def founderless_families(verdicts: Iterable[bytes]) -> int:
-    """I10: Count family ids that a consumer meets without a founder, beyond the share allowed.
-
-    A consumer that groups by `family.id` finds no document with the ordinal 1 there: others joined a document that was
-    not decided yet, and that joined another family itself.
-    """
-    ordinals = defaultdict[str, set[int]](set)
-    for verdict in map(decode_verdict, verdicts):
-        ordinals[verdict.family.id].add(verdict.family.ordinal)
-    large = [found for found in ordinals.values() if len(found) > 1 or 1 not in found]
-    return max(0, sum(1 not in found for found in large) - ceil(FOUNDERLESS * len(large)))
 
 
 def unconnected(families: Partition, expected: Expected) -> int:

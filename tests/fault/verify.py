@@ -22,7 +22,6 @@ from tests.fault.entry import STALL
 from tests.fault.families import (
     decode_verdict,
     doubled_ordinals,
-    founderless_families,
     mixed_families,
     partition,
     place_of,
@@ -30,6 +29,7 @@ from tests.fault.families import (
     unconnected,
     unsent,
 )
+from tests.fault.founders import founderless_families
 from tests.fault.observer import Sample
 from tests.fault.oracle import Expected
 from tests.fault.reading import Read, Written, text
@@ -58,7 +58,7 @@ def disagreements(read: Read, expected: Expected) -> dict[str, int]:
         "split families": split_families(in_families, expected),
         "mixed families": mixed_families(in_families, expected),
         "doubled ordinals": doubled_ordinals(verdicts),
-        "families without founder": founderless_families(verdicts),
+        "families without founder": founderless_families(read, expected),
         "unconnected": unconnected(in_families, expected),
     }
 
