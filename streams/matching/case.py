@@ -45,6 +45,7 @@ class Case:
         found: Its keys by slot, with what their buckets held.
         shared: The keys shared with each state that was met.
         undecided: States that were undecided when they were met.
+        superseded: States that a later document of the batch has superseded.
         compared: The related ones, by number.
         left: Keys whose buckets it left out, because they hold the hint or because its twin is in them.
         hint: The state on which it relies there. 0: an exact copy, or nothing is left out.
@@ -72,6 +73,7 @@ class Case:
     found: list[tuple[bytes, bytes]] = field(default_factory=list)
     shared: dict[int, Shared] = field(default_factory=dict)
     undecided: set[int] = field(default_factory=set)
+    superseded: set[int] = field(default_factory=set)
     compared: dict[int, Compared] = field(default_factory=dict)
     left: bytes = b""
     hint: int = 0

@@ -69,8 +69,9 @@ def _is_eligible(case: Case, each: Compared, views: Mapping[int, View], families
         return False
     representative = _representative(founder_of(view.decision), views, families)
     is_former = each.number == case.registered.former
-    is_alive = not view.is_dead or is_former or representative > 0 or each.number in case.undecided
-    return is_alive and (each.is_exact or is_former or representative in (0, each.number))
+    was_alive = each.number in case.undecided or each.number in case.superseded
+    is_alive = not view.is_dead or representative > 0 or was_alive
+    return (is_alive or is_former) and (each.is_exact or is_former or representative in (0, each.number))
 
 
 def _is_undecided(number: int, views: Mapping[int, View]) -> bool:

@@ -15,6 +15,7 @@ class Known:
         families: What the homes of founders said about their families.
         records: The records of states. They never change in meaning.
         expected: By undecided document of the batch, whose family it will join if nothing comes between.
+        successors: Documents of the batch by the state that each has superseded.
     """
 
     def __init__(self, records: MutableMapping[int, bytes] | None = None) -> None:
@@ -23,6 +24,7 @@ class Known:
         self.families: dict[int, FamilyView] = {}
         self.records: MutableMapping[int, bytes] = {} if records is None else records
         self.expected: dict[int, int] = {}
+        self.successors: dict[int, int] = {}
 
     def decided(self, case: Case) -> None:
         """Note what was decided about a document of the batch."""

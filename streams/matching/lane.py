@@ -61,6 +61,7 @@ class Lane:
             is_again: A slot has lost writes, so any of the documents may have been matched before.
         """
         known = Known(records)
+        known.successors = {case.registered.former: case.number for case in cases if not case.is_late}
         for case in cases:
             case.may_be_counted = is_again or case.registered.status is Status.KNOWN
             if case.registered.decision is not None:

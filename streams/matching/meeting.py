@@ -158,6 +158,7 @@ class Meeting:
     def _pick(self, case: Case, known: Known) -> list[int]:
         """Return the states to compare a document with."""
         case.undecided |= {n for n in case.shared if n in known.views and known.views[n].decision is None}
+        case.superseded |= {n for n in case.shared if known.successors.get(n, 0) > case.number}
         alive = {number: shared for number, shared in case.shared.items() if self._counts(case, number, known)}
         for number, shared in case.shared.items():
             heir = self._heir(case, number, known)
@@ -177,9 +178,10 @@ class Meeting:
 
     @staticmethod
     def _counts(case: Case, number: int, known: Known) -> bool:
-        """Return whether a state lives, or is the former one of the document."""
+        """Return whether a state lives, or lived when the document came, or is its former one."""
         view = known.views.get(number)
-        return view is not None and (not view.is_dead or number == case.registered.former)
+        was_alive = known.successors.get(number, 0) > case.number
+        return view is not None and (not view.is_dead or was_alive or number == case.registered.former)
 
     @staticmethod
     def _heir(case: Case, number: int, known: Known) -> int:

@@ -83,6 +83,18 @@ async def test_an_unchanged_record_has_the_family_of_its_state(make: Make) -> No
         assert {verdict(each).family.id for each in found} == {verdict(found[0]).family.id}
 
 
+@pytest.mark.parametrize("seed", range(3))
+async def test_families_do_not_depend_on_the_size_of_a_batch(make: Make, seed: int) -> None:
+    """A state that is superseded in a batch is alive to those before its successor, as it is in smaller batches."""
+    batch = arrivals([each for each in real_traffic(Random(seed), 80, 25) if isinstance(each, Signature)])
+    said = []
+    for size in (1, 3, 8, 32):
+        one = matcher(await make(FOR_EVER))
+        told = [each for at in range(0, len(batch), size) for each in await one.match_all(batch[at : at + size])]
+        said.append([(verdict(each).event_id, verdict(each).verdict, verdict(each).family.id) for each in told])
+    assert said[1:] == said[:1] * 3
+
+
 async def test_joins_are_counted_by_the_hour_the_day_and_the_week(make: Make) -> None:
     store, time = at_time(await make(FOR_EVER), START_MS)
     one, mails, found = matcher(store), campaign(6), list[Matched]()
