@@ -126,6 +126,12 @@ class Family:
             self.is_bare = True
         return self.representative
 
+    def forget(self, number: int) -> None:
+        """Forget a member that nothing is left of."""
+        if number != self.representative:
+            self.ordinals.pop(number, None)
+            self.left.discard(number)
+
     def return_of(self, founder: int) -> None:
         """Take back that the founder has died."""
         self.left.discard(founder)

@@ -82,14 +82,14 @@ class History:
         self,
         retention_ms: int,
         clock: Callable[[], int] | None,
-        forgets: Callable[[int], None],
+        forgets: Callable[[int, int], None],
     ) -> None:
         """Know no state.
 
         Args:
             retention_ms: How long a document can be found. 0: for ever.
             clock: Returns milliseconds since 1970. None: the time is the largest `observed_ms` registered so far.
-            forgets: Is called with each number that nothing is left of.
+            forgets: Is called with each number that nothing is left of, and the founder of its family.
         """
         self.states: dict[int, State] = {}
         self.current: dict[bytes, int] = {}
@@ -266,8 +266,7 @@ class History:
             self.drop_record(self._recorded.popleft())
         while self._leading and self._born(self._leading[0]) + self._retention_ms * 3 // 2 < self.now_ms:
             number = self._leading.popleft()
-            del self.states[number]
-            self._forgets(number)
+            self._forgets(number, self.states.pop(number).founder)
 
     def time_ms(self) -> int:
         """Return the time by the clock, or without one that of the newest observation."""

@@ -49,7 +49,7 @@ class Part:
         self.buckets = Buckets(limits.bucket_cap)
         self.families: OrderedDict[int, Family] = OrderedDict()
         self._retention_ms = 1000 * limits.retention_seconds
-        self.history = History(self._retention_ms, clock, self.buckets.forget)
+        self.history = History(self._retention_ms, clock, self._forget)
 
     # The home of documents.
 
@@ -146,6 +146,11 @@ class Part:
     def _known_family(self, number: int) -> Family | None:
         family = self.families.get(number)
         return None if family is None or self._is_over(family) else family
+
+    def _forget(self, number: int, founder: int) -> None:
+        self.buckets.forget(number)
+        if founder in self.families:
+            self.families[founder].forget(number)
 
     def _is_over(self, family: Family) -> bool:
         """Return whether nobody has joined a family for one and a half retentions."""

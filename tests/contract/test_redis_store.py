@@ -214,7 +214,9 @@ async def test_what_is_over_is_swept_while_new_documents_come(client: Redis, lay
             put = Put(number, document, Order(now_ms, 0, offset, b"version1"), 1, b"record", now_ms)
             label = Labelling(number, document, b"spam", now_ms, now_ms)
             key = b"b" + (offset * 10**16).to_bytes(8, "big")
+            join = Join(PARTITIONS, number, False, True, b"", 0, bytes(16), now_ms, now_ms=now_ms)
             calls = [Call(0, "register", [put, label], 0), Call(0, "enter", [Entry(number, 0, key)], 0)]
+            calls += [Call(0, "join", [join], 0)]
             await transport.all([*calls, Call(0, "cover", [Cover(0, offset)], 0)])
 
     async def fields(kind: bytes) -> int:
@@ -225,6 +227,8 @@ async def test_what_is_over_is_swept_while_new_documents_come(client: Redis, lay
     await come(100, began_ms + 1_000 * RETENTION_SECONDS)  # what came first still leads to its family
     assert (await fields(b"b"), await fields(b"i")) == (200, 400)
     await come(200, began_ms + 3_200 * RETENTION_SECONDS)
+    members = layout.tag(0) + KeyKind.MEMBERS + PARTITIONS.to_bytes(5, "big")
+    assert await client.zcard(members) < 140
     assert await fields(b"b") < 140
     assert await fields(b"i") < 280
 
@@ -414,7 +418,7 @@ async def _move(cluster: RedisCluster, tag: bytes, only: bytes = b"") -> None:
 def _part(limits: IndexLimits) -> Part:
     """Return a slot in memory that keeps the entries of states that have expired, as a server does."""
     part = Part(limits)
-    part.history._forgets = lambda number: None
+    part.history._forgets = lambda number, founder: None
     return part
 
 

@@ -26,7 +26,7 @@ redis.register_function('nearstream_store_probe_@@', function(keys)
   try('HSETNX', key, 'f', 'v')
   for _, name in ipairs({'HGET', 'HMGET', 'HEXISTS', 'HDEL'}) do try(name, key, 'f') end
   try('ZADD', key, 1, 'v')
-  try('ZSCORE', key, 'v')
+  for _, name in ipairs({'ZSCORE', 'ZREM'}) do try(name, key, 'v') end
   for _, name in ipairs({'ZCOUNT', 'ZRANGEBYSCORE', 'ZREVRANGEBYSCORE', 'ZREMRANGEBYRANK'}) do try(name, key, 0, 0) end
   try('SET', key, 'v', 'PX', 60000)
   try('GET', key)

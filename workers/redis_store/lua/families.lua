@@ -40,6 +40,19 @@ local function bury(f, number)
   f.representative, f.bare = heirs[1] and struct.unpack('>I5', heirs[1]) or 0, 1
 end
 
+-- Forget the members that have joined longest ago, once nothing is left of them.
+local function forget_members(c, f)
+  if not c.has_over then return end
+  local living = redis.call('ZRANGEBYSCORE', f.members, 1, '(' .. string.format('%.f', LINK_SCORE), 'LIMIT', 0, 2)
+  local left = redis.call('ZREVRANGEBYSCORE', f.members, '(0', '-inf', 'LIMIT', 0, 2)
+  for _, some in ipairs({living, left}) do
+    for _, member in ipairs(some) do
+      local number = struct.unpack('>I5', member)
+      if number ~= f.representative and is_swept(c, number) then redis.call('ZREM', f.members, member) end
+    end
+  end
+end
+
 -- Count a join in its slot of time, and drop the slots that no window reaches.
 local function count_join(f, now)
   local slot, count = math.floor(now / SLOT_MS), 1
@@ -90,6 +103,7 @@ define('join', true, function(c, item)
     if ordinal == 0 then
       f.count, ordinal = f.count + 1, f.count + 1
       count_join(f, c.now)
+      forget_members(c, f)
       remember(c, f, SENDERS, string.sub(item, senders_at, recipients_at - 1))
       remember(c, f, RECIPIENTS, string.sub(item, recipients_at))
     end
