@@ -15,7 +15,7 @@ class Candidate:
     """An earlier document that shares a bucket, not yet verified.
 
     Attributes:
-        number: Given by the index in order of admission.
+        number: Its number in the store.
         earlier: The document, with its signature as a record keeps it (`Scheme.kept`).
         bands: Number of shared band keys.
         anchors: Number of shared anchor keys.
