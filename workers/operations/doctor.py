@@ -26,6 +26,7 @@ from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.address import Connection, IndexAddress
 from nearstream.workers.redis_index.client import open_client, server_facts, server_time_ms, until_answered
 from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.opening import check as check_server
 from nearstream.workers.redis_index.stats import CROWDED, mean_fields
 from nearstream.workers.redis_index.worker_states import WorkerState, worker_states
 
@@ -248,13 +249,13 @@ async def _index(deployment: Deployment, wait_seconds: float) -> Check:
 
 
 async def _opened(address: IndexAddress) -> RedisIndex:
-    """Open the index as a worker does, with as many partitions as it was made for.
+    """Open the index after the checks of a worker, with as many partitions as it was made for.
 
     Whether the topic has as many is found out by the record of the deployment.
     """
-    reader = await RedisIndex.open_to_read(address)
-    await reader.close()
-    return await RedisIndex.open(address, partitions=reader.layout.shape.partitions, may_create=False)
+    async with open_client(address.connection) as client:
+        await check_server(client, address, may_create=False)
+    return await RedisIndex.open_to_read(address)
 
 
 async def _no_index(deployment: Deployment, wait_seconds: float) -> Check:
