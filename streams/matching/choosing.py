@@ -40,7 +40,7 @@ def choose(case: Case, views: Mapping[int, View], families: Mapping[int, FamilyV
     if case.counted_in:
         return Choice(min(case.counted_in))
     eligible = [each for each in case.copies if _is_eligible(case, each, views, families)]
-    undecided = [each for each in case.copies if _is_undecided(each.number, views)]
+    undecided = [each for each in case.copies if is_undecided(each.number, views)]
     best = min(eligible, key=lambda each: _preference(case, each, views, families), default=None)
     if best is None:
         return Choice(0, tuple(each.number for each in undecided))
@@ -74,7 +74,8 @@ def _is_eligible(case: Case, each: Compared, views: Mapping[int, View], families
     return (is_alive or is_former) and (each.is_exact or is_former or representative in (0, each.number))
 
 
-def _is_undecided(number: int, views: Mapping[int, View]) -> bool:
+def is_undecided(number: int, views: Mapping[int, View]) -> bool:
+    """Return whether a state is still to be decided."""
     view = views.get(number)
     return view is not None and view.decision is None and not view.is_gone and not view.is_late
 

@@ -9,10 +9,10 @@ Nothing here is atomic but the single calls. In the order of this page:
 `tests/simulation` runs this code under an adversary. Each rule of the order has a variant there that leaves it out.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 
 from nearstream.streams.matching.case import Case
-from nearstream.streams.matching.choosing import choose
+from nearstream.streams.matching.choosing import choose, is_undecided
 from nearstream.streams.matching.decision import founder_of, pack_decision, unpack_decision
 from nearstream.streams.matching.known import Known
 from nearstream.streams.matching.meeting import Judge, Meeting, Pause
@@ -90,6 +90,7 @@ class Lane:
         A document whose copy comes before it in the batch waits for its round.
         """
         waiting = {case.number: case for case in sorted(cases, key=lambda case: case.number)}
+        await self._look_again(waiting, known)
         while waiting:
             ready: list[tuple[Case, int]] = []
             noting: list[tuple[Case, tuple[int, ...]]] = []
@@ -114,6 +115,23 @@ class Lane:
             await self._note(noting, known)
             await self._propose(ready, waiting, known)
 
+    async def _look_again(self, waiting: Mapping[int, Case], known: Known) -> None:
+        """Look again at undecided copies of other lanes, most of which are decided while a batch is compared.
+
+        A document tells of each that it takes for another family.
+        """
+        undecided = {
+            case: [
+                each.number
+                for each in case.copies
+                if each.number not in waiting and is_undecided(each.number, known.views)
+            ]
+            for case in waiting.values()
+        }
+        some = {case: numbers for case, numbers in undecided.items() if numbers}
+        if some:
+            await self._meeting.refresh(some, known)
+
     def _is_same_partition(self, one: int, other: int) -> bool:
         return one % self._store.shape.partitions == other % self._store.shape.partitions
 
@@ -122,7 +140,7 @@ class Lane:
         for case, others in sleeping:
             if await self._patience(case.patience, any(number < case.number for number in others)):
                 case.patience += 1
-                await self._meeting.refresh(case, others, known)
+                await self._meeting.refresh({case: others}, known)
             else:
                 case.patience = -1
 
@@ -133,7 +151,7 @@ class Lane:
         for (case, number), noted in zip(pairs, answers, strict=True):
             case.noted[number] = case.noted_by[number]
             if noted.decision is not None or noted.is_gone:
-                await self._meeting.refresh(case, [number], known)
+                await self._meeting.refresh({case: [number]}, known)
 
     async def _propose(self, ready: Sequence[tuple[Case, int]], waiting: dict[int, Case], known: Known) -> None:
         proposals = []
@@ -163,7 +181,7 @@ class Lane:
             new = answer.notes[case.seen :]
             case.noted_by.update(new)
             case.seen = len(answer.notes)
-            await self._meeting.refresh(case, new, known)
+            await self._meeting.refresh({case: new}, known)
         await self._join(decided, known)
 
     @staticmethod

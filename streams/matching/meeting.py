@@ -269,21 +269,26 @@ class Meeting:
             return number > 0 and self._store.limits.retention_seconds > 0
         return view.is_dead
 
-    async def refresh(self, case: Case, numbers: Iterable[int], known: Known) -> None:
-        """Look again at states, and compare with those that were not met before."""
-        some = {number for number in numbers if number != case.number}
-        former = {number: known.views.pop(number) for number in some if number in known.views}
-        case.undecided |= {number for number, view in former.items() if view.decision is None}
-        await self._ask(some, known)
+    async def refresh(self, some: Mapping[Case, Iterable[int]], known: Known) -> None:
+        """Let documents look again at states, and compare them with those that they have not met before."""
+        wanted = {case: {number for number in numbers if number != case.number} for case, numbers in some.items()}
+        asked = {number for numbers in wanted.values() for number in numbers}
+        former = {number: known.views.pop(number) for number in asked if number in known.views}
+        await self._ask(asked, known)
         for number in former.keys() - known.views.keys():  # its slot has lost it
             known.views[number] = former[number]._replace(is_dead=True, is_gone=True)
-        for number in some - case.shared.keys():
-            case.shared[number] = Shared()
-            if number in known.views and known.views[number].decision is None:
-                case.undecided.add(number)
-        await self._follow([case], known, {case: some})
-        heirs = {self._heir(case, number, known) for number in some} - {0}
-        for heir in heirs:
-            case.shared.setdefault(heir, Shared())
-        await self._read(some | heirs, known)
-        await self._compare(case, sorted(some | heirs), known)
+        for case, numbers in wanted.items():
+            case.undecided |= {number for number in numbers if number in former and former[number].decision is None}
+            for number in numbers - case.shared.keys():
+                case.shared[number] = Shared()
+                if number in known.views and known.views[number].decision is None:
+                    case.undecided.add(number)
+        await self._follow(list(wanted), known, wanted)
+        for case, numbers in wanted.items():
+            heirs = {self._heir(case, number, known) for number in numbers} - {0}
+            for heir in heirs:
+                case.shared.setdefault(heir, Shared())
+            numbers.update(heirs)
+        await self._read({number for numbers in wanted.values() for number in numbers}, known)
+        for case, numbers in wanted.items():
+            await self._compare(case, sorted(numbers), known)

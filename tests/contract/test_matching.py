@@ -1,7 +1,7 @@
 """What is said about documents, in memory and on Redis: batches, updates, removals, labels, look-ups."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -123,6 +123,33 @@ async def test_a_copy_tells_nothing_of_an_equal_text_that_joins_its_family_at_th
     with pytest.raises(IndexUnavailableError):
         await matcher(through(store, _Dies)).match_all([racing])
     (told,) = await matcher(store).match_all([copy])
+    assert [event.older.id for event in told.events if not isinstance(event, Retraction)] == ["a"]
+
+
+class _Slow:
+    """Carries calls, and lets something happen after a record was read."""
+
+    def __init__(self, transport: Transport, meanwhile: Callable[[], Awaitable[object]]) -> None:
+        self._transport, self._meanwhile = transport, meanwhile
+
+    async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
+        replies = await self._transport.all(calls)
+        if any(item.record for call in calls if call.name == "fetch" for item in call.items):
+            await self._meanwhile()
+        return replies
+
+
+async def test_a_copy_tells_nothing_of_another_one_that_is_decided_while_both_are_compared(store: Store) -> None:
+    texts = {"a": TEXT, "b": NEAR, "c": [*TEXT[:100], *words(4, 12), *TEXT[100:]]}
+    first, racing, copy = arrivals([sign(name, text, minute) for minute, (name, text) in enumerate(texts.items())], 2)
+    await matcher(store).match_all([first])
+    with pytest.raises(IndexUnavailableError):
+        await matcher(through(store, _Dies)).match_all([racing])
+
+    def slowly(transport: Transport) -> Transport:
+        return _Slow(transport, lambda: matcher(store).match_all([racing]))
+
+    (told,) = await matcher(through(store, slowly)).match_all([copy])
     assert [event.older.id for event in told.events if not isinstance(event, Retraction)] == ["a"]
 
 
