@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.fault import verify
-from tests.fault.founders import founderless
 from tests.fault.observer import Offsets, Sample
 from tests.fault.oracle import Expected
 from tests.fault.reading import Read
@@ -71,8 +70,7 @@ class Report:
         self.restated_share = self.restated / max(1, sent - self.restated)
         self.peak_memory_mb = max((size for each in samples for size in each.memory.values()), default=0) >> 20
         counts = ", ".join(f"{count} {name}" for name, count in self.wrong.items() if count)
-        whose = founderless(found, told) if self.wrong["families without founder"] else []
-        self.verdict = "; ".join([counts or "ok", *map(str, whose)])
+        self.verdict = counts or "ok"
 
     @property
     def line(self) -> str:
