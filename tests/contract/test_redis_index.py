@@ -22,6 +22,7 @@ from nearstream.workers import redis_store
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.rebuild import IndexRebuild
 from nearstream.workers.redis_store import function_library
 from nearstream.workers.redis_store.layout import BUCKET_KINDS
 from tests.contract.conftest import PARTITIONS
@@ -340,6 +341,14 @@ async def test_the_documented_rights_suffice(own_address: IndexAddress) -> None:
     await index.cover([each.position for each in BATCH if each.position])
     assert await index.trusted_checkpoints()
     await index.close()
+    await server.delete(address.key)
+    with pytest.raises(SettingsError, match="permission"):
+        await IndexRebuild.begin(address, partitions=PARTITIONS)
+    await server.execute_command("ACL", "SETUSER", "worker", "+scan", "+unlink")
+    rebuild = await IndexRebuild.begin(address, partitions=PARTITIONS)
+    await matcher(rebuild.store).match_all(BATCH)
+    await rebuild.finish()
+    await rebuild.close()
     await server.execute_command("ACL", "SETUSER", "worker", "-hmget", "-zcount")
     with pytest.raises(SettingsError, match="our user may not run hmget, zcount: grant these commands"):
         await RedisIndex.open(address, partitions=PARTITIONS, may_create=False)
