@@ -186,7 +186,7 @@ async def test_the_demo_shows_a_day_until_it_is_stopped() -> None:
 
 async def test_the_demo_goes_through_kafka_and_redis_and_leaves_nothing(kafka: str, redis_url: str) -> None:
     before = await _left(kafka, redis_url)
-    process = _demo("--stack", "--no-open", "--speed", "600", kafka=kafka, redis=redis_url)
+    process = _demo("--stack", "--no-open", "--speed", "600", kafka=kafka, redis=redis_url, index_slots="4")
     try:
         assert process.stdout is not None
         line = await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), 180)
