@@ -1,7 +1,9 @@
 """A lost index is rebuilt from the signatures without repeating an event."""
 
 import json
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,12 @@ from nearstream.schemas.document import Document
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord, header
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
 from nearstream.streams.arriving import Arrival
+from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.operations import rebuild
 from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.step import cooperative_yield
+from nearstream.workers.redis_index.address import IndexAddress
+from nearstream.workers.redis_store.layout import KeyKind
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
 from tests.fault.agreement import disagreement
@@ -141,6 +147,49 @@ async def test_a_rebuild_writes_a_dead_letter_for_what_it_cannot_match(
             assert [header(letter.headers, REASON_HEADER) for letter in await deployment.letters()] == [
                 b"unprocessable"
             ]
+
+
+async def test_a_rebuild_whose_newest_writes_are_lost_is_taken_up_before_them(
+    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(redis_server(tmp_path / "redis")) as redis:
+        url = f"redis://{redis.address}/0"
+        async with deployed(kafka, url, tmp_path, index_slots="3") as deployment:
+            with deployment.worker():
+                await deployment.send(deployment.examples(LINES[:120]))
+                await deployment.drained()
+            await _wipe(url)
+            made, batches = Deployment.of(deployment.settings), count()
+
+            def losing() -> Callable[[], Awaitable[None]]:
+                batch, pause = next(batches), cooperative_yield()
+
+                async def pausing() -> None:
+                    if batch == 2:
+                        await _forget_calls(url, made.index_address())
+                    await pause()
+
+                return pausing
+
+            monkeypatch.setattr(rebuild, "cooperative_yield", losing)
+            with pytest.raises(IndexUnavailableError, match="run `nearstream rebuild` again"):
+                await rebuild.rebuild(made, made.index_address(), 30.0, quiet=True)
+            assert next(batches) == 3
+            done = deployment.run("rebuild", "--quiet")
+            assert (done.returncode, done.stdout) == (0, b"admitted 56, removed 0, skipped 0\n")
+            with deployment.worker():
+                await deployment.send(deployment.examples(LINES[120:]))
+                await deployment.drained()
+            assert await disagreement(deployment) == {}
+
+
+async def _forget_calls(url: str, address: IndexAddress) -> None:
+    """Let all slots seem to have lost the calls of the running lane."""
+    async with Redis.from_url(url) as client:
+        for slot in range(address.slots):
+            lanes = (address.tag(slot) + KeyKind.LANE).decode()
+            for key in [key async for key in client.scan_iter(match=f"{lanes}*")]:
+                await client.delete(key)
 
 
 async def _wipe(url: str) -> None:
