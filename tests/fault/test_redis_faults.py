@@ -209,18 +209,19 @@ async def test_f27_a_redis_that_is_away_for_two_minutes_ends_nobody(stage: Stage
 
 @pytest.mark.long
 async def test_f28_a_worker_joins_while_the_others_wait(stage: Stage) -> None:
-    """A worker that only signs joins while the others cannot finish a batch.
-
-    A worker that matches would wait for Redis before it joins.
-    """
-    async with stage("F28") as run:
-        async with run.load():
-            run.redis.pause()
-            await asyncio.sleep(5)
-            run.start(role="sign")
-            await asyncio.sleep(70)
-            run.redis.resume()
-        report = await run.finish()
+    """A worker that only signs joins while the others cannot finish a batch, because Redis is away for them."""
+    async with stage("F28", workers=0) as run:
+        with proxied(port_of(run.redis)) as proxy:
+            for _ in range(3):
+                run.start(NEARSTREAM_REDIS=f"redis://127.0.0.1:{proxy.port}/0")
+            await run.warm_up()
+            async with run.load():
+                proxy.turn("blackhole both")
+                await asyncio.sleep(5)
+                run.start(role="sign")
+                await asyncio.sleep(70)
+                proxy.turn("pass")
+            report = await run.finish()
         assert report.verdict == "ok"
         assert report.exits == [0, 0, 0, 0]
         assert report.restated <= 2 * in_flight(run)
