@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 
 from nearstream.schemas.signature import Origin, Signature
@@ -25,6 +26,11 @@ class Arriving:
 
     signature: Signature
     keys: Keys
+
+    @cached_property
+    def record(self) -> bytes:
+        """What the store keeps of it."""
+        return pack_signature(self.signature)
 
 
 @dataclass(frozen=True)
@@ -73,8 +79,8 @@ def message_of(arrival: Arrival, arriving: Arriving | None, number: int) -> Put 
         return Removal(number, document, *_place(arrival.removal), sent_ms=_sent_ms(arrival.removal))
     signature = arriving.signature
     order = Order(signature.observed_at_ms, *_place(signature.origin), bytes.fromhex(signature.version))
-    record, sent_ms = pack_signature(signature), _sent_ms(signature.origin)
-    return Put(number, document, order, len(arriving.keys.anchors), record, sent_ms=sent_ms)
+    anchors, sent_ms = len(arriving.keys.anchors), _sent_ms(signature.origin)
+    return Put(number, document, order, anchors, arriving.record, sent_ms=sent_ms)
 
 
 def _place(origin: Origin | None) -> tuple[int, int]:

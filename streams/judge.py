@@ -19,6 +19,7 @@ from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import Keys, Scheme
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import Join
+from nearstream.streams.store.patching import shortened
 
 HINTS_CAP = 200_000  # anchors of which the lane remembers who represents the family that has them
 UNPACKED_CAP = 4_096  # unpacked records that the lane remembers
@@ -195,9 +196,11 @@ class Documents:
             candidate.shares_rare,
         )
 
-    def record(self, case: Case, founder: int, known: Known) -> bytes:
-        """Return nothing: the record stays as it was registered."""
-        return b""
+    def shortened(self, case: Case, founder: int, known: Known) -> bytes:
+        """Return the record of a copy as a patch of that of the founder of its family, or nothing."""
+        if founder == case.number or not known.has_text(founder):
+            return b""
+        return shortened(case.document.record, known.records[founder])
 
     def join(self, case: Case, founder: int, known: Known) -> Join:
         """Return the message with which a document joins a family."""

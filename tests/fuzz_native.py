@@ -17,7 +17,6 @@ from nearstream.streams.estimates.pair import pair
 from nearstream.streams.estimates.passages import common_text_native, common_text_numpy
 from nearstream.streams.native import native
 from nearstream.streams.records.text_part import pack_text, unpack_text_slowly
-from nearstream.streams.records.text_patch import patch_slowly, patched
 from nearstream.streams.signing import packed_fields, packed_fields_numpy
 from nearstream.streams.signing.native_backend import packed_context
 from nearstream.streams.signing.native_unicode import unicode_tables
@@ -25,6 +24,7 @@ from nearstream.streams.signing.scheme import LABELS, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.signing.signs import found_slowly
 from nearstream.streams.signing.small_keys import small_keys_slowly
+from nearstream.streams.store.patching import patch_slowly, patched
 from tests.support.compared import made_up
 from tests.support.implementations import PUBLIC, signer_of
 from tests.support.texts import MARKS, RANGES

@@ -18,13 +18,15 @@ from nearstream.streams.matching.known import Known
 from nearstream.streams.matching.meeting import Judge, Meeting, Pause
 from nearstream.streams.matching.picking import representative_of
 from nearstream.streams.matching.tally import crowded_keys, keys_that_hold, unseen
-from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Note, Proposal
+from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Keep, Leave, Note, Proposal, Shortened
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal, Status
 from nearstream.streams.store.store import Store
 
 Patience = Callable[[int, bool], Awaitable[bool]]
 """Waits a moment for another lane. It is given how often that was done for a document, and whether one of those waited
 for came before it, and returns whether the document shall go on waiting."""
+
+THIRD = 3  # ordinal of the first member whose record is shortened
 
 
 class Lane:
@@ -80,6 +82,7 @@ class Lane:
         await self._settle([case for case in cases if not case.is_restated], known)
         await self._leave_former(cases)
         await self._withdraw(cases, known)
+        await self._shorten(cases, known)
         return known
 
     # Deciding.
@@ -161,8 +164,7 @@ class Lane:
             if case in denied:
                 continue
             case.decision = self._judge.decision(case, founder or case.number, known)
-            record = self._judge.record(case, founder, known) if founder not in (0, case.number) else b""
-            proposals.append((case, Proposal(case.number, case.seen, pack_decision(case.decision), record)))
+            proposals.append((case, Proposal(case.number, case.seen, pack_decision(case.decision))))
         answers = await self._store.decide([proposal for _, proposal in proposals]) if proposals else ()
         decided = []
         for (case, _), answer in zip(proposals, answers, strict=True):
@@ -272,6 +274,25 @@ class Lane:
                 entries.append(Entry(case.number, 0, keys))
         if entries:
             await self._store.withdraw(entries)
+
+    async def _shorten(self, cases: Sequence[Case], known: Known) -> None:
+        """Store what copies have in common with the founders of their families once.
+
+        Until a third member has come, this would take more memory than it saves.
+        """
+        records: list[Shortened] = []
+        keeps: list[Keep] = []
+        for case in cases:
+            if case.joined is None or case.joined.ordinal < THIRD or case.is_gone or case.decision is None:
+                continue
+            record = self._judge.shortened(case, case.decision.founder, known)
+            if record:
+                records.append(Shortened(case.number, record))
+                keeps.append(Keep(case.decision.founder, case.number))
+        answers = await self._store.keep(keeps) if keeps else ()
+        kept = [record for record, is_kept in zip(records, answers, strict=True) if is_kept]
+        if kept:
+            await self._store.shorten(kept)
 
     @staticmethod
     def _keys_of_family(case: Case, founder: int, representative: int, known: Known) -> bytes:

@@ -29,8 +29,8 @@ class Judge(Comparing, Protocol):
     def decision(self, case: Case, founder: int, known: Known) -> Decision:
         """Return what is to be decided about a document that joins, or founds, a family."""
 
-    def record(self, case: Case, founder: int, known: Known) -> bytes:
-        """Return the shorter record of a document that joins a family, or nothing."""
+    def shortened(self, case: Case, founder: int, known: Known) -> bytes:
+        """Return the record of a copy as a patch of that of the founder of its family, or nothing."""
 
     def join(self, case: Case, founder: int, known: Known) -> Join:
         """Return the message with which a document joins a family."""

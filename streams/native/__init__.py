@@ -71,7 +71,7 @@ class Native(Protocol):
         """Return the text part of a record of the index, which begins at `start` (see `records/text_part.py`)."""
 
     def patch(self, other: bytes, text: bytes, /) -> bytes:
-        """Return what turns one text part into another (see `records/text_patch.py`)."""
+        """Return what turns one text part into another (see `store/patching.py`)."""
 
     def shortlist(self, found: Sequence[tuple[bytes, bytes]], numbers: tuple[int, ...], /) -> tuple[bytes, int, int]:
         """Return who shares most keys with a document (see `matching/tally.py`).

@@ -1,4 +1,4 @@
-/* The differences between two text parts of index records. Twin of streams/records/text_patch.py. */
+/* The differences between two records. Twin of streams/store/patching.py. */
 
 enum { PATCH_WINDOW = 5, MAX_PATCHED = 1 << 24, STEP_BYTES = 16 };
 

@@ -15,7 +15,7 @@ It is the end of a record. Records of equal texts have equal text parts.
 from nearstream.schemas.signature import VERSION_BYTES, Signature
 from nearstream.streams.fingerprints.parameters import KEPT_SYMBOL_BITS, SPLIT_SYMBOL_BITS, WORD_SYMBOL_BITS
 from nearstream.streams.native import TextFields, native
-from nearstream.streams.records.numbers import append_number, signed, take_number, zigzag
+from nearstream.streams.store.numbers import append_number, signed, take_number, zigzag
 
 if native:
     pack_pairs = native.pack_pairs

@@ -8,6 +8,7 @@ idempotent. None of them looks at a text. `registration.py` has the first messag
     Note → Noted                            at the home of an undecided state: that another one goes on without it
     Proposal → Decided                      at the home of the document: its decision, made once
     Join, Leave → Joined                    at the home of a founder: who belongs to its family
+    Keep, Shortened                         there, and at the home of a copy: equal parts of records are stored once
 """
 
 from typing import NamedTuple
@@ -109,6 +110,20 @@ class Noted(NamedTuple):
     is_gone: bool
 
 
+class Keep(NamedTuple):
+    """That the record of a founder is needed as long as that of a member. The answer is whether it is kept."""
+
+    founder: int
+    number: int
+
+
+class Shortened(NamedTuple):
+    """The record of a state as a patch of that of the founder of its family."""
+
+    number: int
+    record: bytes
+
+
 class Proposal(NamedTuple):
     """What shall be decided about a state.
 
@@ -116,13 +131,11 @@ class Proposal(NamedTuple):
         number: The state.
         seen: Count of the notes that its matcher has considered.
         decision: The decision, packed. It begins with the number of the founder.
-        record: The record that takes the place of the first one. Empty: it stays.
     """
 
     number: int
     seen: int
     decision: bytes
-    record: bytes = b""
 
 
 class Decided(NamedTuple):

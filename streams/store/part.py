@@ -16,6 +16,7 @@ from nearstream.streams.store.messages import (
     Entry,
     Join,
     Joined,
+    Keep,
     Leave,
     Mark,
     Measure,
@@ -23,6 +24,7 @@ from nearstream.streams.store.messages import (
     Noted,
     Proposal,
     Query,
+    Shortened,
     View,
 )
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal
@@ -49,6 +51,7 @@ class Part:
         self.buckets = Buckets(limits.bucket_cap)
         self.families: OrderedDict[int, Family] = OrderedDict()
         self._retention_ms = 1000 * limits.retention_seconds
+        self._kept: OrderedDict[int, tuple[bytes, int]] = OrderedDict()  # records of founders, by the last time
         self.history = History(self._retention_ms, clock, self._forget)
 
     # The home of documents.
@@ -111,13 +114,44 @@ class Part:
             if proposal.seen < len(state.notes):
                 return Decided(None, tuple(state.notes))
             state.decision = proposal.decision
-            state.record = proposal.record or state.record
             family = self._known_family(proposal.number) if state.is_followed and not state.is_dead else None
             if family is not None and state.founder == proposal.number:
                 family.return_of(proposal.number)  # a member made it known while this record was lost
         return Decided(state.decision, is_dead=state.is_dead)
 
+    def shorten(self, batch: Sequence[Shortened]) -> list[None]:
+        """Store shorter records in place of those that are there."""
+        for number, record in batch:
+            state = self.history.states.get(number)
+            if state is not None and state.record is not None:
+                state.record = record
+        return [None] * len(batch)
+
     # The home of a founder.
+
+    def keep(self, batch: Sequence[Keep]) -> list[bool]:
+        """Keep the records of founders for a retention from now on, and say whether they were there."""
+        return [self._keep(founder) for founder, _ in batch]
+
+    def _keep(self, founder: int) -> bool:
+        (kept,) = self.kept([founder])
+        state = self.history.states.get(founder)
+        record = kept or (state.record if state else None)
+        if record is None:
+            return False
+        self._kept[founder] = record, self.history.now_ms
+        self._kept.move_to_end(founder)
+        while self._has_expired(next(iter(self._kept.values()))[1]):
+            self._kept.popitem(last=False)
+        return True
+
+    def kept(self, batch: Sequence[int]) -> list[bytes | None]:
+        """Return the records of founders that are kept."""
+        found = [self._kept.get(founder) for founder in batch]
+        return [None if one is None or self._has_expired(one[1]) else one[0] for one in found]
+
+    def _has_expired(self, since_ms: int) -> bool:
+        return 0 < self._retention_ms < self.history.now_ms - since_ms
 
     def join(self, batch: Sequence[Join]) -> list[Joined]:
         """Count members once, and say who represents their families."""

@@ -1,6 +1,6 @@
 """The store of an index: calls for many slots at once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple, Protocol
 
@@ -13,6 +13,7 @@ from nearstream.streams.store.messages import (
     Entry,
     Join,
     Joined,
+    Keep,
     Leave,
     Mark,
     Measure,
@@ -20,9 +21,13 @@ from nearstream.streams.store.messages import (
     Noted,
     Proposal,
     Query,
+    Shortened,
     View,
 )
-from nearstream.streams.store.registration import Labelling, Put, Registered, Removal
+from nearstream.streams.store.patching import PATCH, lengthened
+from nearstream.streams.store.registration import NUMBER_BYTES, Labelling, Put, Registered, Removal
+
+_KEPT_CAP = 1_024  # records of founders that a store remembers
 
 
 class Call(NamedTuple):
@@ -102,6 +107,7 @@ class Store:
         self.confirms = confirms
         self.limits = limits
         self._transport = transport
+        self._kept: dict[int, bytes] = {}  # records of founders, the first one read in front
         self._offsets = count()  # of documents that come from no topic
 
     def number(self, position: Position | None) -> int:
@@ -120,7 +126,27 @@ class Store:
 
     async def fetch(self, batch: Sequence[Query]) -> list[View | None]:
         """Return what is known of each state."""
-        return await self._scatter("fetch", batch, [self.shape.home(query.number) for query in batch])
+        views = await self._scatter("fetch", batch, [self.shape.home(query.number) for query in batch])
+        founders = {_founder(view) for view in views if view is not None and _is_patch(view.record)}
+        return await self._whole(views, founders) if founders else views
+
+    async def _whole(self, views: Sequence[View | None], founders: set[int]) -> list[View | None]:
+        """Return views with whole records. What needs a record that is not kept any more is gone."""
+        unknown = sorted(founders - self._kept.keys())
+        answers = await self._scatter("kept", unknown, [self.shape.home(founder) for founder in unknown])
+        self._kept |= {founder: record for founder, record in zip(unknown, answers, strict=True) if record}
+        found = [_lengthened(view, self._kept) if view and _is_patch(view.record) else view for view in views]
+        while len(self._kept) > _KEPT_CAP:
+            self._kept.pop(next(iter(self._kept)))
+        return found
+
+    async def keep(self, batch: Sequence[Keep]) -> list[bool]:
+        """Keep the records of founders for a retention from now on, and say whether they were there."""
+        return await self._scatter("keep", batch, [self.shape.home(one.founder) for one in batch], _number)
+
+    async def shorten(self, batch: Sequence[Shortened]) -> None:
+        """Store shorter records in place of those that are there."""
+        await self._at_home("shorten", batch, batch)
 
     async def note(self, batch: Sequence[Note]) -> list[Noted]:
         """Tell undecided states that another one goes on without them."""
@@ -222,3 +248,18 @@ def _number(one: Any) -> int:  # noqa: ANN401 - any message that has a number
 
 def _by(note: Note) -> int:
     return note.by
+
+
+def _is_patch(record: bytes | None) -> bool:
+    return record is not None and record.startswith(PATCH)
+
+
+def _founder(view: View) -> int:
+    return int.from_bytes((view.decision or b"")[:NUMBER_BYTES], "big")
+
+
+def _lengthened(view: View, kept: Mapping[int, bytes]) -> View:
+    founder = kept.get(_founder(view))
+    if founder is None or view.record is None:
+        return view._replace(is_dead=True, is_gone=True, record=None)
+    return view._replace(record=lengthened(view.record, founder))

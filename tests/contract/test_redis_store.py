@@ -14,8 +14,21 @@ from redis.asyncio import Redis, RedisCluster
 
 from nearstream.streams.store.limits import IndexBehindError, IndexLimits, IndexLostError, IndexUnavailableError
 from nearstream.streams.store.local import Local
-from nearstream.streams.store.messages import Cover, Entry, Join, Leave, Mark, Measure, Note, Proposal, Query
+from nearstream.streams.store.messages import (
+    Cover,
+    Entry,
+    Join,
+    Keep,
+    Leave,
+    Mark,
+    Measure,
+    Note,
+    Proposal,
+    Query,
+    Shortened,
+)
 from nearstream.streams.store.part import Part
+from nearstream.streams.store.patching import PATCH
 from nearstream.streams.store.registration import DOCUMENT_BYTES, Labelling, Order, Put, Removal, Status
 from nearstream.streams.store.store import Call, Shape
 from nearstream.workers.config.settings import SettingsError
@@ -68,7 +81,7 @@ class Traffic:
             (0, 0, 1, 1_000, 60_000, 300_000, draw.randrange(4_000_000), draw.randrange(15_000_000))
         )
         weights = {"register": 9, "enter": 4, "peek": 1, "withdraw": 2, "fetch": 6, "note": 3, "decide": 6, "join": 6}
-        weights |= {"leave": 3, "mark": 3, "growth": 4, "cover": 1}
+        weights |= {"leave": 3, "mark": 3, "growth": 4, "cover": 1, "shorten": 2, "keep": 3, "kept": 3}
         (name,) = draw.choices(list(weights), list(weights.values()))
         return name, [getattr(self, f"_{name}")() for _ in range(draw.randint(1, 4))]
 
@@ -123,7 +136,7 @@ class Traffic:
         draw, number = self.draw, self._number()
         founder = number if draw.random() < 0.6 else self._number()
         decision = founder.to_bytes(5, "big") + draw.randbytes(draw.choice((1, 17)))
-        return Proposal(number, draw.choice((0, 0, 1, 2, 3, 99)), decision, draw.choice((b"", b"short")))
+        return Proposal(number, draw.choice((0, 0, 1, 2, 3, 99)), decision)
 
     def _join(self) -> Join:
         draw, founder = self.draw, self._number()
@@ -144,6 +157,15 @@ class Traffic:
             b"".join(addresses[1:]),
             self.now_ms,
         )
+
+    def _shorten(self) -> Shortened:
+        return Shortened(self._number(), PATCH + self.draw.randbytes(9))
+
+    def _keep(self) -> Keep:
+        return Keep(self._number(), self._number())
+
+    def _kept(self) -> int:
+        return self._number()
 
     def _leave(self) -> Leave:
         return Leave(self._number(), self._number())

@@ -21,9 +21,9 @@ from nearstream.streams.fingerprints.ragged import RaggedRows
 from nearstream.streams.native import native
 from nearstream.streams.records.record import pack_signature, unpack_record, unpack_signature
 from nearstream.streams.records.text_part import pack_text, unpack_text_slowly
-from nearstream.streams.records.text_patch import patch_slowly, patched
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.patching import patch_slowly, patched
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = HashKey.from_secret(b"test")

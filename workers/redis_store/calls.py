@@ -55,14 +55,17 @@ _FORMS = {
     "withdraw": _Form(_pack_entries, _unpack_nothing),
     "fetch": _Form(states.pack_queries, states.unpack_view),
     "note": _Form(states.pack_notes, states.unpack_noted),
+    "shorten": _Form(states.pack_shortened, _unpack_nothing),
     "decide": _Form(states.pack_proposals, states.unpack_decided),
     "join": _Form(families.pack_joins, families.unpack_joined),
+    "keep": _Form(families.pack_keeps, families.unpack_kept),
+    "kept": _Form(families.pack_founders, _unpack_same),
     "leave": _Form(families.pack_leaves, _unpack_same),
     "mark": _Form(families.pack_marks, _unpack_nothing),
     "growth": _Form(families.pack_measures, families.unpack_growth),
     "cover": _Form(families.pack_covers, _unpack_nothing),
 }
-_READING = ("peek", "fetch", "growth")
+_READING = ("peek", "fetch", "kept", "growth")
 _OF_KEYS = ("enter", "peek", "withdraw")
 _CONFIRMED = ("decide", "note", "join")  # whose answers count only once the replicas have what was written
 

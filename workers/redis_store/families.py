@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from struct import Struct
 
 from nearstream.streams.store.families import ADDRESS_BYTES, Growth
-from nearstream.streams.store.messages import LINK_BYTES, Cover, FamilyView, Join, Joined, Leave, Mark, Measure
+from nearstream.streams.store.messages import LINK_BYTES, Cover, FamilyView, Join, Joined, Keep, Leave, Mark, Measure
 from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.workers.redis_store.layout import (
     FAMILY_FORMAT,
@@ -137,6 +137,26 @@ def unpack_growth(layout: StoreLayout, measure: Measure, now_ms: int, answer: _G
         recipients,
         labelled,
     )
+
+
+def pack_keeps(layout: StoreLayout, tag: bytes, batch: Sequence[Keep]) -> _Packed:
+    """Return the keys of founders, and the number of each."""
+    keys = set[bytes]()
+    for founder, _ in batch:
+        group = layout.group(founder)
+        keys |= {tag + KeyKind.KEPT + _bytes(founder), tag + KeyKind.STATES + group, tag + KeyKind.RECORDS + group}
+    return list(keys), [_bytes(keep.founder) for keep in batch]
+
+
+def unpack_kept(_layout: StoreLayout, _keep: Keep, _now_ms: int, answer: int) -> bool:
+    """Return whether the record of a founder is kept."""
+    return bool(answer)
+
+
+def pack_founders(_layout: StoreLayout, tag: bytes, batch: Sequence[int]) -> _Packed:
+    """Return the keys of records that are kept, and the number of each founder."""
+    own = list(map(_bytes, batch))
+    return [tag + KeyKind.KEPT + one for one in own], own
 
 
 def pack_covers(_layout: StoreLayout, _tag: bytes, batch: Sequence[Cover]) -> _Packed:

@@ -26,6 +26,8 @@ hold:
     r  RECORDS     HASH    + group: row mod 16 → the record of a state. For a retention
     j  MEMBERS     ZSET    + number of a founder: members by ordinal. Below 0: they have left. `LEFT_FIRST`: before they
                            joined. Links to other families by `LINK_SCORE` + the number of who had them first
+    t  KEPT        HASH    + number of a founder: `r`, its record, of which those of copies are patches, and `t`, when it
+                           was last needed. For a retention after that
     e  ADDRESSES   ZSET    + number of a founder, `s` or `r`: keyed hashes of the senders, or recipients, of mails that
                            joined its family, by the time of the last one. For two hours
     y  LABELLED    HASH    + number of a founder: hash of the key of a labelled document → number of its state, then
@@ -91,6 +93,7 @@ class KeyKind(bytes, Enum):
     STATES = b"s"
     RECORDS = b"r"
     MEMBERS = b"j"
+    KEPT = b"t"
     ADDRESSES = b"e"
     LABELLED = b"y"
     LEASE = b"z"
@@ -123,7 +126,7 @@ STATE_FORMAT = (
     ">BI2I6c22I5I5"  # flags, count of anchors, time of registration, `ORDER_FORMAT`, former and previous state
 )
 QUERY_FORMAT = ">I5I5B"  # number, asker, whether the record is wanted
-PROPOSAL_FORMAT = ">I5I4I2"  # number, count of notes seen, length of the decision
+PROPOSAL_FORMAT = ">I5I4"  # number, count of notes seen. The decision follows
 # Id, observation of the founder + `TIME_SHIFT`, representative, whether it is bare, time of the last join, count of
 # ordinals.
 FAMILY_FORMAT = ">c16I6I5BI6I4"

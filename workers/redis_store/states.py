@@ -5,7 +5,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from nearstream.streams.store.history import NO_ORDER
-from nearstream.streams.store.messages import Decided, Note, Noted, Proposal, Query, View
+from nearstream.streams.store.messages import Decided, Note, Noted, Proposal, Query, Shortened, View
 from nearstream.streams.store.registration import (
     NUMBER_BYTES,
     TIME_BYTES,
@@ -222,17 +222,21 @@ def unpack_noted(_layout: StoreLayout, _note: Note, _now_ms: int, answer: tuple[
     return Noted(unpack_state(packed).decision, bool(is_gone))
 
 
+def pack_shortened(layout: StoreLayout, tag: bytes, batch: Sequence[Shortened]) -> tuple[list[bytes], list[bytes]]:
+    """Return the keys of records, and for each its number and what takes its place."""
+    keys = dict.fromkeys(tag + KeyKind.RECORDS + layout.group(one.number) for one in batch)
+    return list(keys), [_bytes(one.number) + one.record for one in batch]
+
+
 def pack_proposals(layout: StoreLayout, tag: bytes, batch: Sequence[Proposal]) -> tuple[list[bytes], list[bytes]]:
     """Return the keys of states, and for each proposal what shall be decided."""
     keys, items = set[bytes](), []
-    for number, seen, decision, record in batch:
+    for number, seen, decision in batch:
         group, own = layout.group(number), _bytes(number)
         keys.add(tag + KeyKind.STATES + group)
-        if record:
-            keys.add(tag + KeyKind.RECORDS + group)
         if decision.startswith(own):
             keys.add(tag + KeyKind.MEMBERS + own)
-        items.append(_PROPOSAL.pack(own, min(seen, 2**32 - 1), len(decision)) + decision + record)
+        items.append(_PROPOSAL.pack(own, min(seen, 2**32 - 1)) + decision)
     return list(keys), items
 
 

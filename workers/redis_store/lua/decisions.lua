@@ -24,22 +24,46 @@ define('note', true, function(c, item)
   return {s.packed, is_gone and 1 or 0}
 end)
 
--- An item is `PROPOSAL_FORMAT`, then the decision, then a record or nothing. The decision holds if its matcher has seen all
--- notes. Answer: 1 if it holds and the state is dead, 0 if it is alive, or else the state, or nothing if it is gone.
+-- An item is `PROPOSAL_FORMAT`, then the decision, which holds if its matcher has seen all notes. Answer: 1 if it holds and the state is dead, 0 if it is alive, or else the state, or nothing if it is gone.
 define('decide', true, function(c, item)
-  local number, seen, size, at = struct.unpack(PROPOSAL_FORMAT, item)
+  local number, seen, at = struct.unpack(PROPOSAL_FORMAT, item)
   local s = read_state(c, number)
   if s.is_gone then return '' end
   if s.founder > 0 or #s.tail > NUMBER_BYTES * seen then return s.packed end
-  s.tail = string.sub(item, at, at + size - 1)
+  s.tail = string.sub(item, at)
   write_state(c, s, DECIDED)
-  if at + size <= #item then
-    redis.call('HSET', c.tag .. RECORDS_KEY .. s.group, s.field, string.sub(item, at + size))
-  end
   if not s.is_dead and bit.band(s.flags, FOLLOWED) > 0 and struct.unpack('>I5', s.tail) == number then
     redis.call('ZADD', c.tag .. MEMBERS_KEY .. struct.pack('>I5', number), 'XX', 1, struct.pack('>I5', number))
   end
   return s.is_dead and 1 or 0
+end)
+
+-- An item is a state, and the record that takes the place of the one that is there.
+define('shorten', true, function(c, item)
+  local group, field = place(c, (struct.unpack('>I5', item)))
+  local key = c.tag .. RECORDS_KEY .. group
+  if redis.call('HEXISTS', key, field) == 1 then redis.call('HSET', key, field, string.sub(item, NUMBER_BYTES + 1)) end
+  return 0
+end)
+
+-- An item is a founder, whose record is kept for a retention from now on. Answer: 1, or 0 if it is not there.
+define('keep', true, function(c, item)
+  local s, key = read_state(c, (struct.unpack('>I5', item))), c.tag .. KEPT_KEY .. item
+  local since = redis.call('HGET', key, 't')
+  if not since or is_over(c, tonumber(since), 1) then
+    local record = not s.is_gone and redis.call('HGET', c.tag .. RECORDS_KEY .. s.group, s.field)
+    if not record then return 0 end
+    redis.call('HSET', key, 'r', record)
+  end
+  redis.call('HSET', key, 't', string.format('%.f', c.now))
+  renew(c, key, 1)
+  return 1
+end)
+
+-- An item is a founder. Answer: its record, if it is kept.
+define('kept', false, function(c, item)
+  local got = redis.call('HMGET', c.tag .. KEPT_KEY .. item, 't', 'r')
+  return got[1] and not is_over(c, tonumber(got[1]), 1) and got[2]
 end)
 
 -- An item is a partition and the offset up to which all its records are done.

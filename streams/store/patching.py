@@ -1,20 +1,22 @@
-"""A text part as its differences from that of a near-duplicate.
+"""The record of a copy as its differences from that of the founder of its family.
 
-A patch is a succession of steps that append to the result:
+A record that begins with `PATCH` is a patch. Any other one begins with the size of an id, which is smaller. Then follow
+steps that append to the result:
 
     literal   unsigned LEB128: a count of bytes, then these bytes
-    copy      unsigned LEB128: a count of bytes of the other text part, then zigzag LEB128: how far their first one is
+    copy      unsigned LEB128: a count of bytes of the other record, then zigzag LEB128: how far their first one is
               from where the last copy would go on, had the literal bytes replaced as many. The last step may lack it
 """
 
 from nearstream.streams.native import native
-from nearstream.streams.records.numbers import append_number, signed, take_number, zigzag
+from nearstream.streams.store.numbers import append_number, signed, take_number, zigzag
 
+PATCH = b"\xff\xff"
 _WINDOW = 5  # fewest bytes of a copy, because shorter ones hardly save any
 
 
 def patch_slowly(other: bytes, text: bytes) -> bytes:
-    """Return the patch that turns one text part into another.
+    """Return the patch that turns one record into another.
 
     It is greedy: from left to right, each copy begins as early as possible and is as long as possible. Of several
     places to copy from, the one that continues the last copy is taken, or else the first one.
@@ -48,7 +50,7 @@ patch = native.patch if native else patch_slowly
 
 
 def patched(other: bytes, patch: bytes) -> bytes:
-    """Return the text part into which a patch turns another one."""
+    """Return the record into which a patch turns another one."""
     if not patch:
         return other
     text, at, start = bytearray(), 0, 0
@@ -63,6 +65,17 @@ def patched(other: bytes, patch: bytes) -> bytes:
             text += other[start : start + size]
             start += size
     return bytes(text)
+
+
+def shortened(record: bytes, founder: bytes) -> bytes:
+    """Return a record as a patch of that of the founder of its family, or nothing if that saves less than a third."""
+    packed = PATCH + patch(founder, record)
+    return packed if 3 * len(packed) <= 2 * len(record) else b""
+
+
+def lengthened(packed: bytes, founder: bytes) -> bytes:
+    """Return the record that was shortened."""
+    return patched(founder, packed[len(PATCH) :])
 
 
 def _append_literal(patch: bytearray, literal: bytes) -> None:
