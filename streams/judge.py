@@ -196,11 +196,9 @@ class Documents:
             candidate.shares_rare,
         )
 
-    def shortened(self, case: Case, founder: int, known: Known) -> bytes:
+    def shortened(self, case: Case, founder: bytes) -> bytes:
         """Return the record of a copy as a patch of that of the founder of its family, or nothing."""
-        if founder == case.number or not known.has_text(founder):
-            return b""
-        return shortened(case.document.record, known.records[founder])
+        return shortened(case.document.record, founder)
 
     def join(self, case: Case, founder: int, known: Known) -> Join:
         """Return the message with which a document joins a family."""

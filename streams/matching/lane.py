@@ -26,8 +26,6 @@ Patience = Callable[[int, bool], Awaitable[bool]]
 """Waits a moment for another lane. It is given how often that was done for a document, and whether one of those waited
 for came before it, and returns whether the document shall go on waiting."""
 
-THIRD = 3  # ordinal of the first member whose record is shortened
-
 
 class Lane:
     """Matches the batches of some partitions of `signatures`."""
@@ -276,19 +274,21 @@ class Lane:
             await self._store.withdraw(entries)
 
     async def _shorten(self, cases: Sequence[Case], known: Known) -> None:
-        """Store what copies have in common with the founders of their families once.
-
-        Until a third member has come, this would take more memory than it saves.
-        """
+        """Store what copies have in common with the founders of their families once."""
+        joined = [case for case in cases if case.joined is not None and not case.is_gone]
+        decided = [(case, case.decision.founder) for case in joined if case.decision is not None]
+        copies = [(case, founder) for case, founder in decided if founder != case.number]
+        founders = {founder for _, founder in copies}
+        gone = [founder for founder in sorted(founders) if not known.has_text(founder)]
+        first = {founder: known.records[founder] for founder in founders if known.has_text(founder)}
+        first |= await self._store.kept(gone) if gone else {}
         records: list[Shortened] = []
         keeps: list[Keep] = []
-        for case in cases:
-            if case.joined is None or case.joined.ordinal < THIRD or case.is_gone or case.decision is None:
-                continue
-            record = self._judge.shortened(case, case.decision.founder, known)
+        for case, founder in copies:
+            record = self._judge.shortened(case, first[founder]) if founder in first else b""
             if record:
                 records.append(Shortened(case.number, record))
-                keeps.append(Keep(case.decision.founder, case.number))
+                keeps.append(Keep(founder, case.number))
         answers = await self._store.keep(keeps) if keeps else ()
         kept = [record for record, is_kept in zip(records, answers, strict=True) if is_kept]
         if kept:

@@ -29,7 +29,7 @@ class Judge(Comparing, Protocol):
     def decision(self, case: Case, founder: int, known: Known) -> Decision:
         """Return what is to be decided about a document that joins, or founds, a family."""
 
-    def shortened(self, case: Case, founder: int, known: Known) -> bytes:
+    def shortened(self, case: Case, founder: bytes) -> bytes:
         """Return the record of a copy as a patch of that of the founder of its family, or nothing."""
 
     def join(self, case: Case, founder: int, known: Known) -> Join:

@@ -27,6 +27,7 @@ from nearstream.streams.store.messages import (
     Shortened,
     View,
 )
+from nearstream.streams.store.patching import PATCH
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal
 
 
@@ -130,7 +131,10 @@ class Part:
     # The home of a founder.
 
     def keep(self, batch: Sequence[Keep]) -> list[bool]:
-        """Keep the records of founders for a retention from now on, and say whether they were there."""
+        """Keep the records of founders for a retention from now on, and say whether they were there.
+
+        What is stored as the record of a founder becomes a patch too, which changes nothing in the one that is kept.
+        """
         return [self._keep(founder) for founder, _ in batch]
 
     def _keep(self, founder: int) -> bool:
@@ -139,6 +143,8 @@ class Part:
         record = kept or (state.record if state else None)
         if record is None:
             return False
+        if state is not None and state.record is not None:
+            state.record = PATCH
         self._kept[founder] = record, self.history.now_ms
         self._kept.move_to_end(founder)
         while self._has_expired(next(iter(self._kept.values()))[1]):

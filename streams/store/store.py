@@ -1,6 +1,6 @@
 """The store of an index: calls for many slots at once."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple, Protocol
 
@@ -132,10 +132,15 @@ class Store:
 
     async def _whole(self, views: Sequence[View | None], founders: set[int]) -> list[View | None]:
         """Return views with whole records. What needs a record that is not kept any more is gone."""
-        unknown = sorted(founders - self._kept.keys())
+        kept = await self.kept(founders)
+        return [_lengthened(view, kept) if view and _is_patch(view.record) else view for view in views]
+
+    async def kept(self, founders: Collection[int]) -> dict[int, bytes]:
+        """Return those records of founders that are kept."""
+        unknown = sorted(founder for founder in founders if founder not in self._kept)
         answers = await self._scatter("kept", unknown, [self.shape.home(founder) for founder in unknown])
         self._kept |= {founder: record for founder, record in zip(unknown, answers, strict=True) if record}
-        found = [_lengthened(view, self._kept) if view and _is_patch(view.record) else view for view in views]
+        found = {founder: self._kept[founder] for founder in founders if founder in self._kept}
         while len(self._kept) > _KEPT_CAP:
             self._kept.pop(next(iter(self._kept)))
         return found

@@ -136,7 +136,18 @@ async def test_memory_is_told_by_purpose(feeding: Feeding) -> None:
     slots, _ = await facts_of_all(feeding.index)
     used = [each.memory_bytes or {} for each in slots]
     purposes = {name for each in used for name, size in each.items() if size}
-    assert purposes == {"digests", "bands", "anchors", "registry", "states", "records", "members", "labelled", "rest"}
+    assert purposes == {
+        "digests",
+        "bands",
+        "anchors",
+        "registry",
+        "states",
+        "records",
+        "kept",
+        "members",
+        "labelled",
+        "rest",
+    }
     assert set(used[0]) == purposes | {"lineages", "addresses"}
 
 

@@ -152,7 +152,7 @@ class Oracle:
             pairs.append(Pair(number, family, relation, True, family != founder, 1, 1, False, False, False, True))
         return Decision(founder, tuple(pairs[:64]))
 
-    def shortened(self, case: Case, founder: int, known: Known) -> bytes:
+    def shortened(self, case: Case, founder: bytes) -> bytes:
         """Return no shorter record."""
         return b""
 

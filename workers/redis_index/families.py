@@ -6,6 +6,7 @@ from dataclasses import replace
 from nearstream.streams.index.family import FamilyFacts, family_of_growth
 from nearstream.streams.records.record import unpack_document_key
 from nearstream.streams.store.messages import Measure
+from nearstream.streams.store.patching import PATCH
 from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.workers.redis_index.client import pipelined, server_time_ms
 from nearstream.workers.redis_index.index import RedisIndex
@@ -89,6 +90,12 @@ async def _named(index: RedisIndex, facts: Sequence[FamilyFacts]) -> list[Family
         for each in facts
     ]
     records = await pipelined(index.client, [("HGET", key, field) for key, field in places])
+    moved = [at for at, record in enumerate(records) if record == PATCH]
+    keys = [
+        _tag(index, facts[at].number) + KeyKind.KEPT + facts[at].number.to_bytes(NUMBER_BYTES, "big") for at in moved
+    ]
+    for at, record in zip(moved, await pipelined(index.client, [("HGET", key, "r") for key in keys]), strict=True):
+        records[at] = record
     names = [unpack_document_key(record) if record else "" for record in records]
     return [replace(each, founder=name) for each, name in zip(facts, names, strict=True)]
 

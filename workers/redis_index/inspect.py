@@ -7,15 +7,16 @@ from typing import NamedTuple
 
 from nearstream.streams.arriving import pack_keys
 from nearstream.streams.index.family import facts_of
-from nearstream.streams.matching.decision import Decision, unpack_decision
+from nearstream.streams.matching.decision import Decision, founder_of, unpack_decision
 from nearstream.streams.matching.tally import held_by
 from nearstream.streams.records.record import unpack_document_key, unpack_signature
 from nearstream.streams.signing.scheme import Keys
 from nearstream.streams.store.families import Growth
 from nearstream.streams.store.limits import BAND_CAP, LINEAGE_CAP, WALK
 from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, KEY_BYTES, LINEAGE, Entry, Measure, Query, View
+from nearstream.streams.store.patching import PATCH, lengthened
 from nearstream.streams.store.registration import NUMBER_BYTES
-from nearstream.streams.store.store import Position
+from nearstream.streams.store.store import Position, Store
 from nearstream.workers.redis_index.client import ask, server_time_ms
 from nearstream.workers.redis_index.document_facts import BucketFacts, DocumentFacts, MemberFacts, PairFacts, StateFacts
 from nearstream.workers.redis_index.documents import current_number
@@ -27,11 +28,19 @@ _KINDS = {DIGEST: "digest", LINEAGE: "lineage", BAND: "band", ANCHOR: "anchor"}
 
 
 class _Stored(NamedTuple):
-    """A state whose record is stored."""
+    """A state whose record is stored.
+
+    Attributes:
+        number: Its number.
+        state: What is stored beside its record.
+        record: Its whole record.
+        size: Bytes of its record as it is stored.
+    """
 
     number: int
     state: State
     record: bytes
+    size: int
 
 
 class _Place(NamedTuple):
@@ -83,6 +92,7 @@ async def inspect_buckets(index: RedisIndex, keys: Keys, number: int) -> tuple[B
 async def _chain(index: RedisIndex, number: int) -> list[_Stored]:
     """Return a current state and the states before it, as far as their records are stored."""
     found: list[_Stored] = []
+    store = index.store()
     while number and len(found) < WALK:
         layout = index.layout
         tag, group, field = layout.tag(layout.shape.home(number)), layout.group(number), layout.field(number)
@@ -93,9 +103,21 @@ async def _chain(index: RedisIndex, number: int) -> list[_Stored]:
         state = unpack_state(packed) if packed else None
         if state is None or state.kind or record is None:
             break
-        found.append(_Stored(number, state, record))
+        whole = await _whole(store, state, record)
+        if whole is None:
+            break
+        found.append(_Stored(number, state, whole, len(record)))
         number = state.before
     return found
+
+
+async def _whole(store: Store, state: State, record: bytes) -> bytes | None:
+    """Return a record that may be a patch, None if what it needs has expired."""
+    if not record.startswith(PATCH) or state.decision is None:
+        return record
+    founder = founder_of(state.decision)
+    kept = await store.kept([founder])
+    return lengthened(record, kept[founder]) if founder in kept else None
 
 
 def _states(
@@ -103,7 +125,7 @@ def _states(
 ) -> Iterator[StateFacts]:
     """Yield the facts of a chain of states, the newest first."""
     retention_ms, partitions, successor = index.layout.retention_ms, index.layout.shape.partitions, 0
-    for number, state, record in chain:
+    for number, state, record, size in chain:
         row, partition = divmod(number, partitions)
         place, observed_ms = places.get(number), state.order.observed_ms
         expires_at_ms = state.born_ms + retention_ms if retention_ms else None
@@ -118,7 +140,7 @@ def _states(
             pairs=place.pairs if place else (),
             expired=expires_at_ms is not None and expires_at_ms < now_ms,
             expires_at_ms=expires_at_ms,
-            record_bytes=len(record),
+            record_bytes=size,
         )
         successor = successor if state.is_late else number
 

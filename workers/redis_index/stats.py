@@ -32,6 +32,7 @@ _PURPOSES = {kind: f"{kind.name.lower()}s" for kind in BUCKET_KINDS} | {
         KeyKind.REGISTRY,
         KeyKind.STATES,
         KeyKind.RECORDS,
+        KeyKind.KEPT,
         KeyKind.MEMBERS,
         KeyKind.ADDRESSES,
         KeyKind.LABELLED,

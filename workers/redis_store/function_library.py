@@ -31,6 +31,7 @@ CONSTANTS: dict[str, int | float | str] = {
     "NO_STATE": rf"\{STUB}" + r"\0" * (python_struct(STATE_FORMAT).size - 1),
     "DOCUMENT_BYTES": DOCUMENT_BYTES,
     "NO_MARK": r"\0" * python_struct(layout.MARK_OF_TIME_FORMAT).size,
+    "PATCH": r"\255\255",
     "NO_NUMBER": r"\0" * NUMBER_BYTES,
     "NO_ID": r"\0" * FAMILY_ID_BYTES,
     **{f"{kind.name}_KEY": kind.decode() for kind in KeyKind},
