@@ -26,7 +26,7 @@ hold:
     r  RECORDS     HASH    + group: row mod 16 → the record of a state. For a retention
     j  MEMBERS     ZSET    + number of a founder: members by ordinal. Below 0: they have left. `LEFT_FIRST`: before they
                            joined. Links to other families by `LINK_SCORE` + the number of who had them first
-    t  KEPT        HASH    + number of a founder: `r`, its record, of which those of the family are patches, `t`, when that
+    t  KEPT        HASH    + number of a founder: `r`, its record, of which those of copies are patches, `t`, when it
                            was last needed. For a retention after that
     e  ADDRESSES   ZSET    + number of a founder, `s` or `r`: keyed hashes of the senders, or recipients, of mails that
                            joined its family, by the time of the last one. For two hours
