@@ -47,6 +47,7 @@ class RedisIndex:
         """
         self.client, self.address, self.layout = client, address, layout
         self._asking = asking
+        self._reading = self.store()  # remembers what families share
 
     @classmethod
     async def open(cls, address: IndexAddress, *, partitions: int, may_create: bool) -> Self:
@@ -118,13 +119,12 @@ class RedisIndex:
         """
         from nearstream.streams.looking_up import look_up  # this loads numpy
 
-        store = self.store()
         with errors_mapped():
             async with asyncio.timeout(self.address.look_up_seconds):
                 try:
-                    return await look_up(store, asked, now_ms)
+                    return await look_up(self._reading, asked, now_ms)
                 except IndexReplacedError:
-                    return await look_up(store, asked, now_ms)
+                    return await look_up(self._reading, asked, now_ms)
 
     async def details(self, growth: Growth, delay_ms: int) -> FamilyDetails:
         """Return the details of a family that was found. Labels count from the age `delay_ms` on.
@@ -210,7 +210,7 @@ class RedisIndex:
             layout = await stored_layout(self.client, self.address.prefix, self.address.limits)
         if layout.epoch == self.layout.epoch:
             raise IndexLostError(f"a part of {self.address.namespace} was emptied: run `nearstream rebuild`")
-        self.layout = layout
+        self.layout, self._reading = layout, self.store()
 
 
 class Lane:

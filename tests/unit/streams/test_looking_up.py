@@ -42,8 +42,8 @@ async def store() -> Store:
     [
         (words(9, 600), ["peek"]),
         (OTHER, ["peek", "fetch"]),
-        (near(5), ["peek", "fetch", "growth"]),
-        (near(2), ["peek", "fetch", "growth"]),
+        (near(5), ["peek", "fetch", "kept", "growth"]),
+        (near(2), ["peek", "fetch", "kept", "growth"]),
     ],
     ids=["unknown", "lone", "family", "member"],
 )
@@ -51,6 +51,14 @@ async def test_a_look_up_takes_few_round_trips(store: Store, text: list[str], ca
     counted = Counted(store._transport)
     await look_up(through(store, lambda _: counted), newcomer(sign(text, "asked"), STANDARD, KEY, Thresholds()))
     assert counted.asked == calls
+
+
+async def test_the_record_that_a_family_shares_is_read_once(store: Store) -> None:
+    counted = Counted(store._transport)
+    reading = through(store, lambda _: counted)
+    for text in (near(5), near(2)):
+        await look_up(reading, newcomer(sign(text, "asked"), STANDARD, KEY, Thresholds()))
+    assert counted.asked.count("kept") == 1
 
 
 async def test_each_candidate_has_its_family(store: Store) -> None:
