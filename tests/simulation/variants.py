@@ -140,7 +140,7 @@ class Variant:
 VARIANTS: dict[str, Variant] = {
     "nobody notes": Variant(Plan(lane=NobodyNotes), 300),
     "hints are trusted": Variant(Plan(lane=HintsAreTrusted), 1_000),
-    "copies stay out": Variant(Plan(lane=CopiesStayOut), 1, 6_609),
+    "copies stay out": Variant(Plan(lane=CopiesStayOut), 1, 10_372),
     "copies leave all": Variant(Plan(lane=CopiesLeaveAll), 100),
     "buckets are read first": Variant(Plan(lane=BucketsAreReadFirst), 100),
     "notes are not counted": Variant(Plan(part=NotesAreNotCounted), 1_000),
