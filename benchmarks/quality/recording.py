@@ -119,7 +119,7 @@ class _Judge:
     def __init__(self, inner: Documents, recording: Recording) -> None:
         """Take the judge that does the work."""
         self._inner, self._recording = inner, recording
-        self.decision, self.record = inner.decision, inner.record
+        self.decision, self.shortened = inner.decision, inner.shortened
         self.join, self.hint = inner.join, inner.hint
 
     def compare(self, case: Case, numbers: Sequence[int], known: Known) -> Sequence[Compared]:
