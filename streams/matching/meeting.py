@@ -217,7 +217,7 @@ class Meeting:
                 known.records[number] = view.record
                 continue
             are_there = False
-            known.views[number] = view or known.views[number]._replace(is_dead=True, is_gone=True)
+            known.has_gone(number, view)
         return are_there
 
     async def _follow(self, cases: Sequence[Case], known: Known, met: Mapping[Case, set[int]]) -> None:

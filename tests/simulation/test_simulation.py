@@ -36,6 +36,6 @@ def test_a_protocol_without_one_of_its_rules_is_caught(name: str) -> None:
     assert any(play(seed, variant.plan)[0] for seed in seeds), f"{variant.schedules} schedules do not need the rule"
 
 
-@pytest.mark.parametrize("seed", [10_044_228])
+@pytest.mark.parametrize("seed", [10_044_228, 204_912])
 def test_a_schedule_that_broke_a_law_once_breaks_none(seed: int) -> None:
     assert play(seed, Plan())[0] == set()
