@@ -17,8 +17,9 @@ from nearstream.streams.matching.decision import founder_of, pack_decision, unpa
 from nearstream.streams.matching.known import Known
 from nearstream.streams.matching.meeting import Judge, Meeting, Pause
 from nearstream.streams.matching.picking import representative_of
+from nearstream.streams.matching.shortening import shorten
 from nearstream.streams.matching.tally import crowded_keys, keys_that_hold, unseen
-from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Keep, Leave, Note, Proposal, Shortened
+from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Note, Proposal
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal, Status
 from nearstream.streams.store.store import Store
 
@@ -80,7 +81,7 @@ class Lane:
         await self._settle([case for case in cases if not case.is_restated], known)
         await self._leave_former(cases)
         await self._withdraw(cases, known)
-        await self._shorten(cases, known)
+        await shorten(self._store, self._judge, cases, known)
         return known
 
     # Deciding.
@@ -272,27 +273,6 @@ class Lane:
                 entries.append(Entry(case.number, 0, keys))
         if entries:
             await self._store.withdraw(entries)
-
-    async def _shorten(self, cases: Sequence[Case], known: Known) -> None:
-        """Store what copies have in common with the founders of their families once."""
-        joined = [case for case in cases if case.joined is not None and not case.is_gone]
-        decided = [(case, case.decision.founder) for case in joined if case.decision is not None]
-        copies = [(case, founder) for case, founder in decided if founder != case.number]
-        founders = {founder for _, founder in copies}
-        gone = [founder for founder in sorted(founders) if not known.has_text(founder)]
-        first = {founder: known.records[founder] for founder in founders if known.has_text(founder)}
-        first |= await self._store.kept(gone) if gone else {}
-        records: list[Shortened] = []
-        keeps: list[Keep] = []
-        for case, founder in copies:
-            record = self._judge.shortened(case, first[founder]) if founder in first else b""
-            if record:
-                records.append(Shortened(case.number, record))
-                keeps.append(Keep(founder, case.number))
-        answers = await self._store.keep(keeps) if keeps else ()
-        kept = [record for record, is_kept in zip(records, answers, strict=True) if is_kept]
-        if kept:
-            await self._store.shorten(kept)
 
     @staticmethod
     def _keys_of_family(case: Case, founder: int, representative: int, known: Known) -> bytes:
