@@ -158,7 +158,7 @@ class Documents:
         Of each other family, the best member gets an event. The former state always gets one. The best of all
         related documents is stored even if its event is not sent.
         """
-        related, former = ranked(case), former_state(case)
+        related, former = [each for each in ranked(case) if each.number not in case.yields], former_state(case)
         sent = set(self._sent(related, former, founder, known))
         pairs = [
             self._pair(each, founder, known, is_sent=each.number in sent, is_always=each is former)

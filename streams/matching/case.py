@@ -57,6 +57,7 @@ class Case:
         noted: How many notes of each other state had been considered when that one was noted.
         noted_by: Count of the notes of each other state.
         patience: Turns that were waited for others.
+        yields: Undecided copies that know of it, so that they tell of the pair, and it does not.
         decision: What is decided about it.
         is_restated: It was decided before.
         is_gone: It was removed meanwhile.
@@ -85,6 +86,7 @@ class Case:
     noted: dict[int, int] = field(default_factory=dict)
     noted_by: Counter[int] = field(default_factory=Counter)
     patience: int = 0
+    yields: set[int] = field(default_factory=set)
     decision: Decision | None = None
     is_restated: bool = False
     is_gone: bool = False

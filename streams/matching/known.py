@@ -34,18 +34,6 @@ class Known:
         if view is not None:
             self.views[case.number] = view._replace(decision=pack_decision(case.decision))
 
-    def has_gone(self, number: int, view: View | None) -> None:
-        """Note that a state was removed or has expired since it was looked at.
-
-        It may have represented its family, of which the home has to be asked again.
-        """
-        founder, former = self.family_of(number), self.views[number]
-        self.families.pop(founder, None)
-        self.views.pop(founder, None)
-        self.views[number] = view or former._replace(is_dead=True, is_gone=True)
-        if view is not None and view.family is not None:
-            self.families[number] = view.family
-
     def has_text(self, number: int) -> bool:
         """Return whether a state was not removed and has not expired, and its record is known."""
         view = self.views.get(number)

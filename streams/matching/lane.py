@@ -14,8 +14,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from nearstream.streams.matching.case import Case
 from nearstream.streams.matching.choosing import choose, is_undecided
 from nearstream.streams.matching.decision import founder_of, pack_decision, unpack_decision
+from nearstream.streams.matching.judging import Judge
 from nearstream.streams.matching.known import Known
-from nearstream.streams.matching.meeting import Judge, Meeting, Pause
+from nearstream.streams.matching.meeting import Meeting, Pause
 from nearstream.streams.matching.picking import representative_of
 from nearstream.streams.matching.shortening import shorten
 from nearstream.streams.matching.tally import crowded_keys, keys_that_hold, unseen
@@ -162,6 +163,7 @@ class Lane:
         for case, founder in ready:
             if case in denied:
                 continue
+            case.yields = {each.number for each in case.copies if self._tells(case, each.number, waiting, known)}
             case.decision = self._judge.decision(case, founder or case.number, known)
             proposals.append((case, Proposal(case.number, case.seen, pack_decision(case.decision))))
         answers = await self._store.decide([proposal for _, proposal in proposals]) if proposals else ()
@@ -184,6 +186,15 @@ class Lane:
             case.seen = len(answer.notes)
             await self._meeting.refresh({case: new}, known)
         await self._join(decided, known)
+
+    @staticmethod
+    def _tells(case: Case, number: int, waiting: Mapping[int, Case], known: Known) -> bool:
+        """Return whether an undecided copy has to consider this document, so that it tells of the pair.
+
+        If both did, both would be redundant, and a consumer that drops what is would lose the text.
+        """
+        comes_next = number > case.number and number in waiting and case.number in waiting[number].compared
+        return is_undecided(number, known.views) and (comes_next or case.has_noted(number))
 
     @staticmethod
     def _may_leave_out(case: Case, founder: int, known: Known) -> bool:

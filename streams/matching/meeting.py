@@ -3,43 +3,18 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from nearstream.streams.matching.case import Case, Compared
-from nearstream.streams.matching.decision import Decision, founder_of
+from nearstream.streams.matching.case import Case
+from nearstream.streams.matching.decision import founder_of
+from nearstream.streams.matching.judging import Comparing
 from nearstream.streams.matching.known import Known
 from nearstream.streams.matching.picking import pick, representative_of
 from nearstream.streams.matching.tally import Shared, keys_that_hold, shortlist, without
 from nearstream.streams.store.limits import IndexLimits
-from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Join, Leave, Query, View
+from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Query, View
 
 Pause = Callable[[], Awaitable[None]]
 
 HEIRS = 8  # members that are asked, one after another, whether they live to represent their family
-
-
-class Comparing(Protocol):
-    """What compares documents."""
-
-    def compare(self, case: Case, numbers: Sequence[int], known: Known) -> Sequence[Compared]:
-        """Compare a document with states whose records are known, and return the related ones."""
-
-
-class Judge(Comparing, Protocol):
-    """What knows the documents."""
-
-    def decision(self, case: Case, founder: int, known: Known) -> Decision:
-        """Return what is to be decided about a document that joins, or founds, a family."""
-
-    def shortened(self, case: Case, founder: bytes) -> bytes:
-        """Return the record of a copy as a patch of that of the founder of its family, or nothing."""
-
-    def join(self, case: Case, founder: int, known: Known) -> Join:
-        """Return the message with which a document joins a family."""
-
-    def hint(self, case: Case) -> int:
-        """Return the state that a document seems to be a copy of, or 0."""
-
-    def learn(self, case: Case, representative: int) -> None:
-        """Remember who represents the family of a document."""
 
 
 class Buckets(Protocol):
@@ -211,14 +186,26 @@ class Meeting:
             n for n in numbers if n not in known.records and n in known.views and not known.views[n].is_gone
         )
         answers = await self._store.fetch([Query(number, record=True) for number in wanted]) if wanted else ()
-        are_there = True
+        gone: dict[int, View] = {}
         for number, view in zip(wanted, answers, strict=True):
             if view is not None and view.record is not None:
                 known.records[number] = view.record
-                continue
-            are_there = False
-            known.has_gone(number, view)
-        return are_there
+            else:
+                gone[number] = (view or known.views[number])._replace(is_dead=True, is_gone=True)
+        if gone:  # they may have represented their families
+            await self._ask_again({known.family_of(number) for number in gone}, known)
+            known.views |= gone
+        return not gone
+
+    async def _ask_again(self, numbers: set[int], known: Known) -> dict[int, View]:
+        """Ask about states that may have changed since they were looked at, and return what was known of them."""
+        former = {number: known.views.pop(number) for number in numbers if number in known.views}
+        for number in numbers:
+            known.families.pop(number, None)
+        await self._ask(numbers, known)
+        for number in former.keys() - known.views.keys():  # its slot has lost it
+            known.views[number] = former[number]._replace(is_dead=True, is_gone=True)
+        return former
 
     async def _follow(self, cases: Sequence[Case], known: Known, met: Mapping[Case, set[int]]) -> None:
         """Ask about the families of those who were met, and about who represents these.
@@ -273,10 +260,7 @@ class Meeting:
         """Let documents look again at states, and compare them with those that they have not met before."""
         wanted = {case: {number for number in numbers if number != case.number} for case, numbers in some.items()}
         asked = {number for numbers in wanted.values() for number in numbers}
-        former = {number: known.views.pop(number) for number in asked if number in known.views}
-        await self._ask(asked, known)
-        for number in former.keys() - known.views.keys():  # its slot has lost it
-            known.views[number] = former[number]._replace(is_dead=True, is_gone=True)
+        former = await self._ask_again(asked, known)
         for case, numbers in wanted.items():
             case.undecided |= {number for number in numbers if number in former and former[number].decision is None}
             for number in numbers - case.shared.keys():

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from nearstream.streams.matching.case import Case
+from nearstream.streams.matching.judging import Judge
 from nearstream.streams.matching.known import Known
-from nearstream.streams.matching.meeting import Judge
 from nearstream.streams.store.messages import Keep, Shortened
 from nearstream.streams.store.store import Store
 

@@ -68,9 +68,9 @@ async def matched(matcher: Matcher, script: str) -> list[Matched]:
 @pytest.mark.parametrize("script", LETTERS)
 async def test_a_script_gets_equal_verdicts_in_memory_and_through_redis(script: str, redis_url: str) -> None:
     address = IndexAddress(redis_url, f"test-scripts-{script}-{id(script)}", SCHEME.name, KEY.fingerprint)
-    index = await RedisIndex.open(address, may_create=True)
+    index = await RedisIndex.open(address, partitions=1, may_create=True)
     try:
-        stored = await matched(Matcher(index, SCHEME, KEY), script)
+        stored = await matched(Matcher(index.store(), SCHEME, KEY), script)
     finally:
         await index.close()
     kept = await matched(Matcher(local_store(), SCHEME, KEY), script)

@@ -246,7 +246,7 @@ class Schedule:
         joined, decision = case.joined, case.decision
         ordinal, new = (joined.ordinal, joined.new_links) if joined else (1, ())
         self.verdicts[case.number].append((decision.founder, ordinal, decision.pairs, new))
-        self.saw[case.number] |= (set(case.shared) & read) | {each.number for each in case.late}
+        self.saw[case.number] |= (set(case.shared) & read) - case.yields | {each.number for each in case.late}
         self.saw[case.number] |= {pair.number for pair in decision.pairs}
         self.oracle.guesses.add(decision.founder)
 

@@ -144,7 +144,7 @@ class Oracle:
         """Return the family and all related documents."""
         pairs = []
         for number, each in sorted(case.compared.items()):
-            if self.docs[number] == case.document.doc:
+            if self.docs[number] == case.document.doc or number in case.yields:
                 continue
             view = known.views[number]
             family = founder_of(view.decision) if view.decision is not None else number

@@ -4,9 +4,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from nearstream.streams.matching.case import Case
+from nearstream.streams.matching.judging import Judge
 from nearstream.streams.matching.known import Known
 from nearstream.streams.matching.lane import Lane, Patience
-from nearstream.streams.matching.meeting import Judge, Meeting
+from nearstream.streams.matching.meeting import Meeting
 from nearstream.streams.store.families import Family
 from nearstream.streams.store.messages import Cover, Decided, Entry, Join, Joined, Proposal
 from nearstream.streams.store.part import Part

@@ -29,6 +29,7 @@ from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.opening import check as check_server
 from nearstream.workers.redis_index.stats import CROWDED, mean_fields
 from nearstream.workers.redis_index.worker_states import WorkerState, worker_states
+from nearstream.workers.redis_store.opening import require_shape
 
 ALERTS_BEHIND_SECONDS = 60.0
 _GRADES = {"gone": Grade.WARN, "catching_up": Grade.WARN}
@@ -255,7 +256,14 @@ async def _opened(address: IndexAddress) -> RedisIndex:
     """
     async with open_client(address.connection) as client:
         await check_server(client, address, may_create=False)
-    return await RedisIndex.open_to_read(address)
+    index = await RedisIndex.open_to_read(address)
+    try:
+        stored = index.layout.shape
+        require_shape(address.prefix, stored, address.shape(stored.partitions))
+    except SettingsError:
+        await index.close()
+        raise
+    return index
 
 
 async def _no_index(deployment: Deployment, wait_seconds: float) -> Check:

@@ -210,7 +210,8 @@ class RedisIndex:
             layout = await stored_layout(self.client, self.address.prefix, self.address.limits)
         if layout.epoch == self.layout.epoch:
             raise IndexLostError(f"a part of {self.address.namespace} was emptied: run `nearstream rebuild`")
-        self.layout, self._reading = layout, self.store()
+        self.layout = layout
+        self._reading = self.store()
 
 
 class Lane:

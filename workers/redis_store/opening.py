@@ -98,18 +98,26 @@ def _as_stored(layout: StoreLayout, packed: bytes) -> StoreLayout:
     Raises:
         SettingsError: It has another shape.
     """
-    slots, partitions = shape_of(packed)
-    if partitions != layout.shape.partitions:
+    require_shape(layout.prefix, shape_of(packed), layout.shape)
+    return layout.as_stored(packed)
+
+
+def require_shape(prefix: bytes, stored: Shape, wanted: Shape) -> None:
+    """Refuse an index of another shape than the one that is wanted.
+
+    Raises:
+        SettingsError: It has another number of slots or partitions.
+    """
+    if stored.partitions != wanted.partitions:
         raise SettingsError(
-            f"NEARSTREAM_NAMESPACE: {_name(layout.prefix)} holds an index for {partitions} partitions of signatures,"
-            f" which has {layout.shape.partitions}: name another one and run `nearstream rebuild`"
+            f"NEARSTREAM_NAMESPACE: {_name(prefix)} holds an index for {stored.partitions} partitions of signatures,"
+            f" which has {wanted.partitions}: name another one and run `nearstream rebuild`"
         )
-    if slots != layout.shape.slots:
+    if stored.slots != wanted.slots:
         raise SettingsError(
-            f"NEARSTREAM_INDEX_SLOTS: {_name(layout.prefix)} is spread over {slots} slots, not {layout.shape.slots}:"
+            f"NEARSTREAM_INDEX_SLOTS: {_name(prefix)} is spread over {stored.slots} slots, not {wanted.slots}:"
             " restore the former value, or name another namespace and run `nearstream rebuild`"
         )
-    return layout.as_stored(packed)
 
 
 async def begin_rebuild(
