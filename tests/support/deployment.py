@@ -135,12 +135,11 @@ class LocalDeployment:
         """Return every dead letter."""
         return await self.read(DEAD_LETTERS.name)
 
-    async def oracle(self) -> list[PairEvent | Retraction]:
-        """Return the events of a single process that reads these records one at a time.
-
-        The records are taken in the order of their timestamps.
-        """
-        records = sorted(await self.read(DOCUMENTS.name), key=lambda record: (record.timestamp_ms, record.offset))
+    async def oracle(
+        self, order: Callable[[ConsumerRecord], tuple[int, int]] = lambda record: (record.timestamp_ms, record.offset)
+    ) -> list[PairEvent | Retraction]:
+        """Return the events of a single process that reads these records one at a time, by default in order of time."""
+        records = sorted(await self.read(DOCUMENTS.name), key=order)
         job = embedded(Deployment.of(self.settings))
         return [
             event async for outcome in job.outcomes(Item("", record) for record in records) for event in outcome.events
