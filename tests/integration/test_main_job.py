@@ -32,7 +32,7 @@ async def test_two_workers_say_what_a_single_process_says(kafka: str, redis_url:
 async def test_two_workers_send_all_pairs_that_a_single_process_sends(
     kafka: str, redis_url: str, tmp_path: Path
 ) -> None:
-    """A key is the rarer the fewer had it before. So the order of partitions decides about a pair that shares little."""
+    """A key is the rarer the fewer had it before, so the order of partitions decides about pairs that share little."""
     async with deployed(kafka, redis_url, tmp_path, events_per_family="all") as deployment:
         with deployment.worker(), deployment.worker():
             await deployment.send(deployment.examples(LINES))
