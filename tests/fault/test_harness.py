@@ -43,7 +43,6 @@ CAUGHT_BY = {
     "ack_first": {"hasty commits"},
     "swallow": {"unanswered", "missing"},
     "look_up_first": {"split families"},
-    "forget_decisions": {"differing values"},
     "clock_in_id": {"missing", "surplus", "untrue events"},
     "keep_removed": {"named after removal"},
     "found_families": {"split families"},
@@ -55,7 +54,6 @@ CAUGHT_BY = {
 }
 STARTS = {  # workers of each, by default one
     "look_up_first": [["look_up_first"], ["look_up_first"]],
-    "forget_decisions": [["forget_decisions", "crash:ack:4"], ["forget_decisions"]],
 }
 
 

@@ -19,7 +19,7 @@ from nearstream.streams.matching.case import Case
 from nearstream.streams.matching.choosing import Choice, choose
 from nearstream.streams.matching.lane import Patience
 from nearstream.streams.relations import describe
-from nearstream.streams.store.messages import Decided, Entry, FamilyView, Join, Joined, Proposal, View
+from nearstream.streams.store.messages import Entry, FamilyView, Join, Joined, View
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal, Status
 from nearstream.streams.store.store import Store
 from nearstream.workers import app
@@ -104,22 +104,6 @@ def look_up_first() -> None:
         return seen
 
     replace_part(Store, "enter", in_two_steps)
-
-
-def forget_decisions() -> None:
-    """Decide again about a document that arrives again."""
-    register = Store.register
-
-    async def forgetful(self: Store, batch: Sequence[_Registering]) -> list[Registered]:
-        return [answer._replace(decision=None) for answer in await register(self, batch)]
-
-    async def last_one_wins(self: Store, batch: Sequence[Proposal]) -> list[Decided]:
-        await decide(self, batch)
-        return [Decided(proposal.decision) for proposal in batch]
-
-    decide = Store.decide
-    replace_part(Store, "register", forgetful)
-    replace_part(Store, "decide", last_one_wins)
 
 
 def clock_in_id() -> None:
@@ -207,7 +191,6 @@ WRONG: dict[str, Callable[[], None]] = {
         ack_first,
         swallow,
         look_up_first,
-        forget_decisions,
         clock_in_id,
         keep_removed,
         found_families,
