@@ -13,9 +13,11 @@ import sys
 import threading
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from types import FrameType
 
 from nearstream.workers.config.exit_codes import Exit
@@ -150,20 +152,23 @@ def _watch(
 
 
 def stacks() -> str:
-    """Return what each thread is doing."""
+    """Return what each thread is doing, one a line."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     return "\n".join(
-        f"thread {names.get(ident, ident)}:\n{''.join(traceback.format_stack(frame))}"
+        f"thread {names.get(ident, ident)}: {_line(traceback.extract_stack(frame))}"
         for ident, frame in sys._current_frames().items()
     )
 
 
 def task_stacks(loop: asyncio.AbstractEventLoop) -> str:
-    """Return where each task of an event loop waits."""
-    return "\n".join(
-        f"task {task.get_name()}:\n{''.join(traceback.format_list(_extracted(task)))}"
-        for task in asyncio.all_tasks(loop)
-    )
+    """Return where the tasks of an event loop wait, one a line for all that wait in one place."""
+    places = Counter(_line(_extracted(task)) for task in asyncio.all_tasks(loop))
+    return "\n".join(f"{count} task{'s' * (count > 1)}: {place}" for place, count in places.most_common())
+
+
+def _line(stack: traceback.StackSummary) -> str:
+    """Return file, line and function of each frame, the outermost first."""
+    return " > ".join(f"{'/'.join(Path(each.filename).parts[-2:])}:{each.lineno} {each.name}" for each in stack)
 
 
 def _extracted(task: asyncio.Task[object]) -> traceback.StackSummary:
