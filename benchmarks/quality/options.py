@@ -12,7 +12,7 @@ import argparse
 import json
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -97,6 +97,26 @@ def stop_words(text: Text, _: Signature) -> Iterable[bytes]:
     return _numbered(band_values(sketch(features, SketchRules()), SLOT_BYTES, 25, 5)) if features.size else ()
 
 
+def hyperplanes(features_of: Callable[[str], Iterable[str]]) -> Way:
+    """Return a way whose keys are 12 runs of 32 bits: on which side of random hyperplanes a text is.
+
+    A text is the vector of the counts of its features. 384 bits of which at most 12 differ are those of Henzinger
+    (Finding near-duplicate web pages, 2006, section 2.2), after Charikar (2002). If fewer differ, a run is equal.
+    """
+
+    def keys(text: Text, _: Signature) -> Iterable[bytes]:
+        counts = Counter(features_of(text.text))
+        if not counts:
+            return ()
+        hashes = b"".join(blake2b(each.encode(), digest_size=48).digest() for each in counts)
+        sides = np.unpackbits(np.frombuffer(hashes, np.uint8).reshape(-1, 48), axis=1)
+        weights = np.fromiter(counts.values(), np.float32, len(counts))
+        above = (2 * (weights @ sides) >= weights.sum()).astype(np.uint8)
+        return _numbered([bytes(run) for run in np.packbits(above).reshape(12, 4)])
+
+    return keys
+
+
 WAYS: Mapping[str, Way] = {
     "default": default,
     "raw digest": raw_digest,
@@ -107,6 +127,8 @@ WAYS: Mapping[str, Way] = {
     "bands 15 x 8": bands(15, 8),
     "bands 25 x 5": bands(25, 5),
     "stop-word shingles, bands 25 x 5": stop_words,
+    "hyperplanes of words, 12 x 32": hyperplanes(words),
+    "hyperplanes of 5-word shingles, 12 x 32": hyperplanes(lambda text: map(" ".join, _runs(text))),
 }
 
 

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from functools import cache
 from itertools import combinations, pairwise
+from math import log2
 from pathlib import Path
 
 import numpy as np
@@ -171,6 +172,28 @@ def test_the_papers_error_is_its_estimate_over_the_unrelated_distance_in_10_of_1
         for value, error in zip(estimates, errors, strict=True)
     ]
     assert (len(rows), sum(abs(share - error) < 5e-4 for share, error in rows)) == (14, 10)
+
+
+def test_the_papers_last_column_of_blocks_is_a_difference_over_a_maximum_that_varies() -> None:
+    printed = [(500, 200, 0.0274), (2_500, 2_200, 0.0245), (5_000, 6_000, -0.2401)]  # C = 200
+    printed += [(500, 700, -0.0182), (2_500, 2_800, -0.0246), (5_000, 4_700, -0.0145)]  # C = 100
+    printed += [(500, 700, -0.0182), (2_500, 2_100, 0.0327), (5_000, 5_450, -0.0690)]  # C = 50
+    implied = [(true - estimated) / share for true, estimated, share in printed]
+    few, ten = [each for at, each in enumerate(implied) if at % 3 < 2], implied[2::3]
+    assert (int(min(few)), int(max(few))) == (10_948, 12_244)
+    assert [round(each) for each in ten] == [4_165, -20_690, 6_522]
+
+
+def test_the_paper_has_more_edits_than_it_substituted_characters() -> None:
+    for share, distances in ((0.05, (777, 764, 814)), (0.10, (1_438, 1_451, 1_461))):
+        assert min(distances) > 13_508 * share
+
+
+def test_printed_signatures_reach_nearly_the_entropy_that_their_symbols_allow() -> None:
+    ceiling = log2(31)
+    assert all(
+        ceiling - 0.08 < each < ceiling for each in (4.93989, 4.92783, 4.92138, 4.91678, 4.89277, 4.89741, 4.87674)
+    )
 
 
 def test_an_additive_hash_cannot_see_anagrams() -> None:
