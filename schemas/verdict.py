@@ -59,8 +59,8 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
         novel_spans: Where these are, at most 16, the longest first, as `[start, end)` in characters of the normal form.
         sources: The fewest of these documents that together have what is not novel, at most 5, the largest part first.
         common: Characters that are not novel, but known only from text that many documents have.
-        redundant: Whether `of` alone has all of it, so that it may be dropped: both texts are equal. Never true if any
-            text may be nowhere else. Left out as `novel` is, but not for `unchanged`.
+        redundant: Whether `of` alone has all of it, so that it may be dropped: both texts are equal, and none is
+            masked. Never true if any text may be nowhere else. Left out as `novel` is, but not for `unchanged`.
         low_confidence: Reasons to trust the relation less. `common_text`: it rests on text that many documents have,
             such as the frame of a site, and its event is not sent.
         degraded: What was incomplete in the input or the environment.

@@ -19,7 +19,7 @@ from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import Family
 from nearstream.streams.relations.describe import Related, distance, document_ref, document_state, resemblance
-from nearstream.streams.relations.novelty import Novelty, Source, novelty, with_other_attachments
+from nearstream.streams.relations.novelty import Novelty, Source, not_redundant, novelty
 from nearstream.streams.relations.rules import COMMON_END, EQUAL_DIGEST, SAME_LINEAGE, Rule
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.relations.verdict import (
@@ -205,8 +205,11 @@ def novelty_of(newcomer: Signature, compared: Sequence[Compared]) -> Novelty | N
         for each, covered in zip(compared, covers, strict=True)
     ]
     found = novelty(newcomer, sources)
-    differs = any(ATTACHMENTS_DIFFER in each.pair.verdict.low_confidence for each in compared[:1])
-    return with_other_attachments(found) if differs else found
+    is_uncertain = any(
+        each.newcomer.scheme.text.masks or ATTACHMENTS_DIFFER in each.pair.verdict.low_confidence
+        for each in compared[:1]
+    )
+    return not_redundant(found) if is_uncertain else found
 
 
 def with_novelty(verdict: DocumentVerdict, found: Novelty | None) -> DocumentVerdict:

@@ -70,7 +70,7 @@ class Matcher:
         self._documents = Documents(Rules(scheme, thresholds, relations, store.limits))
         self.counts = self._documents.counts
         every_pair = not store.limits.events_per_family
-        self._teller = Teller(self._documents, scheme.name, relations, every_pair=every_pair)
+        self._teller = Teller(self._documents, scheme, relations, every_pair=every_pair)
         self._records: dict[int, bytes] = {}  # of states that were met lately, the first one met in front
 
     async def match(self, signature: Signature) -> Matched:

@@ -16,6 +16,7 @@ from nearstream.streams.matching.decision import Decision
 from nearstream.streams.matching.known import Known
 from nearstream.streams.matching.meeting import Pause
 from nearstream.streams.relations.describe import describe, document_ref
+from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.store.registration import Registered
 
 
@@ -38,8 +39,8 @@ class Matched:
 class Teller:
     """Builds verdicts and events from decided documents."""
 
-    def __init__(self, documents: Documents, scheme: str, relations: frozenset[str], *, every_pair: bool) -> None:
-        """Take what knows the documents, the name of the scheme, and the relations to be sent.
+    def __init__(self, documents: Documents, scheme: Scheme, relations: frozenset[str], *, every_pair: bool) -> None:
+        """Take what knows the documents, the scheme, and the relations to be sent.
 
         With `every_pair`, each related pair gets an event, whatever its families.
         """
@@ -87,7 +88,7 @@ class Teller:
     def _family(self, case: Case, decision: Decision, known: Known) -> Family:
         own: Signature = case.document.signature
         if decision.founder == case.number:
-            return Family(case.number, own_family_id(own, self._scheme), 1, own, own.observed_at_ms)
+            return Family(case.number, own_family_id(own, self._scheme.name), 1, own, own.observed_at_ms)
         joined = case.joined
         if joined is None:
             raise AssertionError(f"number {case.number}: a member has joined its family before it is told")
@@ -98,7 +99,9 @@ class Teller:
     def unchanged(self, own: Signature, same: Signature, family: Family, registered: Registered) -> Matched:
         """Return the verdict about a document that repeats a stored state."""
         verdict = document_verdict(own, "unchanged", None, family)
-        return Matched(with_fields(verdict, of=document_ref(same), redundant=True), (), registered)
+        return Matched(
+            with_fields(verdict, of=document_ref(same), redundant=not self._scheme.text.masks), (), registered
+        )
 
 
 def sent_numbers(case: Case, decision: Decision) -> Sequence[int]:

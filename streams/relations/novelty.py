@@ -74,8 +74,8 @@ def novelty(arriving: Signature, sources: Sequence[Source]) -> Novelty:
     )
 
 
-def with_other_attachments(found: Novelty) -> Novelty:
-    """Return a novelty that is not redundant, for a mail with other attachments than its copy."""
+def not_redundant(found: Novelty) -> Novelty:
+    """Return a novelty that is not redundant, for a mail with other attachments or masked text than its copy."""
     return replace(found, redundant=False)
 
 

@@ -15,7 +15,7 @@ from nearstream.streams.native import Signed, native
 from nearstream.streams.signing.native_backend import NativeSigning
 from nearstream.streams.signing.numpy_backend import Implementation, NumpySigning
 from nearstream.streams.signing.scheme import Scheme
-from nearstream.streams.signing.signs import signs
+from nearstream.streams.signing.signs import signs, unread
 
 MAX_BYTES = 1024 * 1024
 # Batching makes texts of up to 100,000 bytes faster. Larger batches are slower because the temporary arrays of numpy
@@ -122,11 +122,11 @@ class Signer:
     def _with_digests(self, signed: Signed, plain: str, text: str) -> Signed:
         """Return what was signed with the digests that the rules of the scheme ask for.
 
-        The signs of a text change the first half of its digest, so that the second half still tells whether the letters
-        are equal. The raw digest of a rewritten text is that of the text as it came.
+        Signs, and text that no normal form holds, change the first half of its digest, so that the second half still
+        tells whether the letters are equal. The raw digest of a rewritten text is that of the text as it came.
         """
         digest, raw_digest, content = signed
-        found = signs(plain) if self._scheme.text.signs else b""
+        found = signs(plain) + unread(text) if self._scheme.text.signs else b""
         if found:
             digest = self._key.digest(digest + found)[:VERSION_BYTES] + digest[VERSION_BYTES:]
         if plain is not text:

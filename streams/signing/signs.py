@@ -8,23 +8,35 @@ import unicodedata
 
 from nearstream.streams.native import native
 
-# Signs that always mean something: $ % &, and outside ASCII currency, degrees, per mille, mathematics, arrows and
-# pictures. Boxes, blocks and geometric shapes are layout.
-_ALWAYS = (
-    r"$%&\u00a2-\u00a5\u00ac\u00b0\u00b1\u00d7\u00f7\u2030\u2031\u20a0-\u20c0\u2190-\u23ff\u2600-\u27bf\u2900-\u2bff"
-    r"\uff04-\uff06\uff0b\uff1c-\uff1e\uffe0-\uffe6\U0001f000-\U0001faff"
+# Music, sign writing, and scripts newer than Unicode 14.0. In UTF-8 they all begin with one byte.
+_UNREAD = re.compile(
+    "[\U000105c0-\U000105ff\U00010940-\U0001095f\U00010d40-\U00010d8f\U00011380-\U000113ff\U00011bc0-\U00011bff"
+    "\U00011db0-\U00011def\U00011f00-\U00011f5f\U00012550-\U0001268f\U00013460-\U000143ff\U00016100-\U0001613f"
+    "\U00016d40-\U00016d7f\U00016ea0-\U00016edf\U00018d80-\U000191df\U0001d000-\U0001d24f\U0001d800-\U0001daaf"
+    "\U0001e4d0-\U0001e4ff\U0001e5d0-\U0001e5ff\U0001e6c0-\U0001e6ff\U0002ebf0-\U0002ee5f\U00031350-\U0003fffd]+"
 )
+_UNREAD_BYTE = b"\xf0"
+# Signs that always mean something: $ % &, and outside ASCII currency, degrees, per mille, mathematics, arrows, pictures
+# and Braille. Boxes, blocks and geometric shapes are layout.
+_ALWAYS = (
+    r"$%&\u00a2-\u00a5\u00ac\u00b0\u00b1\u00d7\u00f7\u058f\u060b\u07fe\u07ff\u09f2\u09f3\u09fb\u0af1\u0bf9\u0e3f\u17db"
+    r"\u2030\u2031\u20a0-\u20c0\u2190-\u23ff\u2600-\u2bff\ua838\uff04-\uff06\uff0b\uff1c-\uff1e\uffe0-\uffe6"
+    r"\U00011fdd-\U00011fe0\U0001e2ff\U0001ecb0\U0001f000-\U0001faff"
+)
+# One private code point is a bullet or an icon. Several in a row are the text of a font of its own.
+_PRIVATE = "\ue000-\uf8ff\U000f0000-\U0010fffd"
 _MATH = "+<=>"
 _DASHES = r"\u2010-\u2013\-"
 _MARKS = rf".,:/'*^\u066b\u066c\u2019{_DASHES}"
 # A class comes first, because a search for a class is fast. What is around the sign is looked at behind it.
 _SIGN = re.compile(
-    rf"[{_ALWAYS}{_MATH}{_MARKS}!](?:"
+    rf"[{_ALWAYS}{_PRIVATE}{_MATH}{_MARKS}!](?:"
     rf"(?<=[{_ALWAYS}])"
     rf"|(?<=[{_MATH}])(?<![{_MATH}].)(?<!\n>)(?<!\A>)[{_MATH}]{{0,2}}(?![{_MATH}])"
     rf"|(?<=\d[{_MARKS}])(?=\d)"
     rf"|(?<=[.{_DASHES}])(?<![\w.,')\]\-].)(?=\d)"
     r"|(?<=\w[ \n][/^])(?=[ \n]\w)|(?<=\w[*^])(?=\w)"
+    rf"|(?<=[{_PRIVATE}])[{_PRIVATE}]{{2,}}"
     r"|(?<=!)(?:(?==)|(?<![\w!?].)(?=[\w(]))"
     r")\s*\w?",
     re.DOTALL | re.ASCII,
@@ -37,13 +49,24 @@ def signs(text: str) -> bytes:
 
     These are currency, percent, mathematics, arrows and emoji wherever they are, marks between two digits, a minus or a
     point in front of a number, `*`, `/` and `^` between two words, and `!` in front of a word or of `=`. `+`, `<`, `=`
-    and `>` count in rows of up to three. A row of `>` at the start of a line is a quote. All others are punctuation or
-    layout, which includes line breaks.
+    and `>` count in rows of up to three. A row of `>` at the start of a line is a quote. Braille and three private
+    code points in a row count as text that no normal form holds. All others are punctuation or layout, which includes
+    line breaks.
     """
     found = native.signs(text.encode("utf-8", "surrogatepass")).decode() if native else found_slowly(text)
     if not found.isascii():
         found = unicodedata.normalize("NFKC", found).translate(_WRITTEN_AS)
     return found.lower().encode()
+
+
+def unread(text: str) -> bytes:
+    """Return the text that no normal form holds: music, sign writing, and scripts newer than Unicode 14.0.
+
+    As it came, because a newer Python would compose it, or read it in another case.
+    """
+    if text.isascii() or _UNREAD_BYTE not in text.encode("utf-8", "surrogatepass"):
+        return b""
+    return " ".join(_UNREAD.findall(text)).encode()
 
 
 def found_slowly(text: str) -> str:

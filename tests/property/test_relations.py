@@ -5,14 +5,23 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearstream.streams.estimates.comparing import estimate
+from nearstream.schemas.evidence import SharedKeys
+from nearstream.streams.estimates.comparing import Unpacked, estimate
+from nearstream.streams.estimates.covering import cover
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.estimates.passages import common_text
 from nearstream.streams.relations.conditions import conditions, nearest
+from nearstream.streams.relations.describe import Related, changed_characters
+from nearstream.streams.relations.novelty import Source, novelty
 from nearstream.streams.relations.rules import decide
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.relations.verdict import relate
+from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.signer import Signer
 from tests.support.made_up import KEY, STANDARD, sign
+
+FINE = Signer(preset("fine", KEY), KEY)
+NO_KEYS = SharedKeys(0, 0, 0, 0, 0)
 
 LANGUAGE = Random(7)
 VOCABULARY = ["".join(LANGUAGE.choices("etaoinshrdlué東", k=LANGUAGE.randint(1, 9))) for _ in range(2000)]
@@ -75,6 +84,36 @@ def test_all_shares_and_places_are_inside_their_text(pair: tuple[list[str], list
     for share in (numbers.resemblance, numbers.containment_shorter, numbers.containment_longer):
         assert 0 <= share.low <= share.value + 1e-9
         assert share.value <= share.high + 1e-9
+
+
+@given(pairs(), st.booleans())
+@settings(max_examples=200)
+def test_what_was_added_and_removed_agrees_with_both_lengths(pair: tuple[list[str], list[str]], grows: bool) -> None:
+    newer, older = (sign(words, name, FINE) for words, name in zip(pair if grows else pair[::-1], "ab", strict=True))
+    numbers = estimate(newer, older)
+    related = Related(newer, older, NO_KEYS, numbers, relate(newer, older, numbers), ())
+    added, removed = changed_characters(related) or (0, 0)
+    assert added - removed == newer.characters - older.characters
+    assert 0 <= added <= newer.characters
+    assert 0 <= removed <= older.characters
+    assert newer.digest == older.digest or added + removed >= max(1, round(numbers.distance))
+
+
+@given(pairs(), st.integers(0, 3))
+@settings(max_examples=100)
+def test_what_is_new_is_at_most_what_one_document_lacks(pair: tuple[list[str], list[str]], seed: int) -> None:
+    texts = (pair[0], pair[1], written(seed, 80), [*pair[1][:40], *pair[0][-40:]])
+    arriving, *earlier = (sign(text, f"d{at}") for at, text in enumerate(texts))
+    covers = cover(arriving, list(map(Unpacked, earlier)))
+    said = novelty(arriving, [Source(*each, is_common=False) for each in zip(earlier, covers, strict=True)])
+    assert said.added is not None
+    for amount in (said.added, said.novel):
+        assert 0 <= amount.low <= amount.value <= amount.high <= arriving.characters
+    assert said.novel.value <= said.added.value
+    assert sum(end - start for start, end in said.novel_spans) <= said.novel.value + len(said.novel_spans)
+    assert all(0 <= start < end <= arriving.characters for start, end in said.novel_spans)
+    assert sum(source.characters for source in said.sources) <= arriving.characters - said.novel.value + 5
+    assert said.redundant == (arriving.digest == earlier[0].digest)
 
 
 @given(pairs())

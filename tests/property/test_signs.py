@@ -8,6 +8,7 @@ from nearstream.streams.native import native
 from nearstream.streams.signing.signs import found_slowly
 
 SIGNS = "+-<=>!$%&*/^.,:'()[]? \n\tab_12\u00a3\u00d7\u066b\u2012\u2019\u20ac\u2190\u2500\u25a0\uff0b\U0001f7e2"
+SIGNS += "\u0e3f\u2800\ue000\uf0b7\U0001e2ff\U0010fffd"
 TEXTS = st.text(st.one_of(st.sampled_from(SIGNS), st.characters()), max_size=40)
 
 

@@ -26,6 +26,7 @@ FORMER = (
     ("mail-1-u14-k0d3e89c8-732ef509", "3aa1c5bcde7a2e44", 160),  # no sign counted
     ("mail-1-u14-k0d3e89c8-feb8a2ca", "3aa1c5bcde7a2e44", 160),  # every code point counted
 )
+BILLS = (("Anna", 4829), ("Bob", 9931))
 SEEN = datetime(2026, 3, 2, tzinfo=UTC)
 
 
@@ -53,6 +54,12 @@ def campaign(name: str, seed: int, n_words: int = 150) -> str:
         body[place] = f"{draw.getrandbits(40):010x}7"
     link = f"https://shop.example/o?u={draw.getrandbits(40):x}"
     return f"Dear {name},\n\n{' '.join(body)}\n{link}\n\nSent to {name.lower()}@b.example, no. {draw.randrange(10**6)}"
+
+
+async def test_nothing_is_redundant_whose_masked_text_may_be_nowhere_else() -> None:
+    bills = [f"Dear {name},\n\n{prose(40, 1)}. Invoice {number} amounts to {number}.50 EUR." for name, number in BILLS]
+    verdict = await last_verdict(*bills)
+    assert (verdict.verdict, verdict.redundant) == ("exact_duplicate", False)
 
 
 async def test_personalised_copies_are_copies() -> None:

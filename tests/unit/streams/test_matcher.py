@@ -400,7 +400,7 @@ async def test_two_collections_never_meet() -> None:
 class Unsalted:
     """The standard scheme with keys that collide across collections."""
 
-    name, kept, bands = STANDARD.name, STANDARD.kept, STANDARD.bands
+    name, kept, bands, text = STANDARD.name, STANDARD.kept, STANDARD.bands, STANDARD.text
 
     def keys(self, signature: Signature, key: HashKey) -> Keys:
         return STANDARD.keys(replace_fields(signature, collection="default"), key)

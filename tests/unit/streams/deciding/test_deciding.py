@@ -66,7 +66,7 @@ async def test_a_page_is_not_skipped_for_longer_than_its_canonical_page_stays_in
 async def test_only_what_is_redundant_is_skipped() -> None:
     """A near-duplicate may hold a sentence that is nowhere else."""
     for kind, redundant, action in (
-        ("exact_duplicate", UNSET, "skip"),  # a scheme without an LD signature
+        ("exact_duplicate", UNSET, "skip"),  # a verdict of a former release
         ("near_duplicate", True, "skip"),
         ("near_duplicate", False, "keep"),
         ("near_duplicate", UNSET, "keep"),

@@ -34,6 +34,10 @@ CHANGED = [
     ("C++", "C"),
     ("the light is 🟢", "the light is 🔴"),
     ("✓ done", "✗ done"),
+    ("it costs ৳ 500", "it costs ฿ 500"),
+    ("x ⟶ y", "x ⟵ y"),
+    ("braille ⠓⠑", "braille ⠁⠃"),
+    ("a font of its own \ue041\ue042\ue043", "a font of its own \ue041\ue042\ue044"),
 ]
 EQUAL = [
     ('Well, he said: "no"!', "well he said no"),
@@ -51,6 +55,7 @@ EQUAL = [
     ("it was \u22125", "it was -5"),
     ("2\u20133", "2-3"),
     ("1\u2019000", "1'000"),
+    ("\uf0b7 one \uf0b7 two", "• one • two"),
 ]
 
 
@@ -90,6 +95,14 @@ def test_signs_change_the_first_half_of_the_digest(label: str) -> None:
     assert len({one[0], other[0], without[0]}) == 3
     assert one[1] == other[1] == without[1]
     assert digests("no sign at all", label) == digests("No sign, at all.", label)
+
+
+@pytest.mark.parametrize("both", ["\U00031350\U00031351", "\U00011f04\U00011f05", "\U0001d11e\U0001d122"])
+def test_text_that_no_normal_form_holds_changes_the_first_half_of_the_digest(both: str) -> None:
+    # The blank that is no ASCII lets the text be rewritten, without such letters.
+    one, other = (digests(f"a na\u00efve\u00a0name {letter} of old", "letters") for letter in both)
+    assert one[0] != other[0]
+    assert one[1] == other[1]
 
 
 def test_other_presets_count_no_signs() -> None:
