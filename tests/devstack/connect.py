@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.devstack.cache import cached
-from tests.devstack.kafka import KAFKA_VERSION, LOGGING, QUICK_START, find_java, kafka_jars, maven
+from tests.devstack.kafka import KAFKA_VERSION, LOGGING, maven, tool
 from tests.devstack.server import LocalServer, free_ports, say
 
 
@@ -35,9 +35,9 @@ def connect_server(folder: Path, kafka: str, connectors: Mapping[str, str]) -> L
     files = [folder / f"{name}.properties" for name in connectors]
     for file, properties in zip(files, connectors.values(), strict=True):
         file.write_text(properties)
-    command = [find_java(), "-Xmx256M", *QUICK_START, f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"]
-    command += ["-cp", f"{kafka_jars()}/*:{_connector_jars()}/*", "org.apache.kafka.connect.cli.ConnectStandalone"]
-    command += map(str, (folder / "worker.properties", *files))
+    java, *options = tool("org.apache.kafka.connect.cli.ConnectStandalone", _connector_jars())
+    logging = f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"
+    command = [java, logging, *options, *map(str, (folder / "worker.properties", *files))]
     return LocalServer("Kafka Connect", f"127.0.0.1:{port}", command, folder / "connect.log", _answers)
 
 

@@ -2,13 +2,16 @@
 
 import asyncio
 import base64
+import hashlib
 import os
 import re
 import shutil
 import subprocess
+import tempfile
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 from tests.devstack.cache import cached
@@ -21,6 +24,8 @@ JAVA_AT_LEAST = 17
 # half of the CPU time. Benchmarks use FULL_SPEED.
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 FULL_SPEED = ("-XX:+UseG1GC",)
+_CLASSES = "classes.jsa"
+_ARCHIVE_SECONDS = 120.0
 POM = Path(__file__).with_name("kafka.pom.xml")
 LOGGING = """\
 rootLogger.level=warn
@@ -78,22 +83,92 @@ def kafka_server(
         StackUnavailableError: no Java, no Maven or no download.
     """
     java, jars = find_java(), kafka_jars()
+    prepared = _prepared(java, jars)
     folder = folder.resolve()
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     ports = ports or choose_ports()
     (folder / "server.properties").write_text(server_properties(ports, folder / "data") + properties)
     (folder / "log4j2.properties").write_text(LOGGING)
     if not (folder / "data" / "meta.properties").exists():
-        # The first byte is fixed because an id with a dash at its beginning would be taken for an option.
-        cluster = base64.urlsafe_b64encode(b"n" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
-        form = ["format", "--standalone", "-t", cluster, "-c", str(folder / "server.properties"), *storage]
-        say(f"formatting Kafka's storage in {folder}")
-        run_to_end(
-            [java, "-Xmx256M", "-cp", f"{jars}/*", "kafka.tools.StorageTool", *form],
-            purpose="formatting Kafka's storage",
-        )
-    command = command_line(java, jars, folder, jvm)
+        if storage:
+            say(f"formatting Kafka's storage in {folder}")
+            _format(java, jars, folder, storage)
+        else:
+            _copy_formatted(prepared / "data", folder / "data")
+    command = command_line(java, jars, folder, (*jvm, *_shared(prepared)))
     return LocalServer("Kafka", f"127.0.0.1:{ports.client}", command, folder / "server.log", _answers)
+
+
+def tool(name: str, *more_jars: Path) -> list[str]:
+    """Return the start of the command that runs a program of Kafka.
+
+    Args:
+        name: the class of the program.
+        more_jars: folders with jars beside Kafka's own.
+
+    Raises:
+        StackUnavailableError: no Java, no Maven or no download.
+    """
+    java, jars = find_java(), kafka_jars()
+    path = ":".join(f"{folder}/*" for folder in (jars, *more_jars))
+    return [java, "-Xmx256M", *QUICK_START, *_shared(_prepared(java, jars)), "-cp", path, name]
+
+
+def _shared(prepared: Path) -> tuple[str, ...]:
+    archive = prepared / _CLASSES
+    return (f"-XX:SharedArchiveFile={archive}",) if archive.exists() else ()
+
+
+@cache
+def _prepared(java: str, jars: Path) -> Path:
+    """Return a folder with what every broker begins with, which is made once per user and Java.
+
+    It holds formatted storage, and an archive of the classes that a broker loads. Each would cost every start as much
+    CPU time as all the rest of it.
+    """
+    version = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    key = hashlib.sha256(f"{java} {version} {jars}".encode()).hexdigest()[:12]
+    return cached(f"kafka-{KAFKA_VERSION}-prepared-{key}", "Kafka", partial(_prepare, java, jars))
+
+
+def _prepare(java: str, jars: Path, folder: Path) -> None:
+    """Format storage, and start a broker that writes its classes when it ends, if its Java can do that."""
+    say("preparing Kafka's storage and classes, once")
+    folder.mkdir()
+    with tempfile.TemporaryDirectory(prefix="nearstream-kafka-") as name:
+        first, ports = Path(name), choose_ports()
+        (first / "tmp").mkdir()
+        (first / "server.properties").write_text(server_properties(ports, first / "data"))
+        (first / "log4j2.properties").write_text(LOGGING)
+        _format(java, jars, first, ())
+        shutil.copytree(first / "data", folder / "data")
+        writing = ("-XX:+IgnoreUnrecognizedVMOptions", f"-XX:ArchiveClassesAtExit={folder / _CLASSES}")
+        command = command_line(java, jars, first, (*QUICK_START, *writing))
+        server = LocalServer("Kafka", f"127.0.0.1:{ports.client}", command, first / "server.log", _answers)
+        try:
+            server.start()
+        finally:
+            server.stop(_ARCHIVE_SECONDS)
+
+
+def _format(java: str, jars: Path, folder: Path, storage: Sequence[str]) -> None:
+    """Format the storage of a broker whose properties are in a folder."""
+    form = ["format", "-t", _new_id(), "-c", str(folder / "server.properties"), *storage]
+    run_to_end(
+        [java, "-Xmx256M", "-cp", f"{jars}/*", "kafka.tools.StorageTool", *form], purpose="formatting Kafka's storage"
+    )
+
+
+def _copy_formatted(formatted: Path, data: Path) -> None:
+    """Copy formatted storage as that of another cluster."""
+    shutil.copytree(formatted, data)
+    about = data / "meta.properties"
+    about.write_text(re.sub(r"(?m)^cluster\.id=.*$", f"cluster.id={_new_id()}", about.read_text()))
+
+
+def _new_id() -> str:
+    """Return the id of a cluster. It begins with a letter, because a dash at its beginning would make it an option."""
+    return base64.urlsafe_b64encode(b"n" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
 
 
 def server_properties(ports: KafkaPorts, data: Path) -> str:
@@ -106,7 +181,7 @@ def server_properties(ports: KafkaPorts, data: Path) -> str:
     settings = {
         "process.roles": "broker,controller",
         "node.id": 1,
-        "controller.quorum.bootstrap.servers": f"127.0.0.1:{ports.controller}",
+        "controller.quorum.voters": f"1@127.0.0.1:{ports.controller}",
         "listeners": listeners.format(ports.fault),
         "advertised.listeners": listeners.format(ports.advertised_fault),
         "inter.broker.listener.name": "PLAINTEXT",

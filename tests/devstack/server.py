@@ -157,20 +157,22 @@ class LocalServer:
             self._process.wait()
 
     def pause(self) -> None:
-        """Freeze it with SIGSTOP. Its connections stay open without answers."""
+        """Freeze it with SIGSTOP, and wait until all its threads stand. Its connections stay open without answers."""
         self._signal(signal.SIGSTOP)
+        if self._process is not None and self.pid is not None:
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Resume a paused server with SIGCONT."""
         self._signal(signal.SIGCONT)
 
-    def stop(self) -> None:
-        """Stop it in order, even if it is paused, and kill it after some seconds."""
+    def stop(self, within_seconds: float = STOP_SECONDS) -> None:
+        """Stop it in order, even if it is paused, and kill it if it does not end in time."""
         self._signal(signal.SIGTERM)
         self.resume()
         try:
             if self._process is not None:
-                self._process.wait(STOP_SECONDS)
+                self._process.wait(within_seconds)
         except subprocess.TimeoutExpired:
             self.kill()
 

@@ -8,7 +8,7 @@ from nearstream.schemas.document import document_key
 from nearstream.schemas.record import ProducerRecord
 from nearstream.schemas.topics import SIGNATURES
 from nearstream.workers.kafka.partitioning import partition_of
-from tests.devstack.kafka import find_java, kafka_jars
+from tests.devstack.kafka import tool
 from tests.support.deployment import LocalDeployment, deployed
 
 IDS = [f"p-{number}" for number in range(40)] + [
@@ -22,7 +22,7 @@ END_SECONDS = 120
 
 def _send_from_java(deployment: LocalDeployment, topic: str, keys: list[str]) -> None:
     """Send a record under each key with the console producer of Kafka."""
-    producer = [find_java(), "-cp", f"{kafka_jars()}/*", "org.apache.kafka.tools.ConsoleProducer"]
+    producer = tool("org.apache.kafka.tools.ConsoleProducer")
     options = ["--bootstrap-server", deployment.settings.kafka, "--topic", topic]
     reader = ["--property", "parse.key=true", "--property", "key.separator=\t"]
     done = subprocess.run(

@@ -19,7 +19,7 @@ from nearstream.workers.config.settings import load
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.kafka.lag import PartitionLag, lag_reader
-from tests.devstack.kafka import find_java, kafka_jars, kafka_server
+from tests.devstack.kafka import kafka_server, tool
 from tests.devstack.server import LocalServer, running
 from tests.support.deployment import DOCUMENT_PARTITIONS, LocalDeployment, deployed, until
 
@@ -156,10 +156,9 @@ def _of(rows: list[PartitionLag], topic: str) -> list[PartitionLag]:
 
 def _broker_says(deployment: LocalDeployment, topic: str) -> dict[int, tuple[int, int, int]]:
     """Return committed offset, end and lag per partition, as Kafka's own tool prints them."""
-    tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    program = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     asked = ["--bootstrap-server", deployment.settings.kafka, "--describe", "--group", deployment.settings.group]
-    command = [find_java(), "-Xmx256M", "-cp", f"{kafka_jars()}/*", tool, *asked]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    told = subprocess.run([*tool(program), *asked], capture_output=True, text=True, timeout=60, check=True).stdout
     rows = [line.split() for line in told.splitlines() if topic in line]
     return {int(row[2]): (int(row[3]), int(row[4]), int(row[5])) for row in rows}
 

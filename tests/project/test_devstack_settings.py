@@ -24,7 +24,7 @@ def test_the_fault_listener_advertises_the_port_of_the_proxy() -> None:
 
 def test_the_broker_is_its_own_controller() -> None:
     assert SETTINGS["process.roles"] == "broker,controller"
-    assert SETTINGS["controller.quorum.bootstrap.servers"] == "127.0.0.1:3"
+    assert SETTINGS["controller.quorum.voters"] == "1@127.0.0.1:3"
 
 
 def test_internal_topics_need_one_replica_and_topics_never_appear_by_themselves() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nearstream.schemas.topics import ALL
 from nearstream.workers.config.settings import load
-from tests.devstack.kafka import choose_ports, find_java, kafka_jars, kafka_server
+from tests.devstack.kafka import choose_ports, kafka_server, tool
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, run_to_end, running
 from tests.support.deployment import LocalDeployment
@@ -92,8 +92,7 @@ class SecuredKafka:
     def _acl(self, command: str) -> None:
         program, *arguments = shlex.split(command.replace("$BROKER", self.server.address))
         assert program == KAFKA_ACLS
-        tool = [find_java(), "-Xmx128M", "-XX:TieredStopAtLevel=1", "-cp", f"{kafka_jars()}/*"]
-        run_to_end([*tool, "org.apache.kafka.tools.AclCommand", *arguments], purpose=command)
+        run_to_end([*tool("org.apache.kafka.tools.AclCommand"), *arguments], purpose=command)
 
 
 def password(user: str) -> str:

@@ -31,6 +31,16 @@ def test_output_errors_and_exit_code_are_those_of_a_start(arguments: str, given:
     assert (forked.returncode, forked.stdout, forked.stderr) == (done.returncode, done.stdout, done.stderr)
 
 
+def test_what_cannot_be_written_at_the_end_is_told_as_by_a_start() -> None:
+    command = [sys.executable, "-m", "nearstream", "settings", "--json"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
+        with started(command, os.environ, stdout=full, stderr=subprocess.PIPE) as forked:
+            errors = forked.communicate(timeout=60)[1]
+    assert (forked.returncode, errors) == (done.returncode, done.stderr)
+    assert done.returncode != 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_it_runs_until_a_signal_ends_it(number: signal.Signals) -> None:
     with started(SCAN, os.environ, stdin=subprocess.PIPE) as process:
