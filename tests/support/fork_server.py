@@ -82,7 +82,7 @@ def run(program: str) -> NoReturn:
         code = ended.code
     if code is not None and not isinstance(code, int):
         sys.exit(code)
-    threading._shutdown()
+    threading._shutdown()  # type: ignore[attr-defined] # what Python calls itself at its end
     atexit._run_exitfuncs()
     gc.collect()  # what was not closed says so
     try:
