@@ -7,7 +7,9 @@ from nearstream.schemas.document import Time, Word, require_times
 
 
 class Silence(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="silence"):
-    """What a person says about the alerts of a subject. The newest one counts, and a null value takes it back.
+    """What a person says about the alerts of a subject.
+
+    The newest one counts, and a null value takes it back.
 
     Attributes:
         collection: The tenant of the alert, `*` for all.

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from nearstream.schemas.alert import Alert
+from nearstream.schemas.alert import ALL_COLLECTIONS, Alert
 from nearstream.schemas.codec import decode_alert, encode_alert
 from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, DOCUMENTS, VERDICTS
+from nearstream.schemas.silence import Silence, silence_key
+from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, DOCUMENTS, SILENCES, VERDICTS
 from nearstream.workers.config.alert_rules import load_alerts
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.monitoring.health import Health
@@ -85,25 +86,30 @@ async def test_a_storm_and_a_burst_of_dead_letters_are_told_and_restated_byte_fo
             firing = {("duplicate_storm", "firing"), ("new_family_of_size", "firing")}
             await until_told(deployment, firing)
             worker.kill()
+        await deployment.send([silence(deployment, "empty_value")])
         with deployment.worker(), deployment.worker("alert"):
             await deployment.send([copy(deployment, 14, began + timedelta(seconds=600))])
             ended = firing | {("duplicate_storm", "resolved")}
             await until_told(deployment, ended)
-            broken = [ProducerRecord(deployment.topic(DOCUMENTS), None, b"{", []) for _ in range(6)]
-            await deployment.send(broken)
-            await until_told(deployment, ended | {("dead_letters", "firing")})
+            for value, reason in ((b"", "empty_value"), (b"{", "not_json")):
+                broken = [ProducerRecord(deployment.topic(DOCUMENTS), None, value, []) for _ in range(6)]
+                await deployment.send(broken)
+                await until(partial(is_about, deployment, reason), 90)
             told = {alert.event_id: alert for alert in await alerts(deployment)}
             ends = {
-                alert.event_id for alert in told.values() if alert.state == "resolved" or alert.size is msgspec.UNSET
+                alert.event_id for alert in told.values() if alert.state == "resolved" or alert.subject == "not_json"
             }
             await until(partial(has_all, receiver, ends), 60)
+            silent = {alert.event_id for alert in told.values() if alert.subject == "empty_value"}
+            assert len(silent) == 1
+            assert not silent & set(receiver.ids)
         families = {verdict.family.id for verdict in await deployment.verdicts()}
         storms = sorted(
             (alert for alert in told.values() if alert.name == "duplicate_storm"), key=lambda one: one.state
         )
         assert [alert.state for alert in storms] == ["firing", "resolved"]
         assert {alert.subject for alert in storms} == families
-        assert len(told) == 4
+        assert len(told) == 5
         verdicts, letters = await deployment.read(VERDICTS.name), await deployment.read(DEAD_LETTERS.name)
         connection = Deployment.of(deployment.settings).index_address().connection
         async with open_client(connection) as client:
@@ -112,6 +118,21 @@ async def test_a_storm_and_a_burst_of_dead_letters_are_told_and_restated_byte_fo
             restated = [*await again.decide(verdicts), *await again.count_letters(letters)]
             assert {sent.value for sent in restated} == {encode_alert(alert) for alert in told.values()}
             await ends_by_silence(again)
+
+
+def silence(deployment: LocalDeployment, reason: str) -> ProducerRecord:
+    """Return that a person wants to hear no more of refused records of this reason."""
+    now = datetime.now(UTC)
+    said = Silence(
+        collection=ALL_COLLECTIONS, name="dead_letters", subject=reason, since=now, until=now + timedelta(hours=4)
+    )
+    key = silence_key(ALL_COLLECTIONS, "dead_letters", reason)
+    return ProducerRecord(deployment.topic(SILENCES), key, msgspec.json.encode(said), [])
+
+
+async def is_about(deployment: LocalDeployment, reason: str) -> bool:
+    """Return whether an alert about refused records of this reason is on the topic."""
+    return any(alert.subject == reason for alert in await alerts(deployment))
 
 
 async def has_all(receiver: Receiver, event_ids: set[str]) -> bool:
@@ -137,7 +158,8 @@ async def ends_by_silence(alerts_of_deployment: Alerting) -> None:
     health.lags = (PartitionLag("verdicts", 0, 0, 0, 9, -3600.0 - rule.window_seconds),)
     await alerts_of_deployment.end_quiet(health, send)
     await alerts_of_deployment.end_quiet(health, send)
-    (ended,) = [decode_alert(each.value or b"") for each in sent]
+    ended, other = sorted((decode_alert(each.value or b"") for each in sent), key=lambda one: one.subject, reverse=True)
     assert (ended.name, ended.state, ended.subject) == ("dead_letters", "resolved", "not_json")
+    assert (other.state, other.subject) == ("resolved", "empty_value")
     assert ended.until is not None
     assert time.time() - 1200 < ended.until.timestamp() < time.time() + 1200

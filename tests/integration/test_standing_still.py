@@ -111,7 +111,8 @@ async def test_a_halted_worker_is_seen_until_it_is_stopped(
                     return not ready["halted"] and "no worker of group" in str(live["troubles"])
 
                 await until(no_worker_reads, 60)
-                _, shown = await _doctor(deployment)
+                code, shown = await _doctor(deployment)
+                assert code == Exit.NO
                 assert "halted" not in shown
                 assert "no worker of group" in shown
                 assert b"no worker of group" in (await asyncio.to_thread(deployment.run, "lag")).stderr

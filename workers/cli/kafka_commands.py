@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from importlib.metadata import version
 from pathlib import Path
@@ -90,8 +90,13 @@ def show_lag(settings: Settings, options: argparse.Namespace) -> Exit:
     for members, row in rows:
         _print_row(members, row, is_json=options.json)
     if not options.json:
-        _print_states(settings, [problem for members, found in groups for problem in unread(found, members)])
+        _print_states(settings, [problem for members, found in groups for problem in _unread(settings, members, found)])
     return Exit.NO if options.max is not None and any(row.records > options.max for _, row in rows) else Exit.OK
+
+
+def _unread(settings: Settings, members: GroupMembers, rows: Sequence[PartitionLag]) -> Iterator[str]:
+    is_alerting = members.group == own_group(settings, "alert").group
+    yield from unread(rows, members, "alert" if is_alerting else "")
 
 
 def _print_row(members: GroupMembers, row: PartitionLag, *, is_json: bool) -> None:

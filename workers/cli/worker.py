@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 from nearstream.schemas.live import WorkerStateName
 from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, DECISIONS, DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.schemas.topics import DEAD_LETTERS, DECISIONS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
 from nearstream.streams.store.limits import IndexLostError
+from nearstream.workers.cli.alerting import alerting as alerting_of
 from nearstream.workers.cli.waiting import reported
 from nearstream.workers.config.alert_rules import load_alerts
 from nearstream.workers.config.exit_codes import Exit
@@ -23,7 +24,6 @@ from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError, shown, table
 from nearstream.workers.config.tls import in_the_clear
 from nearstream.workers.crawl.sites import site_of
-from nearstream.workers.http.webhooks import Webhooks
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
@@ -37,7 +37,7 @@ from nearstream.workers.monitoring.probe import Saying, start_probe
 from nearstream.workers.monitoring.status_server import serve_status
 from nearstream.workers.operations.checks import Grade, memory, persistence, signer
 from nearstream.workers.operations.claim import claim_deployment, describe_lost_index, require_deployment
-from nearstream.workers.pipeline.alert import Alerting, LabelWatch
+from nearstream.workers.pipeline.alert import Alerting
 from nearstream.workers.pipeline.decide import Deciding, notice_error_text
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.match import Matching, SignatureTopic
@@ -46,10 +46,7 @@ from nearstream.workers.pipeline.step import patience
 from nearstream.workers.redis_index.client import ask, connect, open_client, server_facts, until_answered
 from nearstream.workers.redis_index.decisions import DecisionStore
 from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.label_guards import LabelGuards
-from nearstream.workers.redis_index.labelled import LabelledFamilies
 from nearstream.workers.redis_index.members import family_of_document
-from nearstream.workers.redis_index.tallies import TallyStore
 from nearstream.workers.redis_index.worker_states import WorkerState, forget_worker, say_state
 
 WATCH_SECONDS = 5.0
@@ -190,13 +187,7 @@ async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, ne
         decider = Decider(store, site_of, settings.retention_seconds, notice_error_text)
         deciding = Deciding(decider, deployment.topic(DECISIONS), dead_letters)
     if role == "alert":
-        tallies = TallyStore(connect(deployment.index_address().connection), settings.namespace)
-        guards = LabelGuards(tallies.client, settings.namespace)
-        watch = LabelWatch(LabelledFamilies(deployment.index_address()).growth, guards.suspend)
-        notify = Webhooks(alerts.targets, public_url=settings.public_url).offer
-        alerting = Alerting(
-            alerts.rules, tallies, deployment.topic(ALERTS), deployment.scheme.name, dead_letters, watch, notify
-        )
+        alerting = await alerting_of(deployment, alerts, dead_letters, wait_seconds)
     if role in ("sign", "all"):
         signing = Signing(
             deployment.signer(),

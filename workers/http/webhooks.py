@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -28,7 +28,7 @@ ANSWER_BYTES = 64 * 1024
 BREAK_AFTER = 5  # failures in succession
 BREAK_SECONDS = 60.0
 OUTDATED_SECONDS = 86_400  # older alerts come from a replay, or from documents of the past
-OUTCOMES = ("sent", "retried", "refused", "failed", "dropped", "outdated")
+OUTCOMES = ("sent", "retried", "refused", "failed", "dropped", "outdated", "silent")
 
 _TRANSLATED = IPv6Network("64:ff9b::/96")  # the last four bytes are an IPv4 address
 # The only addresses of IPv6 that are given out for the internet (RFC 4291). Not among them are 64:ff9b:1::/48, which a
@@ -46,6 +46,10 @@ log = logging.getLogger(__name__)
 
 class PrivateAddressError(OSError):
     """An address is not on the public internet."""
+
+
+def _nobody(_: Alert) -> bool:
+    return False
 
 
 @dataclass
@@ -66,10 +70,21 @@ class Webhooks:
     """
 
     def __init__(
-        self, targets: Iterable[WebhookTarget], break_seconds: float = BREAK_SECONDS, public_url: str = ""
+        self,
+        targets: Iterable[WebhookTarget],
+        break_seconds: float = BREAK_SECONDS,
+        public_url: str = "",
+        holds_back: Callable[[Alert], bool] = _nobody,
     ) -> None:
-        """Prepare to send to these targets, with links to the live page at this address."""
-        self._public_url = public_url
+        """Prepare to send to these targets.
+
+        Args:
+            targets: The targets.
+            break_seconds: Pause after failures in succession.
+            public_url: Address of the live page, for links. Empty: none are sent.
+            holds_back: Returns whether an alert is not sent, because a person has silenced it.
+        """
+        self._public_url, self._holds_back = public_url, holds_back
         self._lines = [_Line(target) for target in targets]
         for line in self._lines:
             for outcome in OUTCOMES:
@@ -117,7 +132,9 @@ class Webhooks:
         async with aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as session:
             while True:
                 alert = await line.waiting.get()
-                if alert.event_id not in line.sent:
+                if self._holds_back(alert):
+                    WEBHOOKS.labels(line.target.name, "silent").inc()
+                elif alert.event_id not in line.sent:
                     outcome = await self._send(session, line, alert)
                     WEBHOOKS.labels(line.target.name, outcome).inc()
 

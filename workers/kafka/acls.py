@@ -17,6 +17,7 @@ from nearstream.schemas.topics import (
     EVENT_TOPICS,
     LABELS_CHANGED,
     SIGNATURES,
+    SILENCES,
     VERDICTS,
 )
 from nearstream.workers.config.settings import Settings, SettingsError
@@ -52,7 +53,7 @@ def needed(settings: Settings, role: str) -> list[Permission]:
         # Matching writes to `signatures` if a document arrives there after its removal.
         "match": ([SIGNATURES], [SIGNATURES, *EVENT_TOPICS, LABELS_CHANGED]),
         "decide": ([VERDICTS], [DECISIONS]),
-        "alert": ([VERDICTS, DEAD_LETTERS], [ALERTS]),
+        "alert": ([VERDICTS, DEAD_LETTERS, SILENCES], [ALERTS]),
         "all": ([DOCUMENTS, SIGNATURES], [SIGNATURES, *EVENT_TOPICS, LABELS_CHANGED]),
     }[role]
     return [

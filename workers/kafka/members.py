@@ -55,18 +55,20 @@ async def group_members(client: AIOKafkaAdminClient, group: str) -> GroupMembers
     return GroupMembers(group, state in _SETTLED, len(members), hosts)
 
 
-def unread(rows: Sequence[PartitionLag], members: GroupMembers | None) -> Iterator[str]:
+def unread(rows: Sequence[PartitionLag], members: GroupMembers | None, role: str = "") -> Iterator[str]:
     """Yield a sentence for each topic that a group should read and does not.
 
     Args:
         rows: The lag of the group.
         members: Its members. None: they are not known.
+        role: The role of its workers, if it is not `all`.
     """
     if members is None or not members.is_settled:
         return
+    remedy = f"start `nearstream worker{role and ' '}{role}`"
     if not members.count and any(row.committed >= 0 for row in rows):
         waiting = sum(row.records for row in rows)
-        yield f"no worker of group {members.group} runs, and {waiting} records wait: start `nearstream worker`"
+        yield f"no worker of group {members.group} runs, and {waiting} records wait: {remedy}"
         return
     left: Counter[str] = Counter()
     for row in rows:
@@ -75,4 +77,4 @@ def unread(rows: Sequence[PartitionLag], members: GroupMembers | None) -> Iterat
     for topic, records in left.items():
         if records:
             problem = f"{records} records of {topic} wait, and no worker of group {members.group} reads them"
-            yield f"{problem}: start `nearstream worker`"
+            yield f"{problem}: {remedy}"

@@ -4,7 +4,8 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 from nearstream.schemas.alert import ALL_COLLECTIONS, Alert
-from nearstream.schemas.silence import Silence, silence_key
+from nearstream.schemas.silence import Silence
+from nearstream.streams.alerting.silences import Silences
 
 ALERTS = 256
 _STORM = "duplicate_storm"
@@ -18,7 +19,7 @@ class Alarms:
     def __init__(self) -> None:
         """Start without alerts."""
         self._newest: OrderedDict[tuple[str, str, str], Alert] = OrderedDict()
-        self._silences: OrderedDict[bytes, Silence] = OrderedDict()
+        self._silences = Silences()
 
     def add(self, alert: Alert) -> None:
         """Take an alert. One that is delivered again after its end changes nothing."""
@@ -33,18 +34,12 @@ class Alarms:
 
     def silence(self, key: bytes, silence: Silence | None) -> None:
         """Take what a person says about a subject, None if it is taken back."""
-        self._silences.pop(key, None)
-        if silence is not None:
-            self._silences[key] = silence
-        if len(self._silences) > ALERTS:
-            self._silences.popitem(last=False)
+        self._silences.say(key, silence)
 
     def silences(self, alerts: Iterable[Alert], now_ms: int) -> tuple[Silence, ...]:
         """Return what was said about those of these alerts that are silent now."""
-        said = (
-            (alert, self._silences.get(silence_key(alert.collection, alert.name, alert.subject))) for alert in alerts
-        )
-        return tuple(each for alert, each in said if each is not None and each.covers(alert, now_ms))
+        said = (self._silences.of(alert, now_ms) for alert in alerts)
+        return tuple(each for each in said if each is not None)
 
     def is_storm(self, collection: str, family: str) -> bool:
         """Return whether a storm of a family has begun and not ended."""

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 
-from nearstream.schemas.codec import InvalidMessageError, decode_alert, decode_silence
+from nearstream.schemas.codec import InvalidMessageError, decode_alert
 from nearstream.schemas.dead_letter import read_dead_letter
 from nearstream.schemas.events import Retraction
 from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, EVENT_TOPICS, SILENCES, VERDICTS
+from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, EVENT_TOPICS, VERDICTS
 from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.client import (
@@ -27,6 +27,7 @@ from nearstream.workers.kafka.lag import lag_reader
 from nearstream.workers.kafka.members import group_members, unread
 from nearstream.workers.kafka.offsets import ever_committed_if_known, partitions
 from nearstream.workers.kafka.records import follow, follow_from, offsets_since
+from nearstream.workers.kafka.silences import read_silences
 from nearstream.workers.live.day_counts import DayCounts
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.letters import LETTERS
@@ -221,16 +222,7 @@ async def _follow_alerts(settings: Settings, feed: Feed) -> None:
 
 async def _follow_silences(settings: Settings, feed: Feed) -> None:
     """Feed the silences that the topic keeps, and those that come."""
-    tps = await partitions(settings, [settings.topic_prefix + SILENCES.name], _CONNECT_SECONDS)
-    async with (
-        consumer(settings, _CONNECT_SECONDS) as client,
-        aclosing(follow(client, tps, since_ms=0, until_end=False)) as records,
-    ):
-        async for record in records:
-            try:
-                feed.alarms.silence(record.key or b"", decode_silence(record.value) if record.value else None)
-            except InvalidMessageError as error:
-                log.info("offset %d of the topic of silences holds none: %s", record.offset, error)
+    await read_silences(settings, feed.alarms.silence, _CONNECT_SECONDS, until_end=False)
 
 
 async def _ask_for_alerting(settings: Settings, feed: Feed) -> None:
@@ -249,7 +241,7 @@ async def _ask_for_alerting(settings: Settings, feed: Feed) -> None:
         ):
             members = await group_members(client, settings.group)
             rows = feed.lags[settings.group] = await read_lag()
-            feed.unread[settings.group] = tuple(unread(rows, members))
+            feed.unread[settings.group] = tuple(unread(rows, members, "alert"))
 
 
 async def _follow_letters(settings: Settings, feed: Feed) -> None:

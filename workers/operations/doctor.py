@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Any
 
-from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS, Topic
 from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
 from nearstream.workers.config.groups import own_group
@@ -16,8 +16,8 @@ from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import topics as kafka_topics
 from nearstream.workers.kafka.client import admin, consumer
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
-from nearstream.workers.kafka.lag import lag_reader
-from nearstream.workers.kafka.members import group_members, unread
+from nearstream.workers.kafka.lag import PartitionLag, lag_reader
+from nearstream.workers.kafka.members import GroupMembers, group_members, unread
 from nearstream.workers.kafka.topics import TopicState
 from nearstream.workers.operations.checks import Check, Grade, clock, memory, persistence, records_ahead, signer
 from nearstream.workers.operations.claim import describe_lost_index, describe_lost_record, require_deployment
@@ -79,17 +79,24 @@ async def _kafka(settings: Settings, wait_seconds: float) -> AsyncIterator[Check
 
 
 async def _unread(settings: Settings, wait_seconds: float) -> AsyncIterator[Check]:
-    """Yield a failed check for each topic with records that no worker reads."""
+    """Yield a failed check if no worker runs, and for each topic with records that no worker reads."""
     try:
-        async with admin(settings, wait_seconds) as client, lag_reader(settings, wait_seconds) as read_lag:
-            members = await group_members(client, settings.group)
-            rows = await read_lag()
+        verdicts = settings.topic_prefix + VERDICTS.name
+        decides = await kafka_offsets.ever_committed_if_known(settings, verdicts, wait_seconds)
+        rows, members = await _read(settings, wait_seconds, (DOCUMENTS, SIGNATURES, *([VERDICTS] if decides else [])))
     except (KafkaUnreachableError, KafkaError) as error:
         yield Check(Grade.WARN, "workers", f"what they read is not known: {error}")
         return
-    is_waiting = any(row.records for row in rows)
     for problem in unread(rows, members):
-        yield Check(Grade.FAIL if is_waiting else Grade.WARN, "workers", problem)
+        yield Check(Grade.FAIL, "workers", problem)
+
+
+async def _read(
+    settings: Settings, wait_seconds: float, topics: Sequence[Topic]
+) -> tuple[list[PartitionLag], GroupMembers | None]:
+    """Return the lag of a group at these topics, and its members."""
+    async with admin(settings, wait_seconds) as client, lag_reader(settings, wait_seconds, topics) as read_lag:
+        return await read_lag(), await group_members(client, settings.group)
 
 
 async def _alerts(settings: Settings, wait_seconds: float) -> Check:
@@ -108,10 +115,12 @@ async def _alerts(settings: Settings, wait_seconds: float) -> Check:
             return Check(Grade.OK, "alerts", problem)
         if not is_read:
             return Check(Grade.OK, "alerts", "no worker `alert` has run, so storms are not told")
-        async with lag_reader(settings, wait_seconds, (VERDICTS, DEAD_LETTERS)) as read_lag:
-            behind_seconds = max((row.seconds or 0.0 for row in await read_lag()), default=0.0)
+        rows, members = await _read(settings, wait_seconds, (VERDICTS, DEAD_LETTERS))
     except (KafkaUnreachableError, KafkaError) as error:
         return Check(Grade.WARN, "alerts", f"the lag of group {settings.group} is not known: {error}")
+    for problem in unread(rows, members, "alert"):
+        return Check(Grade.FAIL, "alerts", problem)
+    behind_seconds = max((row.seconds or 0.0 for row in rows), default=0.0)
     if behind_seconds > ALERTS_BEHIND_SECONDS:
         problem = f"group {settings.group} is {behind_seconds:.0f} s behind, so storms are told late"
         return Check(Grade.WARN, "alerts", f"{problem}: start `nearstream worker alert`")

@@ -30,6 +30,7 @@ from nearstream.streams.alerting.counting import (
 )
 from nearstream.streams.alerting.floods import LabelledGrowth, find_flood
 from nearstream.streams.alerting.origins import name_origins, origins_of
+from nearstream.streams.alerting.silences import Silences
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.probe import INTERVAL_SECONDS
@@ -96,6 +97,7 @@ class Alerting:
         scheme: Name of the scheme of the deployment.
         dead_letters: Writes the refused records.
         labels: Labels of families.
+        silences: What persons have said about alerts. Metrics leave out what is silent for a time.
         notify: Called with the alerts that were sent. It must not wait.
     """
 
@@ -105,6 +107,7 @@ class Alerting:
     scheme: str
     dead_letters: DeadLetterWriter
     labels: LabelWatch = field(default_factory=LabelWatch)
+    silences: Silences = field(default_factory=Silences)
     notify: Callable[[Sequence[Alert]], None] = _nobody
 
     async def decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
@@ -171,11 +174,12 @@ class Alerting:
         async for name, subject in self.store.firing():
             for rule in self._rules(name):
                 tally = await self.store.change(rule, subject, partial(end_quiet, rule, clock_ms))
-                firing[rule.name] += tally.is_firing
-                if tally.is_firing and rule.name == "duplicate_storm":
-                    storms[subject.collection, subject.name] = len(tally.arrivals)
                 if not tally.is_firing:
                     await self._send_end(rule, subject, tally, send)
+                elif not self.silences.is_silent(tally.alerts[-1].alert, int(time.time() * 1000)):
+                    firing[rule.name] += 1
+                    if rule.name == "duplicate_storm":
+                        storms[subject.collection, subject.name] = len(tally.arrivals)
         metrics.set_firing(firing, storms)
 
     def after_sending(self, _: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord]) -> None:

@@ -35,8 +35,10 @@ def alert(number: int = 0, **fields: Any) -> Alert:  # noqa: ANN401
 
 
 @asynccontextmanager
-async def sending(*targets: WebhookTarget) -> AsyncIterator[Webhooks]:
-    sender = Webhooks(targets, break_seconds=0.05)
+async def sending(
+    *targets: WebhookTarget, holds_back: Callable[[Alert], bool] = lambda _: False
+) -> AsyncIterator[Webhooks]:
+    sender = Webhooks(targets, break_seconds=0.05, holds_back=holds_back)
     task = asyncio.create_task(sender.run())
     try:
         yield sender
@@ -106,6 +108,17 @@ async def test_an_alert_about_a_time_long_past_is_not_sent() -> None:
         await until_true(lambda: len(receiver.got) == 2)
     assert receiver.ids == [alert(2).event_id, alert(3).event_id]
     assert counted("outdated", "replayed") == 1
+
+
+async def test_a_silent_alert_is_not_sent_and_the_next_one_is() -> None:
+    async with (
+        receiving() as receiver,
+        sending(target(receiver, "silent"), holds_back=lambda each: each.event_id == alert(1).event_id) as sender,
+    ):
+        sender.queue([alert(1), alert(2)])
+        await until_true(lambda: bool(receiver.got))
+    assert receiver.ids == [alert(2).event_id]
+    assert counted("silent", "silent") == 1
 
 
 async def test_an_alert_that_is_offered_again_is_sent_once() -> None:
