@@ -17,6 +17,8 @@ DEFAULT_COLLECTION = "default"
 ATTACHMENTS_LABEL = "attachments"  # of a mail: a keyed digest of all in it that is no text
 ATTACHMENTS_UNREAD = "unread"  # in place of the digest, if there was not enough time for it
 SENDER_DOMAIN_LABEL = "sender-domain"  # of a mail: a keyed hash of the domain that it was sent from
+SURROUNDINGS_LABEL = "surroundings"  # of a web page: a keyed digest of all its text, if its main content is only a part
+LABELS_MAX = 8
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 YEAR_9999_MS = 253_402_300_799_999
 CLOCKS_MS = 1000  # by which the clocks of those who send a document and its removal may differ
@@ -30,7 +32,7 @@ Name = Annotated[str, msgspec.Meta(pattern=NAME_PATTERN)]
 LabelName = Annotated[str, msgspec.Meta(pattern=LABEL_NAME_PATTERN)]
 CONTENT_TYPE_MAX_CHARACTERS = 128
 LabelValue = Annotated[str, msgspec.Meta(max_length=128)]
-Labels = Annotated[dict[LabelName, LabelValue], msgspec.Meta(max_length=8)]
+Labels = Annotated[dict[LabelName, LabelValue], msgspec.Meta(max_length=LABELS_MAX)]
 AddressHash = Annotated[str, msgspec.Meta(pattern=ADDRESS_HASH_PATTERN)]
 Lineage = Annotated[str, msgspec.Meta(pattern=LINEAGE_PATTERN)]
 Time = Annotated[datetime, msgspec.Meta(tz=True)]

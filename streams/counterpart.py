@@ -20,14 +20,15 @@ from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import Family
 from nearstream.streams.relations.describe import Related, distance, document_ref, document_state, resemblance
 from nearstream.streams.relations.novelty import Novelty, Source, not_redundant, novelty
-from nearstream.streams.relations.rules import COMMON_END, EQUAL_DIGEST, SAME_LINEAGE, Rule
+from nearstream.streams.relations.rules import COMMON_END, SAME_LINEAGE, Rule
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.relations.verdict import (
     ATTACHMENTS_DIFFER,
+    SURROUNDINGS_DIFFER,
     Verdict,
     first_rule,
     is_copy,
-    rule_of_mails,
+    rule_of_surroundings,
     rule_of_texts,
 )
 from nearstream.streams.signing.scheme import Keys, Scheme
@@ -37,6 +38,7 @@ _BEST_FIRST = ("exact_duplicate", "near_duplicate", "", "containment", "rearrang
 _RANKS = {relation: place for place, relation in enumerate(_BEST_FIRST)}
 _BY_LINEAGE = _RANKS[""]
 _COVERED_FROM = 0.80  # a text of which this share is in another one has its event, even if many documents have it
+_BESIDE = {ATTACHMENTS_DIFFER, SURROUNDINGS_DIFFER}  # what a copy has beside the text is not in the other document
 _OVERLAP_FROM = 0.20  # below this share of common symbols, two of three overlaps are boilerplate
 
 
@@ -132,7 +134,7 @@ class Compared:
     @property
     def is_exact(self) -> bool:
         """Whether both texts are equal."""
-        return self.rule is EQUAL_DIGEST
+        return self.estimate.is_equal
 
     @property
     def rank(self) -> tuple[bool, int, float, tuple[int, str, str]]:
@@ -152,8 +154,8 @@ def compare_with(newcomer: Newcomer, candidates: Sequence[Candidate]) -> list[Co
     estimates, found = compare(newcomer.signature, [candidate.earlier for candidate in candidates]), []
     for candidate, numbers in zip(candidates, estimates, strict=True):
         by_text = rule_of_texts(numbers, newcomer.thresholds)
-        if by_text.relation == "near_duplicate":
-            by_text = rule_of_mails(by_text, newcomer.signature, candidate.signature)
+        if is_copy(by_text):
+            by_text = rule_of_surroundings(by_text, newcomer.signature, candidate.signature)
         rule = first_rule(by_text, numbers)
         found.append(Compared(candidate, newcomer, numbers, rule, is_copy(by_text)))
     return found
@@ -206,7 +208,7 @@ def novelty_of(newcomer: Signature, compared: Sequence[Compared]) -> Novelty | N
     ]
     found = novelty(newcomer, sources)
     is_uncertain = any(
-        each.newcomer.scheme.text.masks or ATTACHMENTS_DIFFER in each.pair.verdict.low_confidence
+        each.newcomer.scheme.text.masks or not _BESIDE.isdisjoint(each.pair.verdict.low_confidence)
         for each in compared[:1]
     )
     return not_redundant(found) if is_uncertain else found

@@ -16,6 +16,7 @@ from nearstream.streams.matching.decision import Decision
 from nearstream.streams.matching.known import Known
 from nearstream.streams.matching.meeting import Pause
 from nearstream.streams.relations.describe import describe, document_ref
+from nearstream.streams.relations.verdict import SURROUNDINGS_DIFFER, surroundings_differ
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.store.registration import Registered
 
@@ -99,9 +100,11 @@ class Teller:
     def unchanged(self, own: Signature, same: Signature, family: Family, registered: Registered) -> Matched:
         """Return the verdict about a document that repeats a stored state."""
         verdict = document_verdict(own, "unchanged", None, family)
-        return Matched(
-            with_fields(verdict, of=document_ref(same), redundant=not self._scheme.text.masks), (), registered
-        )
+        differs = surroundings_differ(own, same)
+        reasons = (SURROUNDINGS_DIFFER,) if differs else ()
+        redundant = not (differs or self._scheme.text.masks)
+        told = with_fields(verdict, of=document_ref(same), redundant=redundant, low_confidence=reasons)
+        return Matched(told, (), registered)
 
 
 def sent_numbers(case: Case, decision: Decision) -> Sequence[int]:

@@ -7,6 +7,8 @@ from zlib import crc32
 
 from msgspec import UnsetType
 
+from nearstream.schemas.document import SURROUNDINGS_LABEL
+from nearstream.schemas.evidence import DocumentRef
 from nearstream.schemas.record import PageFacts
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.deciding.resting import named
@@ -83,8 +85,10 @@ class Fetch:
 
     @cached_property
     def is_equal(self) -> bool:
-        """Whether the text is that of the state before."""
+        """Whether all text that is seen is that of the state before."""
         verdict, base = self.verdict, self.base
+        if base is not None and base.own is not None and _surroundings(base.own) != _surroundings(verdict):
+            return False
         is_own = verdict.of is not None and verdict.of.lineage == verdict.lineage
         if base is not None and base.text and base.text == verdict.version:
             return True
@@ -108,6 +112,10 @@ class Fetch:
     def _is_own_site(self, name: str) -> bool:
         own = self.site_of(self.verdict.url or self.verdict.lineage or "")
         return bool(own) and self.site_of(name) == own
+
+
+def _surroundings(document: DocumentRef) -> str:
+    return document.labels.get(SURROUNDINGS_LABEL, "")
 
 
 def base_of(former: PageState | None) -> PageState | None:

@@ -75,7 +75,7 @@ def novelty(arriving: Signature, sources: Sequence[Source]) -> Novelty:
 
 
 def not_redundant(found: Novelty) -> Novelty:
-    """Return a novelty that is not redundant, for a mail with other attachments or masked text than its copy."""
+    """Return a novelty that is not redundant, for a document with more than its normal form."""
     return replace(found, redundant=False)
 
 

@@ -27,6 +27,7 @@ class Rule:
 
 
 EQUAL_DIGEST = Rule("equal_digest", "exact_duplicate")
+EQUAL_MAIN_CONTENT = Rule("equal_main_content", "near_duplicate")  # of pages that show other texts beside it
 SAME_LINEAGE = Rule("same_lineage", "version")
 COMMON_END = Rule("common_end", "overlap")
 TOO_SHORT = Rule("too_short", "unrelated")

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Literal
 
-from nearstream.schemas.document import ATTACHMENTS_LABEL, ATTACHMENTS_UNREAD
+from nearstream.schemas.document import ATTACHMENTS_LABEL, ATTACHMENTS_UNREAD, SURROUNDINGS_LABEL
 from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.relations.common_end import have_other_texts_above
@@ -13,6 +13,7 @@ from nearstream.streams.relations.rules import (
     COMPARED_FIELDS,
     COVERED,
     EQUAL_DIGEST,
+    EQUAL_MAIN_CONTENT,
     SAME_LINEAGE,
     SCATTERED_NOISE,
     TOO_SHORT,
@@ -26,6 +27,7 @@ from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Threshol
 MANY_SIBLINGS = "many_siblings"
 COMMON_TEXT = "common_text"
 ATTACHMENTS_DIFFER = "attachments_differ"
+SURROUNDINGS_DIFFER = "surroundings_differ"
 BELOW_MIN_LENGTH = "below_min_length"
 NEAR_THRESHOLD = "near_threshold"
 SHINGLES_MIN = 40  # below this, one word more or less moves every share by several percent
@@ -90,6 +92,7 @@ class Verdict:
         reasons = low_confidence_reasons((self.newer, self.older), self.estimate, self.decided_by, self.bounds)
         reasons = (*reasons, MANY_SIBLINGS) if self.many_siblings else reasons
         reasons = (*reasons, ATTACHMENTS_DIFFER) if self._attachments_differ else reasons
+        reasons = (*reasons, SURROUNDINGS_DIFFER) if self._surroundings_differ else reasons
         return (*reasons, COMMON_TEXT) if self.common_text else reasons
 
     @property
@@ -97,6 +100,11 @@ class Verdict:
         """Whether two mails are copies by their texts, and have other attachments."""
         labels = {text.labels.get(ATTACHMENTS_LABEL) for text in (self.newer, self.older)}
         return is_copy(self.decided_by) and len(labels) > 1 and ATTACHMENTS_UNREAD not in labels
+
+    @property
+    def _surroundings_differ(self) -> bool:
+        """Whether two pages have one main content, and show other texts beside it."""
+        return self.estimate.is_equal and surroundings_differ(self.newer, self.older)
 
 
 def relate(
@@ -110,7 +118,7 @@ def relate(
         estimate: Their estimate.
         thresholds: Thresholds of the rules.
     """
-    by_text = rule_of_mails(rule_of_texts(estimate, thresholds), newer, older)
+    by_text = rule_of_surroundings(rule_of_texts(estimate, thresholds), newer, older)
     return Verdict(newer, older, estimate, first_rule(by_text, estimate), thresholds)
 
 
@@ -126,16 +134,27 @@ def rule_of_texts(estimate: Estimate, thresholds: Thresholds = DEFAULT_THRESHOLD
     return TOO_SHORT if estimate.is_short else decide(estimate, thresholds)
 
 
-def rule_of_mails(by_text: Rule, one: Signature, other: Signature) -> Rule:
-    """Return the rule of two texts, or `common_end` if they are such mails.
+def rule_of_surroundings(by_text: Rule, one: Signature, other: Signature) -> Rule:
+    """Return the rule of two texts, or that of mails and pages around them.
 
     Args:
         by_text: The rule that two texts decide.
         one: One of them.
         other: The other one.
+
+    Returns:
+        `common_end` for mails that share only their end, `equal_main_content` for pages with equal main contents that
+        show other texts beside it.
     """
+    if by_text is EQUAL_DIGEST:
+        return EQUAL_MAIN_CONTENT if surroundings_differ(one, other) else by_text
     is_near = by_text.relation == "near_duplicate"
     return COMMON_END if is_near and have_other_texts_above(one, other) else by_text
+
+
+def surroundings_differ(one: Signature, other: Signature) -> bool:
+    """Return whether two pages show different texts beside their main contents."""
+    return one.labels.get(SURROUNDINGS_LABEL) != other.labels.get(SURROUNDINGS_LABEL)
 
 
 def is_copy(by_text: Rule) -> bool:
@@ -150,7 +169,7 @@ def low_confidence_reasons(
 
     Equal digests give no reason, because no number decides and all numbers are exact.
     """
-    if rule is EQUAL_DIGEST:
+    if estimate.is_equal:
         return ()
     reasons = {
         BELOW_MIN_LENGTH: min(text.shingles for text in texts) < SHINGLES_MIN,

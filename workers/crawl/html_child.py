@@ -15,9 +15,12 @@ import resource
 import signal
 import socket
 import sys
+from collections import Counter
+from collections.abc import Sequence
+from hashlib import blake2b
 
 from resiliparse.extract.html2text import extract_plain_text
-from resiliparse.parse.html import HTMLTree
+from resiliparse.parse.html import DOMNode, HTMLTree
 
 try:
     import pyseccomp  # type: ignore[import-untyped]
@@ -39,8 +42,12 @@ _CALLS = (
 _MAIN_WORDS, _SMALL_WORDS, _SENTENCE_WORDS = 200, 100, 10
 _WORD_MAX_CHARACTERS = 16  # on average, with what is between words
 _PROSE_LOST = 0.5  # of the words of the main content
+_BESIDE_MIN = 2  # sentences beside the main content over it, from which on they count as parts of the page
+_LINKED = re.compile(r"<a\s[^<>]*+>([^<]*+)", re.IGNORECASE)
+_WITHOUT_TEXT = "script, style, template, noscript, [hidden]"
 _SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_SPACELESS}]{{1,2}}|[^\W{_SPACELESS}]+")
+LEFT_OUT = "\x1f"  # which no part begins with, because it is a blank
 _STYLE_MAX_CHARACTERS = 4_096
 _TARGET_MAX_CHARACTERS = 4_096
 _HIDING = re.compile(r"(?:\A|;)\s{0,16}(?:display\s{0,16}:\s{0,16}none|font-size\s{0,16}:\s{0,16}0{1,8}(?![.\d]))")
@@ -54,19 +61,20 @@ def visible_text(html: str) -> str:
     tree = HTMLTree.parse(html)
     if tree.body is None:
         return ""
-    for element in list(tree.body.query_selector_all("[style], [hidden]")):
+    for element in _found(tree.body, "[style], [hidden]"):
         style = element.getattr("style") or ""
         if element.hasattr("hidden") or _HIDING.search(style[:_STYLE_MAX_CHARACTERS].lower()):
-            element.decompose()
+            _remove(element)
     return extract_plain_text(tree, preserve_formatting=False, list_bullets=False, alt_texts=False)
 
 
 def page(html: str, *, main_content: bool, links: bool = False) -> str:
     """Return the title of a web page and its text, after a sign.
 
-    Each is on lines of its own: the title first, then the target of `rel=canonical`, which may be empty, then each part
-    of the text, such as a paragraph. The sign is `s` if the main content was too small, so that the text is all text of
-    the page, else `-`.
+    Each is on lines of its own: the title first, then the target of `rel=canonical`, which may be empty, then a digest
+    of all text that is seen, empty if it is that of the text, then each part of the text, such as a paragraph. Parts as
+    long as a sentence that are seen beside the main content come last, if they are twice as much, each after
+    `LEFT_OUT`. The sign is `s` if the main content was too small, so that the text is all text of the page, else `-`.
 
     Args:
         html: The page.
@@ -81,17 +89,56 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
         every = _parts(tree, main_content=False)
         if _is_too_small(words, _lost(parts, every)):
             sign, parts, main_content = "s", every, False
-    if links:
-        parts = _parts_with_links(tree, main_content=main_content)
-    return "\n".join([sign + " ".join((tree.title or "").split()), _declared(tree), *parts])
+    texts = _parts_with_links(tree, main_content=main_content) if links else parts
+    seen, sentences = _beside(html, tree, parts) if main_content else ("", [])
+    lines = [LEFT_OUT + part for part in sentences]
+    return "\n".join([sign + " ".join((tree.title or "").split()), _declared(tree), seen, *texts, *lines])
+
+
+def _found(element: DOMNode, selector: str) -> Sequence[DOMNode]:
+    """Return elements all at once, because one by one takes the square of their number."""
+    return element.query_selector_all(selector)[:]
+
+
+def _remove(element: DOMNode) -> None:
+    """Take an element out of its page, but keep it in memory for those in it."""
+    if element.parent is not None:
+        element.parent.remove_child(element)
+
+
+def _beside(html: str, tree: HTMLTree, parts: list[str]) -> tuple[str, list[str]]:
+    """Return a digest of all text that is seen, and the sentences beside the main content.
+
+    The digest is empty if nothing is beside it, and there are sentences only if they are twice as much. Elements without
+    text for a person are removed.
+    """
+    if tree.body is None:
+        return "", []
+    # Another extraction would take as long as the first one. What is in links is no sentence.
+    main = sum(map(len, parts))
+    linked = sum(map(len, _LINKED.findall(html)))
+    sentences = []
+    if len(tree.body.text) - linked - main > _BESIDE_MIN * main:
+        beside = Counter(_parts(tree, main_content=False)) - Counter(parts)
+        sentences = [part for part in beside.elements() if _count_words(part) >= _SENTENCE_WORDS]
+        if sum(map(len, sentences)) <= _BESIDE_MIN * main:
+            sentences = []
+    for element in _found(tree.body, _WITHOUT_TEXT):
+        _remove(element)
+    text, content = (_without_blanks(each) for each in (tree.body.text, "".join(parts)))
+    return ("" if text == content else blake2b(text, digest_size=16).hexdigest()), sentences
+
+
+def _without_blanks(text: str) -> bytes:
+    return text.casefold().encode("utf-8", "replace").translate(None, b" \t\n\v\f\r")
 
 
 def _declared(tree: HTMLTree) -> str:
     """Return the target of the links in the head of a page that say `rel=canonical`.
 
-    Nothing: there is none, or there are several targets, of which none can be believed.
+    Nothing: there is no such link, or several with different targets.
     """
-    links = tree.head.query_selector_all("link[rel][href]") if tree.head else ()
+    links = _found(tree.head, "link[rel][href]") if tree.head else ()
     canonical = (link for link in links if "canonical" in (link.getattr("rel") or "").lower().split())
     targets = {"".join((link.getattr("href") or "").split()) for link in canonical}
     target = targets.pop() if len(targets) == 1 else ""
@@ -131,8 +178,7 @@ def answer(work: bytes, content: bytes) -> bytes:
 
 def _parts_with_links(tree: HTMLTree, *, main_content: bool) -> list[str]:
     """Return the parts of a page with the targets of its links and the addresses of its images."""
-    images = tree.body.query_selector_all("img[src]") if tree.body else ()
-    for image in list(images):
+    for image in _found(tree.body, "img[src]") if tree.body else ():
         image.setattr("alt", (image.getattr("src") or "")[:_TARGET_MAX_CHARACTERS])
     return _parts(tree, main_content=main_content, links=True)
 

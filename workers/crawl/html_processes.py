@@ -19,6 +19,7 @@ _ANSWER_MAX_BYTES = 16 * 1024 * 1024
 _KEPT_BYTES = str(32 * 1024 * 1024)
 _KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": _KEPT_BYTES, "MALLOC_MMAP_THRESHOLD_": _KEPT_BYTES}
 _TO_FIND_LIBRARIES = ("LD_LIBRARY_PATH", "PYTHONPATH")  # all that a process inherits: it has to know no secret
+_LEFT_OUT = "\x1f"  # as the process writes it
 _START_MAX_SECONDS = 30.0  # after which a process that has not become ready is replaced
 
 
@@ -35,12 +36,16 @@ class PageText(NamedTuple):
         parts: Its paragraphs, headings and other parts in order, each in one line.
         is_main_small: The main content was too small, so these are the parts of all text.
         declared: The only target of `rel=canonical` in its head. Empty: there is none, or there are several.
+        seen: A digest of all text that is seen, in hex. Empty: that is the text of the parts.
+        beside: Parts as long as a sentence that are seen beside the main content, if they are twice as much.
     """
 
     title: str
     parts: tuple[str, ...]
     is_main_small: bool = False
     declared: str = ""
+    seen: str = ""
+    beside: tuple[str, ...] = ()
 
 
 class HtmlProcesses:
@@ -113,8 +118,10 @@ class HtmlProcesses:
         answer = self._answer((work.upper() if links else work) + html.encode("utf-8", "replace"), seconds)
         if answer is None:
             return None
-        title, declared, *parts = answer.decode("utf-8", "replace").split("\n")
-        return PageText(title[1:], tuple(parts), title.startswith("s"), declared)
+        title, declared, seen, *lines = answer.decode("utf-8", "replace").split("\n")
+        parts = tuple(line for line in lines if not line.startswith(_LEFT_OUT))
+        beside = tuple(line[1:] for line in lines if line.startswith(_LEFT_OUT))
+        return PageText(title[1:], parts, title.startswith("s"), declared, seen, beside)
 
     def _answer(self, question: bytes, seconds: float) -> bytes | None:
         try:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from nearstream.schemas.document import Document
+from nearstream.schemas.document import LABELS_MAX, SURROUNDINGS_LABEL, Document
 from nearstream.schemas.record import PageFacts
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.page_parts import pack_parts
@@ -44,8 +44,10 @@ class Page(NamedTuple):
         text: Its main content, or all of its text, cut off at the limit of a text.
         degraded: What was incomplete: `charset_replaced`, `extraction_fallback`, `truncated`. `main_content_small`: all
             text was read, because the main content was too small.
-        parts: The hashes of the parts of the text, packed. Empty without a key, or if something was incomplete.
+        parts: The hashes of the parts of the text, packed, and of the sentences beside it if they are twice as much.
+            Empty without a key, or if something was incomplete.
         declared: The target of `rel=canonical`, as it is written. Empty: there is none, or there are several.
+        surroundings: A keyed digest of all text that is seen, in hex. Empty: that is the text, or there is no key.
     """
 
     title: str
@@ -53,6 +55,7 @@ class Page(NamedTuple):
     degraded: tuple[str, ...]
     parts: bytes = b""
     declared: str = ""
+    surroundings: str = ""
 
 
 class ReadDocument(NamedTuple):
@@ -119,10 +122,11 @@ class PageReader:
             degraded.append(CHARSET_REPLACED)  # before it came here
         text = " ".join(found.parts).encode("utf-8", "replace")
         degraded += [TRUNCATED] * (is_cut or len(text) > self._text_max_bytes)
-        parts = pack_parts(found.parts, self._key) if self._key and not degraded else b""
+        parts = pack_parts((*found.parts, *found.beside), self._key) if self._key and not degraded else b""
         degraded += [MAIN_CONTENT_SMALL] * found.is_main_small
         shown = text[: self._text_max_bytes].decode("utf-8", "ignore")
-        return Page(found.title, shown, tuple(degraded), parts, found.declared)
+        surroundings = self._key.digest(found.seen.encode()).hex() if self._key and found.seen else ""
+        return Page(found.title, shown, tuple(degraded), parts, found.declared, surroundings)
 
     def with_text(self, unsigned: Unsigned) -> Unsigned:
         """Return a document with its text, in place of the HTML that it may hold."""
@@ -137,7 +141,10 @@ class PageReader:
         if document.text is not None:
             return ReadDocument(unsigned)
         page = self.read(_content(document), document.content_type or "", deadline_seconds)
-        complete = msgspec.structs.replace(document, text=page.text, html=None, raw=None, content_type=None)
+        labels = _with_surroundings(document.labels, page.surroundings)
+        complete = msgspec.structs.replace(
+            document, text=page.text, html=None, raw=None, content_type=None, labels=labels
+        )
         degraded = tuple(sorted({*unsigned.degraded, *page.degraded}))
         parts, payload = b"" if unsigned.degraded else page.parts, payload_of(document.raw) if document.raw else ""
         facts = PageFacts(parts, _declared(page.declared, document.url), payload)
@@ -195,6 +202,12 @@ def _declared(target: str, url: str | None) -> str:
     """Return the name of the page that a page declares as its canonical one, if it is one of its site."""
     name = declared_name(target, url) if target and url else ""
     return name if name and site_of(name) == site_of(url or "") else ""
+
+
+def _with_surroundings(labels: dict[str, str], surroundings: str) -> dict[str, str]:
+    """Return labels with that of the surroundings, if there is room for it."""
+    others = {name: value for name, value in labels.items() if name != SURROUNDINGS_LABEL}
+    return {SURROUNDINGS_LABEL: surroundings, **others} if surroundings and len(others) < LABELS_MAX else others
 
 
 def _content(document: Document) -> str | bytes:

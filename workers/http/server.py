@@ -138,7 +138,7 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, fee
         if html.is_available():
             html.start()
         app = application(settings.api_token)
-        pages = PageReader(settings.html_content, settings.max_text_bytes, html)
+        pages = PageReader(settings.html_content, settings.max_text_bytes, html, deployment.key)
         signer = deployment.signer()
         signer.sign(_FIRST)
         decode(_STRANGE)

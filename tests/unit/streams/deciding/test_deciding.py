@@ -179,6 +179,23 @@ async def test_a_page_of_which_only_the_frame_has_changed_has_not_changed() -> N
     assert pages.store.frames == frames
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "action"),
+    [
+        (["Article"], ["Article"], "keep"),  # what has changed is no sentence
+        (["Article", "A notice of the board"], ["Article", "Another notice of the board"], "refresh"),
+        ([], [], "refresh"),  # it is not known what has changed
+    ],
+)
+async def test_a_page_with_other_surroundings_is_unchanged_only_if_its_sentences_are(
+    before: list[str], now: list[str], action: str
+) -> None:
+    pages, key = Pages(), HashKey.public()
+    await pages.take(verdict("unique", labels={"surroundings": "1f"}), parts=pack_parts(before, key))
+    again = verdict("unchanged", 9, labels={"surroundings": "2e"})
+    assert (await pages.take(again, parts=pack_parts(now, key))).action == action
+
+
 async def test_a_page_without_parts_is_judged_by_its_whole_text() -> None:
     pages, actions = Pages(), []
     for fetch, parts in enumerate((shown(0, 0), b"", shown(0, 1))):

@@ -243,6 +243,20 @@ def test_copies_with_other_attachments_say_so(sample: str, labels: tuple[dict[st
     assert "attachments_differ" not in relate(unread, older, numbers).low_confidence
 
 
+@pytest.mark.parametrize("labels", [({}, {"surroundings": "1f"}), ({"surroundings": "2e"}, {"surroundings": "1f"})])
+def test_equal_main_contents_of_pages_that_show_other_texts_are_near_duplicates(
+    labels: tuple[dict[str, str], dict[str, str]],
+) -> None:
+    newer, older, numbers = numbers_of("equal_digest")
+    newer, older = (replace_fields(text, labels=said) for text, said in zip((newer, older), labels, strict=True))
+    found = relate(newer, older, numbers)
+    assert (found.relation, found.rule) == ("near_duplicate", "equal_main_content")
+    assert found.low_confidence == ("surroundings_differ",)
+    assert relate(newer, newer, numbers).relation == "exact_duplicate"
+    near, other, changed = numbers_of("few_edits")
+    assert relate(replace_fields(near, labels=labels[1]), other, changed).low_confidence == ()
+
+
 @pytest.mark.parametrize(
     ("reason", "fields", "changes"),
     [

@@ -111,6 +111,51 @@ def test_a_long_article_is_read_without_its_frame_however_long_that_is(pages: Pa
     assert ("All rights" in page.text, page.degraded) == (False, ())
 
 
+SITE = "<body>{above}<article>" + ARTICLE * 2 + "</article>{below}"
+COMMENT = "<p>{0} has moved to the lower square, as the harbour board of the town said on Friday.</p>"
+
+
+def aside(*movers: str) -> str:
+    return f"<aside>{''.join(map(COMMENT.format, movers))}</aside>"
+
+
+def test_what_is_seen_beside_the_main_content_counts() -> None:
+    reader = PageReader(processes=HtmlProcesses(1, deadline_seconds=60, start_seconds=60), key=HashKey.public())
+    made = {
+        "alone": SITE.format(above="", below=""),
+        "menu": SITE.format(above="<nav>Home News</nav>", below=""),
+        "same menu": SITE.format(above="<nav>HOME <b>News</b></nav>", below="<script>let time = 1</script>"),
+        "other menu": SITE.format(above="<nav>Home Sport</nav>", below=""),
+        "comment": SITE.format(above="", below=aside("The market")),
+        "other comment": SITE.format(above="", below=aside("The school")),
+        "comments": SITE.format(above="", below=aside(*map("{}. It".format, range(99)))),
+        "other comments": SITE.format(above="", below=aside(*map("{}. The school".format, range(99)))),
+    }
+    pages = {name: reader.read(html) for name, html in made.items()}
+    reader.close()
+    seen = {name: page.surroundings for name, page in pages.items()}
+    assert len({page.text for page in pages.values()}) == 1
+    assert seen["alone"] == ""
+    assert seen["menu"] == seen["same menu"]
+    assert len({*seen.values()}) == 7
+    parts = {name: page.parts for name, page in pages.items()}
+    assert len({*parts.values()}) == 3  # only sentences are parts, and only if they are twice as much
+    assert len({parts["alone"], parts["comments"], parts["other comments"]}) == 3
+
+
+def test_the_label_of_the_surroundings_is_the_readers_own() -> None:
+    reader = PageReader(processes=HtmlProcesses(1, deadline_seconds=60, start_seconds=60), key=HashKey.public())
+    html, forged = SITE.format(above="<nav>Home</nav>", below=""), {"surroundings": "forged"}
+    full = {f"label-{number}": "x" for number in range(8)}
+    labels = [
+        reader.with_text(Unsigned(Document(id="1", html=each, labels=given))).document.labels
+        for each, given in ((html, forged), (SITE.format(above="", below=""), forged), (html, full))
+    ]
+    reader.close()
+    assert [label.keys() for label in labels] == [{"surroundings"}, set(), full.keys()]
+    assert len(labels[0]["surroundings"]) == 32
+
+
 def test_a_page_whose_main_content_is_small_has_parts(pages: PageReader) -> None:
     key = HashKey.public()
     reader = PageReader(processes=HtmlProcesses(1, deadline_seconds=60, start_seconds=60), key=key)

@@ -19,6 +19,35 @@ def item(offset: int, name: str, text: str | None) -> Item:
     return Item(f"line {offset}", ConsumerRecord("documents", 0, offset, 1_772_000_000_000, name.encode(), value, []))
 
 
+async def test_pages_with_equal_main_contents_are_equal_only_if_all_that_is_seen_is() -> None:
+    """What is told of a page is the main content, and the rest may be as long."""
+    pages = [
+        ("a", "Home News"),
+        ("b", "Home News"),
+        ("c", f"<p>{BREAD}</p>"),
+        ("a", f"<p>{SALT}</p>"),
+        ("a", "Home News"),
+    ]
+    items = []
+    for offset, (name, rest) in enumerate(pages):
+        article = "".join(f"<p>{' '.join(words(seed, 60))}</p>" for seed in range(5))
+        value = {"id": name, "html": f"<body><article>{article}</article><nav>{rest}</nav></body>"}
+        record = ConsumerRecord(
+            "documents", 0, offset, 1_772_000_000_000, name.encode(), json.dumps(value).encode(), []
+        )
+        items.append(Item(f"line {offset}", record))
+    found = [outcome.verdict async for outcome in embedded(Deployment.of(load({}))).outcomes(items)]
+    told = [(each.verdict, each.redundant, each.low_confidence, each.family.ordinal) for each in found if each]
+    differs = ("surroundings_differ",)
+    assert told == [
+        ("unique", False, (), 1),
+        ("exact_duplicate", True, (), 2),
+        ("near_duplicate", False, differs, 3),
+        ("unchanged", False, differs, 1),
+        ("unchanged", True, (), 1),
+    ]
+
+
 @pytest.mark.parametrize(
     ("records", "families"),
     [
