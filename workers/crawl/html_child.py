@@ -109,8 +109,8 @@ def _remove(element: DOMNode) -> None:
 def _beside(html: str, tree: HTMLTree, parts: list[str]) -> tuple[str, list[str]]:
     """Return a digest of all text that is seen, and the sentences beside the main content.
 
-    The digest is empty if nothing is beside it, and there are sentences only if they are twice as much. Elements without
-    text for a person are removed.
+    The digest is empty if nothing is beside it, and there are sentences only if they are twice as much. Elements
+    without text for a person are removed.
     """
     if tree.body is None:
         return "", []
