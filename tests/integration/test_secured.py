@@ -7,6 +7,7 @@ import asyncio
 import json
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -18,13 +19,16 @@ from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import errors as kafka_errors
 from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.kafka.security import tokens
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.index import RedisIndex
 from tests.fault.agreement import disagreement
 from tests.support.deployment import LINES, LocalDeployment, ids, until
 from tests.support.secured import KAFKA_ACLS, Secured, password, secured_servers
+from tests.support.token_server import bearer, token_server
 
 USERS = ("nearstream", "crawler", "dashboard", "onlooker")
+BEARER = {"kafka_sasl_mechanism": "OAUTHBEARER"}
 ACLS = f"{KAFKA_ACLS} --bootstrap-server $BROKER"
 
 
@@ -53,6 +57,71 @@ async def test_s20_sasl_ssl_works_end_to_end_with_the_documented_rights_alone(se
     assert (len(ids(verdicts)), len(ids(events)) > 5) == (60, True)
     assert {json.loads(line)["event_id"] for line in tailed.stdout.splitlines()} == ids(verdicts) | ids(events)
     assert await disagreement(admin) == {}
+
+
+async def test_s20_tokens_that_expire_while_a_worker_runs_are_renewed_and_no_record_is_lost(secured: Secured) -> None:
+    admin = secured.deployment("admin")
+    before, told = len(ids(await admin.verdicts())), 0
+    with token_server(seconds=2.0) as provider:
+        worker = secured.deployment(
+            "nearstream", **BEARER | {"kafka_token_url": provider.url, "kafka_token_form": "scope=a+b"}
+        )
+        with worker.worker() as process:
+            await until(lambda: _logged(secured, "assigned: nearstream"), 60)
+            renewed = len(provider.asked) + 3
+            while len(provider.asked) < renewed:
+                text = f"The {told}th text that is sent while tokens expire, of which no other text has a word."
+                await admin.send([worker.document(f"while-{told}", text)])
+                told += 1
+                await asyncio.sleep(0.1)
+            await admin.drained()
+            assert process.poll() is None
+        assert process.returncode == 0
+    assert provider.asked[0] == {"grant_type": ["client_credentials"], "scope": ["a b"]}
+    assert len(ids(await admin.verdicts())) == before + told
+    assert await disagreement(admin) == {}
+
+
+async def test_a_token_from_a_file_is_read_again_for_every_connection(secured: Secured, tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text(bearer("nearstream", 60) + "\n")
+    reader = secured.deployment(
+        "nearstream", **BEARER, kafka_username="", kafka_password="", kafka_token_path=str(path)
+    ).settings
+    provider = tokens(reader)
+    assert provider is not None
+    first = await provider.token()
+    path.write_text(bearer("crawler", 60))
+    assert (await provider.token(), first) == (path.read_text(), first)
+    assert await kafka_offsets.end_offsets(reader, DOCUMENTS.name, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("expired", "NEARSTREAM_KAFKA_SASL_MECHANISM: the broker refuses the token: .*invalid_token"),
+        ("not a token", "NEARSTREAM_KAFKA_TOKEN_PATH: expected a file with a token"),
+        ("", "NEARSTREAM_KAFKA_TOKEN_PATH: expected a readable file: No such file"),
+        ("401", "NEARSTREAM_KAFKA_TOKEN_URL: the provider refuses a token: status 401, invalid_client"),
+    ],
+)
+async def test_why_there_is_no_log_in_with_a_token_is_told(
+    secured: Secured, tmp_path: Path, given: str, expected: str
+) -> None:
+    path = tmp_path / "token"
+    if given:
+        path.write_text(bearer("nearstream", -600) if given == "expired" else given)
+    with token_server(seconds=60) as provider:
+        from_file = {"kafka_username": "", "kafka_password": "", "kafka_token_path": str(path)}
+        source = {"kafka_password": "wr0ng", "kafka_token_url": provider.url} if given == "401" else from_file
+        with pytest.raises(SettingsError, match=expected):
+            async with kafka_client.admin(secured.deployment("nearstream", **BEARER | source).settings, 10.0):
+                pass
+        provider.status = 503
+        asked = {**BEARER, "kafka_token_url": provider.url}
+        with pytest.raises(kafka_errors.KafkaUnreachableError, match=f"no token from {provider.url}: status 503"):
+            async with kafka_client.admin(secured.deployment("nearstream", **asked).settings, 0.6):
+                pass
 
 
 async def test_s20_a_worker_that_only_signs_needs_few_rights_in_redis(secured: Secured) -> None:

@@ -84,8 +84,8 @@ def test_s01_only_loopback_without_a_token(status: str) -> None:
 def test_s07_nothing_that_fetches_is_imported() -> None:
     fetching = ("http.client", "urllib.request", "requests", "httpx", "aiohttp", "ftplib", "smtplib", "websockets")
     serving = ("aiohttp.web", "aiohttp.http_exceptions", "aiohttp.typedefs")
-    # The HTTP API at NEARSTREAM_API, and the targets of webhooks that NEARSTREAM_ALERTS names.
-    clients = {"api_client.py": "aiohttp", "webhooks.py": "aiohttp"}
+    # The HTTP API at NEARSTREAM_API, the targets of webhooks that NEARSTREAM_ALERTS names, NEARSTREAM_KAFKA_TOKEN_URL.
+    clients = {"api_client.py": "aiohttp", "webhooks.py": "aiohttp", "token_endpoint.py": "aiohttp"}
     for name, tree in trees():
         named = [each for each in imported(tree) if not each.startswith(serving) and each != clients.get(name)]
         assert not [each for each in named if each.startswith(fetching)], name

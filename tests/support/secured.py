@@ -113,7 +113,10 @@ def secured_kafka(folder: Path, users: Sequence[str]) -> Iterator[SecuredKafka]:
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,FAULT:SASL_SSL
 listener.name.fault.ssl.keystore.type=PEM
 listener.name.fault.ssl.keystore.location={both}
-listener.name.fault.sasl.enabled.mechanisms=SCRAM-SHA-512,PLAIN
+listener.name.fault.sasl.enabled.mechanisms=SCRAM-SHA-512,PLAIN,OAUTHBEARER
+listener.name.fault.oauthbearer.sasl.jaas.config=\
+org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;
+listener.name.fault.oauthbearer.connections.max.reauth.ms=60000
 listener.name.fault.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
 listener.name.fault.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
 {" ".join(f'user_{user}="{password(user)}"' for user in users)};

@@ -32,7 +32,19 @@ PATTERNS = {
     "profile": ("development|production|mail", "development, production or mail"),
     "kafka": (rf"[^\s,:/@]+:{_PORT}(,[^\s,:/@]+:{_PORT})*", "host:port[,host:port]"),
     "kafka_security": ("PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL", "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL"),
-    "kafka_sasl_mechanism": ("PLAIN|SCRAM-SHA-256|SCRAM-SHA-512", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
+    "kafka_sasl_mechanism": (
+        "PLAIN|SCRAM-SHA-256|SCRAM-SHA-512|OAUTHBEARER",
+        "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER",
+    ),
+    # A token or a secret that is given in place of its path or address would be printed.
+    "kafka_token_path": (r"(?!eyJ)[^\r\n]*", "the path of a file with a token, not the token"),
+    "kafka_token_url": (
+        rf"(https://[^\s/?#@]+(/[^\s?#]*)?|http://(localhost|127\.0\.0\.1):{_PORT}(/[^\s?#]*)?)?",
+        "https://host[:port]/path, or http:// on loopback, without name, password and query",
+    ),
+    "kafka_token_form": (r"([A-Za-z_]+=[^\s&=]*(&[A-Za-z_]+=[^\s&=]*)*)?", "name=value&name=value, percent-encoded"),
+    "kafka_token_extensions": (r"([A-Za-z]+=[!-~]+( [A-Za-z]+=[!-~]+)*)?", "name=value, separated by spaces"),
+    "kafka_msk_region": (r"([a-z]+(-[a-z]+)+-\d+)?", "a region such as eu-west-1"),
     "kafka_ca_path": _PEM_PATH,
     "kafka_cert_path": _PEM_PATH,
     "kafka_key_path": _PEM_PATH,

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,11 +14,13 @@ from nearstream.schemas.events import RELATIONS
 from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.workers.config.bounds import PATTERNS, RANGES
+from nearstream.workers.config.kafka_security import unfit
 from nearstream.workers.config.tokens import wrong_token, wrong_tokens
 
 PREFIX = "NEARSTREAM_"
 AUTO = "auto"
 _KEY_MIN_BYTES = 32
+_SECRETS = ("hash_key", "kafka_password", "kafka_key_password", "kafka_token_form", "status_token", "api_token")
 
 
 class SettingsError(Exception):
@@ -39,9 +41,16 @@ class Settings:
     profile: str = _setting("development", "development, production or mail (sets defaults and refusals)")
     kafka: str = _setting("127.0.0.1:9092", "bootstrap brokers, host:port[,host:port]")
     kafka_security: str = _setting("PLAINTEXT", "security protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL")
-    kafka_sasl_mechanism: str = _setting("SCRAM-SHA-512", "SASL mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")
-    kafka_username: str = _setting("", "SASL user name")
-    kafka_password: str = _setting("", "SASL password", secret=True)
+    kafka_sasl_mechanism: str = _setting(
+        "SCRAM-SHA-512", "SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"
+    )
+    kafka_username: str = _setting("", "SASL user name, or the client id for NEARSTREAM_KAFKA_TOKEN_URL")
+    kafka_password: str = _setting("", "SASL password, or the client secret", secret=True)
+    kafka_token_path: str = _setting("", "OAUTHBEARER: file with a token, read again for every connection")
+    kafka_token_url: str = _setting("", "OAUTHBEARER: https:// address that gives tokens for client credentials (OIDC)")
+    kafka_token_form: str = _setting("", "further fields for that address: scope=a+b&audience=c", secret=True)
+    kafka_token_extensions: str = _setting("", "SASL extensions sent with a token: name=value, separated by spaces")
+    kafka_msk_region: str = _setting("", "OAUTHBEARER: AWS region of an MSK cluster with IAM (extra `msk`)")
     kafka_ca_path: str = _setting("", "PEM file with the CA certificates to trust for brokers (empty: the system's)")
     kafka_cert_path: str = _setting("", "PEM file with the client certificate (empty: none)")
     kafka_key_path: str = _setting("", "PEM file with the client's private key (empty: in the certificate file)")
@@ -161,7 +170,7 @@ def shown(name: str, value: object) -> str:
 
     A secret becomes stars. An address loses its user name, its password and its options.
     """
-    if name in ("hash_key", "kafka_password", "kafka_key_password", "status_token", "api_token"):
+    if name in _SECRETS:
         return "***" if value else ""
     # A password may contain any character, even `@`, and redis-py also accepts one among the options.
     scheme, mark, rest = str(value).partition("://")
@@ -242,21 +251,9 @@ def _validate_key(settings: Settings) -> None:
 
 
 def _validate_kafka_security(settings: Settings) -> None:
-    """Raise if a setting is missing for the protocol, or useless.
-
-    A setting that would not be used was meant for another protocol.
-    """
-    protocol = settings.kafka_security
-    credentials = ("kafka_username", "kafka_password")
-    if protocol.startswith("SASL_"):
-        _require(settings, credentials, f"NEARSTREAM_KAFKA_SECURITY={protocol} requires it")
-    else:
-        _refuse(settings, credentials, f"NEARSTREAM_KAFKA_SECURITY={protocol} does not use it, expected SASL_SSL")
-    files = ("kafka_ca_path", "kafka_cert_path", "kafka_key_path", "kafka_key_password")
-    if not protocol.endswith("SSL"):
-        _refuse(settings, files, f"NEARSTREAM_KAFKA_SECURITY={protocol} does not use it, expected SSL or SASL_SSL")
-    if not settings.kafka_cert_path:
-        _refuse(settings, files[2:], "requires NEARSTREAM_KAFKA_CERT_PATH")
+    if wrong := unfit(vars(settings)):
+        name, reason = wrong
+        raise SettingsError(f"{PREFIX}{name.upper()}: {reason}")
 
 
 def _validate_redis_security(settings: Settings) -> None:
@@ -272,20 +269,8 @@ def _validate_redis_security(settings: Settings) -> None:
             "NEARSTREAM_REDIS: expected no options but username and password, "
             "set NEARSTREAM_REDIS_CA_PATH to choose the trusted certificates"
         )
-    if not settings.redis.startswith("rediss://"):
-        _refuse(settings, ("redis_ca_path",), "requires rediss:// in NEARSTREAM_REDIS")
-
-
-def _require(settings: Settings, names: Iterable[str], reason: str) -> None:
-    for name in names:
-        if not getattr(settings, name):
-            raise SettingsError(f"{PREFIX}{name.upper()}: {reason}")
-
-
-def _refuse(settings: Settings, names: Iterable[str], reason: str) -> None:
-    for name in names:
-        if getattr(settings, name):
-            raise SettingsError(f"{PREFIX}{name.upper()}: {reason}")
+    if settings.redis_ca_path and not settings.redis.startswith("rediss://"):
+        raise SettingsError("NEARSTREAM_REDIS_CA_PATH: requires rediss:// in NEARSTREAM_REDIS")
 
 
 def _validate_tokens(settings: Settings) -> None:

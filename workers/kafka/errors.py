@@ -51,6 +51,17 @@ class KafkaUnreachableError(Exception):
     """
 
 
+class TokenUnavailableError(KafkaConnectionError):  # type: ignore[misc] # aiokafka has no types
+    """What gives tokens for a log-in does not answer, so waiting may help."""
+
+
+class TokenRefusedError(AuthenticationFailedError):  # type: ignore[misc] # aiokafka has no types
+    """There is no token for a log-in, and a setting or a file can remedy that.
+
+    The message is one line that names the setting.
+    """
+
+
 def retriable(error: BaseException) -> bool:
     """Return whether waiting may help: no leader, too few replicas, timeout, connection."""
     if not isinstance(error, KafkaError) or refused(error):
@@ -104,6 +115,10 @@ def wrong_connection_setting(settings: Settings, error: Exception) -> str:
             return f"{PREFIX}KAFKA_CA_PATH: the broker's certificate is not accepted: {error.verify_message}"
         case ssl.SSLError() if not isinstance(error, CLOSED_BY_BROKER):
             return f"{PREFIX}KAFKA_SECURITY: {settings.kafka_security} with the broker failed: {error.reason}"
+        case TokenRefusedError():
+            return str(error.args[0])
+        case SaslAuthenticationFailed() | AuthenticationFailedError() if settings.kafka_sasl_mechanism == "OAUTHBEARER":
+            return f"{PREFIX}KAFKA_SASL_MECHANISM: the broker refuses the token: {error.args[0]}"
         case SaslAuthenticationFailed() | AuthenticationFailedError():
             return f"{PREFIX}KAFKA_USERNAME, {PREFIX}KAFKA_PASSWORD: refused by the broker"
         case UnsupportedSaslMechanismError():

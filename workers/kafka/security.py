@@ -8,7 +8,16 @@ from aiokafka.conn import create_conn
 
 from nearstream.workers.config.settings import PREFIX, Settings, SettingsError
 from nearstream.workers.config.tls import require_pem, trusting
-from nearstream.workers.kafka.errors import CLOSED_BY_BROKER, KafkaError, wrong_connection_setting
+from nearstream.workers.kafka.bearer import tell_refused_tokens
+from nearstream.workers.kafka.errors import (
+    CLOSED_BY_BROKER,
+    KafkaError,
+    TokenUnavailableError,
+    wrong_connection_setting,
+)
+from nearstream.workers.kafka.token_sources import TokenProvider, token_provider
+
+BEARER = "OAUTHBEARER"
 
 
 def client_options(settings: Settings) -> dict[str, Any]:
@@ -37,8 +46,20 @@ def tls_context(settings: Settings) -> ssl.SSLContext | None:
 
 
 def uses_sasl(settings: Settings) -> bool:
-    """Return whether clients log in with a user name and a password."""
+    """Return whether clients log in, with a password or with a token."""
     return settings.kafka_security.startswith("SASL_")
+
+
+def tokens(settings: Settings) -> TokenProvider | None:
+    """Return what gives clients their tokens, None without OAUTHBEARER.
+
+    Raises:
+        SettingsError: What the settings name needs a package that is not installed.
+    """
+    if not uses_sasl(settings) or settings.kafka_sasl_mechanism != BEARER:
+        return None
+    tell_refused_tokens()
+    return token_provider(settings)
 
 
 async def why_unconnected(settings: Settings, wait_seconds: float) -> str:
@@ -55,6 +76,9 @@ async def why_unconnected(settings: Settings, wait_seconds: float) -> str:
         try:
             async with asyncio.timeout(wait_seconds):
                 (await create_conn(host, int(port), **_credentials(settings))).close()
+        except TokenUnavailableError as error:
+            reason = str(error)
+            continue
         except (KafkaError, OSError) as error:  # OSError includes TimeoutError and ssl.SSLError
             wrong = wrong_connection_setting(settings, error)
             if wrong:
@@ -67,6 +91,9 @@ async def why_unconnected(settings: Settings, wait_seconds: float) -> str:
 
 def _credentials(settings: Settings) -> dict[str, Any]:
     credentials = {"security_protocol": settings.kafka_security, "ssl_context": tls_context(settings)}
+    provider = tokens(settings)
+    if provider is not None:
+        return credentials | {"sasl_mechanism": BEARER, "sasl_oauth_token_provider": provider}
     if uses_sasl(settings):
         credentials |= {
             "sasl_mechanism": settings.kafka_sasl_mechanism,

@@ -15,7 +15,7 @@ from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.client import SEND_MAX_BYTES, SESSION_SECONDS
 from nearstream.workers.kafka.errors import refused
 from nearstream.workers.kafka.partitioning import choose_partition
-from nearstream.workers.kafka.security import tls_context, uses_sasl
+from nearstream.workers.kafka.security import tls_context, tokens, uses_sasl
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.watchdog import Watchdog, rules, start_watchdog
@@ -149,9 +149,12 @@ async def _tick(health: Health) -> None:
         await asyncio.sleep(1.0)
 
 
-def _credentials(settings: Settings) -> faust.SASLCredentials | faust.SSLCredentials | None:
+def _credentials(settings: Settings) -> faust.OAuthCredentials | faust.SASLCredentials | faust.SSLCredentials | None:
     """Return our Kafka credentials as Faust expects them."""
     context = tls_context(settings)
+    provider = tokens(settings)
+    if provider is not None:
+        return faust.OAuthCredentials(oauth_cb=provider, ssl_context=context)
     if uses_sasl(settings):
         return faust.SASLCredentials(
             username=settings.kafka_username,

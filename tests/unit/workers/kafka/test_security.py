@@ -2,9 +2,12 @@
 
 import ssl
 import subprocess
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
@@ -14,11 +17,13 @@ from nearstream.workers.cli import worker
 from nearstream.workers.config.settings import PREFIX, Settings, SettingsError, load
 from nearstream.workers.config.tls import in_the_clear, trusting
 from nearstream.workers.kafka import acls
-from nearstream.workers.kafka.security import client_options, tls_context
+from nearstream.workers.kafka.security import client_options, tls_context, tokens
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline.deployment import Deployment
 from tests.support.secured import authority
 
+BEARER = {"kafka_security": "SASL_SSL", "kafka_sasl_mechanism": "OAUTHBEARER"}
+URL = "https://idp.example/token"
 SASL = {"kafka_security": "SASL_SSL", "kafka_username": "u", "kafka_password": "p"}
 PASSWORD = "correct-horse"  # noqa: S105 - a made-up one
 
@@ -54,6 +59,58 @@ def pem(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     text.write_text("no PEM")
     paths = {"ca": made.certificate, "certificate": certificate, "key": key, "locked": locked, "text": text}
     return {name: str(path) for name, path in paths.items()}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, "SASL_MECHANISM: OAUTHBEARER requires one of NEARSTREAM_KAFKA_TOKEN_PATH, "),
+        ({"path": "/t", "url": URL}, "SASL_MECHANISM: OAUTHBEARER requires one of "),
+        ({"url": URL}, "USERNAME: NEARSTREAM_KAFKA_TOKEN_URL requires it"),
+        ({"path": "/t", "form": "a=b"}, "TOKEN_FORM: requires NEARSTREAM_KAFKA_TOKEN_URL"),
+        ({"url": "http://idp.example/token"}, "TOKEN_URL: expected https://"),
+        ({"url": "https://u:p@idp.example/token"}, "TOKEN_URL: expected https://"),
+        ({"path": "eyJhbGciOiJub25lIn0.e30."}, "TOKEN_PATH: expected the path of a file with a token, not the token"),
+        ({"path": "/t", "extensions": "logicalCluster"}, "TOKEN_EXTENSIONS: expected name=value"),
+    ],
+)
+def test_what_a_log_in_with_tokens_lacks_is_named(given: dict[str, str], expected: str) -> None:
+    settings = {f"kafka_token_{name}": text for name, text in given.items()}
+    told = refusal(kafka_security="SASL_SSL", kafka_sasl_mechanism="OAUTHBEARER", **settings)
+    assert told.startswith(f"{PREFIX}KAFKA_{expected}")
+
+
+def test_a_token_that_would_not_be_used_is_refused() -> None:
+    assert refusal(**SASL, kafka_token_path="/t") == (  # noqa: S106 - a path
+        "NEARSTREAM_KAFKA_TOKEN_PATH: NEARSTREAM_KAFKA_SASL_MECHANISM=SCRAM-SHA-512 does not use it, "
+        "expected OAUTHBEARER"
+    )
+
+
+async def test_faust_gets_tokens_as_all_other_clients_do(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("abc")
+    source = {"kafka_token_path": str(tmp_path / "token"), "kafka_token_extensions": "a=b c=d"}
+    settings = loaded(**BEARER | source)
+    app = create_app(settings, Health(), None, None, None)
+    shown = credentials_to_aiokafka_auth(app.conf.broker_credentials, app.conf.ssl_context)
+    for options in (shown, app.producer._settings_auth(), client_options(settings)):
+        provider = options["sasl_oauth_token_provider"]
+        assert (await provider.token(), provider.extensions()) == ("abc", {"a": "b", "c": "d"})
+        assert (options["security_protocol"], options["sasl_mechanism"]) == ("SASL_SSL", "OAUTHBEARER")
+
+
+async def test_tokens_for_amazon_msk_are_signed_by_the_credentials_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
+    provider = tokens(loaded(**BEARER, kafka_msk_region="eu-west-1"))
+    assert provider is not None
+    token = await provider.token()
+    asked = urlsplit(urlsafe_b64decode(token + "==").decode())
+    assert asked.netloc == "kafka.eu-west-1.amazonaws.com"
+    assert parse_qs(asked.query)["Action"] == ["kafka-cluster:Connect"]
+    assert await provider.token() == token  # valid for 15 minutes, so the next connection gets it too
 
 
 @pytest.mark.parametrize("protocol", ["SASL_SSL", "SASL_PLAINTEXT"])

@@ -14,6 +14,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import AIOKafkaClient
+from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer import fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from faust.transport import consumer as faust_transport
@@ -71,6 +72,8 @@ USED_ELSEWHERE = [
     (AIOKafkaConsumer, "_client"),
     (AIOKafkaClient, "close"),
     (AIOKafkaAdminClient, "_send_request"),
+    (AIOKafkaConnection, "authenticator_oauth"),
+    (AIOKafkaConnection, "_sasl_oauth_token_provider"),
     (fetcher, "MemoryRecords"),
 ]
 USED = USED_BY_OUR_CONSUMER + USED_ELSEWHERE
