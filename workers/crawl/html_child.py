@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 from resiliparse.extract.html2text import extract_plain_text
-from resiliparse.parse.html import DOMNode, HTMLTree
+from resiliparse.parse.html import HTMLTree
+from resiliparse.parse.html.node import ElementNode
 
 try:
     import pyseccomp  # type: ignore[import-untyped]
@@ -95,12 +96,12 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
     return "\n".join([sign + " ".join((tree.title or "").split()), _declared(tree), seen, *texts, *lines])
 
 
-def _found(element: DOMNode, selector: str) -> Sequence[DOMNode]:
+def _found(element: ElementNode, selector: str) -> Sequence[ElementNode]:
     """Return elements all at once, because one by one takes the square of their number."""
     return element.query_selector_all(selector)[:]
 
 
-def _remove(element: DOMNode) -> None:
+def _remove(element: ElementNode) -> None:
     """Take an element out of its page, but keep it in memory for those in it."""
     if element.parent is not None:
         element.parent.remove_child(element)
@@ -118,14 +119,14 @@ def _beside(html: str, tree: HTMLTree, parts: list[str]) -> tuple[str, list[str]
     main = sum(map(len, parts))
     linked = sum(map(len, _LINKED.findall(html)))
     sentences = []
-    if len(tree.body.text) - linked - main > _BESIDE_MIN * main:
+    if len(tree.body.text or "") - linked - main > _BESIDE_MIN * main:
         beside = Counter(_parts(tree, main_content=False)) - Counter(parts)
         sentences = [part for part in beside.elements() if _count_words(part) >= _SENTENCE_WORDS]
         if sum(map(len, sentences)) <= _BESIDE_MIN * main:
             sentences = []
     for element in _found(tree.body, _WITHOUT_TEXT):
         _remove(element)
-    text, content = (_without_blanks(each) for each in (tree.body.text, "".join(parts)))
+    text, content = (_without_blanks(each) for each in (tree.body.text or "", "".join(parts)))
     return ("" if text == content else blake2b(text, digest_size=16).hexdigest()), sentences
 
 
