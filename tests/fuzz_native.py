@@ -25,7 +25,9 @@ from nearstream.streams.signing.signer import Signer
 from nearstream.streams.signing.signs import found_slowly
 from nearstream.streams.signing.small_keys import small_keys_slowly
 from nearstream.streams.store.patching import patch_slowly, patched
+from nearstream.workers.redis_store.entries import pack_natively, pack_slowly
 from tests.support.compared import made_up
+from tests.support.entered import made_up as made_up_entries
 from tests.support.implementations import PUBLIC, signer_of
 from tests.support.texts import MARKS, RANGES
 
@@ -124,6 +126,20 @@ def differ(random: Random) -> None:
     assert patched(other, patch) == text or not text, f"{patch!r} is no patch from {other!r} to {text!r}"
 
 
+def enter(random: Random) -> None:
+    """Pack made-up entries, some of them damaged.
+
+    Raises:
+        AssertionError: The twins differ.
+    """
+    layout, batch = made_up_entries(random)
+    packed = pack_slowly(layout, b"{x:0}", batch)
+    assert pack_natively(layout, b"{x:0}", batch) == packed, f"the twins differ on {batch!r}"
+    damaged = [entry._replace(keys=random.randbytes(random.randint(0, 40))) for entry in batch]
+    with suppress(ValueError):
+        pack_natively(layout, b"{x:0}", damaged)
+
+
 def take_apart(random: Random) -> None:
     """Read the packed fields of a random text, some of them damaged, with both twins.
 
@@ -181,6 +197,7 @@ def main() -> None:
         meet(random)
         estimate(random)
         differ(random)
+        enter(random)
         take_apart(random)
         abuse(random)
         seed += 1

@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import NewType, Protocol, cast
 
-INTERFACE = 9  # raised together with INTERFACE of module.c whenever a function changes
+INTERFACE = 10  # raised together with INTERFACE of module.c whenever a function changes
 _LIBRARY = "nearstream.streams.native._native"
 
 Context = NewType("Context", object)
@@ -88,6 +88,18 @@ class Native(Protocol):
         self, found: Sequence[tuple[bytes, bytes]], number: int, own: int, kinds: bytes, /
     ) -> tuple[bytes, bytes]:
         """Return the keys whose buckets held a number (see `matching/tally.py`)."""
+
+    def pack_entries(
+        self, entries: Sequence[tuple[int, int, bytes]], tag: bytes, kinds: bytes, numbers: tuple[int, ...], /
+    ) -> tuple[list[bytes], list[bytes]]:
+        """Return the keys and the items of a command with entries (see `redis_store/entries.py`).
+
+        Args:
+            entries: A list of numbers, hints and keys.
+            tag: What the keys of the command begin with.
+            kinds: The letters of the kinds of keys.
+            numbers: The fields of `Spread` in entries.h.
+        """
 
     def align_symbols(
         self, one: bytes, other: bytes, reach: bytes, grain: int, least: int, /

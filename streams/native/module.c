@@ -30,7 +30,7 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
-enum { INTERFACE = 9 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
+enum { INTERFACE = 10 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
 enum {
     SPACE = 0x20,
     PADDING = 8,         /* bytes before a normal form, so that a chunk may begin before it */
@@ -232,6 +232,7 @@ static PyObject *signs(PyObject *module, PyObject *text)
 #include "estimates/passages.h"
 #include "estimates/covering.h"
 #include "tally.h"
+#include "entries.h"
 
 /* ---- pairs of LD symbols and gaps ---- */
 
@@ -288,6 +289,7 @@ static PyMethodDef functions[] = {
     {"cheapest_path", cheapest_path, METH_VARARGS, "Return the cost of the cheapest path through two texts."},
     {"shortlist", (PyCFunction)(void (*)(void))shortlist, METH_FASTCALL, "Return who shares most keys with a document."},
     {"keys_that_hold", keys_that_hold, METH_VARARGS, "Return the keys whose buckets held a number."},
+    {"pack_entries", pack_entries, METH_VARARGS, "Return the keys and the items of a command with entries."},
     {"signs", signs, METH_O, "Return the signs of a text that mean something."},
     {"sign", (PyCFunction)(void (*)(void))sign, METH_FASTCALL,
      "Sign a text, or return None if its normal form has too many bytes."},

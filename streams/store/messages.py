@@ -210,10 +210,17 @@ class Leave(NamedTuple):
 
 
 class Cover(NamedTuple):
-    """That everything up to an offset of a partition of `signatures` is done."""
+    """That everything up to an offset of a partition of `signatures` is done.
+
+    Attributes:
+        partition: The partition.
+        offset: The offset.
+        now_ms: The time in milliseconds since 1970, 0 for the clock of the store.
+    """
 
     partition: int
     offset: int
+    now_ms: int = 0
 
 
 class Mark(NamedTuple):

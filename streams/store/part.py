@@ -216,6 +216,7 @@ class Part:
 
     def cover(self, batch: Sequence[Cover]) -> list[None]:
         """Note that everything up to an offset is done."""
-        for partition, offset in batch:
+        for partition, offset, now_ms in batch:
+            self.history.advance(now_ms)
             self.covers[partition] = max(self.covers.get(partition, -1), offset)
         return [None] * len(batch)

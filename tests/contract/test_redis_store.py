@@ -179,7 +179,7 @@ class Traffic:
         return Measure(self._number(), self.now_ms)
 
     def _cover(self) -> Cover:
-        return Cover(self.draw.randrange(PARTITIONS), -1)  # what is covered may be swept, which memory does at once
+        return Cover(self.draw.randrange(PARTITIONS), -1, self.now_ms)  # memory sweeps at once what was covered
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -225,6 +225,16 @@ async def test_a_slot_that_lost_its_newest_writes_says_where_to_begin_again(clie
     assert await transport.all([Call(0, "enter", [_entry(2)], 2)])
 
 
+async def test_a_slot_that_was_covered_before_its_first_document_sweeps_nothing(
+    client: Redis, layout: StoreLayout
+) -> None:
+    transport, now_ms = RedisTransport(client, layout, LaneCalls(layout)), 1_700_000_000_000
+    await transport.all([Call(0, "cover", [Cover(0, 9, now_ms)], 0)])  # of documents whose homes are other slots
+    put = Put(PARTITIONS + 1, bytes(9), Order(0, 1, 0, b"version1"), 1, b"record", now_ms)
+    await transport.all([Call(0, "register", [put], 1), Call(0, "cover", [Cover(0, 19, now_ms)], 0)])
+    assert await client.hget(layout.tag(0) + KeyKind.FACTS, "over") is None  # type: ignore[misc]
+
+
 async def test_what_is_over_is_swept_while_new_documents_come(client: Redis, layout: StoreLayout) -> None:
     transport, began_ms = RedisTransport(client, layout, LaneCalls(layout)), 1_700_000_000_000
     names = {kind: [layout.tag(0) + kind + bytes([0, 0, 0, at]) for at in range(2)] for kind in (b"b", b"i")}
@@ -239,7 +249,7 @@ async def test_what_is_over_is_swept_while_new_documents_come(client: Redis, lay
             join = Join(PARTITIONS, number, False, True, b"", 0, bytes(16), now_ms, now_ms=now_ms)
             calls = [Call(0, "register", [put, label], 0), Call(0, "enter", [Entry(number, 0, key)], 0)]
             calls += [Call(0, "join", [join], 0)]
-            await transport.all([*calls, Call(0, "cover", [Cover(0, offset)], 0)])
+            await transport.all([*calls, Call(0, "cover", [Cover(0, offset, now_ms)], 0)])
 
     async def fields(kind: bytes) -> int:
         return sum([await client.hlen(name) for name in names[kind]])  # type: ignore[misc]

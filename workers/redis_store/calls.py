@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from nearstream.streams.store.limits import IndexBehindError, IndexLostError, IndexUnavailableError
-from nearstream.streams.store.messages import KEY_BYTES, Entry
 from nearstream.streams.store.store import Call
 from nearstream.workers.redis_store import families, states
+from nearstream.workers.redis_store.entries import pack_entries
 from nearstream.workers.redis_store.function_library import function_name
 from nearstream.workers.redis_store.layout import (
     COVER_FIELD,
@@ -21,22 +21,18 @@ from nearstream.workers.redis_store.layout import (
 )
 
 _HEADER = python_struct(HEADER_FORMAT)
-_MAX_KEYS = 1_024  # of entries in one function call, so that none takes the server for long
-_MAX_ITEMS = 64
+_MAX_ITEMS = 64  # in one function call, so that none takes the server for long
 _WAIT_MS = 2_000
 
 
 class _Form(NamedTuple):
-    """How items and answers of a call are packed. The types are Any: each call has its own."""
+    """How a call is packed. Its types are Any, since calls have different ones.
+
+    `pack` returns keys and packed items of one command. Further items need another command.
+    """
 
     pack: Callable[[StoreLayout, bytes, Sequence[Any]], tuple[list[bytes], list[bytes]]]
     unpack: Callable[[StoreLayout, Any, int, Any], Any]
-
-
-def _pack_entries(layout: StoreLayout, tag: bytes, batch: Sequence[Entry]) -> tuple[list[bytes], list[bytes]]:
-    from nearstream.workers.redis_store.entries import pack_entries  # this loads numpy
-
-    return pack_entries(layout, tag, batch)
 
 
 def _unpack_same(_layout: StoreLayout, _item: object, _now_ms: int, answer: Any) -> Any:  # noqa: ANN401 - see _Form
@@ -50,9 +46,9 @@ def _unpack_nothing(_layout: StoreLayout, _item: object, _now_ms: int, _answer: 
 
 _FORMS = {
     "register": _Form(states.pack_items, states.unpack_registered),
-    "enter": _Form(_pack_entries, _unpack_same),
-    "peek": _Form(_pack_entries, _unpack_same),
-    "withdraw": _Form(_pack_entries, _unpack_nothing),
+    "enter": _Form(pack_entries, _unpack_same),
+    "peek": _Form(pack_entries, _unpack_same),
+    "withdraw": _Form(pack_entries, _unpack_nothing),
     "fetch": _Form(states.pack_queries, states.unpack_view),
     "note": _Form(states.pack_notes, states.unpack_noted),
     "shorten": _Form(states.pack_shortened, _unpack_nothing),
@@ -66,7 +62,6 @@ _FORMS = {
     "cover": _Form(families.pack_covers, _unpack_nothing),
 }
 _READING = ("peek", "fetch", "kept", "growth")
-_OF_KEYS = ("enter", "peek", "withdraw")
 _CONFIRMED = ("decide", "note", "join")  # whose answers count only once the replicas have what was written
 
 
@@ -118,10 +113,15 @@ class LaneCalls:
         elif call.name == "require":
             yield Command(call, call.items, ("HMGET", tag + KeyKind.FACTS, "layout", f"{COVER_FIELD}{call.partition}"))
         else:
-            for items in _portions(call):
-                yield Command(call, items, self._function_call(call, tag, items))
+            items = call.items
+            while items:
+                keys, packed = _FORMS[call.name].pack(self._layout, tag, items[:_MAX_ITEMS])
+                yield Command(call, items[: len(packed)], self._function_call(call, tag, keys, packed))
+                items = items[len(packed) :]
 
-    def _function_call(self, call: Call, tag: bytes, items: Sequence[Any]) -> tuple[bytes | str | int, ...]:
+    def _function_call(
+        self, call: Call, tag: bytes, keys: Sequence[bytes], items: Sequence[bytes]
+    ) -> tuple[bytes | str | int, ...]:
         layout, partition = self._layout, call.partition or 0
         header = _HEADER.pack(
             layout.epoch,
@@ -133,10 +133,9 @@ class LaneCalls:
             layout.limits.bucket_cap,
         )
         lane = tag + KeyKind.LANE + self._lane + partition.to_bytes(2, "big")
-        keys, arguments = _FORMS[call.name].pack(layout, tag, items)
         head = tag + KeyKind.FACTS, tag + KeyKind.GATE, lane
         command = "FCALL_RO" if call.name in _READING else "FCALL"
-        return (command, function_name(call.name), len(head) + len(keys), *head, *keys, header, *arguments)
+        return (command, function_name(call.name), len(head) + len(keys), *head, *keys, header, *items)
 
     def answers(self, command: Command, reply: Any) -> list[Any]:  # noqa: ANN401 - each command has its own reply
         """Return the answers to the items of a command.
@@ -176,18 +175,3 @@ def _refusal(reply: Sequence[bytes], partition: int) -> Exception:
     if reply[0] == b"REBUILDING":
         return IndexUnavailableError("the index is being rebuilt")
     return IndexLostError("the index was emptied or replaced: run `nearstream rebuild`")
-
-
-def _portions(call: Call) -> Iterator[Sequence[Any]]:
-    """Divide the items of a call, so that none takes the server for long."""
-    portion: list[Any] = []
-    weight, most = 0, _MAX_KEYS if call.name in _OF_KEYS else _MAX_ITEMS
-    for item in call.items:
-        size = len(item.keys) // KEY_BYTES if call.name in _OF_KEYS else 1
-        if portion and weight + size > most:
-            yield portion
-            portion, weight = [], 0
-        portion.append(item)
-        weight += size
-    if portion:
-        yield portion

@@ -160,8 +160,8 @@ def pack_founders(_layout: StoreLayout, tag: bytes, batch: Sequence[int]) -> _Pa
 
 
 def pack_covers(_layout: StoreLayout, _tag: bytes, batch: Sequence[Cover]) -> _Packed:
-    """Return for each cover its partition and offset."""
-    return [], [_bytes(cover.partition, 2) + _bytes(cover.offset + 1, 6) for cover in batch]
+    """Return for each cover its partition, offset and time."""
+    return [], [_bytes(each.partition, 2) + _bytes(each.offset + 1, 6) + _bytes(each.now_ms, 6) for each in batch]
 
 
 def _family_keys(layout: StoreLayout, tag: bytes, founder: int) -> set[bytes]:

@@ -20,24 +20,56 @@ local function take_out(_, _, held, number)
   return place and string.sub(held, 1, place - 1) .. string.sub(held, place + NUMBER_BYTES)
 end
 
--- Change buckets, and return what they held, for each that held a number its index, their count, and the numbers. An item
--- is `ENTRY_FORMAT`, then the field of each key. The keys of all items follow each other.
+-- Return the index of each bucket of an item that others of the call visit too.
+local function shared_buckets(item, at, count)
+  local shared = {}
+  for _ = 1, count do
+    local i, index
+    i, index, at = struct.unpack(SHARED_FORMAT, item, at)
+    shared[i] = index
+  end
+  return shared
+end
+
+local function write_bucket(key, field, numbers)
+  if numbers == '' then
+    redis.call('HDEL', key, field)
+  else
+    redis.call('HSET', key, field, stored(numbers))
+  end
+end
+
+-- Change buckets, and return for each that held a number its index, their count, and the numbers. An item is
+-- `ENTRY_FORMAT` and what follows it. The keys of all items follow each other. A bucket that several items visit is read
+-- once, and written by `write_shared`.
 local function visit(c, item, change, inserts)
-  local number, hint, count, at = struct.unpack(ENTRY_FORMAT, item)
-  local call, sub, keys, key_at, own, parts, often = redis.call, string.sub, c.keys, c.key_at, stored(number), {}, c.often or 0
+  local number, hint, count, shares, at = struct.unpack(ENTRY_FORMAT, item)
+  local call, sub, keys, key_at, own, parts, often = redis.call, string.sub, c.keys, c.key_at, stored(number), {}, c.often
+  local buckets, shared = c.buckets, shared_buckets(item, at + FIELD_BYTES * count, shares)
   for i = 0, count - 1 do
-    local key, field = keys[key_at + i], sub(item, at, at + FIELD_BYTES - 1)
-    -- Both commands say whether the bucket is empty. Which one is cheaper depends on how often buckets are.
-    local held = (often > 0 or not inserts) and call('HGET', key, field)
-    if held or inserts and call('HSETNX', key, field, own) == 0 then
-      held, often = numbers_in(held or call('HGET', key, field)), often + 1
+    local key, field, index = keys[key_at + i], sub(item, at, at + FIELD_BYTES - 1), shared[i]
+    local held = index and buckets[index]
+    if not held then
+      -- Both commands say whether the bucket is empty. Which one is cheaper depends on how often buckets are.
+      held = (often > 0 or not inserts) and call('HGET', key, field)
+      if held or inserts and call('HSETNX', key, field, own) == 0 then
+        held, often = numbers_in(held or call('HGET', key, field)), often + 1
+      else
+        held, often = '', often - 1
+        if index then buckets[index] = inserts and number or '' end
+        if c.has_over and inserts and has_to_sweep(field) then sweep_buckets(c, key) end
+      end
+    end
+    if held ~= '' then
+      parts[#parts + 1] = struct.pack(BUCKET_FORMAT, i, #held / NUMBER_BYTES)
+      parts[#parts + 1] = held
       local changed = change and change(c, key, held, number, hint)
-      if changed == '' then call('HDEL', key, field) end
-      if changed and changed ~= '' then call('HSET', key, field, stored(changed)) end
-      parts[#parts + 1] = struct.pack(BUCKET_FORMAT, i, #held / NUMBER_BYTES) .. held
-    else
-      often = often - 1
-      if inserts and has_to_sweep(c, field) then sweep_buckets(c, key) end
+      if index then
+        buckets[index] = changed or held
+        if changed then c.changed[index] = {key, field} end
+      elseif changed then
+        write_bucket(key, field, changed)
+      end
     end
     at = at + FIELD_BYTES
   end
@@ -45,6 +77,10 @@ local function visit(c, item, change, inserts)
   return parts
 end
 
-define('enter', true, function(c, item) return table.concat(visit(c, item, append, true)) end)
+local function write_shared(c)
+  for index, place in pairs(c.changed) do write_bucket(place[1], place[2], c.buckets[index]) end
+end
+
+define('enter', true, function(c, item) return table.concat(visit(c, item, append, true)) end, write_shared)
 define('peek', false, function(c, item) return table.concat(visit(c, item)) end)
-define('withdraw', true, function(c, item) return #visit(c, item, take_out) end)
+define('withdraw', true, function(c, item) return #visit(c, item, take_out) end, write_shared)

@@ -68,9 +68,11 @@ define('kept', false, function(c, item)
   return got[1] and not is_over(c, tonumber(got[1]), 1) and got[2]
 end)
 
--- An item is a partition and the offset up to which all its records are done.
+-- An item is a partition, the offset up to which all its records are done, and the time: slots whose documents are few
+-- have none that is fit for those of others.
 define('cover', true, function(c, item)
-  local partition, offset = struct.unpack('>I2I6', item)
+  local partition, offset, now = struct.unpack('>I2I6I6', item)
+  advance(c, now)
   local known = tonumber(redis.call('HGET', c.keys[1], COVER_FIELD .. partition) or -1)
   redis.call('HSET', c.keys[1], COVER_FIELD .. partition, string.format('%.f', math.max(known, offset - 1)))
   mark_time(c, partition, math.max(known + 1, offset))

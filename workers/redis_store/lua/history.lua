@@ -67,7 +67,7 @@ local function put(c, m)
     write_state(c, behind)
   else
     local is_new = redis.call('HSET', m.registry, m.document, string.format('%.f', s.number)) == 1
-    if is_new and has_to_sweep(c, m.document) then sweep_registry(c, m.registry) end
+    if is_new and c.has_over and has_to_sweep(m.document) then sweep_registry(c, m.registry) end
     if m.current then write_state(c, m.current, SUPERSEDED) end
   end
   return about(c, m, is_again and UNCHANGED or NEW, s)

@@ -40,8 +40,8 @@ local function alive(c, held)
 end
 
 -- One new field in about 8 has its hash swept.
-local function has_to_sweep(c, field)
-  return c.has_over and (string.byte(field, -1) + 5 * string.byte(field, -2)) % 8 == 0
+local function has_to_sweep(field)
+  return (string.byte(field, -1) + 5 * string.byte(field, -2)) % 8 == 0
 end
 
 local function sweep_buckets(c, key)

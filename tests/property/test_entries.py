@@ -1,0 +1,29 @@
+"""Packing entries in C says what packing in Python says."""
+
+from random import Random
+
+import pytest
+
+from nearstream.streams.native import native
+from nearstream.streams.store.messages import Entry
+from nearstream.workers.redis_store import entries
+from tests.support.entered import made_up
+
+pytestmark = pytest.mark.skipif(native is None, reason="the C extension is not installed")
+
+
+def test_c_packs_as_python_does() -> None:
+    draw, left = Random(1), 0
+    for _ in range(60):
+        layout, batch = made_up(draw)
+        slowly = entries.pack_slowly(layout, b"{made up:0}", batch)
+        assert entries.pack_natively(layout, b"{made up:0}", batch) == slowly
+        left += len(batch) - len(slowly[1])
+    assert left, "some batches have too many buckets for one command"
+
+
+@pytest.mark.parametrize("entry", [(1, 2, b"b1234567"), (2**40, 0, b""), (-1, 0, b""), (0, 0, b"c" + bytes(8)), (1, 2)])
+def test_c_refuses_what_is_no_entry(entry: Entry) -> None:
+    layout, _ = made_up(Random(1))
+    with pytest.raises((ValueError, TypeError, OverflowError)):
+        entries.pack_natively(layout, b"", [entry])
