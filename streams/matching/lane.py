@@ -77,7 +77,7 @@ class Lane:
         for case in cases:
             self._meeting.leave_out(case)
         await self._meeting.meet(cases, known)
-        await self._store.confirm()
+        await self._store.confirm([case.number for case in cases])
         await self._restate([case for case in cases if case.is_restated], known)
         await self._settle([case for case in cases if not case.is_restated], known)
         await self._leave_former(cases)

@@ -1,6 +1,6 @@
 """The store of an index: calls for many slots at once."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple, Protocol
 
@@ -177,10 +177,12 @@ class Store:
         """Return how families grow. None: nobody has joined that family."""
         return await self._scatter("growth", batch, [self.shape.home(one.founder) for one in batch])
 
-    async def confirm(self) -> None:
-        """Wait until replicas have what was written, if the store is told to."""
-        if self.confirms:
-            await self._transport.all([Call(slot, "wait", [None]) for slot in range(self.shape.slots)])
+    async def confirm(self, numbers: Iterable[int]) -> None:
+        """Wait until replicas have what was written on behalf of these states, if the store is told to."""
+        partitions = {number % self.shape.partitions for number in numbers} if self.confirms else ()
+        calls = [Call(slot, "wait", [None], each) for slot in range(self.shape.slots) for each in sorted(partitions)]
+        if calls:
+            await self._transport.all(calls)
 
     async def cover(self, batch: Sequence[Cover]) -> None:
         """Tell every slot that everything up to these offsets is done."""

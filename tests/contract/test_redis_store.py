@@ -182,6 +182,10 @@ class Traffic:
         return Cover(self.draw.randrange(PARTITIONS), -1, self.now_ms)  # memory sweeps at once what was covered
 
 
+def _entry(number: int) -> Entry:
+    return Entry(number, 0, KEYS[0] + KEYS[5])
+
+
 @pytest.mark.parametrize("seed", range(12))
 async def test_a_slot_on_redis_answers_as_one_in_memory(seed: int, client: Redis, layout: StoreLayout) -> None:
     part = _part(layout.limits)
@@ -210,7 +214,10 @@ async def test_an_entry_of_many_keys_is_a_call_of_its_own(client: Redis, layout:
     assert [len(one) for one in found] == [0, 700 * 9, 700 * 14]
 
 
-async def test_a_slot_that_lost_its_newest_writes_says_where_to_begin_again(client: Redis, layout: StoreLayout) -> None:
+@pytest.mark.parametrize("call", [Call(0, "enter", [_entry(3)], 2), Call(0, "wait", [None], 2)], ids=["write", "wait"])
+async def test_a_slot_that_lost_its_newest_writes_says_where_to_begin_again(
+    client: Redis, layout: StoreLayout, call: Call
+) -> None:
     transport = RedisTransport(client, layout, LaneCalls(layout))
     await transport.all([Call(0, "enter", [_entry(1)], 2), Call(0, "cover", [Cover(2, 7)], 2)])
     before = [(key, await client.dump(key)) async for key in client.scan_iter(match=_pattern(layout))]
@@ -220,7 +227,7 @@ async def test_a_slot_that_lost_its_newest_writes_says_where_to_begin_again(clie
         await client.restore(key, 0, value)
     await transport.all([Call(0, "enter", [_entry(3)], 1)])
     with pytest.raises(IndexBehindError) as behind:
-        await transport.all([Call(0, "enter", [_entry(3)], 2)])
+        await transport.all([call])
     assert (behind.value.partition, behind.value.checkpoint) == (2, 7)
     assert await transport.all([Call(0, "enter", [_entry(2)], 2)])
 
@@ -298,7 +305,7 @@ async def test_what_is_decided_waits_for_replicas(
         Call(0, "decide", [Proposal(1, 0, decision)], 1),
         Call(0, "note", [Note(4, 1)], 1),
         Call(0, "join", [Join(1, 7, False, True, b"", 0, bytes(16), 0, now_ms=5)], 1),
-        Call(0, "wait", [None]),
+        Call(0, "wait", [None], 1),
     ]
     with running(primary), running(replica):
         async with Redis.from_url(f"redis://{primary.address}", protocol=2) as client:
@@ -378,7 +385,7 @@ async def test_slots_of_a_cluster_answer_as_those_in_memory(nodes: list[LocalSer
         for _ in range(30):
             name, items = traffic.call()
             calls = [Call(slot, name, items, 0) for slot in range(3)]
-            found = await redis.all([*calls, Call(0, "wait", [None])])
+            found = await redis.all([*calls, Call(0, "wait", [None], 0)])
             assert found == [*await memory.all(calls), [None]]
 
 
@@ -452,10 +459,6 @@ def _part(limits: IndexLimits) -> Part:
     part = Part(limits)
     part.history._forgets = lambda number, founder: None
     return part
-
-
-def _entry(number: int) -> Entry:
-    return Entry(number, 0, KEYS[0] + KEYS[5])
 
 
 def _pattern(layout: StoreLayout) -> str:

@@ -20,6 +20,7 @@ STEPS_MAX = 100_000
 CRASHES_MAX = 12
 TAIL_MAX = 12  # calls of a slot that a failover loses
 _READING = ("peek", "fetch")
+_CONFIRMED = ("decide", "note", "join")
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ class Run:
         calls_left: Calls until it crashes. 0: it does not.
         is_zombie: It goes on instead of crashing.
         has_failed: It has crashed.
+        confirms: What is decided waits for a replica.
         acknowledged: By slot and partition, the count of calls that the slot has acknowledged.
     """
 
@@ -94,6 +96,7 @@ class Run:
     batch: list[Record]
     calls_left: int
     is_zombie: bool
+    confirms: bool = False
     has_failed: bool = False
     acknowledged: dict[tuple[int, int], int] = field(default_factory=dict)
 
@@ -103,8 +106,11 @@ class Run:
         return {record.partition for record in self.batch}
 
     async def all(self, calls: Sequence[Call]) -> Sequence[Any]:
-        """Carry calls."""
+        """Carry calls, and wait for replicas as `RedisTransport` does."""
         replies: Sequence[Any] = await Wait(calls) if calls else ()
+        written = {(call.slot, call.partition) for call in calls if call.name in _CONFIRMED and self.confirms}
+        if written:
+            await Wait([Call(slot, "wait", [None], partition) for slot, partition in sorted(written)])
         return replies
 
 
@@ -210,7 +216,7 @@ class Schedule:
         ]
         dooms = draw.random() < 0.4 and self.counts["crashes"] < CRASHES_MAX
         self.names += 1
-        run = Run(self.names, batch, draw.randint(1, 30) if dooms else 0, draw.random() < 0.3)
+        run = Run(self.names, batch, draw.randint(1, 30) if dooms else 0, draw.random() < 0.3, self.plan.confirms)
         for partition in run.partitions:
             self.runs[partition] = run
         self._step(self._body(run), run, None)
@@ -300,9 +306,9 @@ class Schedule:
     def _call(self, run: Run, call: Call) -> tuple[bool, Any]:
         """Make a call of a slot, and return whether it was made, and the reply."""
         part, slot = self.parts[call.slot], call.slot
-        for (own, partition), known in run.acknowledged.items():
-            if own == slot and self.calls[slot][run.name, partition] < known:
-                return self._gap(run, slot, partition)
+        known = run.acknowledged.get((slot, call.partition), 0) if call.partition is not None else 0
+        if self.calls[slot][run.name, call.partition] < known:
+            return self._gap(run, slot, call.partition)
         if call.name == "wait":
             self.history[slot].clear()
             return True, [None]
@@ -320,8 +326,6 @@ class Schedule:
         if call.partition is not None:
             self.calls[slot][run.name, call.partition] += 1
             run.acknowledged[slot, call.partition] = self.calls[slot][run.name, call.partition]
-        if self.plan.confirms and call.name in ("decide", "note", "join"):
-            self.history[slot].clear()
         self.counts[call.name] += 1
         return reply
 

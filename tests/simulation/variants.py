@@ -1,6 +1,6 @@
 """The protocol with one rule left out each, to show that the laws need it."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from nearstream.streams.matching.case import Case
@@ -11,7 +11,7 @@ from nearstream.streams.matching.meeting import Meeting
 from nearstream.streams.store.families import Family
 from nearstream.streams.store.messages import Cover, Decided, Entry, Join, Joined, Proposal
 from nearstream.streams.store.part import Part
-from nearstream.streams.store.store import Store
+from nearstream.streams.store.store import Call, Store
 from tests.simulation.adversary import Plan
 
 Noting = Sequence[tuple[Case, tuple[int, ...]]]
@@ -63,6 +63,20 @@ class BucketsAreReadFirst(Lane):
         """Take what the lane works with."""
         super().__init__(store, judge, patience, pause)
         self._meeting = _ReadsFirst(store, judge, pause)
+
+
+class _AnySlotConfirms(Store):
+    async def confirm(self, numbers: Iterable[int]) -> None:
+        await self._transport.all([Call(slot, "wait", [None]) for slot in range(self.shape.slots)])
+
+
+class AnySlotConfirms(Lane):
+    """A slot confirms what it has, though it may have lost what the lane wrote before."""
+
+    def __init__(self, store: Store, judge: Judge, patience: Patience, pause: Callable[[], Awaitable[None]]) -> None:
+        """Take what the lane works with."""
+        other = _AnySlotConfirms(store._transport, store.shape, store.limits, confirms=True)
+        super().__init__(other, judge, patience, pause)
 
 
 class NotesAreNotCounted(Part):
@@ -150,4 +164,5 @@ VARIANTS: dict[str, Variant] = {
     "leaving leaves no mark": Variant(Plan(part=LeavingLeavesNoMark), 20, 530),
     "covers nothing": Variant(Plan(part=CoversNothing, tails=1, confirms=True), 1_000),
     "nobody waits for a replica": Variant(Plan(tails=1), 100),
+    "any slot confirms": Variant(Plan(lane=AnySlotConfirms, tails=1, confirms=True), 1, 500_404),
 }

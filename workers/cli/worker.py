@@ -43,11 +43,12 @@ from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.match import Matching, SignatureTopic
 from nearstream.workers.pipeline.sign import Signing
 from nearstream.workers.pipeline.step import patience
-from nearstream.workers.redis_index.client import ask, connect, open_client, server_facts, until_answered
+from nearstream.workers.redis_index.client import connect, pipelined, server_facts, until_answered
 from nearstream.workers.redis_index.decisions import DecisionStore
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.members import family_of_document
 from nearstream.workers.redis_index.worker_states import WorkerState, forget_worker, say_state
+from nearstream.workers.redis_store.layout import KeyKind
 
 WATCH_SECONDS = 5.0
 
@@ -219,15 +220,14 @@ def _start_monitoring(deployment: Deployment, role: str, health: Health, agents:
     """Start the probe that updates the worker's health, and serve health and metrics."""
     settings, address = deployment.settings, deployment.index_address()
 
-    async def ask_index() -> None:
-        if role != "sign":
-            async with open_client(address.connection) as client:
-                await ask(client, "EXISTS", address.key)
-
     own = own_group(settings, role)
     name = f"{socket.gethostname()}:{os.getpid()}"
 
-    speaking = connect(address.connection)
+    speaking = connect(address.connection)  # it knows all nodes of a cluster, also when that of the address has failed
+
+    async def ask_index() -> None:
+        if role != "sign":
+            await pipelined(speaking, [("EXISTS", address.tag(slot) + KeyKind.FACTS) for slot in range(address.slots)])
 
     async def say(state: WorkerStateName, since_ms: int, why: str) -> None:
         told = WorkerState(worker=name, role=role, group=own.group, state=state, since_ms=since_ms, why=why)

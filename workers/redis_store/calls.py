@@ -100,15 +100,18 @@ class LaneCalls:
 
     def confirming(self, calls: Sequence[Call]) -> list[Call]:
         """Return the calls that wait for the replicas of what these calls have written."""
-        slots = {call.slot for call in calls if call.name in _CONFIRMED} if self._replicas else set()
-        return [Call(slot, "wait", [None]) for slot in sorted(slots)]
+        if not self._replicas:
+            return []
+        written = {(call.slot, call.partition): call for call in calls if call.name in _CONFIRMED}
+        return [call._replace(name="wait", items=[None]) for call in written.values()]
 
     def commands(self, call: Call) -> Iterator[Command]:
         """Return the commands of a call."""
         tag = self._layout.tag(call.slot)
         if call.name == "wait":
-            # A server waits for what this connection has written.
-            yield Command(call, (), ("SET", tag + KeyKind.WAITED, 1, "PX", _WAIT_MS))
+            # A server waits for what this connection has written. One that took the place of another may lack what this
+            # lane wrote before, so it is asked for that.
+            yield Command(call, (), self._function_call(call._replace(name="enter"), tag, ()))
             yield Command(call, call.items, ("WAIT", self._replicas, _WAIT_MS))
         elif call.name == "require":
             yield Command(call, call.items, ("HMGET", tag + KeyKind.FACTS, "layout", f"{COVER_FIELD}{call.partition}"))
@@ -146,8 +149,8 @@ class LaneCalls:
             IndexLostError: The slot was emptied.
         """
         call, place = command.call, (command.call.slot, command.call.partition or 0)
-        if call.name == "wait":
-            if command.items and reply < self._replicas:
+        if call.name == "wait" and command.items:
+            if reply < self._replicas:
                 raise IndexUnavailableError(f"{reply} of {self._replicas} replicas have what was written")
             return list(command.items)
         if call.name == "require":
@@ -157,6 +160,8 @@ class LaneCalls:
             raise _refusal(reply, place[1])
         if call.name not in _READING:
             self._acknowledged[place] = max(self._acknowledged.get(place, 0), reply[0])
+        if call.name == "wait":
+            return []
         unpack, layout, now_ms = _FORMS[call.name].unpack, self._layout, int(reply[1])
         return [unpack(layout, item, now_ms, answer) for item, answer in zip(command.items, reply[2:], strict=True)]
 

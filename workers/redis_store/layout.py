@@ -33,7 +33,6 @@ hold:
     y  LABELLED    HASH    + number of a founder: hash of the key of a labelled document → number of its state, then
                            when it got its label, and the label
     z  LEASE       STRING  of slot 0: who rebuilds the index, for as long as the lease is renewed
-    w  WAITED      STRING  written before the server has to wait for its replicas
     p  PROBE       any     written and deleted at the start of a worker, to find out what our user may do
     ~  GATE        none    never written. While a slot moves to another server, a call that names a key which is missing
                            beside one that is there is refused as a whole, so no function stops halfway
@@ -97,7 +96,6 @@ class KeyKind(bytes, Enum):
     ADDRESSES = b"e"
     LABELLED = b"y"
     LEASE = b"z"
-    WAITED = b"w"
     GATE = b"~"
     PROBE = b"p"
 
