@@ -30,9 +30,12 @@ _DEVIATION = 2.5
 _PASSAGE_DEVIATION = 3.5
 _TOUCHED = 42  # windows of both texts that touch a replaced word
 
-# Of edits that leave the text as long as it was, four in five are single characters, but only .13 of replaced words
-# leave it so. Words that were inserted all move the texts one way by 3 bytes or more, as .22 of replaced words do.
-_EQUAL_ODDS, _EQUAL_LENGTH = 4.0, 0.13
+# Of texts whose edits leave them as long as they were, some have words or numbers that were replaced by others of their
+# length, and so do .13 of words that were replaced by any. They have up to 9 bytes, of which .9 differ. Others have
+# single characters that were changed. Words that were inserted all move the texts one way by 3 bytes or more, as .22 of
+# replaced words do.
+_EQUAL_ODDS, _EQUAL_LENGTH, _FIELD_ODDS = 4.0, 0.13, 0.5
+_FIELD_BYTES, _FIELD_SHARE = 9, 0.9
 _ONE_WAY_ODDS, _ONE_WAY = 8.0, 0.22
 _INSERTED = 3
 _DOUBT = 0.05
@@ -106,11 +109,40 @@ def _likelier(found: list[Place], rate: int, width: float, more: float) -> Scatt
     spread = _Z_90 * _DEVIATION * width * sqrt(edits) * more
     least = total([max(n * width, float(moved)) for n, moved in zip(own, grown, strict=True)])
     if not any(grown):
-        other, odds = edits * width * more, _EQUAL_ODDS * _EQUAL_LENGTH ** len(found)
-    elif all(place.grown >= _INSERTED for place in found) or all(place.grown <= -_INSERTED for place in found):
+        return _of_equal_length(found, own, rate, width, more)
+    if all(place.grown >= _INSERTED for place in found) or all(place.grown <= -_INSERTED for place in found):
         other, odds = total([float(moved) for moved in grown]), _ONE_WAY_ODDS * _ONE_WAY ** len(found)
     else:
         return ScatteredEdits(words, min(least, words - spread), words + spread, single=False)
     chance = odds / (1 + odds)
+    return _mean(words, other, spread, chance)
+
+
+def _of_equal_length(found: list[Place], own: list[float], rate: int, width: float, more: float) -> ScatteredEdits:
+    """Return the distance of texts whose places all are as long as they were, from how wide these are.
+
+    The windows around an edit of w bytes begin and end as many bytes beyond it as two geometric draws, so its room is
+    w + s with a probability of (s + 1) (1 - 1/rate)^s / rate^2.
+    """
+    of_fields, of_characters, fields, kept = 1.0, 1.0, 0.0, 1 - 1 / rate
+    for place, edits in zip(found, own, strict=True):
+        room, likely, bytes_of_one = max(1, place.room), 0.0, 0.0
+        for n_bytes in range(1, min(room, _FIELD_BYTES) + 1):
+            chance = (room - n_bytes + 1) * kept ** (room - n_bytes)
+            likely += chance / _FIELD_BYTES
+            bytes_of_one += n_bytes * chance / _FIELD_BYTES
+        of_characters *= room * kept ** (room - 1)
+        of_fields *= likely
+        is_one = edits == 1 and likely > 0
+        fields += _FIELD_SHARE * bytes_of_one / likely if is_one else edits * _COST * width
+    odds = (_EQUAL_ODDS * _EQUAL_LENGTH ** len(found) + _FIELD_ODDS) * of_fields
+    chance = odds / (odds + of_characters) if odds + of_characters > 0 else 1.0
+    edits = total(own)
+    spread = _Z_90 * _DEVIATION * width * sqrt(edits) * more
+    return _mean(fields * more, edits * width * more, spread, chance)
+
+
+def _mean(words: float, other: float, spread: float, chance: float) -> ScatteredEdits:
+    """Return the mean of two readings, the first with a chance, with a band that holds each that is likely."""
     value = chance * words + (1 - chance) * other
     return ScatteredEdits(value, min(value, other), words + spread if chance > _DOUBT else value, single=False)
