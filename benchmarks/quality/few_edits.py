@@ -2,8 +2,9 @@
 
     python -m benchmarks.quality.few_edits [--corpus DIR] [--pairs N] [--scheme S]
 
-Texts of 30 to 400 words are woven of real text, and one to five of their words are edited. Prints a JSON object: for each kind of edit and length, the share of the true distances that are in their band, and
-the mean estimate over the mean true distance. The exit code is 2 when an input cannot be read.
+Texts of 30 to 400 words are woven of real text, and one to five of their words are edited. Prints a JSON object: for
+each kind of edit and length, the share of the true distances that are in their band, and the mean estimate over the
+mean true distances. The exit code is 2 when an input cannot be read.
 """
 
 import argparse

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     )
     from nearstream.schemas.signature import Signature
     from nearstream.schemas.verdict import DocumentVerdict, FamilyRef
+    from nearstream.streams.arriving import Arrival
     from nearstream.streams.fingerprints.hashing import HashKey
+    from nearstream.streams.fingerprints.sent_places import sent_places
     from nearstream.streams.matcher import Matcher
     from nearstream.streams.relations.thresholds import Thresholds
     from nearstream.streams.signing.scheme import Scheme, preset
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from nearstream.streams.telling import Matched
 
 __all__ = [
+    "Arrival",
     "Containment",
     "Document",
     "DocumentVerdict",
@@ -54,6 +57,7 @@ __all__ = [
     "Version",
     "local_store",
     "preset",
+    "sent_places",
 ]
 
 # The public names, by the module below `nearstream` that defines them.
@@ -65,7 +69,9 @@ _MODULES = {
     ),
     "schemas.signature": ("Signature",),
     "schemas.verdict": ("DocumentVerdict", "FamilyRef"),
+    "streams.arriving": ("Arrival",),
     "streams.fingerprints.hashing": ("HashKey",),
+    "streams.fingerprints.sent_places": ("sent_places",),
     "streams.matcher": ("Matcher",),
     "streams.relations.thresholds": ("Thresholds",),
     "streams.signing.scheme": ("Scheme", "preset"),

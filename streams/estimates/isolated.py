@@ -119,10 +119,10 @@ def _likelier(found: list[Place], rate: int, width: float, more: float) -> Scatt
 
 
 def _of_equal_length(found: list[Place], own: list[float], rate: int, width: float, more: float) -> ScatteredEdits:
-    """Return the distance of texts whose places all are as long as they were, from how wide these are.
+    """Return the distance of edits of equal length, judged by the width of each place.
 
-    The windows around an edit of w bytes begin and end as many bytes beyond it as two geometric draws, so its room is
-    w + s with a probability of (s + 1) (1 - 1/rate)^s / rate^2.
+    The windows around an edit of w bytes leave s more bytes free, the sum of two geometric draws, with a probability of
+    (s + 1) (1 - 1/rate)^s / rate^2.
     """
     of_fields, of_characters, fields, kept = 1.0, 1.0, 0.0, 1 - 1 / rate
     for place, edits in zip(found, own, strict=True):
@@ -143,6 +143,6 @@ def _of_equal_length(found: list[Place], own: list[float], rate: int, width: flo
 
 
 def _mean(words: float, other: float, spread: float, chance: float) -> ScatteredEdits:
-    """Return the mean of two readings, the first with a chance, with a band that holds each that is likely."""
+    """Return the mean of two readings, of which the first has this chance."""
     value = chance * words + (1 - chance) * other
     return ScatteredEdits(value, min(value, other), words + spread if chance > _DOUBT else value, single=False)

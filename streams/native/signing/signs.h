@@ -36,7 +36,7 @@ static const WideSigns wide_signs[3][19] = {
      {0x1F000, 0x1FAFF, ALWAYS_SIGN}, {0xF0000, 0x10FFFD, PRIVATE_SIGN}, LAST_SIGN},
 };
 
-/* By first byte of letters that many texts consist of: the last bytes of the few signs beside them, 0 for any. */
+/* By first byte of common scripts: the last bytes of the few signs among them, 0 for any. */
 #define ENDS_WITH(byte) (1ull << ((byte) & 0x3F))
 static const u64 rare_ends[256] = {
     [0xD6] = ENDS_WITH(0x8F),
