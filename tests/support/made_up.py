@@ -13,14 +13,14 @@ KEY = HashKey.public()
 STANDARD = preset("standard", KEY)
 SIGNER = Signer(STANDARD, KEY)
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+_LANGUAGE = Random(7)
+_VOCABULARY = ["".join(_LANGUAGE.choices("etaoinshrdlu", k=_LANGUAGE.randint(2, 9))) for _ in range(4000)]
 
 
 def words(seed: int, count: int) -> list[str]:
     """Return random words, of which some are much more frequent than others."""
     random = Random(seed)
-    language = Random(7)
-    vocabulary = ["".join(language.choices("etaoinshrdlu", k=language.randint(2, 9))) for _ in range(4000)]
-    return [vocabulary[int(4000 * random.random() ** 2)] for _ in range(count)]
+    return [_VOCABULARY[int(4000 * random.random() ** 2)] for _ in range(count)]
 
 
 def with_noise(text: str, share: float, seed: int) -> str:

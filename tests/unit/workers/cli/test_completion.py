@@ -15,32 +15,33 @@ from nearstream.workers.cli.parser import SHELLS
 from tests.devstack.debian import unpacked
 
 ASK_BASH = """
-eval "$(cat "$1")"
-shift
-COMP_WORDS=(nearstream "$@")
-COMP_CWORD=$#
+eval "$(cat script.bash)"
 function=$(complete -p nearstream | sed 's/.* -F \\([^ ]*\\) .*/\\1/')
-$function
-printf '%s\\n' "${COMPREPLY[@]}"
+for line in "$@"; do
+    COMP_WORDS=(nearstream $line) COMPREPLY=()
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    $function
+    echo "${COMPREPLY[*]}"
+done
 """
-CASES = [
-    ("wor", "worker"),
-    ("worker si", "sign"),
-    ("worker --time", "--timeout"),
-    ("topics cr", "create"),
-    ("dlq rep", "replay"),
-    ("dlq replay --reason not_j", "not_json"),
-    ("index sw", "switch"),
-    ("completion z", "zsh"),
-    ("scan --qu", "--quiet"),
-    ("scan --ev", "--events"),
-    ("famil", "families"),
-    ("families --to", "--top"),
-    ("tail --type verd", "verdict"),
-    ("scan article", "article-1.txt"),
-    ("compare article-1.txt oth", "other.txt"),
-    ("demo fold", "folder/"),
-]
+CASES = {
+    "wor": "worker",
+    "worker si": "sign",
+    "worker --time": "--timeout",
+    "topics cr": "create",
+    "dlq rep": "replay",
+    "dlq replay --reason not_j": "not_json",
+    "index sw": "switch",
+    "completion z": "zsh",
+    "scan --qu": "--quiet",
+    "scan --ev": "--events",
+    "famil": "families",
+    "families --to": "--top",
+    "tail --type verd": "verdict",
+    "scan article": "article-1.txt",
+    "compare article-1.txt oth": "other.txt",
+    "demo fold": "folder",
+}
 
 
 @pytest.fixture(scope="module")
@@ -60,29 +61,30 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize(("line", "expected"), CASES)
-def test_a_shell_completes(shell: str, line: str, expected: str, folder: Path) -> None:
-    completed = {"bash": bash, "zsh": zsh, "fish": fish}[shell](folder, line)
-    assert completed.removesuffix("/") == expected.removesuffix("/")
+def test_a_shell_completes(shell: str, folder: Path) -> None:
+    completed = {"bash": bash, "zsh": zsh, "fish": fish}[shell](folder, list(CASES))
+    assert dict(zip(CASES, (each.removesuffix("/") for each in completed), strict=True)) == CASES
 
 
-def bash(folder: Path, line: str) -> str:
-    """Return what bash offers for the last word."""
-    command = ["bash", "-c", ASK_BASH, "bash", "script.bash", *line.split()]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+def bash(folder: Path, lines: list[str]) -> list[str]:
+    """Return what bash offers for the last word of each line."""
+    command = ["bash", "-c", ASK_BASH, "bash", *lines]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.splitlines()
 
 
-def fish(folder: Path, line: str) -> str:
-    """Return what fish offers for the last word, without its description."""
+def fish(folder: Path, lines: list[str]) -> list[str]:
+    """Return what fish offers for the last word of each line, without its description."""
     tree = unpacked("fish")
-    command = [str(tree.program("fish")), "--no-config", "-c", f"source script.fish; complete -C 'nearstream {line}'"]
+    asked = "; ".join(f"echo (complete -C 'nearstream {line}')[1]" for line in lines)
+    command = [str(tree.program("fish")), "--no-config", "-c", f"source script.fish; {asked}"]
     given = os.environ | tree.environment()
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=60, env=given)
-    return done.stdout.partition("\t")[0].strip()
+    return [line.partition("\t")[0] for line in done.stdout.splitlines()]
 
 
-def zsh(folder: Path, line: str) -> str:
-    """Return the last word after the tab key, read from a terminal."""
+def zsh(folder: Path, lines: list[str]) -> list[str]:
+    """Return the last word of each line after the tab key, read from a terminal."""
     tree = unpacked("zsh-static")
     functions = sorted(
         {str(path.parent) for path in (tree.root / "usr/share/zsh/functions").rglob("*") if path.is_file()}
@@ -97,14 +99,17 @@ def zsh(folder: Path, line: str) -> str:
             os.write(ours, f"fpath=({' '.join(functions)})\n".encode())
             os.write(ours, b"""autoload -U compinit; compinit -u -D; eval "$(cat script.zsh)"; echo rea''dy\n""")
             read_until(ours, "ready")
-            os.write(ours, f"nearstream {line}\t".encode())
-            # What follows is typed behind the completed word.
-            os.write(ours, b"\x01echo 'completed '\n")
-            shown = read_until(ours, "\ncompleted ", "\n")
+            return [_completed_by_zsh(ours, line) for line in lines]
         finally:
             process.kill()
             os.close(ours)
-    return shown.strip().rpartition(" ")[2]
+
+
+def _completed_by_zsh(terminal: int, line: str) -> str:
+    os.write(terminal, f"nearstream {line}\t".encode())
+    # What follows is typed behind the completed word.
+    os.write(terminal, b"\x01echo 'completed '\n")
+    return read_until(terminal, "\ncompleted ", "\n").strip().rpartition(" ")[2]
 
 
 def read_until(terminal: int, *texts: str, within_seconds: float = 60.0) -> str:

@@ -8,6 +8,9 @@ import pytest
 
 from tests.support.commands import COMMANDS
 
+# A command of each module, since all commands of a module import what it imports.
+NAMES = ["", *{name.partition(":")[0]: name for name in sorted(COMMANDS.values()) if name}.values()]
+
 # Each command is imported in a child of one process that has imported the parser, as `nearstream` does.
 MEASURED = """
 import json, os, resource, sys
@@ -72,14 +75,13 @@ BUDGETS: dict[str, tuple[set[str], int]] = {
 
 @pytest.fixture(scope="module")
 def imported() -> dict[str, dict[str, object]]:
-    names = ["", *sorted(set(filter(None, COMMANDS.values())))]
-    command = [sys.executable, "-c", MEASURED, *names]
+    command = [sys.executable, "-c", MEASURED, *NAMES]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
     found: dict[str, dict[str, object]] = json.loads(done.stdout)
     return found
 
 
-@pytest.mark.parametrize("name", ["", *sorted(set(filter(None, COMMANDS.values())))])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_command_imports_no_more_than_it_needs(imported: dict[str, dict[str, object]], name: str) -> None:
     allowed, most = BUDGETS[name.partition(":")[0]]
     modules = imported[name]["modules"]
