@@ -111,7 +111,7 @@ class LaneCalls:
         if call.name == "wait":
             # A server waits for what this connection has written. One that took the place of another may lack what this
             # lane wrote before, so it is asked for that.
-            yield Command(call, (), self._function_call(call._replace(name="enter"), tag, ()))
+            yield Command(call, (), self._function_call(call._replace(name="enter"), tag, (), ()))
             yield Command(call, call.items, ("WAIT", self._replicas, _WAIT_MS))
         elif call.name == "require":
             yield Command(call, call.items, ("HMGET", tag + KeyKind.FACTS, "layout", f"{COVER_FIELD}{call.partition}"))
