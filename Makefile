@@ -15,7 +15,7 @@ WRITABLE = test -w . || { echo "cannot write $(CURDIR): copy the checkout to a f
 
 export PYTHONDONTWRITEBYTECODE := # what was compiled once need not be compiled by each command that tests start
 
-.PHONY: demo test faults soak simulate fuzz sanitize check format stack stack-stop bench clean help
+.PHONY: demo test faults soak simulate chart fuzz sanitize check format stack stack-stop bench clean help
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -35,6 +35,9 @@ soak: .venv/installed-test ## run random faults for an hour: SOAK_SECONDS=600 fo
 
 simulate: .venv/installed-test ## play the protocol of matching under an adversary: SCHEDULES=100000 SEED=1
 	@$(BIN)/python -m tests.simulation --schedules $(or $(SCHEDULES),100000) --seed $(or $(SEED),1)
+
+chart: .venv/installed-test ## lint and render the Helm chart, and check what it makes against the schemas of its kinds
+	@$(BIN)/pytest tests/project/test_chart.py -q -n 0 -m "chart or not chart" -o timeout=1800
 
 fuzz: .venv/installed-test ## compare the C code with its twins on random texts for ten minutes: FUZZ_SECONDS=60 for one
 	@$(BIN)/python -m tests.fuzz_native --seconds $(or $(FUZZ_SECONDS),600)
