@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from nearstream.schemas.decision import Action, Because
 from nearstream.schemas.document import DEFAULT_COLLECTION, Count, Id, Name, Share
-from nearstream.schemas.evidence import Amount, HexId, Place, Relation, SourceRef
+from nearstream.schemas.evidence import Amount, HexId, Place, ReferenceMatch, Relation, SourceRef
 from nearstream.schemas.label import Kind, LabelState, Weight
 from nearstream.schemas.signature import Signature
 
@@ -136,6 +136,13 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
             "NEARSTREAM_BULK_COUNT copies arrived within the last day. Null: there is none."
         ),
     ] = None
+    references: Annotated[
+        tuple[ReferenceMatch, ...],
+        Meta(
+            description="Of each collection that the document or the token names as `against`, the document that is "
+            "most like it, if one is related."
+        ),
+    ] = ()
     first_seen: Annotated[datetime | None, Meta(description="When the first document of the family was observed.")] = (
         None
     )
@@ -172,7 +179,7 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BareAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a document is related to a known one, and nothing else."""
+    """Whether a document is related to a known one, references included, and nothing else."""
 
     related: Annotated[bool, Meta(description="It is related to a document of the index.")]
 

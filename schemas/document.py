@@ -11,6 +11,7 @@ LABEL_NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,30}(?!\n)$"
 ADDRESS_HASH_PATTERN = r"^[0-9a-f]{16}(?!\n)$"
 ADDRESS_BYTES = 8  # of the keyed hash of an address
 RECIPIENTS_MAX = 64
+REFERENCES_MAX = 4
 ID_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f]{1,512}(?!\n)$"
 LINEAGE_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f]+(?!\n)$"
 DEFAULT_COLLECTION = "default"
@@ -33,6 +34,7 @@ LabelName = Annotated[str, msgspec.Meta(pattern=LABEL_NAME_PATTERN)]
 CONTENT_TYPE_MAX_CHARACTERS = 128
 LabelValue = Annotated[str, msgspec.Meta(max_length=128)]
 Labels = Annotated[dict[LabelName, LabelValue], msgspec.Meta(max_length=LABELS_MAX)]
+References = Annotated[tuple[Name, ...], msgspec.Meta(max_length=REFERENCES_MAX)]
 AddressHash = Annotated[str, msgspec.Meta(pattern=ADDRESS_HASH_PATTERN)]
 Lineage = Annotated[str, msgspec.Meta(pattern=LINEAGE_PATTERN)]
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -67,6 +69,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         labels: At most 8 names with values of at most 128 characters, which events repeat.
         sender_hash: Keyed hash of the address that a mail was sent from, 16 hex digits.
         recipient_hashes: Keyed hashes of at most 64 addresses that a mail was sent to.
+        against: At most 4 other collections that the document is compared with too. They learn nothing of it.
     """
 
     id: Id | None = None
@@ -82,6 +85,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     labels: Labels = {}
     sender_hash: AddressHash | None = None
     recipient_hashes: Annotated[tuple[AddressHash, ...], msgspec.Meta(max_length=RECIPIENTS_MAX)] = ()
+    against: References = ()
 
 
 def document_key(collection: str, document_id: str) -> str:

@@ -184,6 +184,39 @@ class Span(msgspec.Struct, frozen=True):
     older: Place
 
 
+class ReferenceMatch(msgspec.Struct, frozen=True, kw_only=True):
+    """The document of a reference collection that is most like another document.
+
+    Attributes:
+        collection: The collection, which the other document names in `against`.
+        id: The id of the document in it.
+        version: The first 8 bytes of its digest, in hex.
+        observed_at: When it was observed.
+        relation: How both are related by their texts.
+        resemblance: Common shingles over all shingles of both documents.
+        distance: Estimated edit distance. Left out by a scheme without an LD signature.
+        inner: Of a containment: which one is inside the other.
+        characters: Estimated characters of the other document that documents of the collection have. Left out as
+            `distance` is.
+        family: Id of the family of the document.
+    """
+
+    collection: Name
+    id: Id
+    version: VersionId
+    observed_at: Time
+    relation: Relation
+    resemblance: Interval
+    distance: Distance | UnsetType = UNSET
+    inner: Literal["document", "reference"] | UnsetType = UNSET
+    characters: Count | UnsetType = UNSET
+    family: HexId
+
+    def __post_init__(self) -> None:
+        """Check the time."""
+        require_times(self.observed_at)
+
+
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers on which an event is based.
 

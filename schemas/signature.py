@@ -14,6 +14,7 @@ from nearstream.schemas.document import (
     Name,
     Offset,
     Partition,
+    References,
     SchemeName,
     TopicName,
     Url,
@@ -83,6 +84,7 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
         degraded: What was incomplete at signing, such as `charset_replaced`.
         sender: Keyed hash of the address that a mail was sent from, 8 bytes. Empty: it is unknown.
         recipients: Keyed hashes of the addresses that a mail was sent to, 8 bytes each.
+        against: Other collections that the document is compared with too.
     """
 
     scheme: SchemeName
@@ -109,6 +111,7 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
     degraded: Words = ()
     sender: Annotated[bytes, msgspec.Meta(max_length=ADDRESS_BYTES)] = b""
     recipients: Annotated[bytes, msgspec.Meta(max_length=ADDRESS_BYTES * RECIPIENTS_MAX)] = b""
+    against: References = ()
 
     @property
     def version(self) -> str:

@@ -5,8 +5,18 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from nearstream.schemas.document import COUNT_MAX, Count, Name, SchemeName, Time, Words, require_times
-from nearstream.schemas.evidence import Amount, Distance, DocumentRef, HexId, Interval, Place, Relation, SourceRef
+from nearstream.schemas.document import COUNT_MAX, REFERENCES_MAX, Count, Name, SchemeName, Time, Words, require_times
+from nearstream.schemas.evidence import (
+    Amount,
+    Distance,
+    DocumentRef,
+    HexId,
+    Interval,
+    Place,
+    ReferenceMatch,
+    Relation,
+    SourceRef,
+)
 
 VerdictKind = Literal["unique", "unchanged", Relation]
 VERDICT_KINDS: tuple[str, ...] = get_args(VerdictKind)
@@ -37,7 +47,7 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
     """What one state of a document is to the documents that came before it.
 
     Every admitted record has one. A record that is delivered again has the same one, byte for byte, unless a document
-    that it names was removed meanwhile. The fields of `DocumentRef` name the document itself.
+    that it names was removed meanwhile, and but for `references`. The fields of `DocumentRef` name the document itself.
 
     Attributes:
         event_id: 32 hex characters, always equal for a record.
@@ -61,6 +71,8 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
         common: Characters that are not novel, but known only from text that many documents have.
         redundant: Whether `of` alone has all of it, so that it may be dropped: both texts are equal, and none is
             masked. Never true if any text may be nowhere else. Left out as `novel` is, but not for `unchanged`.
+        references: Of each collection that the document names in `against`, the document that is most like it, if one
+            is related, as of the time of sending. Left out if it names none.
         low_confidence: Reasons to trust the relation less. `common_text`: it rests on text that many documents have,
             such as the frame of a site, and its event is not sent.
         degraded: What was incomplete in the input or the environment.
@@ -82,5 +94,6 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
     sources: Annotated[tuple[SourceRef, ...], Meta(max_length=5)] | UnsetType = UNSET
     common: Count | UnsetType = UNSET
     redundant: bool | UnsetType = UNSET
+    references: Annotated[tuple[ReferenceMatch, ...], Meta(max_length=REFERENCES_MAX)] | UnsetType = UNSET
     low_confidence: Words = ()
     degraded: Words

@@ -1,8 +1,7 @@
 """Say what a document is to those in an index, without adding it."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import cast
 
 from msgspec import UNSET
@@ -11,64 +10,14 @@ from nearstream.schemas.check import CheckAnswer, CheckMatch, CheckVerdict, Cont
 from nearstream.schemas.document import from_milliseconds
 from nearstream.schemas.evidence import Relation
 from nearstream.schemas.signature import Signature
-from nearstream.streams.counterpart import Compared, Newcomer, compare_with, joined, novelty_of
-from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.details import FamilyDetails
 from nearstream.streams.index.family import FamilyFacts
+from nearstream.streams.looking_up import Found, share_of
 from nearstream.streams.relations.describe import distance, resemblance
-from nearstream.streams.relations.novelty import Novelty
-from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH, SHINGLES_MIN
-from nearstream.streams.signing.scheme import Scheme
 
 _NO_DETAILS = FamilyDetails()
 _CLEARLY = 3  # times the weight of the other side
-_COVERING = 16  # related documents of which is asked what they have
-_NEVER_COMPLETE = (False, False)  # whether buckets were full and candidates cut, which a look-up does not say
-
-
-def newcomer(signature: Signature, scheme: Scheme, key: HashKey, thresholds: Thresholds) -> Newcomer:
-    """Return a document with the keys under which the index knows others like it.
-
-    Raises:
-        ValueError: The normal form is empty, or the signature belongs to another scheme.
-    """
-    return Newcomer(scheme.kept(signature), scheme.keys(signature, key), scheme, thresholds, _NEVER_COMPLETE)
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a document is to the candidates that an index gave for its keys.
-
-    Attributes:
-        newcomer: The document.
-        best: The most closely related candidate. None: there is no related one.
-        novelty: What is new in it. None: the scheme has no LD signatures.
-        joins: The candidate whose family the document would join. None: it is no copy.
-        holds: The candidates whose texts lie in the document, which is no copy of them.
-    """
-
-    newcomer: Newcomer
-    best: Compared | None
-    novelty: Novelty | None
-    joins: Compared | None
-    holds: tuple[Compared, ...] = ()
-
-
-def find(asked: Newcomer, candidates: Sequence[Candidate]) -> Found:
-    """Compare a document with its candidates.
-
-    Those of other collections are left out, because a store may shorten keys. A stored state of the document itself
-    counts like any other document.
-    """
-    own = asked.signature.collection
-    compared = compare_with(asked, [each for each in candidates if each.earlier.collection == own])
-    related = [each for each in compared if each.relation != "unrelated" and not each.is_boilerplate]
-    related.sort(key=lambda each: each.rank)
-    new = novelty_of(asked.signature, related[:_COVERING])
-    holds = tuple(each for each in compared if not each.is_copy and _share_of(each) >= asked.thresholds.containment_min)
-    return Found(asked, related[0] if related else None, new, joined(related, 0), holds)
 
 
 def contained(found: Found, families: Mapping[int, FamilyFacts], bulk_count: int) -> Contained | None:
@@ -83,19 +32,10 @@ def contained(found: Found, families: Mapping[int, FamilyFacts], bulk_count: int
     many = [(facts.joined[1], facts, each) for facts, each in held if facts.joined[1] >= bulk_count]
     if not many:
         return None
-    _, facts, most = max(many, key=lambda one: (one[0], _share_of(one[2])))
+    _, facts, most = max(many, key=lambda one: (one[0], share_of(one[2])))
     hour, day, _ = facts.joined
-    characters = round(_share_of(most) * most.candidate.signature.characters)
+    characters = round(share_of(most) * most.candidate.signature.characters)
     return Contained(family=facts.family_id, count_1h=hour, count_24h=day, characters=characters)
-
-
-def _share_of(compared: Compared) -> float:
-    """Return how much of the earlier text lies in the document."""
-    estimate = compared.estimate
-    if estimate.is_short:
-        return 0.0
-    is_shorter = estimate.shorter_digest == compared.candidate.signature.digest
-    return estimate.shared_shorter if is_shorter else estimate.containment_longer.value
 
 
 def answer(

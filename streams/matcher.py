@@ -10,6 +10,7 @@ from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.family import Family
 from nearstream.streams.judge import Documents, Rules
+from nearstream.streams.looking_up import look_up_references, newcomers
 from nearstream.streams.matching.case import Case
 from nearstream.streams.matching.decision import founder_of
 from nearstream.streams.matching.known import Known
@@ -23,7 +24,7 @@ from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.store.messages import Mark, Query, View
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal, Status
 from nearstream.streams.store.store import Store
-from nearstream.streams.telling import Matched, Teller
+from nearstream.streams.telling import Matched, Teller, with_references
 
 RECORDS_CAP = 4_096  # records that a matcher remembers
 
@@ -137,6 +138,7 @@ class Matcher:
         for (arrival, one), answer in zip(run, answers, strict=True):
             case = cases.get(answer.number) if one is not None else None
             results.append(await self._matched(arrival, one, case, answer, known, pause))
+        results = await self._with_references([arrival for arrival, _ in run], results, pause)
         while len(self._records) > RECORDS_CAP:
             del self._records[next(iter(self._records))]
         return results
@@ -199,6 +201,26 @@ class Matcher:
         if case is None:
             raise AssertionError(f"{arrival.document_key!r}: a state that was registered has a case")
         return await self._teller.told(case, known, pause)
+
+    async def _with_references(
+        self, arrivals: Sequence[Arrival], results: list[Matched], pause: Pause
+    ) -> list[Matched]:
+        """Add to verdicts what their documents are to the collections that they name.
+
+        Nothing is decided by it, and these collections learn nothing of the documents.
+        """
+        named = [
+            (place, arrival.signature)
+            for place, (arrival, matched) in enumerate(zip(arrivals, results, strict=True))
+            if arrival.signature is not None and arrival.signature.against and matched.verdict is not None
+        ]
+        if not named:
+            return results
+        asked = [newcomers(own, self._scheme, self._key, self._thresholds)[1:] for _, own in named]
+        found = await look_up_references(self._store, asked, pause)
+        for (place, _), matches in zip(named, found, strict=True):
+            results[place] = with_references(results[place], matches)
+        return results
 
     def _removed(self, arrival: Arrival, answer: Registered) -> Matched:
         """Return the retraction of a removed document, if the store had it."""

@@ -1,11 +1,12 @@
 """Builds the verdict about a decided document, and its events."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from msgspec.structs import replace as with_fields
 
 from nearstream.schemas.events import PairEvent, Retraction
+from nearstream.schemas.evidence import ReferenceMatch
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.counterpart import Compared, degraded, document_verdict, novelty_of, with_novelty
@@ -35,6 +36,12 @@ class Matched:
     verdict: DocumentVerdict | None
     events: tuple[PairEvent | Retraction, ...]
     registered: Registered
+
+
+def with_references(matched: Matched, found: tuple[ReferenceMatch, ...]) -> Matched:
+    """Return a result whose verdict says what its document is to reference collections."""
+    verdict = matched.verdict
+    return matched if verdict is None else replace(matched, verdict=with_fields(verdict, references=found))
 
 
 class Teller:

@@ -95,6 +95,7 @@ _FIELD_HEADERS = {
     "nearstream-source": "The field `source`.",
     "nearstream-sender-hash": "The field `sender_hash`.",
     "nearstream-recipient-hashes": "The field `recipient_hashes`, separated by spaces.",
+    "nearstream-against": "The field `against`, separated by spaces.",
     "nearstream-degraded": "What was not whole about reading the text, separated by spaces.",
 }
 _REMOVAL_HEADERS = {

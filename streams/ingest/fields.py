@@ -10,7 +10,11 @@ import msgspec
 from nearstream.schemas.document import Document, from_milliseconds
 
 _LABEL = "labels."
-_NAMES = frozenset(Document.__struct_fields__) - {"labels", "recipient_hashes"}  # objects and lists are not mapped
+_NAMES = frozenset(Document.__struct_fields__) - {
+    "labels",
+    "recipient_hashes",
+    "against",
+}  # objects and lists are not mapped
 _CONTENTS = frozenset({"text", "html", "raw"})
 _ENTRY = re.compile(r"(labels\.[a-z0-9][a-z0-9-]{0,30}|[a-z_]{1,20})=([^\s=]{1,200}?)(?::(epoch_s|epoch_ms))?")
 _MILLISECONDS = {"epoch_s": 1000, "epoch_ms": 1}

@@ -43,7 +43,7 @@ _FIELD_HEADERS = {
     "nearstream-source": "source",
     "nearstream-sender-hash": "sender_hash",
 }
-_RECIPIENTS_HEADER = "nearstream-recipient-hashes"
+_LIST_HEADERS = {"nearstream-recipient-hashes": "recipient_hashes", "nearstream-against": "against"}
 _REMOVAL_HEADERS = ("nearstream-id", "nearstream-collection")
 
 
@@ -172,8 +172,8 @@ def _from_headers(headers: Headers) -> Document:
             fields[field] = _decode_header(field, value)
         elif name.startswith(_LABEL_HEADER) and len(labels) < _LABEL_HEADERS_MAX:
             labels[name.removeprefix(_LABEL_HEADER)] = _decode_header("labels", value)
-        elif name == _RECIPIENTS_HEADER:
-            fields["recipient_hashes"] = _decode_header("recipient_hashes", value).split()
+        elif name in _LIST_HEADERS:
+            fields[_LIST_HEADERS[name]] = _decode_header(_LIST_HEADERS[name], value).split()
     return _validated({**fields, "labels": labels} if labels else fields)
 
 
@@ -181,7 +181,8 @@ def field_headers(document: Document) -> Headers:
     """Return the headers that hold the fields of a document, without those that are empty."""
     fields = {name: getattr(document, field) for name, field in _FIELD_HEADERS.items() if getattr(document, field)}
     fields |= {_LABEL_HEADER + name: value for name, value in document.labels.items()}
-    fields |= {_RECIPIENTS_HEADER: " ".join(document.recipient_hashes)} if document.recipient_hashes else {}
+    lists = {name: getattr(document, field) for name, field in _LIST_HEADERS.items()}
+    fields |= {name: " ".join(values) for name, values in lists.items() if values}
     return [
         (name, (value.isoformat() if isinstance(value, datetime) else value).encode("utf-8", "surrogatepass"))
         for name, value in fields.items()

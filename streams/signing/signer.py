@@ -151,6 +151,7 @@ class Signer:
             n_bytes, characters, words, shingles, spaceless, sketch, rate, ld, gaps, anchors,
             document.lineage, document.url, document.source, document.labels, origin, degraded,
             bytes.fromhex(document.sender_hash or ""), bytes.fromhex("".join(document.recipient_hashes)),
+            document.against,
         )
         # fmt: on
 

@@ -36,7 +36,7 @@ from nearstream.schemas.published.asyncapi import VOCABULARY, asyncapi_document
 from nearstream.schemas.published.json_schema import MESSAGES, json_schemas
 from nearstream.schemas.record import ConsumerRecord, PageFacts, page_headers
 from nearstream.schemas.topics import ALL
-from nearstream.streams.ingest.parse import _FIELD_HEADERS, _RECIPIENTS_HEADER, _REMOVAL_HEADERS
+from nearstream.streams.ingest.parse import _FIELD_HEADERS, _LIST_HEADERS, _REMOVAL_HEADERS
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka.acls import needed
 from nearstream.workers.pipeline.sign import signature_record
@@ -198,7 +198,7 @@ def test_the_headers_of_other_records_are_those_that_are_read_and_sent() -> None
     of_values = {"content-type", "content-encoding", *of_all}
     assert header_names("document") == of_values
     for raw in ("plain_text", "html_page"):
-        assert header_names(raw) == {*of_values, *_FIELD_HEADERS, _RECIPIENTS_HEADER, "nearstream-degraded"}
+        assert header_names(raw) == {*of_values, *_FIELD_HEADERS, *_LIST_HEADERS, "nearstream-degraded"}
     assert header_names("removal") == {*of_all, *_REMOVAL_HEADERS, ORIGIN_HEADER}
 
 

@@ -54,6 +54,18 @@ Path_ = tuple[str, ...]
 Json = dict[str, Any]
 JSON_MESSAGES = [name for name in MESSAGES if name != "signature"]
 MAIL = {"text": "one", "sender_hash": "8c3f0d5be27a9146", "recipient_hashes": ["1b7e90a2c4d65f83"]}
+REFERENCE = {
+    "collection": "licences",
+    "id": "mit",
+    "version": "58b0a1d7c2e94f36",
+    "observed_at": "2026-03-02T08:00:00Z",
+    "relation": "containment",
+    "inner": "reference",
+    "resemblance": {"value": 0.31, "low": 0.24, "high": 0.39},
+    "distance": {"value": 2240, "low": 2105, "high": 2375},
+    "characters": 1012,
+    "family": "1f6c0e9b7a2d4358bd11c6a07e9f3b24",
+}
 FURTHER: dict[str, list[Json]] = {
     # The content of a document is in one of three fields.
     "document": [
@@ -61,9 +73,10 @@ FURTHER: dict[str, list[Json]] = {
         {"raw": "b25l", "content_type": "text/plain"},
         {"text": "one", "lineage": "l-1"},
         MAIL,
+        {"text": "one", "against": ["known-good"]},
     ],
     # The published verdict is about a near duplicate of a document without a URL.
-    "verdict": [{"inner": "newer", "low_confidence": ["common_text"]}],
+    "verdict": [{"inner": "newer", "low_confidence": ["common_text"], "references": [REFERENCE]}],
     # The published decision is about a copy.
     "decision": [{"action": "refresh", "because": "error_page", "error_text": "0" * 32}],
 }
@@ -159,6 +172,8 @@ def _other_text(value: str) -> str:
         "copy": "unchanged",
         "newer": "older",
         "near_duplicate": "overlap",
+        "containment": "overlap",
+        "reference": "document",
         "duplicate_storm": "dead_letters",
         "firing": "resolved",
         "spam": "ham",

@@ -229,8 +229,8 @@ def test_an_example_names_the_bounds_and_the_confidence_of_today(kind: str) -> N
 
 def test_a_longer_signature_of_a_later_release_is_read() -> None:
     whole = example("signature.msgpack")
-    assert whole[:3] == b"\xdc\x00\x18"  # an array of 24
-    assert decode_signature(b"\xdc\x00\x19" + whole[3:] + b"\xa5later") == decode_signature(whole)
+    assert whole[:3] == b"\xdc\x00\x19"  # an array of 25
+    assert decode_signature(b"\xdc\x00\x1a" + whole[3:] + b"\xa5later") == decode_signature(whole)
 
 
 def test_shares_are_written_as_floats_and_counts_as_whole_numbers() -> None:

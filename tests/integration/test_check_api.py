@@ -73,6 +73,30 @@ async def test_a_json_document_is_compared_in_its_collection(api: Api) -> None:
     assert answer[1]["verdict"] == "near_duplicate"
 
 
+async def test_references_are_asked_too_and_only_those_that_a_token_may_name(redis_url: str) -> None:
+    async with served(redis_url, api_token=f"{TOKEN} mail 0 against=good") as api:
+        api.session.headers["Authorization"] = f"Bearer {TOKEN}"
+        await api.admit("g", TEXT, collection="good")
+        for question in (
+            {"nearstream_collection": "mail"},  # the token names it
+            {"nearstream_collection": "mail", "nearstream_against": "good"},
+            {"nearstream_collection": "mail", "Content_Type": "message/rfc822"},
+        ):
+            body = f"Subject: x\n\n{TEXT}" if "Content_Type" in question else TEXT
+            status, answer = await api.ask(body, **question)
+            assert (status, answer["verdict"], answer["match"]) == (200, "none", None)
+            (match,) = answer["references"]
+            assert (match["collection"], match["id"]) == ("good", "g")
+            assert match["relation"] in ("exact_duplicate", "near_duplicate")
+        status, answer = await api.ask(OTHER, nearstream_collection="mail")
+        assert answer["references"] == []
+        for against in ("bad", "good bad"):
+            status, answer = await api.ask(TEXT, nearstream_collection="mail", nearstream_against=against)
+            assert (status, answer["error"]) == (403, "collection_forbidden")
+        status, answer = await api.ask(TEXT, nearstream_collection="mail", nearstream_against="a b c d e")
+        assert (status, answer["error"]) == (400, "invalid_message")
+
+
 async def test_a_web_page_is_compared_by_its_text(api: Api) -> None:
     await api.admit("a", TEXT)
     menu = "".join(f"<a href='/{number}'>Topic {number} of our site</a>" for number in range(200))

@@ -16,7 +16,7 @@ import pytest
 from redis import Redis
 
 from nearstream.schemas.document import EPOCH, Document
-from nearstream.streams.checking import newcomer
+from nearstream.streams.looking_up import newcomer
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.http.check import AT_ONCE
 from tests.devstack.redis import redis_server

@@ -23,7 +23,7 @@ from nearstream.streams.ingest.defaults import LINEAGE_MAX_CHARACTERS, DocumentL
 from nearstream.streams.ingest.parse import (
     _FIELD_HEADERS,
     _LABEL_HEADER,
-    _RECIPIENTS_HEADER,
+    _LIST_HEADERS,
     _REMOVAL_HEADERS,
     ParsedDocument,
     Removal,
@@ -134,6 +134,7 @@ def test_every_header_of_a_document_is_documented() -> None:
         *(f"nearstream-{name}" for name in ("id", "url", "lineage", "collection", "observed-at", "source")),
         "nearstream-sender-hash",
         "nearstream-recipient-hashes",
+        "nearstream-against",
     ]
     expected = [
         "content-type",
@@ -145,7 +146,7 @@ def test_every_header_of_a_document_is_documented() -> None:
         "traceparent",
     ]
     assert first_cells(table) == expected
-    assert set(of_fields) == {*_FIELD_HEADERS, _RECIPIENTS_HEADER}
+    assert set(of_fields) == {*_FIELD_HEADERS, *_LIST_HEADERS}
     assert _LABEL_HEADER == "nearstream-label-"
     with_removal = re.findall(r"^\| `([a-z-]+)` \| [^|]*removal", table, re.MULTILINE)
     assert tuple(with_removal) == _REMOVAL_HEADERS

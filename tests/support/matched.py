@@ -9,8 +9,7 @@ from msgspec.structs import replace as replace_fields
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.arriving import Arrival
-from nearstream.streams.checking import newcomer
-from nearstream.streams.looking_up import Neighbours, look_up
+from nearstream.streams.looking_up import Neighbours, look_up, newcomer
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.store.store import Position, Store
@@ -32,8 +31,8 @@ def put(name: str, text: list[str] | str, minute: float = 0, **fields: object) -
     return Arrival(signature.document_key, signature)
 
 
-def removal(name: str) -> Arrival:
-    return Arrival(f"default/{name}", None, removed_at_ms=1_790_000_000_000)
+def removal(name: str, collection: str = "default") -> Arrival:
+    return Arrival(f"{collection}/{name}", None, removed_at_ms=1_790_000_000_000)
 
 
 def sent_at(one: Arrival, offset: int, partition: int = 0, ms: int = 0) -> Arrival:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 
-from nearstream.schemas.document import ID_PATTERN, NAME_PATTERN
+from nearstream.schemas.document import ID_PATTERN, NAME_PATTERN, REFERENCES_MAX
 
 _DAY_SECONDS = 86_400
 _LOOPBACK = re.compile(r"(?:127\.0\.0\.1|localhost):(\d{1,5})")
@@ -30,6 +30,18 @@ def document_id(text: str) -> str:
     if not re.search(ID_PATTERN, text) or re.search("[\ud800-\udfff]", text):
         raise argparse.ArgumentTypeError("1 to 512 characters of UTF-8 without control characters expected")
     return text
+
+
+def references(text: str) -> frozenset[str]:
+    """Return the names of some collections, separated by commas.
+
+    Raises:
+        argparse.ArgumentTypeError: One of them cannot be the name of a collection, or they are too many.
+    """
+    names = frozenset(map(collection, text.split(",")))
+    if len(names) > REFERENCES_MAX:
+        raise argparse.ArgumentTypeError(f"at most {REFERENCES_MAX} collections expected")
+    return names
 
 
 def collection(text: str) -> str:

@@ -9,6 +9,7 @@ import msgspec
 
 from nearstream.schemas.check import CheckAnswer
 from nearstream.workers.cli.fitting import COLUMNS, KIND_COLUMNS, cut, sentence, with_details
+from nearstream.workers.cli.verdict_lines import reference_line
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.operations.check import Checked, check_signatures
@@ -39,14 +40,14 @@ def check_documents(settings: Settings, options: argparse.Namespace) -> Exit:
 
     async def run() -> Exit:
         outcomes = set()
-        async with aclosing(check_signatures(deployment, questions(), options.timeout)) as answers:
+        async with aclosing(check_signatures(deployment, questions(), options.timeout, options.against)) as answers:
             async for item in answers:
                 if isinstance(item, Refused):
                     _refuse(item)
                     outcomes.add(Exit.UNREADABLE)
                     continue
                 _show(item, options)
-                outcomes.add(Exit.OK if item.answer.match else Exit.NO)
+                outcomes.add(Exit.OK if item.answer.match or item.answer.references else Exit.NO)
         return _worst(outcomes)
 
     return asyncio.run(run())
@@ -63,7 +64,7 @@ def _refuse(item: Refused) -> None:
 
 def _show(checked: Checked, options: argparse.Namespace) -> None:
     if options.bare:
-        print_line("yes" if checked.answer.match else "no", flush=True)
+        print_line("yes" if checked.answer.match or checked.answer.references else "no", flush=True)
     elif options.json:
         fields = msgspec.structs.asdict(checked.answer)
         answered = {
@@ -72,6 +73,8 @@ def _show(checked: Checked, options: argparse.Namespace) -> None:
         print_json({"id": checked.document_id, **answered}, flush=True)
     else:
         print_line(_line(checked.document_id, checked.answer), flush=True)
+        for each in checked.answer.references:
+            print_line(reference_line(each), flush=True)
 
 
 def _line(document_id: str, answer: CheckAnswer) -> str:

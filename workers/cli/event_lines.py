@@ -16,7 +16,7 @@ from nearstream.schemas.events import (
 )
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.workers.cli.fitting import COLUMNS, KIND_COLUMNS, cut, sentence, with_details
-from nearstream.workers.cli.verdict_lines import verdict_line
+from nearstream.workers.cli.verdict_lines import reference_line, verdict_line
 from nearstream.workers.operations.terminal import escaped, print_line
 
 if TYPE_CHECKING:
@@ -63,8 +63,10 @@ def print_event(event: Event) -> None:
 
 
 def print_verdict(verdict: DocumentVerdict) -> None:
-    """Print a verdict as one line that starts with its kind, at once and in color."""
+    """Print a verdict and its references, one line each, at once and in color."""
     print_line(verdict_line(verdict), color=_COLORS[verdict.verdict], flush=True)
+    for each in verdict.references or ():
+        print_line(reference_line(each), flush=True)
 
 
 def print_arrival(arrival: "Arrival") -> None:

@@ -4,10 +4,13 @@ import argparse
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from nearstream.schemas.codec import InvalidMessageError
+from nearstream.schemas.document import Document
 from nearstream.schemas.events import RELATIONS, Event, Retraction
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.workers.cli import comparison, demo, family_report
@@ -28,7 +31,9 @@ from nearstream.workers.operations.terminal import (
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.file_content import UnreadableFileError
 from nearstream.workers.pipeline.file_source import Item, Refused, count_lines, read
-from nearstream.workers.pipeline.in_process import Outcome, embedded
+from nearstream.workers.pipeline.in_process import Embedded, Outcome, as_it_is, embedded
+
+_REFERENCE = "reference"  # the collection of what others are compared with
 
 
 def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -38,9 +43,11 @@ def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
 
     async def run() -> Exit:
         found, left_out, incomplete, passed_over = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+        if options.reference and not await _read_references(deployment, job, options.reference):
+            return Exit.UNREADABLE
         progress = Progress("scanned", count_lines(options.paths), options.quiet)
         items = read(options.paths, deployment.key, passed_over, settings.mail_content)
-        async for outcome in job.outcomes(items):
+        async for outcome in job.outcomes(items, _against if options.reference else as_it_is):
             report(outcome.source, outcome.degraded, incomplete)
             if outcome.verdict:
                 found[outcome.verdict.verdict] += 1
@@ -57,6 +64,26 @@ def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
         return Exit.UNREADABLE if left_out else Exit.OK
 
     return asyncio.run(run())
+
+
+async def _read_references(deployment: Deployment, job: Embedded, paths: Sequence[str]) -> bool:
+    """Read the documents of references, and return whether none was refused."""
+    refused = False
+    items = read(paths, deployment.key, None, deployment.settings.mail_content)
+    async for outcome in job.outcomes(items, _in_reference):
+        if outcome.refusal:
+            refused = True
+            print_message(f"refused {escaped(outcome.source, PATH_CHARACTERS)}: {outcome.refusal}")
+    job.forget_families()
+    return not refused
+
+
+def _in_reference(document: Document) -> Document:
+    return replace(document, collection=_REFERENCE)
+
+
+def _against(document: Document) -> Document:
+    return replace(document, against=(_REFERENCE,))
 
 
 def show_comparison(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -126,7 +153,8 @@ def _print_outcome(outcome: Outcome, options: argparse.Namespace) -> None:
 def _told(outcome: Outcome, options: argparse.Namespace) -> Iterator[Event]:
     """Yield the verdict of a related document, or the events of its pairs, or a retraction."""
     verdict = outcome.verdict
-    if verdict is not None and not options.events and (options.all or verdict.verdict not in NOTHING_NEW):
+    is_told = verdict is not None and (options.all or verdict.verdict not in NOTHING_NEW or bool(verdict.references))
+    if verdict is not None and is_told and not options.events:
         yield verdict
     for event in outcome.events:
         if options.events or isinstance(event, Retraction):

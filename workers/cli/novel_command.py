@@ -23,7 +23,7 @@ def show_new_parts(settings: Settings, options: argparse.Namespace) -> Exit:
     async def run() -> Exit:
         outcomes = set()
         signed = sign_files(deployment, options.paths)
-        async with aclosing(check_signatures(deployment, signed, options.timeout)) as answers:
+        async with aclosing(check_signatures(deployment, signed, options.timeout, options.against)) as answers:
             async for item in answers:
                 if isinstance(item, Refused):
                     print_message(f"refused {escaped(item.source, PATH_CHARACTERS)}: {item.reason}")
@@ -46,18 +46,18 @@ def new_parts(deployment: Deployment, checked: Checked) -> dict[str, Any]:
 
     Under a preset without LD signatures all is new that is no equal text.
     """
-    answer, text = checked.answer, checked.text
-    if answer.novel is None:
-        places = [] if answer.redundant else [(0, len(text))]
+    found, text = checked.novelty, checked.text
+    if found is None:
+        places = [] if checked.answer.redundant else [(0, len(text))]
     else:
-        places = sorted(sent_places(text, answer.novel_spans, deployment.scheme.text))
+        places = sorted(sent_places(text, found.novel_spans, deployment.scheme.text))
     return {
         "id": checked.document_id,
         "characters": len(text),
-        "novel": answer.novel,
-        "redundant": answer.redundant,
+        "novel": found and found.novel,
+        "redundant": checked.answer.redundant,
         "parts": [{"start": start, "end": end, "text": text[start:end]} for start, end in places],
-        "sources": answer.sources,
+        "sources": found.sources if found else (),
     }
 
 

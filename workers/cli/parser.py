@@ -139,6 +139,12 @@ def _add_local_commands(commands: "Commands") -> None:
     demo.add_argument("--no-open", action="store_true", help="live: print the address, open no browser")
     scan = add(commands, "scan", "local_commands:scan_files", "say what each document of files is to those before it")
     add_paths(scan)
+    scan.add_argument(
+        "--reference",
+        action="append",
+        metavar="PATH",
+        help="documents with which all are compared too, and that are compared with none (more than once: several)",
+    )
     _add_choice(scan)
     compare = add(
         commands, "compare", "local_commands:show_comparison", "show how two documents relate, with all evidence"

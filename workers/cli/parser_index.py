@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, get_args
 
 from nearstream.schemas.label import WEIGHT_MAX, LabelKind
 from nearstream.workers.cli.arguments import document_id, family, whole_number
-from nearstream.workers.cli.parser_options import add, add_collection, add_group, add_json, add_quiet, add_timeout
+from nearstream.workers.cli.parser_options import (
+    add,
+    add_against,
+    add_collection,
+    add_group,
+    add_json,
+    add_quiet,
+    add_timeout,
+)
 
 if TYPE_CHECKING:
     from nearstream.workers.cli.parser_options import Commands
@@ -113,6 +121,7 @@ def _add_check(commands: "Commands") -> None:
         metavar="FILE",
         help="in place of documents: signatures from `nearstream sign` (-: stdin)",
     )
+    add_against(check)
     form = check.add_mutually_exclusive_group()
     form.add_argument("--bare", action="store_true", help="print only `yes` (related) or `no` for each document")
     add_json(form, "one JSON object per line")
@@ -128,6 +137,7 @@ def _add_novel(commands: "Commands") -> None:
         "print the parts of documents that none in the index has, without adding them",
     )
     novel.add_argument("paths", nargs="+", metavar="PATH", help="files with documents, as for `nearstream scan`")
+    add_against(novel)
     add_json(novel, "one JSON object per line")
     add_timeout(novel, 10.0)
 

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from nearstream.schemas.document import DEFAULT_COLLECTION
-from nearstream.workers.cli.arguments import collection, loopback, positive_seconds, share, since
+from nearstream.workers.cli.arguments import collection, loopback, positive_seconds, references, share, since
 from nearstream.workers.cli.examples import ANSWERS_NO, EXAMPLES
 
 if TYPE_CHECKING:
@@ -75,6 +75,17 @@ def add_collection(parser: argparse.ArgumentParser, what: str) -> None:
     """Add `--collection` of these."""
     meaning = f"collection of the {what} (default {DEFAULT_COLLECTION})"
     parser.add_argument("--collection", type=collection, default=DEFAULT_COLLECTION, metavar="C", help=meaning)
+
+
+def add_against(parser: argparse.ArgumentParser) -> None:
+    """Add `--against`."""
+    parser.add_argument(
+        "--against",
+        type=references,
+        default=frozenset(),
+        metavar="C,C",
+        help="collections to compare with too, at most 4",
+    )
 
 
 def add_resemblance(parser: argparse.ArgumentParser, meaning: str) -> None:

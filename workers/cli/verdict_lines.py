@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import UnsetType
 
-from nearstream.schemas.evidence import DocumentRef
+from nearstream.schemas.evidence import DocumentRef, ReferenceMatch
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.workers.cli.fitting import COLUMNS, KIND_COLUMNS, cut, sentence, with_details
 from nearstream.workers.operations.terminal import columns, escaped
@@ -26,6 +26,13 @@ def verdict_line(verdict: DocumentVerdict, start: str = "") -> str:
     else:
         text = sentence(start, verdict.id, _verb(verdict), verdict.of.id if verdict.of else _GONE)
     return with_details(text, list(_details(verdict)))
+
+
+def reference_line(found: ReferenceMatch) -> str:
+    """Format a reference as a line to follow that of the verdict."""
+    start = f"{'':<{KIND_COLUMNS}} {found.relation} of {found.collection}/"
+    detail = f", resemblance {found.resemblance.value:.2f}"
+    return with_details(start + cut(found.id, COLUMNS - columns(start) - columns(detail) - 2), [detail])
 
 
 def _verb(verdict: DocumentVerdict) -> str:

@@ -3,12 +3,12 @@
 import re
 from dataclasses import dataclass
 
-from nearstream.schemas.document import NAME_PATTERN
+from nearstream.schemas.document import NAME_PATTERN, REFERENCES_MAX
 
 TOKENS = 256
 _MIN_CHARACTERS = 16
 _RATES = (0.1, 100_000.0)  # requests a second
-_EVERY, _BARE = "*", "bare"
+_EVERY, _BARE, _AGAINST = "*", "bare", "against="
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,14 @@ class ApiToken:
         collections: The collections that it is for. Empty: all.
         rate: Most requests a second. 0: no limit.
         is_bare: It may only ask whether a signature is related to a document, and is answered yes or no.
+        against: Other collections with which each of its questions is compared too, at most 4.
     """
 
     token: str
     collections: frozenset[str] = frozenset()
     rate: float = 0.0
     is_bare: bool = False
+    against: frozenset[str] = frozenset()
 
 
 def wrong_token(text: str) -> str:
@@ -49,8 +51,8 @@ def parse_tokens(text: str) -> tuple[ApiToken, ...]:
     """Read the tokens of the HTTP API: one a line, with its collections and its rate if it has them.
 
     A line is `token`, `token collection,collection`, `token collection,collection rate` or `token
-    collection,collection rate bare`, with `*` for all collections. Empty lines and those that begin with `#` are left
-    out.
+    collection,collection rate bare`, with `*` for all collections. A last word `against=collection,collection` names
+    references. Empty lines and those that begin with `#` are left out.
 
     Raises:
         ValueError: A line cannot be read, or no line is a token. The message quotes none.
@@ -65,6 +67,8 @@ def parse_tokens(text: str) -> tuple[ApiToken, ...]:
 
 
 def _token(line: int, words: list[str]) -> ApiToken:
+    has_references = len(words) > 1 and words[-1].startswith(_AGAINST)
+    against = frozenset(words.pop().removeprefix(_AGAINST).split(",")) if has_references else frozenset()
     is_bare = words[3:] == [_BARE]
     words = words[:3] if is_bare else words
     token, collections, rate = [*words, *[_EVERY, "0"][len(words) - 1 :]][:3] if len(words) < 4 else ("", "", "")
@@ -73,10 +77,12 @@ def _token(line: int, words: list[str]) -> ApiToken:
     names = frozenset() if collections == _EVERY else frozenset(collections.split(","))
     if not token or not all(re.search(NAME_PATTERN, name) for name in names):
         raise ValueError(f"line {line}: expected token, collections and rate, separated by spaces")
+    if len(against) > REFERENCES_MAX or not all(re.search(NAME_PATTERN, name) for name in against):
+        raise ValueError(f"line {line}: expected {_AGAINST} with at most {REFERENCES_MAX} collections, and no blanks")
     asks = _rate(line, rate)
     if is_bare and not asks:
         raise ValueError(f"line {line}: expected a rate above 0 for a token that is {_BARE}")
-    return ApiToken(token, names, asks, is_bare)
+    return ApiToken(token, names, asks, is_bare, against)
 
 
 def _rate(line: int, text: str) -> float:

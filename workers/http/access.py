@@ -1,7 +1,7 @@
 """Check which requests a token may send to the HTTP API, and how often."""
 
 import hmac
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from nearstream.workers.config.tokens import ApiToken
@@ -20,19 +20,24 @@ class Access:
     Attributes:
         collections: The collections that it may name. Empty: all.
         is_bare: It may only ask whether a signature is related to a document.
+        against: Other collections with which each of its questions is compared too.
     """
 
     collections: frozenset[str] = frozenset()
     is_bare: bool = False
+    against: frozenset[str] = frozenset()
 
-    def require(self, collection: str) -> None:
-        """Require that a request may name a collection.
+    def require(self, collection: str, against: Collection[str] = ()) -> None:
+        """Require that a request may name a collection, and others to compare with.
 
         Raises:
             ForbiddenError: It may not.
         """
-        if self.collections and collection not in self.collections:
+        if self.collections and not (collection in self.collections and self._may_see(against)):
             raise ForbiddenError
+
+    def _may_see(self, against: Collection[str]) -> bool:
+        return (self.collections | self.against).issuperset(against)
 
 
 @dataclass
@@ -77,4 +82,4 @@ class Gate:
         if not fitting:
             return None, False
         (meter,) = fitting
-        return Access(meter.token.collections, meter.token.is_bare), not meter.may_ask(now)
+        return Access(meter.token.collections, meter.token.is_bare, meter.token.against), not meter.may_ask(now)

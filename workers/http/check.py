@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, TypeVarTuple
@@ -11,12 +11,14 @@ from msgspec.structs import replace as replace_fields
 
 from nearstream.schemas.check import CheckAnswer, CheckReason, LearnReason
 from nearstream.schemas.codec import InvalidMessageError
+from nearstream.schemas.evidence import ReferenceMatch
 from nearstream.schemas.record import ConsumerRecord, header
 from nearstream.schemas.signature import Signature
-from nearstream.streams.checking import answer, contained, find, newcomer
+from nearstream.streams.checking import answer, contained
 from nearstream.streams.counterpart import Newcomer
 from nearstream.streams.index.details import FamilyDetails
 from nearstream.streams.index.labels import LabelCounts
+from nearstream.streams.looking_up import Found, Neighbours, find, newcomers, reference_match
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.streams.signing.signer import MAX_BYTES, Signer, Unsigned
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
@@ -167,8 +169,8 @@ class Checker:
         source = await reading
         if isinstance(source, ConsumerRecord) and is_page(source):
             source = await in_thread(self.readers, read_page, source, self.deployment.document_limits, self.pages)
-        asked = await self._computed(_bytes_of(source), self._newcomer, source, access)
-        if asked is None:
+        asked = await self._computed(_bytes_of(source), self._newcomers, source, access)
+        if not asked:
             return CheckAnswer(
                 verdict="unknown", scheme=self.deployment.scheme.name, low_confidence=(BELOW_MIN_LENGTH,)
             )
@@ -182,18 +184,28 @@ class Checker:
             self.rare_log.warning(f"the index refuses checks: {error}")
             return self._degraded("index_refused")
 
-    async def _answer(self, asked: Newcomer) -> CheckAnswer:
-        """Ask the index about a document.
+    async def _answer(self, asked: Sequence[Newcomer]) -> CheckAnswer:
+        """Ask the index about a newcomer to its collection, and to each reference.
 
         Raises:
             IndexUnavailableError: Redis does not answer.
             IndexLostError: There is no index.
             SettingsError: Redis refuses the user, or the index has another scheme or key.
         """
-        settings = self.deployment.settings
-        near = await self.index.neighbours(asked)
+        own, *others = await self.index.neighbours_of(asked)
+        matches = [await self._reference(*each) for each in zip(asked[1:], others, strict=True)]
+        told = await self._own_answer(asked[0], own)
+        return replace_fields(told, references=tuple(each for each in matches if each is not None))
+
+    async def _reference(self, asked: Newcomer, near: Neighbours) -> ReferenceMatch | None:
+        return reference_match(await self._found(asked, near), near.families)
+
+    async def _found(self, asked: Newcomer, near: Neighbours) -> Found:
         work = asked.signature.n_bytes * max(1, len(near.candidates) // _FEW_CANDIDATES)
-        found = await self._computed(work, find, asked, near.candidates)
+        return await self._computed(work, find, asked, near.candidates)
+
+    async def _own_answer(self, asked: Newcomer, near: Neighbours) -> CheckAnswer:
+        settings, found = self.deployment.settings, await self._found(asked, near)
         contains = contained(found, near.families, settings.bulk_count)
         if found.joins is None:
             return answer(found, None, settings.bulk_count, contains=contains)
@@ -214,21 +226,22 @@ class Checker:
             return compute(*arguments)
         return await in_thread(self.cpu, compute, *arguments)
 
-    def _newcomer(self, source: Source, access: Access) -> Newcomer | None:
-        """Read a document if it is no mail yet, and sign it. Return None if it has no words."""
+    def _newcomers(self, source: Source, access: Access) -> list[Newcomer]:
+        """Read and sign a document, and return none if it has no words."""
         signature = self._signature(source, access)
         if not signature.n_bytes:
-            return None
-        return newcomer(signature, self.deployment.scheme, self.deployment.key, self.deployment.thresholds)
+            return []
+        made = self.deployment
+        return newcomers(signature, made.scheme, made.key, made.thresholds, access.against)
 
     def _signature(self, source: Source, access: Access) -> Signature:
         if isinstance(source, ConsumerRecord) and is_signature(source):
             signature = read_signature(source, self.deployment.scheme)
-            access.require(signature.collection)
+            access.require(signature.collection, signature.against)
             return signature
         limits = self.deployment.document_limits
         document = source if isinstance(source, Unsigned) else read_document(source, limits)
-        access.require(document.document.collection)
+        access.require(document.document.collection, document.document.against)
         return self.signer.sign(*document)
 
     def _degraded(self, reason: CheckReason) -> CheckAnswer:

@@ -10,8 +10,8 @@ from aiohttp import web
 from nearstream.schemas.check import CheckAnswer
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.document import Document
-from nearstream.streams.checking import answer, find, newcomer
-from nearstream.streams.looking_up import look_up
+from nearstream.streams.checking import answer
+from nearstream.streams.looking_up import find, look_up, newcomer
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.workers.http.application import application, listening
 from nearstream.workers.http.live import add_live_routes

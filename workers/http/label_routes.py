@@ -45,7 +45,10 @@ async def _label(request: web.Request) -> web.Response:
         return from_another_site()
     try:
         said = decode_label_request(await read_body(request, _LABEL_BYTES))
-        request[ACCESS].require(said.signature.collection if said.signature else said.collection)
+        signature = said.signature
+        request[ACCESS].require(
+            signature.collection if signature else said.collection, signature.against if signature else ()
+        )
     except ForbiddenError:
         return forbidden()
     except InvalidMessageError as error:

@@ -87,11 +87,14 @@ class Learner:
 
     def _record(self, source: ConsumerRecord | Unsigned, access: Access) -> ProducerRecord:
         if isinstance(source, Unsigned):
-            access.require(source.document.collection)
+            access.require(source.document.collection, source.document.against)
             value, headers, _ = mail_record(source.document, source.degraded)
             return ProducerRecord(self.topic, (source.document.id or "").encode(), value, headers)
         parsed = parse_record(source, self.limits)
-        access.require(parsed.collection if isinstance(parsed, Removal) else parsed.document.collection)
+        if isinstance(parsed, Removal):
+            access.require(parsed.collection)
+        else:
+            access.require(parsed.document.collection, parsed.document.against)
         return ProducerRecord(self.topic, record_key(parsed), source.value, source.headers)
 
     async def _sent(self, record: ProducerRecord, seconds: float) -> LearnReason:

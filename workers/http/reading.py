@@ -123,7 +123,8 @@ def read_mail(record: ConsumerRecord, key: HashKey, html: HtmlProcesses, content
     received_at = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)
     until = time.monotonic() + _ATTACHMENTS_SHARE * seconds
     mail = read_message(record.value or b"", received_at, key, html, _collection(record), content, until)
-    return Unsigned(mail.document, None, mail.degraded)
+    document = msgspec.structs.replace(mail.document, against=_against(record))
+    return Unsigned(document, None, mail.degraded)
 
 
 def _collection(record: ConsumerRecord) -> str:
@@ -131,3 +132,8 @@ def _collection(record: ConsumerRecord) -> str:
     if named is None:
         return DEFAULT_COLLECTION
     return decode_document(msgspec.json.encode({"collection": named.decode("utf-8", "replace")})).collection
+
+
+def _against(record: ConsumerRecord) -> tuple[str, ...]:
+    named = (header(record.headers, "nearstream-against") or b"").decode("utf-8", "replace").split()
+    return decode_document(msgspec.json.encode({"against": named})).against

@@ -110,7 +110,7 @@ async def _check(request: web.Request) -> web.Response:
 def _bare(answer: CheckAnswer) -> web.Response:
     """Return yes or no, or that there is no answer."""
     if not answer.degraded:
-        return json_response(BareAnswer(related=answer.match is not None))
+        return json_response(BareAnswer(related=answer.match is not None or bool(answer.references)))
     response = refusal(503, answer.reason, "expected Redis to answer in time, ask again")
     response.headers["Retry-After"] = "1"
     return response

@@ -4,8 +4,13 @@ from collections.abc import AsyncGenerator, Iterable
 from functools import partial
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from nearstream.schemas.check import CheckAnswer
-from nearstream.streams.checking import answer, contained, find, newcomer
+from nearstream.streams.checking import answer, contained
+from nearstream.streams.counterpart import novelty_of
+from nearstream.streams.looking_up import find, newcomers, reference_match
+from nearstream.streams.relations.novelty import Novelty
 from nearstream.workers.operations.signatures import Signed
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.file_source import Refused
@@ -21,18 +26,30 @@ class Checked(NamedTuple):
         document_id: The id of the document.
         answer: What it is to the documents of the index.
         text: The text of the document, empty if only its signature is known.
+        novelty: What is new in it beside the documents of its collection and of references. None: the scheme has no LD
+            signatures.
     """
 
     source: str
     document_id: str
     answer: CheckAnswer
     text: str
+    novelty: Novelty | None = None
 
 
 async def check_signatures(
-    deployment: Deployment, signed: Iterable[Signed | Refused], wait_seconds: float
+    deployment: Deployment,
+    signed: Iterable[Signed | Refused],
+    wait_seconds: float,
+    against: frozenset[str] = frozenset(),
 ) -> AsyncGenerator[Checked | Refused]:
     """Yield what each document is to those of the index. Nothing is written.
+
+    Args:
+        deployment: The deployment.
+        signed: The documents.
+        wait_seconds: Longest wait for Redis.
+        against: Collections with which all of them are compared too.
 
     Raises:
         SettingsError: The index has another scheme or key.
@@ -42,17 +59,23 @@ async def check_signatures(
     index = await until_answered(partial(RedisIndex.open_to_read, deployment.index_address()), wait_seconds)
     try:
         for item in signed:
-            yield item if isinstance(item, Refused) else await _checked(deployment, index, item, wait_seconds)
+            yield item if isinstance(item, Refused) else await _checked(deployment, index, item, wait_seconds, against)
     finally:
         await index.close()
 
 
-async def _checked(deployment: Deployment, index: RedisIndex, item: Signed, wait_seconds: float) -> Checked:
-    asked = newcomer(item.signature, deployment.scheme, deployment.key, deployment.thresholds)
-    near = await until_answered(partial(index.neighbours, asked), wait_seconds)
-    found = find(asked, near.candidates)
+async def _checked(
+    deployment: Deployment, index: RedisIndex, item: Signed, wait_seconds: float, against: frozenset[str]
+) -> Checked:
+    asked = newcomers(item.signature, deployment.scheme, deployment.key, deployment.thresholds, against)
+    near, *others = await until_answered(partial(index.neighbours_of, asked), wait_seconds)
+    found, *referred = [find(*each) for each in zip(asked, [one.candidates for one in (near, *others)], strict=True)]
     family = near.families[found.joins.number] if found.joins else None
     bulk_count = deployment.settings.bulk_count
     contains = contained(found, near.families, bulk_count)
-    told = answer(found, family, bulk_count, contains=contains)
-    return Checked(item.source, item.signature.id, told, item.text)
+    matches = (reference_match(*each) for each in zip(referred, [one.families for one in others], strict=True))
+    told = replace(
+        answer(found, family, bulk_count, contains=contains), references=tuple(each for each in matches if each)
+    )
+    known = [each for one in (found, *referred) for each in one.related]
+    return Checked(item.source, item.signature.id, told, item.text, novelty_of(asked[0].signature, known))

@@ -76,7 +76,15 @@ def _signed(deployment: Deployment, signer: Signer, pages: PageReader, item: Ite
 def anonymous(signature: Signature) -> Signature:
     """Return a signature that names nothing but its text: the id is the digest."""
     return replace(
-        signature, id=signature.digest.hex(), lineage=None, url=None, source=None, labels={}, sender=b"", recipients=b""
+        signature,
+        id=signature.digest.hex(),
+        lineage=None,
+        url=None,
+        source=None,
+        labels={},
+        sender=b"",
+        recipients=b"",
+        against=(),
     )
 
 

@@ -1,10 +1,11 @@
 """Sign and match documents in this process, without a server."""
 
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 
 from nearstream.schemas.codec import InvalidMessageError
+from nearstream.schemas.document import Document
 from nearstream.schemas.events import PairEvent, Retraction
 from nearstream.schemas.record import ConsumerRecord, PageFacts
 from nearstream.schemas.signature import Signature
@@ -22,6 +23,11 @@ from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.file_source import Item, Refused
 from nearstream.workers.pipeline.sign import facts_with_payload, parse_document
+
+
+def as_it_is(document: Document) -> Document:
+    """Return a document as it was read."""
+    return document
 
 
 @dataclass(frozen=True)
@@ -66,14 +72,25 @@ class Embedded:
         """Return the families with a second member."""
         return await families_of(self.store, sorted(self._founders))
 
-    async def outcomes(self, items: Iterable[Item | Refused]) -> AsyncIterator[Outcome]:
-        """Yield the outcome of each record, in order."""
+    def forget_families(self) -> None:
+        """Let `families` name only families that begin later."""
+        self._founders.clear()
+
+    async def outcomes(
+        self, items: Iterable[Item | Refused], read_as: Callable[[Document], Document] = as_it_is
+    ) -> AsyncIterator[Outcome]:
+        """Yield the outcome of each record, in order.
+
+        Args:
+            items: The records.
+            read_as: Changes what is read of each document.
+        """
         for item in items:
             if isinstance(item, Refused):
                 yield Outcome(item.source, refusal=item.reason)
                 continue
             try:
-                yield await self._outcome(item)
+                yield await self._outcome(item, read_as)
             except InvalidMessageError as error:
                 yield Outcome(item.source, refusal=str(error))
 
@@ -88,14 +105,15 @@ class Embedded:
         parsed = parse_document(record, self.limits)
         return parsed if isinstance(parsed, Removal) else self.signer.sign(*self.pages.with_text(parsed))
 
-    async def _outcome(self, item: Item) -> Outcome:
+    async def _outcome(self, item: Item, read_as: Callable[[Document], Document]) -> Outcome:
         parsed = parse_document(item.record, self.limits)
         if isinstance(parsed, Removal):
             arrival = Arrival(parsed.document_key, None, None, parsed.removed_at_ms, parsed.origin)
             (matched,) = await self.matcher.match_all([arrival])
             return Outcome(item.source, matched.events)
         page = self.pages.with_page(parsed)
-        signature = self.signer.sign(*page.unsigned)
+        unsigned = page.unsigned._replace(document=read_as(page.unsigned.document))
+        signature = self.signer.sign(*unsigned)
         if not signature.n_bytes:
             return Outcome(item.source, is_empty=True, degraded=signature.degraded)
         matched = await self.matcher.match(signature)

@@ -88,6 +88,8 @@ def mail_record(document: Document, degraded: tuple[str, ...]) -> MailRecord:
         headers.append(("nearstream-sender-hash", document.sender_hash.encode()))
     if document.recipient_hashes:
         headers.append(("nearstream-recipient-hashes", " ".join(document.recipient_hashes).encode()))
+    if document.against:
+        headers.append(("nearstream-against", " ".join(document.against).encode()))
     headers += [(f"nearstream-label-{name}", value.encode()) for name, value in document.labels.items()]
     if degraded:
         headers.append(("nearstream-degraded", " ".join(degraded).encode()))

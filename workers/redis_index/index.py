@@ -113,18 +113,26 @@ class RedisIndex:
     async def neighbours(self, asked: "Newcomer", now_ms: int = 0) -> "Neighbours":
         """Return the neighbours of a document with their families, even while writes are refused.
 
+        `neighbours_of` says the rest.
+        """
+        (near,) = await self.neighbours_of([asked], now_ms)
+        return near
+
+    async def neighbours_of(self, asked: "Sequence[Newcomer]", now_ms: int = 0) -> "list[Neighbours]":
+        """Return the neighbours of each document, at least one, with their families.
+
         Raises:
             IndexUnavailableError: No answer within `look_up_seconds` of the address.
             IndexLostError: The index was emptied.
         """
-        from nearstream.streams.looking_up import look_up  # this loads numpy
+        from nearstream.streams.looking_up import look_up_all  # this loads numpy
 
         with errors_mapped():
             async with asyncio.timeout(self.address.look_up_seconds):
                 try:
-                    return await look_up(self._reading, asked, now_ms)
+                    return await look_up_all(self._reading, asked, now_ms)
                 except IndexReplacedError:
-                    return await look_up(self._reading, asked, now_ms)
+                    return await look_up_all(self._reading, asked, now_ms)
 
     async def details(self, growth: Growth, delay_ms: int) -> FamilyDetails:
         """Return the details of a family that was found. Labels count from the age `delay_ms` on.

@@ -5,12 +5,12 @@ import pytest
 from nearstream.schemas.document import Document, from_milliseconds
 from nearstream.schemas.label import LabelState
 from nearstream.schemas.signature import Signature
-from nearstream.streams.checking import Found, answer, contained, find, newcomer
+from nearstream.streams.checking import answer, contained
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.index.details import FamilyDetails
 from nearstream.streams.index.family import FamilyFacts
 from nearstream.streams.index.labels import LabelCounts
-from nearstream.streams.looking_up import look_up
+from nearstream.streams.looking_up import Found, find, look_up, newcomer
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import preset

@@ -14,6 +14,7 @@ import pytest
 from nearstream.schemas.events import RELATIONS
 from nearstream.workers.cli.demo import EXAMPLES
 from nearstream.workers.config.settings import load, table
+from tests.support.deployment import TEXTS
 from tests.support.forged import dangerous
 from tests.support.forking import finished
 
@@ -114,6 +115,18 @@ def test_scan_tells_what_is_related_then_the_families_and_the_counts() -> None:
 
 def test_scan_of_nothing_finds_no_document() -> None:
     assert _run("scan", "-").stderr.decode().splitlines()[1:] == ["found no document"]
+
+
+def test_scan_compares_with_references_that_are_compared_with_none(tmp_path: Path) -> None:
+    (tmp_path / "licence.txt").write_text(TEXTS[0])
+    (tmp_path / "new.txt").write_text(f"{TEXTS[1]}\n{TEXTS[0]}")
+    paths = [str(tmp_path / name) for name in ("licence.txt", "new.txt")]
+    done = _run("scan", "--reference", paths[0], paths[1], "--quiet")
+    first, second = done.stdout.decode().splitlines()
+    assert first.startswith("unique ")
+    assert second.startswith("                 containment of reference/")
+    assert "licence.txt  [resemblance 0." in second
+    assert _run("scan", "--reference", "no-such-file.txt", paths[1], "--quiet").returncode == 65
 
 
 def test_scan_reads_texts_and_folders(tmp_path: Path) -> None:

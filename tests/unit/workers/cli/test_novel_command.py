@@ -1,8 +1,8 @@
 """The new parts of a document, as `nearstream novel` prints them."""
 
 from nearstream.schemas.document import Document
-from nearstream.streams.checking import answer, find, newcomer
-from nearstream.streams.looking_up import look_up
+from nearstream.streams.checking import answer
+from nearstream.streams.looking_up import find, look_up, newcomer
 from nearstream.workers.cli.novel_command import new_parts, part_lines
 from nearstream.workers.config.settings import load
 from nearstream.workers.operations.check import Checked
@@ -25,7 +25,7 @@ async def asked(text: str) -> Checked:
     signature = job.signer.sign(Document(id="draft", text=text, observed_at=NOON))
     question = newcomer(signature, DEPLOYMENT.scheme, DEPLOYMENT.key, DEPLOYMENT.thresholds)
     found = find(question, (await look_up(job.store, question)).candidates)
-    return Checked("draft.txt", "draft", answer(found, None, 20), text)
+    return Checked("draft.txt", "draft", answer(found, None, 20), text, found.novelty)
 
 
 def written(text: list[str]) -> str:

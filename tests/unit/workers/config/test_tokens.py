@@ -12,7 +12,8 @@ ONE, OTHER = "one-token-of-mail", "another-token-of-pages"
 def test_a_line_holds_a_token_with_its_collections_and_rate() -> None:
     text = (
         f"# of the mail servers\n{ONE} mail,news 200\n\n{OTHER}\nthird-token-of-nobody *\nfourth-token-of-all * 0.5\n"
-        "fifth-token-of-a-bank mail 2 bare\n"
+        "fifth-token-of-a-bank mail 2 bare\nsixth-token-of-mail mail 0 against=good,bad\n"
+        "seventh-token-of-all against=good\neighth-token-of-a-bank mail 2 bare against=good\n"
     )
     assert parse_tokens(text) == (
         ApiToken(ONE, frozenset({"mail", "news"}), 200.0),
@@ -20,6 +21,9 @@ def test_a_line_holds_a_token_with_its_collections_and_rate() -> None:
         ApiToken("third-token-of-nobody"),
         ApiToken("fourth-token-of-all", rate=0.5),
         ApiToken("fifth-token-of-a-bank", frozenset({"mail"}), 2.0, is_bare=True),
+        ApiToken("sixth-token-of-mail", frozenset({"mail"}), against=frozenset({"good", "bad"})),
+        ApiToken("seventh-token-of-all", against=frozenset({"good"})),
+        ApiToken("eighth-token-of-a-bank", frozenset({"mail"}), 2.0, is_bare=True, against=frozenset({"good"})),
     )
     assert parse_tokens("") == ()
 
@@ -36,6 +40,11 @@ def test_a_line_holds_a_token_with_its_collections_and_rate() -> None:
         (f"{ONE} mail fast bare", "line 1: expected a rate"),
         (f"{ONE} mail 5 more", "line 1: expected"),
         (f"{ONE} mail fast", "line 1: expected a rate"),
+        (f"{ONE} against=", "line 1: expected against= with at most 4"),
+        (f"{ONE} against=a,b,c,d,e", "line 1: expected against= with at most 4"),
+        (f"{ONE} against=Good", "line 1: expected against= with at most 4"),
+        (f"{ONE} against=a mail", "line 1: expected token"),
+        ("against=good", "line 1: expected at least 16"),
         (f"{ONE} mail -1", "line 1: expected a rate"),
         (f"{ONE} mail nan", "line 1: expected a rate"),
         (f"{ONE} mail inf", "line 1: expected a rate"),
@@ -80,3 +89,12 @@ def test_access_is_for_all_collections_or_for_those_named() -> None:
     Access(frozenset({"mail"})).require("mail")
     with pytest.raises(ForbiddenError):
         Access(frozenset({"mail"})).require("news")
+
+
+def test_a_token_may_name_references_that_it_may_not_read() -> None:
+    access, _ = Gate(parse_tokens(f"{ONE} mail 0 against=good")).access(f"Bearer {ONE}", 0)
+    assert access == Access(frozenset({"mail"}), against=frozenset({"good"}))
+    access.require("mail", ("good", "mail"))
+    for collection, against in (("good", ()), ("mail", ("bad",)), ("mail", ("good", "bad"))):
+        with pytest.raises(ForbiddenError):
+            access.require(collection, against)
