@@ -1,10 +1,12 @@
 """Measure what verdicts say is new against exact novelty by brute force.
 
-    python -m benchmarks.novelty --corpus DIR [--documents N] [--pairs N] [--seed N]
+    python -m benchmarks.novelty --corpus DIR [--documents N] [--pairs N] [--seed N] [--mail PREFIX]
+                                 [--through memory|redis]
 
-Documents of the corpus are matched in memory in a random order. Exactly new is what lies outside of every run of eight
-words that an earlier document has. Beside them are pairs with one new sentence of 60 to 120 characters in texts of 1 to
-60 KB, and copies in capitals with other signs. Prints one JSON object. The exit code is 2 if the corpus is unreadable.
+Documents of the corpus are matched in a random order, its mails by themselves, and the four streams of
+`benchmarks.stream`. Exactly new is what lies outside of every run of eight words that an earlier document has. Beside
+them are `added` of the labelled pairs, pairs with one new sentence of 60 to 120 characters in texts of 1 to 60 KB, and
+copies in capitals with other signs. Prints one JSON object. The exit code is 2 if the corpus is unreadable.
 """
 
 import argparse
@@ -12,30 +14,39 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from statistics import fmean, median
 
 from msgspec import UnsetType
 
-from benchmarks.quality.corpus import CorpusError, Text, document, read_texts, share, words
+from benchmarks.quality.corpus import CorpusError, Pair, Text, document, read_pairs, read_texts, share, words
+from benchmarks.quality.retrieval import BEGIN
 from benchmarks.quality.scoring import Figures
 from benchmarks.speed.measure import positive
+from benchmarks.storing import add_option, new_store, through
+from benchmarks.stream.prose import Prose, sources
+from benchmarks.stream.texts import STREAMS
 from nearstream.schemas.document import Document
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams import telling
 from nearstream.streams.counterpart import novelty_of
+from nearstream.streams.estimates.comparing import Unpacked
+from nearstream.streams.estimates.covering import cover
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matcher import Matcher
+from nearstream.streams.relations.novelty import Source, novelty
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits
-from nearstream.streams.store.local import local_store
 
 RUN_WORDS = 8
+SECOND = timedelta(seconds=1)
 LARGEST = 60_000  # characters of a text
+STREAMED = 1_500  # documents of each made stream
 _SENTENCE = (60, 120)
 _SIZES = (1_000, 4_000, 16_000, 60_000)
 
@@ -54,15 +65,16 @@ class Matching:
         """Begin with an empty index."""
         key = HashKey.public()
         scheme = preset(DEFAULT_LABEL, key)
-        store = local_store(IndexLimits(retention_seconds=0))
+        store = new_store(scheme, IndexLimits(retention_seconds=0))
         return cls(Signer(scheme, key), Matcher(store, scheme, key))
 
     async def verdict(self, one: Document) -> DocumentVerdict | None:
         """Match a document."""
         began = time.process_time()
-        matched = await self.matcher.match(self.signer.sign(one))
+        signature = self.signer.sign(one)
+        matched = await self.matcher.match(signature) if signature.n_bytes else None
         self.seconds += time.process_time() - began
-        return matched.verdict
+        return matched.verdict if matched else None
 
     def count(self) -> None:
         """Count the time of what is new from now on."""
@@ -93,14 +105,42 @@ class Runs:
         return sum(len(word) + 1 for word, is_known in zip(text, known, strict=True) if not is_known)
 
 
-async def stream(texts: Sequence[Text]) -> Figures:
+def made(seed: int) -> dict[str, list[Document]]:
+    """Return the documents of the four streams that the speed of workers is measured with, of the examples' texts."""
+    texts = sources(None)
+    return {
+        name: [
+            Document(id=record.key, text=record.text, url=record.fields.get("url"), observed_at=BEGIN + number * SECOND)
+            for number, record in enumerate(make(Prose(texts, seed), STREAMED, seed))
+        ]
+        for name, make in STREAMS.items()
+    }
+
+
+def pairs_of_labels(texts: Mapping[str, Text], pairs: Sequence[Pair]) -> Figures:
+    """Compare `added` of related labelled pairs with what is exactly new in the second of them."""
+    match, errors, held = Matching.new(), [], []
+    for pair in pairs:
+        one, other = (match.signer.sign(document(texts[name])) for name in (pair.a, pair.b))
+        if pair.relation == "unrelated" or not one.n_bytes or not other.n_bytes:
+            continue
+        (covered,) = cover(other, [Unpacked(one)])
+        found, runs = novelty(other, [Source(one, covered, is_common=False)]).novel, Runs()
+        runs.new(words(texts[pair.a].text))
+        true = runs.new(words(texts[pair.b].text))
+        errors.append(abs(found.value - true) / other.characters)
+        held.append(found.low - 1 <= true <= found.high + 1)
+    return {"pairs": len(errors), "error": round(fmean(errors), 4), "in_band": share(sum(held), len(held))}
+
+
+async def stream(documents: Sequence[Document]) -> Figures:
     """Compare what verdicts say of documents with what is exactly new in them."""
     match, runs = Matching.new(), Runs()
     match.count()
     errors, held, of_known, names = [], [], [], []
-    for text in texts:
-        verdict = await match.verdict(document(text))
-        true = runs.new(words(text.text))
+    for each in documents:
+        verdict = await match.verdict(each)
+        true = runs.new(words(each.text or ""))
         if verdict is None or isinstance(verdict.novel, UnsetType):
             continue
         size = max(verdict.characters, 1)
@@ -152,13 +192,17 @@ async def copies(texts: Sequence[Text]) -> Figures:
     return {"copies": len(texts), "redundant": share(told, len(texts))}
 
 
-async def measured(texts: Sequence[Text], options: argparse.Namespace) -> Figures:
+async def measured(texts: Sequence[Text], pairs: Sequence[Pair], options: argparse.Namespace) -> Figures:
     """Return all figures."""
     random = Random(options.seed)
     drawn = random.sample(texts, min(options.documents, len(texts)))
+    mails, known = [text for text in drawn if text.source.startswith(options.mail)], {text.id: text for text in texts}
     vocabulary = sorted({word for text in drawn[:200] for word in words(text.text) if word.isalpha()})
     return {
-        "stream": await stream(drawn),
+        "stream": await stream(list(map(document, drawn))),
+        "real mail": await stream(list(map(document, mails))) if mails else None,
+        **{name: await stream(documents) for name, documents in made(options.seed).items()},
+        "pairs": pairs_of_labels(known, [pair for pair in pairs if pair.a in known and pair.b in known]),
         "sentences": await sentences(vocabulary, random, options.pairs),
         "copies": await copies(drawn[:300]),
     }
@@ -174,13 +218,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--documents", type=positive, default=4_000, metavar="N", help="documents of the stream")
     parser.add_argument("--pairs", type=positive, default=1_000, metavar="N", help="texts with a new sentence")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--mail", default="sa-", metavar="PREFIX", help="how the sources of mails begin (default sa-)")
+    add_option(parser)
     options = parser.parse_args(arguments)
     try:
+        pairs = read_pairs(options.corpus)
         texts = [text for text in read_texts(options.corpus).values() if 50 < len(text.text) <= LARGEST]
     except CorpusError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    print(json.dumps(asyncio.run(measured(texts, options)), indent=1))
+    with through(options.through):
+        print(json.dumps(asyncio.run(measured(texts, pairs, options)), indent=1))
     return 0
 
 

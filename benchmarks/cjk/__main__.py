@@ -1,10 +1,10 @@
 """Measure how edited copies of texts without spaces are found and judged.
 
-    python -m benchmarks.cjk [--json] [--pairs N] [--lengths N ...]
+    python -m benchmarks.cjk [--json] [--pairs N] [--lengths N ...] [--through memory|redis]
 
 Chinese and Japanese texts of the repository are cut into pieces and edited in known ways, also under schemes with other
 numbers. Two texts meet if they share a key, whatever the size of the index. Relations and distances are those of the
-matcher. Uses no network, no service and fixed seeds.
+matcher. Uses no network and fixed seeds.
 """
 
 import argparse
@@ -30,12 +30,12 @@ from benchmarks.cjk.texts import (
 )
 from benchmarks.quality.corpus import share
 from benchmarks.speed.measure import positive
+from benchmarks.storing import add_option, new_store, through
 from nearstream.schemas.events import Retraction, kind_of
 from nearstream.streams.fingerprints.parameters import AnchorRules, LdRules, SketchRules, TextRules
 from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.local import local_store
 
 LENGTHS = (200, 500, 1_000, 2_000, 4_000, 8_000)
 MIXED_SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 0.8)
@@ -164,7 +164,7 @@ async def arriving(language: str, characters: int) -> Row:
     Counts the events that name a copy with its original, the right ones, and those that name other documents, except
     for overlaps, because the pieces share passages.
     """
-    matcher, signer, random = Matcher(local_store(), STANDARD, KEY), Signer(STANDARD, KEY), Random(characters)
+    matcher, signer, random = Matcher(new_store(STANDARD), STANDARD, KEY), Signer(STANDARD, KEY), Random(characters)
     found = pieces(language, characters)
     names = [random.choice([name for name in KINDS if name not in ("with another", "another")]) for _ in found]
     for at, own in enumerate(found):
@@ -213,8 +213,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--lengths", type=positive, nargs="+", default=LENGTHS, metavar="N", help="lengths of a piece in characters"
     )
+    add_option(parser)
     options = parser.parse_args(arguments)
-    found = measure(options.pairs, options.lengths)
+    with through(options.through):
+        found = measure(options.pairs, options.lengths)
     if options.json:
         print(json.dumps({"scheme": STANDARD.name, **found}, indent=1, ensure_ascii=False))
     else:

@@ -1,10 +1,10 @@
 """Measure what verdicts and families give, each figure with its goal.
 
-    python -m benchmarks.families [--documents N] [--copies N] [--json]
-    python -m benchmarks.families --corpus DIR [--seeds N ...] [--most N] [--json]
+    python -m benchmarks.families [--documents N] [--copies N] [--through memory|redis] [--json]
+    python -m benchmarks.families --corpus DIR [--seeds N ...] [--most N] [--through memory|redis] [--json]
 
 The first form makes its own texts and starts its own Redis: equal texts, campaigns of mails, histories of files, bytes
-and commands of copies. The second one matches labelled documents in memory, in several random orders, and with other
+and commands of copies. The second one matches labelled documents in several random orders, and with other
 numbers of candidates of a family. Nothing is compared with a gate: a missed goal is marked. The exit code is 2 when an
 input cannot be read.
 """
@@ -20,6 +20,7 @@ from benchmarks.families.goals import goals_of_corpus, goals_of_storms
 from benchmarks.quality.corpus import CorpusError, read_pairs, read_texts
 from benchmarks.quality.scoring import Figures
 from benchmarks.speed.measure import positive
+from benchmarks.storing import add_option, through
 
 
 def of_storms(documents: int, copies: int) -> Figures:
@@ -61,12 +62,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, nargs="+", default=(1, 2, 3), metavar="N", help="seeds of the orders")
     parser.add_argument("--most", type=positive, default=1_000_000, metavar="N", help="most documents of the corpus")
     parser.add_argument("--json", action="store_true", help="print the JSON object on one line")
+    add_option(parser)
     options = parser.parse_args(arguments)
     try:
-        if options.corpus:
-            figures = of_corpus(options.corpus, options.seeds, options.most)
-        else:
-            figures = of_storms(options.documents, options.copies)
+        with through(options.through):
+            if options.corpus:
+                figures = of_corpus(options.corpus, options.seeds, options.most)
+            else:
+                figures = of_storms(options.documents, options.copies)
     except CorpusError as error:
         sys.stderr.write(f"{error}\n")
         return 2

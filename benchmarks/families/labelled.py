@@ -18,13 +18,13 @@ from benchmarks.quality.corpus import RELATED, RELATIONS, Pair, Text, document, 
 from benchmarks.quality.labels import Measured, label
 from benchmarks.quality.scoring import Figures
 from benchmarks.quality.strata import LONG_CHARACTERS
+from benchmarks.storing import new_store
 from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.matching import picking
 from nearstream.streams.relations.verdict import is_copy, rule_of_texts
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits
-from nearstream.streams.store.local import local_store
 
 CHOICES = (1, 2, 3)  # candidates of a family
 _STORM = 1_000
@@ -60,7 +60,7 @@ class Labelled:
 
     def fed(self, seed: int, events_per_family: int = 1) -> Fed:
         """Match the documents in a random order, one by one."""
-        store = local_store(IndexLimits(retention_seconds=0, events_per_family=events_per_family))
+        store = new_store(SCHEME, IndexLimits(retention_seconds=0, events_per_family=events_per_family))
         return asyncio.run(feed(self.arrivals(seed), store))
 
 

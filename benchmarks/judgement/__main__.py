@@ -1,10 +1,11 @@
 """Measure how often what is said of documents is what a person says of them.
 
-    python -m benchmarks.judgement [--corpus DIR] [--case N ...] [--pairs N] [--seed N] [--scheme S] [--json]
+    python -m benchmarks.judgement [--corpus DIR] [--case N ...] [--pairs N] [--seed N] [--scheme S]
+                                   [--through memory|redis] [--json]
 
-Each case is a stream of documents made of real text, which are signed and matched in memory with the default settings.
+Each case is a stream of documents made of real text, which are signed and matched with the default settings.
 Prints a table with the share of the answers that a person calls right, and the events about other pairs. The exit code
-is 2 when an input cannot be read. Uses no network and no service.
+is 2 when an input cannot be read. Uses no network.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from benchmarks.judgement.answers import rows, table
 from benchmarks.judgement.cases import Material
 from benchmarks.quality.corpus import CorpusError
 from benchmarks.speed.measure import positive
+from benchmarks.storing import add_option, through
 from benchmarks.stream.prose import Prose, sources
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, LABELS
 
@@ -42,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the documents (default 1)")
     parser.add_argument("--scheme", choices=LABELS, default=DEFAULT_LABEL, help="preset that signs")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add_option(parser)
     options = parser.parse_args(arguments)
     try:
         texts = sources(options.corpus)
@@ -49,10 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     found = []
-    for case in CASES:
-        if options.case is None or case.number in options.case:
-            material = Material(Prose(texts, options.seed), random.Random(f"{options.seed} {case.name}"), options.pairs)
-            found += asyncio.run(rows(case, material, options.scheme))
+    with through(options.through):
+        for case in CASES:
+            if options.case is None or case.number in options.case:
+                draw = random.Random(f"{options.seed} {case.name}")
+                material = Material(Prose(texts, options.seed), draw, options.pairs)
+                found += asyncio.run(rows(case, material, options.scheme))
     print(json.dumps(found, indent=1) if options.json else table(found))
     return 0
 

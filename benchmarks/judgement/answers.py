@@ -9,6 +9,7 @@ from benchmarks.judgement.cases import Case, Expected, Material, Stream, Told
 from benchmarks.quality.corpus import document
 from benchmarks.quality.retrieval import BEGIN
 from benchmarks.quality.scoring import Figures
+from benchmarks.storing import new_store
 from nearstream.schemas.events import PairEvent, Retraction, kind_of
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.hashing import HashKey
@@ -16,7 +17,6 @@ from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits
-from nearstream.streams.store.local import local_store
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class Answers:
 
 
 async def answers(stream: Stream, scheme_name: str) -> Answers:
-    """Match the documents of a stream in memory, with the settings that a worker has by default."""
+    """Match the documents of a stream, with the settings that a worker has by default."""
     key = HashKey.public()
     scheme = preset(scheme_name, key)
-    signer, matcher = Signer(scheme, key), Matcher(local_store(IndexLimits(retention_seconds=0)), scheme, key)
+    signer, matcher = Signer(scheme, key), Matcher(new_store(scheme, IndexLimits(retention_seconds=0)), scheme, key)
     verdicts: dict[str, DocumentVerdict] = {}
     events: dict[frozenset[str], PairEvent] = {}
     began = time.process_time()

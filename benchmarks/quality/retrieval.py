@@ -2,11 +2,11 @@
 
     python -m benchmarks.quality.retrieval --corpus DIR [--events OUT.jsonl] [--seed N] [--bucket-cap N]
                                    [--candidates N] [--events-per-family N] [--scheme S] [--bands N] [--rows N]
-                                   [--max-characters N] [--why]
+                                   [--max-characters N] [--why] [--through memory|redis]
 
 The documents arrive one by one. With `--events-per-family 0` every pair gets its event, as without families. Prints one
 JSON object, with `--why` also where the pairs of each group were lost. The exit code is 2 when an input cannot be read.
-Uses no network, no service and no lineage.
+Uses no network and no lineage.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from benchmarks.quality.recording import Both, Recording, fates, longest_common_
 from benchmarks.quality.scoring import Figures
 from benchmarks.quality.strata import LONG_CHARACTERS, strata
 from benchmarks.speed.measure import positive
+from benchmarks.storing import add_option, new_store, through
 from nearstream.schemas.codec import encode_event, encode_signature
 from nearstream.schemas.events import PairEvent, Retraction, kind_of
 from nearstream.streams.fingerprints.hashing import HashKey
@@ -37,7 +38,6 @@ from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, LABELS, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits
-from nearstream.streams.store.local import local_store
 from nearstream.streams.store.store import Store
 
 _ENTRY_BYTES = 13.9  # size of a packed entry in Redis 7.0
@@ -172,7 +172,15 @@ def report(pairs: Sequence[Pair], texts: Mapping[str, Text], options: argparse.N
         retention_seconds=0,
         events_per_family=options.events_per_family,
     )
-    done = asyncio.run(run(arriving, local_store(limits), options.scheme, options.bands, options.rows))
+    done = asyncio.run(
+        run(
+            arriving,
+            new_store(preset(options.scheme, HashKey.public(), options.bands, options.rows), limits),
+            options.scheme,
+            options.bands,
+            options.rows,
+        )
+    )
     sets = {text.id: shingles(text.text) for text in arriving}
     known = [pair for pair in pairs if pair.a in sets and pair.b in sets]
     n, groups, recording = max(len(arriving), 1), strata(known, sets), done.recording
@@ -232,13 +240,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="skip longer texts (default 100000)",
     )
     parser.add_argument("--why", action="store_true", help="also print where related pairs were lost")
+    add_option(parser)
     options = parser.parse_args(arguments)
     try:
         pairs, texts = read_pairs(options.corpus), read_texts(options.corpus)
     except CorpusError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    done, figures = report(pairs, texts, options)
+    with through(options.through):
+        done, figures = report(pairs, texts, options)
     if options.events:
         options.events.write_bytes(b"".join(encode_event(event) + b"\n" for event in done.events.values()))
     print(json.dumps(figures, indent=1))

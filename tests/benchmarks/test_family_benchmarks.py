@@ -55,10 +55,10 @@ def test_equal_texts_have_one_event_each() -> None:
 
 
 def test_a_campaign_is_one_family_for_each_variant() -> None:
-    fed = storms.in_memory(mails(60, 1))
+    fed = storms.fed_one_by_one(mails(60, 1))
     assert list(sizes(fed.families).values()) == [60]
     assert (len(fed.events), fed.full_buckets) == (59, 0)
-    every = storms.in_memory(mails(60, 1), events_per_family=0)
+    every = storms.fed_one_by_one(mails(60, 1), events_per_family=0)
     assert every.families == fed.families
     assert len(every.events) > 5 * len(fed.events)
     assert all(fed.connects(*both) for both in every.paired)
@@ -73,9 +73,9 @@ def test_partitions_agree_if_they_put_equal_documents_together() -> None:
 def test_another_choice_ends_with_its_block() -> None:
     before = picking.FAMILY_CANDIDATES
     with labelled.choice(100):
-        fed = storms.in_memory(varied(20, 700, 0.03))
+        fed = storms.fed_one_by_one(varied(20, 700, 0.03))
         assert picking.FAMILY_CANDIDATES == 100
-    assert fed.comparisons > storms.in_memory(varied(20, 700, 0.03)).comparisons
+    assert fed.comparisons > storms.fed_one_by_one(varied(20, 700, 0.03)).comparisons
     assert before == picking.FAMILY_CANDIDATES
 
 
