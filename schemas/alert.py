@@ -9,7 +9,7 @@ from nearstream.schemas.document import COUNT_MAX, Count, Id, SchemeName, Time, 
 from nearstream.schemas.event_id import DocumentState, event_id
 from nearstream.schemas.evidence import HexId
 
-AlertName = Literal["duplicate_storm", "new_family_of_size", "dead_letters", "label_flood"]
+AlertName = Literal["duplicate_storm", "new_family_of_size", "new_family_on_sites", "dead_letters", "label_flood"]
 ALERT_NAMES: tuple[str, ...] = get_args(AlertName)
 ALL_COLLECTIONS = "*"
 _COLLECTION_PATTERN = r"^(?:\*|[a-z0-9][a-z0-9-]{0,62})(?!\n)$"
@@ -28,15 +28,16 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="al
         collection: The tenant, `*` for all.
         scheme: Name of the scheme of the deployment.
         name: `duplicate_storm`: a family gains members fast. `new_family_of_size`: a new family has become large.
-            `dead_letters`: many records are refused. `label_flood`: far more matches the label of a family than
-            before, so that it is suspended.
-        state: `firing` at the beginning, `resolved` at the end. A `new_family_of_size` and a `label_flood` have no end.
+            `new_family_on_sites`: many sites carry a new family. `dead_letters`: many records are refused.
+            `label_flood`: far more matches the label of a family than before, so that it is suspended.
+        state: `firing` at the beginning, `resolved` at the end. Alerts of new families and a `label_flood` have no end.
         subject: What it is about: the id of the family, or the reason of the dead letters.
-        value: How many were counted within the window. Of a `label_flood`: copies, else their senders or recipients.
+        value: How many were counted within the window. Of a `label_flood`: copies, else their senders or recipients. Of
+            a `new_family_on_sites`: sites.
         limit: The limit of the rule. Of a `label_flood`: this multiple of the copies within an hour before the label.
         window_seconds: The window of the rule.
-        since: When the count went above the limit, by the times of the documents. Of a `new_family_of_size`, when its
-            founder was observed.
+        since: When the count went above the limit, by the times of the documents. Of a new family, when its founder
+            was observed.
         until: When the count had fallen to half of the limit. Null at the beginning.
         events: Ids of the verdicts or dead letters that brought the count above the limit.
         size: How many documents had joined the family by then. Left out for dead letters.

@@ -105,6 +105,10 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
         str | None, Meta(description="Id of the family of copies that the document would join. Null: it is no copy.")
     ] = None
     size: Annotated[Count, Meta(description="Live documents of the family.")] = 0
+    sites: Annotated[
+        Count,
+        Meta(description="Sites that have carried a document of the family, by the public suffix list, at most 256."),
+    ] = 0
     count_1h: Annotated[Count, Meta(description="Documents that joined the family within the last hour.")] = 0
     count_24h: Annotated[Count, Meta(description="Documents that joined the family within the last day.")] = 0
     count_7d: Annotated[Count, Meta(description="Documents that joined the family within the last week.")] = 0

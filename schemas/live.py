@@ -48,6 +48,9 @@ class LiveFamily(msgspec.Struct, frozen=True, kw_only=True):
     first_seen: Annotated[datetime, Meta(description="When its first document was observed.")]
     last_joined: Annotated[datetime, Meta(description="When the last document joined it.")]
     size: Annotated[Count, Meta(description="The largest ordinal of a member: how many documents have joined it.")]
+    sites: Annotated[
+        Count, Meta(description="Sites that have carried one of them, by the public suffix list, at most 256.")
+    ]
     joined_10m: Annotated[Count, Meta(description="Documents that joined it within the last ten minutes.")]
     joined_1h: Annotated[Count, Meta(description="Documents that joined it within the last hour.")]
     minutes: Annotated[

@@ -31,12 +31,15 @@ class FamilyRef(msgspec.Struct, frozen=True, kw_only=True):
             its own.
         first_seen: When the founder was observed.
         founder: The first document of the family. Null if it was removed or has expired.
+        sites: How many sites had a document of the family when this one joined, at most 256. A site is what an owner
+            has registered, by the public suffix list. Documents without URL are on none.
     """
 
     id: HexId
     ordinal: Annotated[int, Meta(ge=1, le=COUNT_MAX)]
     first_seen: Time
     founder: DocumentRef | None
+    sites: Count = 0
 
     def __post_init__(self) -> None:
         """Check the time."""

@@ -74,6 +74,7 @@ def answer(
         match=_match(best.candidate.signature) if best else None,
         family=family.family_id if family else None,
         size=family.size if family else 0,
+        sites=family.sites if family else 0,
         count_1h=hour,
         count_24h=day,
         count_7d=week,

@@ -17,7 +17,7 @@ from nearstream.streams.estimates.comparing import compare
 from nearstream.streams.estimates.covering import cover
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.index.candidate import Candidate
-from nearstream.streams.index.family import Family
+from nearstream.streams.index.family import Family, own_sites
 from nearstream.streams.relations.describe import Related, distance, document_ref, document_state, resemblance
 from nearstream.streams.relations.novelty import Novelty, Source, not_redundant, novelty
 from nearstream.streams.relations.rules import COMMON_END, SAME_LINEAGE, Rule
@@ -189,7 +189,7 @@ def degraded(newer: Signature, older: Signature, lacks: tuple[bool, bool] = (Fal
 def own_family(number: int, arriving: Signature) -> Family:
     """Return the family that a document founds."""
     own_id = family_id(arriving.document_key, arriving.version, arriving.scheme)
-    return Family(number, own_id, 1, arriving, arriving.observed_at_ms)
+    return Family(number, own_id, 1, arriving, arriving.observed_at_ms, own_sites(arriving))
 
 
 def novelty_of(newcomer: Signature, compared: Sequence[Compared]) -> Novelty | None:
@@ -254,6 +254,7 @@ def document_verdict(
             ordinal=family.ordinal,
             first_seen=from_milliseconds(family.first_seen_ms),
             founder=founder,
+            sites=family.sites,
         ),
         events=0,
         resemblance=UNSET if best is None else resemblance(best.estimate),

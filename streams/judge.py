@@ -9,6 +9,7 @@ from nearstream.streams.arriving import Arriving
 from nearstream.streams.counterpart import Compared, Newcomer, compare_with
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import own_family_id
+from nearstream.streams.ingest.sites import site_hash
 from nearstream.streams.matching.case import Case
 from nearstream.streams.matching.decision import PAIRS_CAP, Decision, Pair, founder_of, pack_links
 from nearstream.streams.matching.known import Known
@@ -220,6 +221,8 @@ class Documents:
             named.observed_at_ms,
             own.sender,
             own.recipients,
+            site=site_hash(own.url),
+            first_site=site_hash(named.url),
         )
 
     def hint(self, case: Case) -> int:

@@ -251,7 +251,7 @@ class Matcher:
         if found.record is not None:
             first = unpack_signature(found.record, self._scheme.name, found.order.version, found.order.observed_ms)
         seen = found.family
-        return Family(founder, seen.family_id.hex(), max(seen.ordinal, 1), first, seen.first_seen_ms)
+        return Family(founder, seen.family_id.hex(), max(seen.ordinal, 1), first, seen.first_seen_ms, seen.sites)
 
 
 def _is_state(number: int, answer: Registered) -> bool:

@@ -10,7 +10,7 @@ from nearstream.schemas.evidence import ReferenceMatch
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.counterpart import Compared, degraded, document_verdict, novelty_of, with_novelty
-from nearstream.streams.index.family import Family, own_family_id
+from nearstream.streams.index.family import Family, own_family_id, own_sites
 from nearstream.streams.judge import Documents
 from nearstream.streams.matching.case import Case
 from nearstream.streams.matching.decision import Decision
@@ -96,13 +96,15 @@ class Teller:
     def _family(self, case: Case, decision: Decision, known: Known) -> Family:
         own: Signature = case.document.signature
         if decision.founder == case.number:
-            return Family(case.number, own_family_id(own, self._scheme.name), 1, own, own.observed_at_ms)
+            own_id = own_family_id(own, self._scheme.name)
+            return Family(case.number, own_id, 1, own, own.observed_at_ms, own_sites(own))
         joined = case.joined
         if joined is None:
             raise AssertionError(f"number {case.number}: a member has joined its family before it is told")
         has_founder = known.has_text(decision.founder)
         founder = self._documents.record_of(decision.founder, known).signature if has_founder else None
-        return Family(decision.founder, joined.family_id.hex(), joined.ordinal, founder, joined.first_seen_ms)
+        family_id, seen_ms = joined.family_id.hex(), joined.first_seen_ms
+        return Family(decision.founder, family_id, joined.ordinal, founder, seen_ms, joined.sites)
 
     def unchanged(self, own: Signature, same: Signature, family: Family, registered: Registered) -> Matched:
         """Return the verdict about a document that repeats a stored state."""

@@ -28,8 +28,8 @@ from nearstream.streams.deciding.deciding import may_skip
 from nearstream.streams.deciding.memory import MemoryDecisions
 from nearstream.streams.deciding.states import PageState
 from nearstream.streams.ingest.defaults import name_of_page
+from nearstream.streams.ingest.sites import site_of
 from nearstream.workers.config.settings import load
-from nearstream.workers.crawl.sites import site_of
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.file_source import Item
 from nearstream.workers.pipeline.in_process import Embedded, Outcome, embedded

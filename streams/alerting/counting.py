@@ -15,6 +15,7 @@ from nearstream.schemas.alert import Alert, AlertName, alert_id
 from nearstream.schemas.document import YEAR_9999_MS
 from nearstream.schemas.verdict import DocumentVerdict
 
+ON_SITES: AlertName = "new_family_on_sites"
 KEPT_LIMITS = 4  # a tally keeps at most this multiple of the limit of its rule
 KEPT_ALERTS = 8
 _UNDER_WAY = 100  # verdicts of a family that may overtake one another
@@ -26,8 +27,8 @@ class Rule:
 
     Attributes:
         name: What is counted.
-        limit: An alert begins above this number within the window, and ends at half of it. A `new_family_of_size`
-            begins at this size.
+        limit: An alert begins above this number within the window, and ends at half of it. Alerts of
+            new families begin at this number of documents, or of sites.
         window_seconds: The window, at least 1.
         collections: The tenants for which the rule is. Empty: all. Dead letters have none.
     """
@@ -177,18 +178,23 @@ def find_size(rule: Rule, subject: Subject, verdicts: Sequence[DocumentVerdict],
         return tally
     first = min(large, key=lambda each: (each.family.ordinal, each.event_id))
     since_ms, size = milliseconds(first.family.first_seen), first.family.ordinal
-    return with_alert(tally, first.event_id, begun(rule, subject, since_ms, (first.event_id,), size, size))
+    value = first.family.sites if rule.name == ON_SITES else size
+    return with_alert(tally, first.event_id, begun(rule, subject, since_ms, (first.event_id,), value, size))
 
 
 def reaches(rule: Rule, verdict: DocumentVerdict) -> bool:
     """Return whether a document shows that a new family has reached the size of a rule.
 
     It is the one with this ordinal, in whatever order verdicts arrive. If it was removed before it got its verdict, a
-    much later one shows it too.
+    much later one shows it too. Every one shows on how many sites the family is.
     """
     age_ms = milliseconds(verdict.observed_at) - milliseconds(verdict.family.first_seen)
+    if age_ms > rule.window_ms:
+        return False
+    if rule.name == ON_SITES:
+        return verdict.family.sites >= rule.limit
     ordinal = verdict.family.ordinal
-    return (ordinal == rule.limit or ordinal >= rule.limit + _UNDER_WAY) and age_ms <= rule.window_ms
+    return ordinal == rule.limit or ordinal >= rule.limit + _UNDER_WAY
 
 
 def end_quiet(rule: Rule, clock_ms: int, tally: Tally) -> Tally:

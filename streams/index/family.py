@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from nearstream.schemas.event_id import family_id
 from nearstream.schemas.signature import Signature
+from nearstream.streams.ingest.sites import site_of
 from nearstream.streams.records.record import Recorded
 from nearstream.streams.store.families import Growth
 
@@ -22,6 +23,7 @@ class Family:
         ordinal: Place of the document in the order of joining. The founder has 1.
         founder: The founder as its record keeps it. None if it was removed or has expired.
         first_seen_ms: When the founder was observed, in milliseconds since 1970.
+        sites: Distinct sites of those who had joined when the document did.
     """
 
     number: int
@@ -29,6 +31,7 @@ class Family:
     ordinal: int
     founder: Signature | None
     first_seen_ms: int
+    sites: int = 0
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class FamilyFacts:
         last_joined_ms: When the last member joined, by the time of the index.
         joined: How many joined within the last hour, day and week.
         founder: `<collection>/<id>` of the founder. Empty if it was removed or has expired.
+        sites: Distinct sites of all that have joined, at most 256.
     """
 
     family_id: str
@@ -54,6 +58,7 @@ class FamilyFacts:
     last_joined_ms: int
     joined: tuple[int, int, int]
     founder: str = ""
+    sites: int = 0
 
 
 def family_of_growth(growth: Growth | None) -> FamilyFacts | None:
@@ -69,7 +74,7 @@ def family_of_one(founder: int, first: Recorded) -> FamilyFacts:
         first: The document.
     """
     own_id, seen_ms = own_family_id(first, first.scheme), first.observed_at_ms
-    return FamilyFacts(own_id, founder, founder, 1, seen_ms, seen_ms, (0, 0, 0))
+    return FamilyFacts(own_id, founder, founder, 1, seen_ms, seen_ms, (0, 0, 0), sites=own_sites(first))
 
 
 def facts_of(growth: Growth) -> FamilyFacts:
@@ -82,7 +87,13 @@ def facts_of(growth: Growth) -> FamilyFacts:
         growth.first_seen_ms,
         growth.last_ms if growth.joins else growth.first_seen_ms,
         growth.joined,
+        sites=growth.sites,
     )
+
+
+def own_sites(founder: Signature | Recorded) -> int:
+    """Return how many sites a document without copies is on: one, if it has a URL with a host."""
+    return int(bool(founder.url and site_of(founder.url)))
 
 
 def own_family_id(founder: Signature | Recorded, scheme: str) -> str:

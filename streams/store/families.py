@@ -3,7 +3,16 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from nearstream.streams.store.limits import ADDRESSES_CAP, HOUR_MS, LABELS_CAP, LINKS_CAP, SLOT_MS, WEEK_MS, WINDOWS_MS
+from nearstream.streams.store.limits import (
+    ADDRESSES_CAP,
+    HOUR_MS,
+    LABELS_CAP,
+    LINKS_CAP,
+    SITES_CAP,
+    SLOT_MS,
+    WEEK_MS,
+    WINDOWS_MS,
+)
 from nearstream.streams.store.messages import LINK_BYTES, FamilyView, Join, Joined
 
 ADDRESS_BYTES = 8
@@ -33,6 +42,7 @@ class Growth:
         senders: Distinct senders of the mails that joined within the last hour, at most 256.
         recipients: Distinct recipients of these, at most 256.
         marks: Labelled documents that joined it: hash of the document key, number, label.
+        sites: Distinct sites of all that have joined, at most `SITES_CAP`.
     """
 
     family_id: bytes
@@ -46,6 +56,7 @@ class Growth:
     senders: int = 0
     recipients: int = 0
     marks: tuple[tuple[bytes, int, bytes], ...] = ()
+    sites: int = 0
 
     @property
     def joined(self) -> tuple[int, int, int]:
@@ -81,6 +92,7 @@ class Family:
         self.last_ms = now_ms
         self._addresses: tuple[dict[bytes, int], dict[bytes, int]] = {}, {}
         self._marks: dict[bytes, tuple[int, bytes]] = {}
+        self._sites: dict[bytes, int] = {}  # the ordinal of the first member of each
 
     @property
     def living(self) -> set[int]:
@@ -89,21 +101,23 @@ class Family:
 
     def view(self, asker: int) -> FamilyView:
         """Return what others need to know of it, with the ordinal of one of them."""
-        return FamilyView(
-            self.representative, self.is_bare, self.ordinals.get(asker, 0), self.family_id, self.first_seen_ms
-        )
+        ordinal = self.ordinals.get(asker, 0)
+        sites = self._count_sites(ordinal)
+        return FamilyView(self.representative, self.is_bare, ordinal, self.family_id, self.first_seen_ms, sites)
 
     def join(self, join: Join, now_ms: int) -> Joined:
         """Count a member once."""
         number = join.number
         if not self.family_id:
             self.family_id, self.first_seen_ms = join.family_id, join.first_seen_ms
+            self._add_site(join.first_site, 1)
         if number not in self.ordinals:
             ordinal = self.ordinals.get(join.instead, 0)  # another state of a document keeps its place
             if not ordinal:
                 self._count += 1
                 ordinal = self._count
                 self._grow(join, now_ms)
+                self._add_site(join.site, ordinal)
             self.last_ms = max(now_ms, self.last_ms)
             self.ordinals[number] = ordinal
         links = [join.links[at : at + LINK_BYTES] for at in range(0, len(join.links), LINK_BYTES)]
@@ -115,7 +129,9 @@ class Family:
         elif number not in self.left:
             self._represent(number, is_full=join.is_full)
         new = tuple(self._links.get(link, number) == number for link in links)
-        return Joined(self.ordinals[number], new, self.representative, self.is_bare, self.family_id, self.first_seen_ms)
+        ordinal = self.ordinals[number]
+        sites = self._count_sites(ordinal)
+        return Joined(ordinal, new, self.representative, self.is_bare, self.family_id, self.first_seen_ms, sites)
 
     def leave(self, number: int) -> int:
         """Note that a member has died, also before it joins, and return who represents the family."""
@@ -159,7 +175,16 @@ class Family:
             senders,
             recipients,
             tuple((document, number, label) for document, (number, label) in self._marks.items()),
+            len(self._sites),
         )
+
+    def _add_site(self, site: bytes, ordinal: int) -> None:
+        if site and len(self._sites) < SITES_CAP:
+            self._sites.setdefault(site, ordinal)
+
+    def _count_sites(self, ordinal: int) -> int:
+        """Return how many sites had a member when that of an ordinal joined."""
+        return sum(first <= ordinal for first in self._sites.values())
 
     def _represent(self, number: int, *, is_full: bool) -> None:
         if not self.representative:

@@ -14,6 +14,7 @@ REMOVAL_MS = 3_600_000  # how long a removal refuses documents that were sent be
 LINKS_CAP = 64  # links to other families that a family remembers
 LABELS_CAP = 64  # labelled documents of a family that are counted
 ADDRESSES_CAP = 256  # senders of a family that are remembered, those seen last, and as many recipients
+SITES_CAP = 256  # sites of a family that are counted
 HOUR_MS, DAY_MS, WEEK_MS = 3_600_000, 86_400_000, 604_800_000
 SLOT_MS = 300_000  # of time, in which joins are counted
 WINDOWS_MS = (HOUR_MS, DAY_MS, WEEK_MS)

@@ -58,6 +58,7 @@ class FamilyView(NamedTuple):
         ordinal: The place of the asker in the order of joining, 0 if it has not joined.
         family_id: 16 bytes.
         first_seen_ms: When the founder was observed.
+        sites: Distinct sites of those who had joined when the asker did, at most `SITES_CAP`. 0: it has not joined.
     """
 
     representative: int
@@ -65,6 +66,7 @@ class FamilyView(NamedTuple):
     ordinal: int
     family_id: bytes
     first_seen_ms: int
+    sites: int = 0
 
 
 class View(NamedTuple):
@@ -167,6 +169,8 @@ class Join(NamedTuple):
         sender: Keyed hash of the sender of a mail, 8 bytes or none.
         recipients: Keyed hashes of its recipients, 8 bytes each.
         now_ms: Time of the join in milliseconds since 1970, 0 for the clock of the store.
+        site: Hash of the site of the member, 8 bytes or none.
+        first_site: That of the founder, should nobody have joined it yet.
     """
 
     founder: int
@@ -180,6 +184,8 @@ class Join(NamedTuple):
     sender: bytes = b""
     recipients: bytes = b""
     now_ms: int = 0
+    site: bytes = b""
+    first_site: bytes = b""
 
 
 class Joined(NamedTuple):
@@ -192,6 +198,7 @@ class Joined(NamedTuple):
         is_bare: The representative may be in few buckets.
         family_id: 16 bytes.
         first_seen_ms: When the founder was observed.
+        sites: Distinct sites of those who had joined when the member did, at most `SITES_CAP`.
     """
 
     ordinal: int
@@ -200,6 +207,7 @@ class Joined(NamedTuple):
     is_bare: bool
     family_id: bytes
     first_seen_ms: int
+    sites: int = 0
 
 
 class Leave(NamedTuple):

@@ -156,6 +156,7 @@ class Traffic:
             b"".join(addresses[:1]),
             b"".join(addresses[1:]),
             self.now_ms,
+            *(draw.choice((b"", bytes([draw.randrange(1, 9)]) * 8)) for _ in range(2)),
         )
 
     def _shorten(self) -> Shortened:

@@ -14,7 +14,7 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from nearstream.streams.deciding.decider import Decider
-from nearstream.workers.crawl.sites import site_of
+from nearstream.streams.ingest.sites import site_of
 from nearstream.workers.pipeline.file_source import read
 from nearstream.workers.pipeline.in_process import embedded
 from nearstream.workers.redis_index.decisions import DecisionStore

@@ -9,7 +9,7 @@ from nearstream.schemas.decision import Decision
 from nearstream.schemas.record import Headers, ProducerRecord
 from nearstream.schemas.topics import DECISIONS, DOCUMENTS, VERDICTS
 from nearstream.streams.deciding.decider import Decider
-from nearstream.workers.crawl.sites import site_of
+from nearstream.streams.ingest.sites import site_of
 from nearstream.workers.pipeline.decide import Deciding
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.client import open_client

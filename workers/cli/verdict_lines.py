@@ -62,6 +62,8 @@ def _details(verdict: DocumentVerdict) -> Iterator[str]:
         yield f" ({verdict.resemblance.low:.2f}-{verdict.resemblance.high:.2f})"
     if verdict.family.ordinal > 1:
         yield f", no. {verdict.family.ordinal} of its family"
+    if verdict.family.sites > 1:
+        yield f" on {verdict.family.sites} sites"
     if not isinstance(verdict.distance, UnsetType) and not is_equal:
         yield f", distance {verdict.distance.value}"
     founder = verdict.family.founder

@@ -14,6 +14,7 @@ from nearstream.schemas.live import WorkerStateName
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.topics import DEAD_LETTERS, DECISIONS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.streams.deciding.decider import Decider
+from nearstream.streams.ingest.sites import site_of
 from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
 from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.cli.alerting import alerting as alerting_of
@@ -23,7 +24,6 @@ from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError, shown, table
 from nearstream.workers.config.tls import in_the_clear
-from nearstream.workers.crawl.sites import site_of
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records

@@ -18,11 +18,11 @@ from nearstream.streams.fingerprints.page_parts import pack_parts
 from nearstream.streams.ingest.charset import REPLACEMENT
 from nearstream.streams.ingest.defaults import declared_name
 from nearstream.streams.ingest.parse import CHARSET_REPLACED
+from nearstream.streams.ingest.sites import site_of
 from nearstream.streams.signing.signer import MAX_BYTES, Unsigned
 from nearstream.workers.crawl.charset import decode_page
 from nearstream.workers.crawl.html_processes import HtmlProcesses, PageText
 from nearstream.workers.crawl.html_text import EXTRACTION_FALLBACK, HTML_MAX_CHARACTERS, is_parsable, strip_tags
-from nearstream.workers.crawl.sites import site_of
 
 TRUNCATED = "truncated"
 MAIN_CONTENT_SMALL = "main_content_small"

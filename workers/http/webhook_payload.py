@@ -51,6 +51,7 @@ def summary(alert: Alert) -> str:
     """Return one sentence about an alert. Ids in it come from outside."""
     what = {
         "duplicate_storm": f"{alert.value:.0f} documents joined family {alert.subject} of {alert.collection}",
+        "new_family_on_sites": f"{alert.value:.0f} sites carry the new family {alert.subject} of {alert.collection}",
         "new_family_of_size": f"the new family {alert.subject} of {alert.collection} has {alert.value:.0f} documents",
         "label_flood": f"{alert.value:.0f} match the label of family {alert.subject} of {alert.collection}, suspended,",
         "dead_letters": f"{alert.value:.0f} records were refused: {alert.subject}",

@@ -9,7 +9,7 @@ from nearstream.streams.alerting.silences import Silences
 
 ALERTS = 256
 _STORM = "duplicate_storm"
-_ENDLESS = ("new_family_of_size", "label_flood")
+_ENDLESS = ("new_family_of_size", "new_family_on_sites", "label_flood")
 _SHOWN_MS = 3_600_000  # for an alert that has no end
 
 

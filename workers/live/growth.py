@@ -29,6 +29,7 @@ class _Family:
     first_seen_ms: int
     last_ms: int = 0
     size: int = 1
+    sites: int = 0
     minutes: Counter[int] = field(default_factory=Counter)
     marks: Counter[tuple[str, str]] = field(default_factory=Counter)
     verdicts: Counter[str] = field(default_factory=Counter)
@@ -77,6 +78,7 @@ class Growth:
                 self._families.popitem(last=False)
         self._families.move_to_end(verdict.family.id)
         family.size = max(family.size, verdict.family.ordinal)
+        family.sites = max(family.sites, verdict.family.sites)
         family.last_ms = max(family.last_ms, at_ms)
         if family.is_new(verdict.family.ordinal):
             _count(family, verdict, at_ms)
@@ -140,6 +142,7 @@ class Growth:
             first_seen=from_milliseconds(family.first_seen_ms),
             last_joined=from_milliseconds(family.last_ms),
             size=family.size,
+            sites=family.sites,
             joined_10m=family.joined(now_ms, TEN_MINUTES),
             joined_1h=family.joined(now_ms, MINUTES),
             minutes=tuple(family.minutes[minute] for minute in range(last - MINUTES + 1, last + 1)),

@@ -53,6 +53,7 @@ def _family(family: StoredFamily, collection: str, known: Sequence[Recorded], no
         first_seen=from_milliseconds(facts.first_seen_ms),
         last_joined=from_milliseconds(facts.last_joined_ms or facts.first_seen_ms),
         size=facts.size,
+        sites=facts.sites,
         joined_10m=sum(minutes[last - back] for back in range(TEN_MINUTES)),
         joined_1h=facts.joined[0],
         minutes=tuple(minutes[minute] for minute in range(last - MINUTES + 1, last + 1)),

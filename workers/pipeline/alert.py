@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequen
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from nearstream.schemas.document import document_key
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.alerting.counting import (
+    ON_SITES,
     Arrival,
     Rule,
     Subject,
@@ -217,7 +219,8 @@ class Alerting:
         origins = origins_of(verdict for verdict, _ in verdicts)
         for rule in self._rules("duplicate_storm", subject.collection):
             alerts += await self._count(rule, subject, arrivals, heard_ms, origins)
-        for rule in self._rules("new_family_of_size", subject.collection):
+        of_new_families = (self._rules(name, subject.collection) for name in ("new_family_of_size", ON_SITES))
+        for rule in chain.from_iterable(of_new_families):
             large = [verdict for verdict, _ in verdicts if reaches(rule, verdict)]
             if large:
                 finding = partial(find_size, rule, subject, large)

@@ -12,7 +12,7 @@ from nearstream.workers.redis_index.client import pipelined, server_time_ms
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.scanning import stored_keys
 from nearstream.workers.redis_store.families import unpack_growth
-from nearstream.workers.redis_store.layout import GROUP, LINK_SCORE, KeyKind
+from nearstream.workers.redis_store.layout import GROUP, LINK_SCORE, SITE_SCORE, KeyKind
 
 _PAGE = 500  # hashes of states that are read at once
 _FIELDS = [GROUP + place for place in range(GROUP)]
@@ -63,23 +63,24 @@ async def families_in(index: RedisIndex, groups: Sequence[bytes], now_ms: int) -
         for place, one in enumerate(fields)
         if one
     }
-    sizes = await _sizes(index, list(packed))
+    sizes = await _counts(index, list(packed), 1, LINK_SCORE - 1)
+    sites = await _counts(index, list(packed), SITE_SCORE, 2 * SITE_SCORE)
     clocks = [
         int(now or 0) for now in await pipelined(index.client, [("HGET", key, "now") for key in index.facts_keys])
     ]
     facts: list[FamilyFacts] = []
-    for (number, one), size in zip(packed.items(), sizes, strict=True):
+    for (number, one), size, on_sites in zip(packed.items(), sizes, sites, strict=True):
         slot_now = clocks[index.layout.shape.home(number)]
-        told: tuple[bytes, int, int, int, list[bytes], bytes] = one, size, 0, 0, [], b"%d" % now_ms
-        family = family_of_growth(unpack_growth(index.layout, Measure(number, now_ms), slot_now, told))
+        grown = one, size, 0, 0, list[bytes](), b"%d" % now_ms, on_sites
+        family = family_of_growth(unpack_growth(index.layout, Measure(number, now_ms), slot_now, grown))
         facts += [family] if family else []
     return await _named(index, facts)
 
 
-async def _sizes(index: RedisIndex, founders: Sequence[int]) -> list[int]:
-    """Return how many members of these families live."""
+async def _counts(index: RedisIndex, founders: Sequence[int], low: int, high: int) -> list[int]:
+    """Return how many scores of a range the members of these families have."""
     keys = [_tag(index, number) + KeyKind.MEMBERS + number.to_bytes(NUMBER_BYTES, "big") for number in founders]
-    return await pipelined(index.client, [("ZCOUNT", key, 1, LINK_SCORE - 1) for key in keys])
+    return await pipelined(index.client, [("ZCOUNT", key, low, high) for key in keys])
 
 
 async def _named(index: RedisIndex, facts: Sequence[FamilyFacts]) -> list[FamilyFacts]:

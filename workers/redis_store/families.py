@@ -23,12 +23,14 @@ from nearstream.workers.redis_store.layout import (
 
 _FAMILY, _JOIN, _MARK = map(python_struct, (FAMILY_FORMAT, JOIN_FORMAT, MARK_FORMAT))
 _JOINS = Struct(">II")  # slot of time, count
-_ORDINAL_BYTES = 4
+_ORDINAL_BYTES, _SITES_BYTES = 4, 2
 _Packed = tuple[list[bytes], list[bytes]]
-_Grown = tuple[bytes | None, int, int, int, list[bytes], bytes]  # as `growth` packs it
+_Grown = tuple[bytes | None, int, int, int, list[bytes], bytes, int]  # as `growth` packs it
 
 
-def unpack_family(layout: StoreLayout, packed: bytes, score: bytes | None, now_ms: int) -> FamilyView | None:
+def unpack_family(
+    layout: StoreLayout, packed: bytes, score: bytes | None, now_ms: int, sites: int = 0
+) -> FamilyView | None:
     """Return what a founder's home says about its family, unless this has expired.
 
     Args:
@@ -36,6 +38,7 @@ def unpack_family(layout: StoreLayout, packed: bytes, score: bytes | None, now_m
         packed: The family.
         score: Of the asker among its members, None if it is not one of them.
         now_ms: The time of the slot.
+        sites: Of those who had joined when the asker did.
     """
     identity, first_seen, representative, is_bare, last, _ = _FAMILY.unpack_from(packed)
     if 0 < layout.retention_ms * 3 // 2 < now_ms - _int(last):
@@ -47,6 +50,7 @@ def unpack_family(layout: StoreLayout, packed: bytes, score: bytes | None, now_m
         0 if score is None or float(score) == LEFT_FIRST else abs(int(float(score))),
         identity if has_id else b"",
         _int(first_seen) - TIME_SHIFT if has_id else 0,
+        sites,
     )
 
 
@@ -66,6 +70,8 @@ def pack_joins(layout: StoreLayout, tag: bytes, batch: Sequence[Join]) -> _Packe
             join.family_id,
             (join.first_seen_ms + TIME_SHIFT).to_bytes(6, "big"),
             _bytes(join.now_ms, 6),
+            join.site,
+            join.first_site,
             len(join.links) // LINK_BYTES,
             len(join.sender) // ADDRESS_BYTES,
         )
@@ -76,14 +82,16 @@ def pack_joins(layout: StoreLayout, tag: bytes, batch: Sequence[Join]) -> _Packe
 def unpack_joined(_layout: StoreLayout, _join: Join, _now_ms: int, answer: bytes) -> Joined:
     """Return the answer to a join."""
     identity, first_seen, representative, is_bare, _, _ = _FAMILY.unpack_from(answer)
-    links_at = _FAMILY.size + _ORDINAL_BYTES
+    sites_at = _FAMILY.size + _ORDINAL_BYTES
+    links_at = sites_at + _SITES_BYTES
     return Joined(
-        _int(answer[_FAMILY.size : links_at]),
+        _int(answer[_FAMILY.size : sites_at]),
         tuple(one == ord("1") for one in answer[links_at:]),
         _int(representative),
         bool(is_bare),
         identity,
         _int(first_seen) - TIME_SHIFT,
+        _int(answer[sites_at:links_at]),
     )
 
 
@@ -115,7 +123,7 @@ def pack_measures(layout: StoreLayout, tag: bytes, batch: Sequence[Measure]) -> 
 
 def unpack_growth(layout: StoreLayout, measure: Measure, now_ms: int, answer: _Grown) -> Growth | None:
     """Return how a family grows, unless it has expired."""
-    packed, living, senders, recipients, marks, asked_ms = answer
+    packed, living, senders, recipients, marks, asked_ms, sites = answer
     family = unpack_family(layout, packed, None, now_ms) if packed else None
     if packed is None or family is None:
         return None
@@ -136,6 +144,7 @@ def unpack_growth(layout: StoreLayout, measure: Measure, now_ms: int, answer: _G
         senders,
         recipients,
         labelled,
+        sites,
     )
 
 

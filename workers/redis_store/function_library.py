@@ -6,6 +6,7 @@ from hashlib import blake2b
 from importlib.resources import files
 
 from nearstream.schemas.document import CLOCKS_MS
+from nearstream.streams.ingest.sites import SITE_BYTES
 from nearstream.streams.store import limits
 from nearstream.streams.store.families import ADDRESS_BYTES
 from nearstream.streams.store.messages import FAMILY_ID_BYTES, LINK_BYTES
@@ -34,6 +35,7 @@ CONSTANTS: dict[str, int | float | str] = {
     "PATCH": r"\255\255",
     "NO_NUMBER": r"\0" * NUMBER_BYTES,
     "NO_ID": r"\0" * FAMILY_ID_BYTES,
+    "NO_SITE": r"\0" * SITE_BYTES,
     **{f"{kind.name}_KEY": kind.decode() for kind in KeyKind},
     **{status.name: status.value for status in Status},
 }

@@ -25,7 +25,8 @@ hold:
                            time and counts of the joins in them, 4 bytes each
     r  RECORDS     HASH    + group: row mod 16 → the record of a state. For a retention
     j  MEMBERS     ZSET    + number of a founder: members by ordinal. Below 0: they have left. `LEFT_FIRST`: before they
-                           joined. Links to other families by `LINK_SCORE` + the number of who had them first
+                           joined. Links to other families by `LINK_SCORE` + the number of who had them first. Hashes
+                           of sites by `SITE_SCORE` + the ordinal of the first member of each
     t  KEPT        HASH    + number of a founder: `r`, its record, of which those of copies are patches, `t`, when it
                            was last needed. For a retention after that
     e  ADDRESSES   ZSET    + number of a founder, `s` or `r`: keyed hashes of the senders, or recipients, of mails that
@@ -69,7 +70,7 @@ LABEL_FIELD, REMOVAL_FIELD = "t", "u"
 SENDERS, RECIPIENTS = "s", "r"
 TIME_SHIFT = 2**46  # added to times of documents, which may lie before 1970
 LEFT_FIRST = -0.5
-LINK_SCORE = 2**50
+LINK_SCORE, SITE_SCORE = 2**50, 2**51
 
 # Flags of a state, and of its kind.
 LATE, SUPERSEDED, GONE, DECIDED, FOLLOWED = 1, 2, 4, 8, 16
@@ -130,9 +131,9 @@ PROPOSAL_FORMAT = ">I5I4"  # number, count of notes seen. The decision follows
 # Id, observation of the founder + `TIME_SHIFT`, representative, whether it is bare, time of the last join, count of
 # ordinals.
 FAMILY_FORMAT = ">c16I6I5BI6I4"
-# Founder, member, flags, whose place it takes, id, observation of the founder + `TIME_SHIFT`, time, count of links, of
-# senders.
-JOIN_FORMAT = ">I5I5BI5c16I6I6BB"
+# Founder, member, flags, whose place it takes, id, observation of the founder + `TIME_SHIFT`, time, hash of the site of
+# the member, of the founder, count of links, of senders.
+JOIN_FORMAT = ">I5I5BI5c16I6I6c8c8BB"
 MARK_OF_TIME_FORMAT = ">I6I6"  # time, row up to which all was done by then
 MARK_FORMAT = ">I5c9"  # founder, hash of the document key
 

@@ -183,8 +183,8 @@ def pack_queries(layout: StoreLayout, tag: bytes, batch: Sequence[Query]) -> tup
 
 def unpack_view(layout: StoreLayout, _query: Query, now_ms: int, answer: _Answer) -> View | None:
     """Return what is known of a state."""
-    packed, record, packed_family, score = _parts(answer)
-    family = unpack_family(layout, packed_family, score, now_ms) if packed_family else None
+    packed, record, packed_family, score, sites = _parts(answer)
+    family = unpack_family(layout, packed_family, score, now_ms, int(sites or 0)) if packed_family else None
     state = unpack_state(packed) if packed else None
     age_ms, retention_ms = now_ms - (state.born_ms if state else 0), layout.retention_ms
     if state is None or state.kind == STUB or 0 < retention_ms * 3 // 2 < age_ms:
@@ -203,8 +203,8 @@ def unpack_view(layout: StoreLayout, _query: Query, now_ms: int, answer: _Answer
 
 
 def _parts(answer: _Answer) -> list[bytes | None]:
-    """Return state, record, family and score. An answer without record and family has only the first."""
-    return answer if isinstance(answer, list) else [answer, None, None, None]
+    """Return state, record, family, score and sites. An answer without record and family has only the first."""
+    return answer if isinstance(answer, list) else [answer, None, None, None, None]
 
 
 # Decisions.

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from nearstream.schemas.alert import Alert
 from nearstream.schemas.evidence import DocumentRef
@@ -230,6 +231,22 @@ def test_a_new_family_of_a_size_is_sent_once() -> None:
     assert find_size(SIZE, FAMILY, [verdict(12), verdict(10)], tally) == tally
     assert alerts_of(tally, {"v12"}) == []
     assert alerts_of(tally, {"v10"}) == [alert]
+
+
+def test_a_new_family_on_as_many_sites_as_the_limit_is_sent_once() -> None:
+    rule = Rule("new_family_on_sites", 3, 3_600)
+    on = {}
+    for sites in (2, 3, 4):
+        one = verdict(20 + sites)
+        on[sites] = replace(one, family=replace(one.family, sites=sites))
+    assert find_size(rule, FAMILY, [on[2], verdict(900)], Tally()).alerts == ()
+    for arrived in ([on[2], on[4], on[3]], [on[3]]):
+        tally = find_size(rule, FAMILY, arrived, Tally())
+        (alert,) = alerts_of(tally, {"v23"})
+        assert (alert.name, alert.value, alert.size, alert.events) == ("new_family_on_sites", 3, 23, ("v23",))
+        assert find_size(rule, FAMILY, [on[4]], tally) == tally
+    late = replace(on[3], observed_at=TIME + timedelta(seconds=3_601))
+    assert find_size(rule, FAMILY, [late], Tally()).alerts == ()
 
 
 def test_a_family_is_sent_although_the_verdict_with_this_ordinal_is_missing() -> None:

@@ -17,6 +17,7 @@ const WORDS = {
   lag: "Records that wait for the workers.",
   "dead letters": "Records that no worker could read, kept with the reason.",
   family: "A document and its copies.",
+  sites: "How many sites have carried a document of the family, at most 256. Copies on one site are one source.",
   members: "How many documents have joined the family.",
   resemblance: "Common word sequences over all word sequences of both documents.",
   "edit distance": "Estimated number of characters to insert, delete or replace.",

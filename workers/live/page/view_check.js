@@ -42,5 +42,6 @@ function result(answer, collection) {
     el("h1", {}, el("a", { href: to("document", collection, answer.match.id) }, id(answer.match.id))),
     facts([term("resemblance"), `${percent(answer.resemblance, 1)} (${percent(answer.low)}–${percent(answer.high)})`],
       answer.distance !== null && [term("edit distance"), count(answer.distance)], ["family", answer.family ? el("a", { href: to("family", answer.family, collection, answer.match.id) }, `${count(answer.size)} members`) : "none"],
+      answer.family && [term("sites"), count(answer.sites)],
       ["joined in an hour", count(answer.count_1h)], ["in a day", count(answer.count_24h)], ["in a week", count(answer.count_7d)]));
 }

@@ -53,7 +53,7 @@ function detail({ family, marks, verdicts, members, source }) {
     el("section", { class: `card${family.is_storm ? " is-storm" : ""}` },
       el("div", { class: "head" }, el("h2", {}, "Copies of"), isStored && el("span", { class: "quiet", id: "stored" }, "from the index, because no document has joined it within the last hour; times are those of observation"), family.is_storm && el("span", { class: "note" }, "storm")),
       el("h1", {}, name),
-      facts([term("members"), count(family.size)], ["in ten minutes", `+${count(family.joined_10m)}`], ["in an hour", `+${count(family.joined_1h)}`], ["first observed", day(family.first_seen)], ["last joined", clock(family.last_joined)], ["collection", family.collection]),
+      facts([term("members"), count(family.size)], [term("sites"), count(family.sites)], ["in ten minutes", `+${count(family.joined_10m)}`], ["in an hour", `+${count(family.joined_1h)}`], ["first observed", day(family.first_seen)], ["last joined", clock(family.last_joined)], ["collection", family.collection]),
       big(family)),
     card("Where they come from",
       el("ul", { class: "marks", id: "marks" }, marks.slice(0, 12).map((mark) => {

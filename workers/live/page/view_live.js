@@ -16,7 +16,7 @@ export function familyRow(family, current) {
     el("span", { class: "name" }, name, el("small", {}, family.collection)),
     spark(family.minutes, "Copies in each minute of the last hour"),
     el("span", { class: family.joined_10m ? "n up" : "n quiet" }, family.joined_10m ? `+${count(family.joined_10m)}` : "–", el("small", { class: "quiet" }, "10 min")),
-    el("span", { class: "n" }, count(family.size), el("small", { class: "quiet" }, "members"))));
+    el("span", { class: "n" }, count(family.size), el("small", { class: "quiet" }, family.sites > 1 ? `on ${count(family.sites)} sites` : "members"))));
 }
 
 const tile = (title) => {
@@ -153,6 +153,7 @@ function alarmCard(alert, family) {
   const name = isLetters ? id(words(alert.subject)) : founder ? id(founder) : "a document that is gone";
   const told = {
     duplicate_storm: [stormed(alert, family), " of "],
+    new_family_on_sites: [`${count(alert.value)} sites carry a new text`, ", first "],
     new_family_of_size: [`${count(family?.size ?? alert.value)} copies of a new text`, ", first "],
     label_flood: [`Label suspended, ${count(alert.value)} match it`, ": "],
     dead_letters: [`More than ${count(alert.limit)} records refused in ${minutes(alert)}`, ": "],

@@ -1,5 +1,5 @@
 -- An item is a state, the asker, and whether the record is wanted. Answer: the state, or a list that has its record, the
--- family that it founded, and the score of the asker there.
+-- family that it founded, the score of the asker there, and the count of sites of those who had joined when it did.
 define('fetch', false, function(c, item)
   local number, asker, wants_record = struct.unpack(QUERY_FORMAT, item)
   local group, field = place(c, number)
@@ -9,7 +9,8 @@ define('fetch', false, function(c, item)
   if not family and wants_record == 0 then return s end
   local record = wants_record > 0 and call('HGET', c.tag .. RECORDS_KEY .. group, field)
   local members = c.tag .. MEMBERS_KEY .. string.sub(item, 1, NUMBER_BYTES)
-  return {s, record, family, family and asker > 0 and call('ZSCORE', members, struct.pack('>I5', asker))}
+  local score = family and asker > 0 and call('ZSCORE', members, struct.pack('>I5', asker))
+  return {s, record, family, score, score and tostring(count_sites(members, math.floor(math.abs(tonumber(score)))))}
 end)
 
 -- An item is a state, and the one that goes on without it. Answer: the state, and whether it is gone.

@@ -75,12 +75,23 @@ local function remember(c, f, letter, addresses)
   redis.call('PEXPIRE', key, 2 * HOUR_MS)
 end
 
+-- Return how many sites had a member when that of an ordinal joined.
+local function count_sites(members, ordinal)
+  return redis.call('ZCOUNT', members, SITE_SCORE, SITE_SCORE + ordinal)
+end
+
+-- Count the site of a member, unless an earlier one has it.
+local function add_site(f, site, ordinal)
+  if site == NO_SITE or redis.call('ZCOUNT', f.members, SITE_SCORE, '+inf') >= SITES_CAP then return end
+  redis.call('ZADD', f.members, 'NX', SITE_SCORE + ordinal, site)
+end
+
 -- Return for each link whether no other member had it before, and remember the new ones.
 local function link(f, links, number)
   local news = ''
   for at = 1, #links, LINK_BYTES do
     local one = string.sub(links, at, at + LINK_BYTES - 1)
-    if redis.call('ZCOUNT', f.members, LINK_SCORE, '+inf') < LINKS_CAP then
+    if redis.call('ZCOUNT', f.members, LINK_SCORE, SITE_SCORE - 1) < LINKS_CAP then
       redis.call('ZADD', f.members, 'NX', LINK_SCORE + number, one)
     end
     local first = redis.call('ZSCORE', f.members, one)
@@ -89,20 +100,26 @@ local function link(f, links, number)
   return news
 end
 
--- An item is `JOIN_FORMAT`, then links, senders, recipients. Answer: `FAMILY_FORMAT`, ordinal, '1' or '0' for each link.
+-- An item is `JOIN_FORMAT`, then links, senders, recipients. Answer: `FAMILY_FORMAT`, ordinal, count of sites, '1' or '0' for
+-- each link.
 define('join', true, function(c, item)
-  local founder, number, flags, instead, id, first_seen, now, links, senders, at = struct.unpack(JOIN_FORMAT, item)
+  local founder, number, flags, instead, id, first_seen, now, site, first_site, links, senders, at =
+    struct.unpack(JOIN_FORMAT, item)
   local senders_at = at + LINK_BYTES * links
   local recipients_at = senders_at + ADDRESS_BYTES * senders
   advance(c, now)
   local f = family(c, founder)
-  if f.id == NO_ID then f.id, f.first_seen = id, first_seen end
+  if f.id == NO_ID then
+    f.id, f.first_seen = id, first_seen
+    add_site(f, first_site, 1)
+  end
   local ordinal, has_left = member(f, number)
   if ordinal == 0 then
     ordinal = member(f, instead)
     if ordinal == 0 then
       f.count, ordinal = f.count + 1, f.count + 1
       count_join(f, c.now)
+      add_site(f, site, ordinal)
       forget_members(c, f)
       remember(c, f, SENDERS, string.sub(item, senders_at, recipients_at - 1))
       remember(c, f, RECIPIENTS, string.sub(item, recipients_at))
@@ -117,7 +134,7 @@ define('join', true, function(c, item)
     f.representative, f.bare = number, is_full and 0 or 1
   end
   write_family(c, f)
-  return f.packed .. struct.pack('>I4', ordinal) .. news
+  return f.packed .. struct.pack('>I4I2', ordinal, count_sites(f.members, ordinal)) .. news
 end)
 
 define('leave', true, function(c, item)
@@ -144,7 +161,7 @@ define('mark', true, function(c, item)
 end)
 
 -- An item is a founder and a time. Answer: the family, count of living members, of senders, of recipients, labelled documents,
--- the time.
+-- the time, count of sites.
 define('growth', false, function(c, item)
   local founder, now = struct.unpack('>I5I6', item)
   if now == 0 then now = server_time() end
@@ -154,5 +171,6 @@ define('growth', false, function(c, item)
   local senders = call('ZCOUNT', addresses .. SENDERS, hour, '+inf')
   local recipients = call('ZCOUNT', addresses .. RECIPIENTS, hour, '+inf')
   local family, marks = call('HGET', c.tag .. STATES_KEY .. group, GROUP + field), call('HGETALL', c.tag .. LABELLED_KEY .. own)
-  return {family, living, senders, recipients, marks, string.format('%.f', now)}
+  local sites = call('ZCOUNT', c.tag .. MEMBERS_KEY .. own, SITE_SCORE, '+inf')
+  return {family, living, senders, recipients, marks, string.format('%.f', now), sites}
 end)

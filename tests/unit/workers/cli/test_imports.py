@@ -39,7 +39,7 @@ for name in sys.argv[1:]:
     os.wait()
 print(json.dumps({"parser": {"modules": [], "seconds": parser_seconds}, **found}))
 """
-SERVERS = {"faust", "mode", "scrapy", "resiliparse", "fastwarc", "tldextract", "multiprocessing"}
+SERVERS = {"faust", "mode", "scrapy", "resiliparse", "fastwarc", "publicsuffixlist", "multiprocessing"}
 KAFKA, REDIS, HTTP, ARRAYS = {"aiokafka", "cramjam"}, {"redis", "hiredis"}, {"aiohttp"}, {"numpy", "rapidfuzz"}
 ALL = SERVERS | KAFKA | REDIS | HTTP | ARRAYS | {"prometheus_client"}
 # What each module of commands may import of these, and at most how many modules in all.

@@ -32,7 +32,7 @@ def test_only_the_alerts_of_the_file_are_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "expected tables duplicate_storm, new_family_of_size, dead_letters, label_flood or webhook, got none"),
+        ("", "expected tables duplicate_storm, new_family_of_size, new_family_on_sites, .* or webhook, got none"),
         ("[label_flood]\nlimit = 5\nwindow_seconds = 60\n", r"\[label_flood\]: window_seconds: expected 3600"),
         ("[storm]\nlimit = 5\n", "expected tables .*, got 'storm'"),
         ("limit = 5\n", "expected tables .*, got 'limit'"),

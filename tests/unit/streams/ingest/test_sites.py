@@ -2,8 +2,7 @@
 
 import pytest
 
-from nearstream.workers.crawl import sites
-from nearstream.workers.crawl.sites import site_of
+from nearstream.streams.ingest.sites import SITE_BYTES, site_hash, site_of
 
 
 @pytest.mark.parametrize(
@@ -32,7 +31,17 @@ def test_what_has_no_host_has_no_site(url: str) -> None:
     assert site_of(url) == ""
 
 
-def test_without_the_list_the_last_two_labels_are_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sites, "_is_installed", lambda: False)
-    found = [site_of(f"https://{host}/") for host in ("m.b.com", "www.b.co.uk", "10.0.0.1")]
-    assert found == ["b.com", "co.uk", "10.0.0.1"]
+def test_the_hash_of_a_site_is_that_of_all_its_hosts() -> None:
+    hashes = {
+        site_hash(f"https://{host}/{number}") for number, host in enumerate(("m.b.co.uk", "B.co.uk", "b.co.uk:81"))
+    }
+    assert [len(each) for each in hashes] == [SITE_BYTES]
+    assert site_hash("https://c.co.uk/") not in hashes
+    assert site_hash(None) == site_hash("") == site_hash("mailto:a@b.example") == b""
+
+
+@pytest.mark.parametrize(
+    "host", ["a." * 2_000 + "example", "a" * 4_000, "..", "a..b", "\ud800.example", "*.ck", "\u00e9.de"]
+)
+def test_odd_hosts_have_some_site(host: str) -> None:
+    assert len(site_of(f"https://{host}/")) <= 253
