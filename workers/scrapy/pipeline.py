@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 _FIELDS = frozenset(Document.__struct_fields__)
 
 
-@dataclass(frozen=True)
+@dataclass
 class PageItem:
     """A page that a spider yields. Its bytes are left out where Scrapy logs it.
 

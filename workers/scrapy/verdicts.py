@@ -34,7 +34,7 @@ class Verdicts:
     async def give(self, item: Any, record: ProducerRecord) -> None:  # noqa: ANN401 - as Scrapy
         """Give an item the verdict about its page, and send the signal.
 
-        Without an answer the item has none. An item that has no such field gets the signal alone.
+        Without an answer the item has none. One that has no such field, or is frozen, gets the signal alone.
         """
         headers = {name: (value or b"").decode("utf-8", "surrogateescape") for name, value in record.headers}
         headers.setdefault("content-type", "application/json")
@@ -43,7 +43,7 @@ class Verdicts:
         if answer is None:
             count(self.crawler, "degraded")
             return
-        with suppress(KeyError):
+        with suppress(KeyError, AttributeError):  # it has no such field, or may not be changed
             ItemAdapter(item)[FIELD] = answer
         self.crawler.signals.send_catch_log(verdict_received, item=item, verdict=answer, spider=self.crawler.spider)
 
