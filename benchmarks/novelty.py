@@ -125,9 +125,11 @@ def pairs_of_labels(texts: Mapping[str, Text], pairs: Sequence[Pair]) -> Figures
         if pair.relation == "unrelated" or not one.n_bytes or not other.n_bytes:
             continue
         (covered,) = cover(other, [Unpacked(one)])
-        found, runs = novelty(other, [Source(one, covered, is_common=False)]).novel, Runs()
+        found, runs = novelty(other, [Source(one, covered, is_common=False)]).added, Runs()
         runs.new(words(texts[pair.a].text))
         true = runs.new(words(texts[pair.b].text))
+        if found is None:
+            raise AssertionError("what was compared has an amount")
         errors.append(abs(found.value - true) / other.characters)
         held.append(found.low - 1 <= true <= found.high + 1)
     return {"pairs": len(errors), "error": round(fmean(errors), 4), "in_band": share(sum(held), len(held))}

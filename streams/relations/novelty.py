@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
+from msgspec.structs import replace as replace_fields
+
 from nearstream.schemas.evidence import Amount, Place, SourceRef
 from nearstream.schemas.signature import Signature
 from nearstream.streams.estimates.covering import Cover, union
@@ -17,6 +19,7 @@ _LEAST_GAIN = 0.01  # of the text: a source that adds less is not worth a name
 # of common words reaches eight is not known for some.
 _END = 1.3
 _RUNS = 0.01
+_UNASKED = 0.12  # of what no named document has, nine texts in ten have at most this share in documents not asked
 
 Spans = Sequence[tuple[float, float]]
 
@@ -59,14 +62,14 @@ def novelty(arriving: Signature, sources: Sequence[Source]) -> Novelty:
     """
     if not sources:
         whole = _amount(arriving, [], 0)
-        return Novelty(None, whole, ((0, arriving.characters),), (), 0, redundant=False)
+        return Novelty(None, _unasked(whole), ((0, arriving.characters),), (), 0, redundant=False)
     known = union(span for source in sources for span in source.cover.spans)
     own = union(span for source in sources if not source.is_common for span in source.cover.spans)
     best = sources[0].cover
     rate = max(source.cover.rate for source in sources)
     return Novelty(
         _amount(arriving, union(best.spans), best.rate),
-        _amount(arriving, known, rate),
+        _unasked(_amount(arriving, known, rate)),
         _gaps(arriving, known),
         _fewest(arriving, sources),
         _in_characters(arriving, _bytes(known) - _bytes(own)),
@@ -94,6 +97,11 @@ def _amount(text: Signature, known: Spans, rate: int) -> Amount:
     inner = [end for span in known for end in span if 0 < end < text.n_bytes]
     half = round(_END * rate * sqrt(len(inner)) + (_RUNS * text.characters if inner else 0))
     return Amount(value, max(0, value - half), min(text.characters, value + half))
+
+
+def _unasked(novel: Amount) -> Amount:
+    """Return an amount whose band begins lower, because documents that were not asked may have some of it."""
+    return replace_fields(novel, low=max(0, novel.low - round(_UNASKED * novel.value)))
 
 
 def _gaps(text: Signature, known: Spans) -> tuple[Place, ...]:

@@ -65,7 +65,8 @@ def test_the_new_paragraphs_of_a_wire_story_are_named() -> None:
     ((start, end),) = found.novel_spans[:1]
     assert start == pytest.approx(length(story[:400]), abs=40)
     assert end == pytest.approx(length([*story[:400], *paragraphs]), abs=40)
-    assert found.added == found.novel
+    assert found.added is not None
+    assert found.added.value == found.novel.value
     assert not found.redundant
 
 
