@@ -3,6 +3,8 @@
 _PORT = r"(?:6553[0-5]|655[0-2]\d|65[0-4]\d{2}|6[0-4]\d{3}|[1-5]?\d{1,4})"  # 0 to 65535
 # A key that is given in place of its path would be printed as a path.
 _PEM_PATH = (r"(?!-----BEGIN)[^\r\n]*", "the path of a PEM file, not its content")
+_LOGIN = r"([^\s/?#\[\]]*@)?"
+_PLACE = rf"[^\s,/@:?#\[\]]+:{_PORT}"
 MAX_VALUE_BYTES = 4 * 1024 * 1024
 RANGES: dict[str, tuple[float, float]] = {
     "bands": (0, 128),
@@ -50,8 +52,10 @@ PATTERNS = {
     "kafka_key_path": _PEM_PATH,
     "kafka_compression": ("|gzip|snappy|lz4|zstd", "gzip, snappy, lz4, zstd or nothing"),
     "redis": (
-        rf"rediss?://([^\s/?#\[\]]*@)?[^\s/@:?#\[\]]+:{_PORT}(/\d{{0,4}})?(\?[^\s#]*)?",
-        "redis://host:port/db, or redis://name:password@host:port/db with / ? # [ ] as %2F %3F %23 %5B %5D",
+        rf"rediss?://{_LOGIN}{_PLACE}(/\d{{0,4}})?(\?[^\s#]*)?"
+        rf"|rediss?\+sentinel://{_LOGIN}{_PLACE}(,{_PLACE})*/[A-Za-z0-9._-]+(/\d{{0,4}})?",
+        "redis://host:port/db, or redis://name:password@host:port/db with / ? # [ ] as %2F %3F %23 %5B %5D, "
+        "or redis+sentinel://host:port,host:port/service/db",
     ),
     "redis_ca_path": _PEM_PATH,
     "redis_cluster": ("yes|no", "yes or no"),

@@ -56,7 +56,9 @@ class Settings:
     kafka_key_path: str = _setting("", "PEM file with the client's private key (empty: in the certificate file)")
     kafka_key_password: str = _setting("", "password of the private key", secret=True)
     kafka_compression: str = _setting("", "compression of sent records: gzip, snappy, lz4, zstd (empty: none)")
-    redis: str = _setting("redis://127.0.0.1:6379/0", "address of the index, redis:// or rediss://", secret=True)
+    redis: str = _setting(
+        "redis://127.0.0.1:6379/0", "address of the index, redis://, rediss:// or rediss+sentinel://", secret=True
+    )
     redis_ca_path: str = _setting("", "PEM file with the CA certificates to trust for rediss:// (empty: the system's)")
     redis_cluster: str = _setting("no", "yes or no: whether the address is a node of a Redis Cluster")
     group: str = _setting("nearstream", "Kafka consumer group of the workers")
@@ -221,10 +223,15 @@ def _validate(settings: Settings) -> None:
         validate(settings)
 
 
+def redis_hosts(address: str) -> list[str]:
+    """Return the hosts in an address of Redis, several if it is one of sentinels."""
+    return [place.rpartition(":")[0] for place in urlsplit(address).netloc.rpartition("@")[2].split(",")]
+
+
 def _validate_hosts(settings: Settings) -> None:
     """Raise if the name of a host is invalid, for which the clients have no error."""
     hosts = [("kafka", address.rsplit(":", 1)[0]) for address in settings.kafka.split(",")]
-    hosts += [("redis", urlsplit(settings.redis).hostname or "")]
+    hosts += [("redis", host) for host in redis_hosts(settings.redis)]
     hosts += [(name, getattr(settings, name).rsplit(":", 1)[0]) for name in ("status", "api")]
     for name, host in hosts:
         try:
@@ -269,8 +276,10 @@ def _validate_redis_security(settings: Settings) -> None:
             "NEARSTREAM_REDIS: expected no options but username and password, "
             "set NEARSTREAM_REDIS_CA_PATH to choose the trusted certificates"
         )
-    if settings.redis_ca_path and not settings.redis.startswith("rediss://"):
+    if settings.redis_ca_path and not settings.redis.startswith("rediss"):
         raise SettingsError("NEARSTREAM_REDIS_CA_PATH: requires rediss:// in NEARSTREAM_REDIS")
+    if settings.redis_cluster == "yes" and "+sentinel://" in settings.redis:
+        raise SettingsError("NEARSTREAM_REDIS_CLUSTER: expected no, because the address is one of sentinels")
 
 
 def _validate_tokens(settings: Settings) -> None:

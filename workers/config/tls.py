@@ -6,9 +6,8 @@ Also finds the addresses that are reached without TLS.
 import ssl
 from ipaddress import ip_address
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from nearstream.workers.config.settings import PREFIX, Settings, SettingsError
+from nearstream.workers.config.settings import PREFIX, Settings, SettingsError, redis_hosts
 
 
 def trusting(variable: str, ca_path: str) -> ssl.SSLContext:
@@ -50,8 +49,7 @@ def in_the_clear(settings: Settings) -> list[str]:
     brokers = [address.rsplit(":", 1)[0] for address in settings.kafka.split(",")]
     if not settings.kafka_security.endswith("SSL") and not all(map(_is_loopback, brokers)):
         found.append(f"{PREFIX}KAFKA")
-    redis = urlsplit(settings.redis)
-    if redis.scheme != "rediss" and not _is_loopback(redis.hostname or ""):
+    if not settings.redis.startswith("rediss") and not all(map(_is_loopback, redis_hosts(settings.redis))):
         found.append(f"{PREFIX}REDIS")
     return found
 

@@ -21,6 +21,7 @@ from nearstream.workers.kafka.members import GroupMembers, group_members, unread
 from nearstream.workers.kafka.topics import TopicState
 from nearstream.workers.operations.checks import Check, Grade, clock, memory, persistence, records_ahead, signer
 from nearstream.workers.operations.claim import describe_lost_index, describe_lost_record, require_deployment
+from nearstream.workers.operations.redis_servers import server
 from nearstream.workers.operations.standing import sentence, standing_still
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.address import Connection, IndexAddress
@@ -175,8 +176,8 @@ async def _redis(deployment: Deployment, wait_seconds: float) -> AsyncIterator[C
     except SettingsError as error:
         yield Check(Grade.FAIL, "redis", str(error))
         return
-    yield Check(Grade.OK, "redis", "answers")
     for info in facts:
+        yield server(info)
         yield memory(info)
         yield persistence(info)
     yield clock("Redis", ahead, within)

@@ -17,7 +17,7 @@ class Connection:
     """How to connect to a server.
 
     Attributes:
-        url: `redis://` or `rediss://`. For a cluster, the URL of any node.
+        url: `redis://` or `rediss://`, or an address of sentinels. For a cluster, the URL of any node.
         ca_path: Certificates that `rediss://` trusts. None: those of the system.
         cluster: The server is a node of a cluster.
     """

@@ -14,6 +14,7 @@ from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_index.address import Connection
 from nearstream.workers.redis_index.errors import errors_mapped
+from nearstream.workers.redis_index.sentinel import is_sentinel, sentinel_pool
 from nearstream.workers.redis_index.shared_connection import SharedConnection
 from nearstream.workers.redis_store.function_library import function_library, function_name
 
@@ -25,7 +26,8 @@ _RETRY_SECONDS = 0.5
 _PAGE_KEYS = 1_000
 _PIPELINE_COMMANDS = 1_000  # commands in one round trip
 _CONNECTIONS = 4  # to one server. Further calls wait for a free one.
-# To one node of a cluster, more than all lanes can use: the client does not wait but raises an error.
+# To a node of a cluster, or through Sentinel: more than all lanes can use, because the client does not wait but raises
+# an error.
 _CLUSTER_CONNECTIONS = 2_048
 
 
@@ -35,13 +37,16 @@ def connect(connection: Connection) -> Client:
     Raises:
         SettingsError: The address cannot be that of a cluster.
     """
-    most = _CLUSTER_CONNECTIONS if connection.cluster else _CONNECTIONS
+    by_sentinel = is_sentinel(connection.url)
+    most = _CLUSTER_CONNECTIONS if connection.cluster or by_sentinel else _CONNECTIONS
     options = _options(connection) | {"socket_timeout": 5, "max_connections": most}
     if connection.cluster:
         try:
             return RedisCluster.from_url(connection.url, **options)
         except RedisClusterException as error:
             raise SettingsError(f"NEARSTREAM_REDIS, NEARSTREAM_REDIS_CLUSTER: {error}") from error
+    if by_sentinel:
+        return Redis.from_pool(sentinel_pool(connection.url, options))
     return Redis.from_pool(BlockingConnectionPool.from_url(connection.url, timeout=2, **options))
 
 
@@ -53,7 +58,10 @@ def connect_to_ask(connection: Connection) -> SharedConnection | None:
     if connection.cluster:
         return None
     # With a timeout, redis-py sends in another task, before which the connection may be lost.
-    return SharedConnection(ConnectionPool.from_url(connection.url, **_options(connection), socket_timeout=None))
+    options = _options(connection) | {"socket_timeout": None}
+    if is_sentinel(connection.url):
+        return SharedConnection(sentinel_pool(connection.url, options))
+    return SharedConnection(ConnectionPool.from_url(connection.url, **options))
 
 
 def _options(connection: Connection) -> dict[str, Any]:
@@ -64,7 +72,7 @@ def _options(connection: Connection) -> dict[str, Any]:
         "socket_connect_timeout": 1,
         "health_check_interval": 0,
     }
-    if connection.ca_path is not None and connection.url.startswith("rediss://"):
+    if connection.ca_path is not None and connection.url.startswith("rediss"):
         options["ssl_ca_certs"] = connection.ca_path
     return options
 

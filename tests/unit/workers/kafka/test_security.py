@@ -205,6 +205,12 @@ def test_a_client_is_given_what_the_protocol_needs_alone() -> None:
     )
 
 
+def test_sentinels_know_a_primary_and_no_cluster() -> None:
+    told = refusal(redis="redis+sentinel://s1:1/a", redis_cluster="yes")
+    assert told == "NEARSTREAM_REDIS_CLUSTER: expected no, because the address is one of sentinels"
+    assert refusal(redis="redis+sentinel://s1:1").startswith("NEARSTREAM_REDIS: expected redis://")
+
+
 def test_certificates_for_redis_need_its_tls() -> None:
     assert refusal(redis_ca_path="/ca.pem") == "NEARSTREAM_REDIS_CA_PATH: requires rediss:// in NEARSTREAM_REDIS"
 
@@ -226,6 +232,9 @@ def test_no_option_of_the_redis_address_stops_the_check_of_certificates_or_alter
         ({"kafka": "b1:9092", "kafka_security": "SSL", "redis": "rediss://r:6379"}, []),
         ({"kafka": "b1:9092", **SASL, "kafka_security": "SASL_PLAINTEXT"}, ["NEARSTREAM_KAFKA"]),
         ({"redis": "redis://u:p@10.0.0.1:6379/0"}, ["NEARSTREAM_REDIS"]),
+        ({"redis": "redis+sentinel://u:p@127.0.0.1:1,127.0.0.2:1/a"}, []),
+        ({"redis": "redis+sentinel://127.0.0.1:1,s2:1/a/0"}, ["NEARSTREAM_REDIS"]),
+        ({"redis": "rediss+sentinel://s1:1,s2:1/a/0", "redis_ca_path": "/ca.pem"}, []),
     ],
 )
 def test_another_host_without_tls_is_noticed(given: dict[str, str], expected: list[str]) -> None:

@@ -1,0 +1,93 @@
+"""An index behind Redis Sentinel, whose primary is lost."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from nearstream.streams.matcher import Matched
+from nearstream.streams.store.limits import IndexLimits, IndexState, IndexUnavailableError
+from nearstream.streams.store.registration import Status
+from nearstream.workers.redis_index.address import IndexAddress
+from nearstream.workers.redis_index.index import RedisIndex
+from tests.devstack.redis import find_program, redis_answers, redis_server
+from tests.devstack.server import LocalServer, free_ports, running
+from tests.support.arrivals import crawl, matcher
+from tests.support.deployment import until
+from tests.support.made_up import KEY, STANDARD
+
+PARTITIONS = 6
+BATCH = crawl(PARTITIONS)
+_AT_ONCE = ["--repl-diskless-sync-delay", "0"]
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[tuple[LocalServer, LocalServer, LocalServer]]:
+    """Run a primary, its replica, and a sentinel that watches them."""
+    primary, replica = (redis_server(tmp_path / name, _AT_ONCE) for name in ("primary", "replica"))
+    with ExitStack() as stack:
+        for server in (primary, replica):
+            stack.enter_context(running(server))
+        host, port = primary.address.split(":")
+        with Redis(port=int(replica.address.split(":")[1])) as follower:
+            follower.replicaof(host, port)
+        yield primary, replica, stack.enter_context(running(_sentinel(tmp_path, port)))
+
+
+def _sentinel(folder: Path, primary_port: str) -> LocalServer:
+    (port,) = free_ports(1)
+    path = folder / "sentinel.conf"  # where the sentinel keeps what it has learned
+    watch = f"monitor watched 127.0.0.1 {primary_port} 1", "down-after-milliseconds watched 500"
+    lines = [f"port {port}", "bind 127.0.0.1", f"dir {folder}", *(f"sentinel {line}" for line in watch)]
+    path.write_text("\n".join([*lines, "sentinel failover-timeout watched 2000\n"]))
+    command = [find_program(), str(path), "--sentinel"]
+    return LocalServer("Sentinel", f"127.0.0.1:{port}", command, folder / "sentinel.log", redis_answers)
+
+
+async def test_after_the_loss_of_the_primary_the_promoted_replica_is_used(
+    nodes: tuple[LocalServer, LocalServer, LocalServer],
+) -> None:
+    primary, replica, sentinel = nodes
+    url = f"redis+sentinel://127.0.0.1:1,{sentinel.address}/watched/0"  # the first sentinel is away
+    address = IndexAddress(url, "sentinel", STANDARD.name, KEY.fingerprint, IndexLimits(documents=6_400))
+    index = await RedisIndex.open(address, partitions=PARTITIONS, may_create=True)
+    reading = await RedisIndex.open_to_read(address)
+    lane = matcher(index.store())
+    first = await lane.match_all(BATCH[:6])
+    await until(lambda: _has_all(primary, replica, sentinel), 30)
+    primary.kill()
+    again: list[Matched] = []
+
+    async def matched_again() -> bool:
+        with suppress(IndexUnavailableError):
+            again.extend(await lane.match_all(BATCH[:9], is_again=True))
+        return bool(again)
+
+    await until(matched_again, 30)
+    assert [each.registered.status for each in again[:6]] == [Status.KNOWN] * 6
+    assert [each.verdict and each.verdict.event_id for each in again[:6]] == [
+        each.verdict and each.verdict.event_id for each in first
+    ]
+    await until(lambda: _is_ready(reading), 10)
+    await reading.close()
+    await index.close()
+
+
+async def _is_ready(index: RedisIndex) -> bool:
+    with suppress(IndexUnavailableError):
+        return await index.state() is IndexState.READY
+    return False
+
+
+async def _has_all(primary: LocalServer, replica: LocalServer, sentinel: LocalServer) -> bool:
+    """Return whether the replica has what the primary has, and the sentinel may promote it."""
+    with _client(primary) as first, _client(replica) as second, _client(sentinel) as watching:
+        written, followed = first.info("replication"), second.info("replication")
+        known = watching.sentinel_master("watched")["num-slaves"]
+        return (followed["slave_repl_offset"], known) == (written["master_repl_offset"], 1)
+
+
+def _client(server: LocalServer) -> Redis:
+    return Redis(port=int(server.address.split(":")[1]))
