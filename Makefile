@@ -15,7 +15,7 @@ WRITABLE = test -w . || { echo "cannot write $(CURDIR): copy the checkout to a f
 
 export PYTHONDONTWRITEBYTECODE := # what was compiled once need not be compiled by each command that tests start
 
-.PHONY: demo test faults soak simulate chart fuzz sanitize check format stack stack-stop bench clean help
+.PHONY: demo test faults soak simulate chart docs fuzz sanitize check format stack stack-stop bench clean help
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -38,6 +38,10 @@ simulate: .venv/installed-test ## play the protocol of matching under an adversa
 
 chart: .venv/installed-test ## lint and render the Helm chart, and check what it makes against the schemas of its kinds
 	@$(BIN)/pytest tests/project/test_chart.py -q -n 0 -m "chart or not chart" -o timeout=1800
+
+docs: .venv/installed-test ## build the documentation site in build/site, and check that a broken link ends the build
+	@$(BIN)/python -m tests.devstack.site
+	@$(BIN)/pytest tests/project/test_site.py -q -n 0 -m "site or not site"
 
 fuzz: .venv/installed-test ## compare the C code with its twins on random texts for ten minutes: FUZZ_SECONDS=60 for one
 	@$(BIN)/python -m tests.fuzz_native --seconds $(or $(FUZZ_SECONDS),600)

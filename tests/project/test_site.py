@@ -1,0 +1,44 @@
+"""The documentation site is whole, and a broken link ends its build."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+import nearstream
+from tests.devstack.site import CONFIG, build
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+
+
+def test_the_page_of_the_package_has_every_public_name() -> None:
+    named = re.findall(r"^::: nearstream\.[\w.]+\.(\w+)$", (DOCS / "python.md").read_text(), re.MULTILINE)
+    assert sorted(named) == sorted(nearstream.__all__)
+
+
+def test_every_page_is_in_the_menu_of_the_site() -> None:
+    menu = yaml.safe_load(CONFIG.read_text())["nav"]
+    listed = re.findall(r"[\w/-]+\.md", str(menu))
+    assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
+
+
+@pytest.mark.site
+def test_the_site_has_each_page_with_its_pictures_and_the_docstrings(tmp_path: Path) -> None:
+    done = build(CONFIG, tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert (tmp_path / "operations/index.html").exists()
+    assert (tmp_path / "live/live.png").exists()
+    assert "Finds how arriving documents relate" in (tmp_path / "python/index.html").read_text()
+
+
+@pytest.mark.site
+@pytest.mark.parametrize("broken", ["[x](nothing.md)", "[x](design.md#nowhere)", "::: nearstream.streams.nothing"])
+def test_what_leads_nowhere_ends_the_build(tmp_path: Path, broken: str) -> None:
+    shutil.copytree(DOCS, tmp_path / "docs")
+    (tmp_path / "src").symlink_to(ROOT / "src")
+    with (tmp_path / "docs/glossary.md").open("a") as page:
+        page.write(f"\n{broken}\n")
+    assert build(tmp_path / "docs/site/mkdocs.yml", tmp_path / "site").returncode != 0
