@@ -5,7 +5,7 @@ import http.client
 import json
 import re
 import smtplib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from nearstream.workers.operations import receive_mail
 from nearstream.workers.operations.receive_mail import receiving
 from nearstream.workers.pipeline.deployment import Deployment
 from tests.devstack.debian import unpacked
+from tests.devstack.exim import exim_server
 from tests.devstack.kafka import kafka_server
 from tests.devstack.postfix import main_lines, postfix_folder, postfix_server
 from tests.devstack.server import LocalServer, free_ports, running
@@ -97,19 +98,30 @@ async def test_a_mail_by_swaks_is_on_the_topic_when_it_is_accepted(kafka: str, r
     assert b"shop@a.example" not in json.dumps([*map(repr, second)]).encode()  # no address, and no other header
 
 
-async def test_postfix_delivers_each_mail_and_sends_a_copy(kafka: str, redis_url: str, tmp_path: Path) -> None:
+def _postfix(folder: Path, next_hop: str, port: int) -> LocalServer:
+    return postfix_server(folder / "postfix", next_hop, main_lines(DEPLOY / "postfix-lmtp-main.cf", _9467=str(port)))
+
+
+def _exim(folder: Path, next_hop: str, port: int) -> LocalServer:
+    routers, transports = ((DEPLOY / f"exim-{kind}.conf").read_text() for kind in ("routers", "transports"))
+    return exim_server(folder / "exim", next_hop, routers, transports.replace("9467", str(port)))
+
+
+@pytest.mark.parametrize("server", [_postfix, _exim])
+async def test_a_mail_server_delivers_each_mail_and_sends_a_copy(
+    kafka: str, redis_url: str, tmp_path: Path, server: Callable[[Path, str, int], LocalServer]
+) -> None:
     async with AsyncExitStack() as resources:
         folder = resources.enter_context(postfix_folder())
         kept = await resources.enter_async_context(sink())
         port = free_ports(1)[0]
-        main = main_lines(DEPLOY / "postfix-lmtp-main.cf", _9467=str(port))
-        postfix = await asyncio.to_thread(postfix_server, folder / "postfix", kept.address, main)
+        mail_server = await asyncio.to_thread(server, folder, kept.address, port)
         deployment = await resources.enter_async_context(deployed(kafka, redis_url, tmp_path, **SETTINGS))
         await resources.enter_async_context(_served(deployment, port=port))
-        context = running(postfix)
+        context = running(mail_server)
         await asyncio.to_thread(context.__enter__)
         resources.push_async_callback(asyncio.to_thread, context.__exit__, None, None, None)
-        await asyncio.to_thread(_send_by_smtp, postfix.address, campaign_mail("anna"))
+        await asyncio.to_thread(_send_by_smtp, mail_server.address, campaign_mail("anna"))
         assert (await kept.delivered("anna"))["Subject"] == "News"
 
         async def is_there() -> bool:
