@@ -10,6 +10,8 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -21,6 +23,7 @@ from tests.support.cluster import redis_cluster
 from tests.support.dealing import dealt, keep_durations, known_durations
 
 _KAFKA = pytest.StashKey[str]()
+_TESTS = Path(__file__).parent
 
 settings.register_profile("busy machine", deadline=None)  # an example may wait for the processor
 settings.load_profile("busy machine")
@@ -72,6 +75,22 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def pytest_unconfigure() -> None:
     """Stop what was started for all processes."""
     _SHARED.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Let each process of a parallel run of all tests import another part of them first.
+
+    To prepare a file of tests for its assertions takes longer than all else of its import, and the result is kept in a
+    file. So each is prepared once, where all processes would do so at the same time.
+    """
+    given = getattr(session.config, "workerinput", None)
+    if given and session.config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        number, count = int(given["workerid"].removeprefix("gw")), given["workercount"]
+        for path in sorted(_TESTS.rglob("test_*.py"))[number::count]:
+            with suppress(Exception, pytest.skip.Exception):  # which is told when the tests are collected
+                import_module(".".join(path.relative_to(_TESTS.parent).with_suffix("").parts))
+    return (yield)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -226,8 +226,8 @@ async def test_a_removed_founder_loses_nobody(make: Make, seed: int, exact: bool
     for minute in range(400):
         time.now_ms = START_MS + minute * MINUTE_MS
         living = {name: found for name, found in living.items() if minute - int(name[1:]) < 230}
-        heads = {family.representative for family in await families(store, list(living.values()))}
         if living and random.random() < 0.3:
+            heads = {family.representative for family in await families(store, list(living.values()))}
             leading = [name for name, found in living.items() if found.registered.number in heads]
             victim = random.choice(leading or list(living))
             del living[victim]
