@@ -130,7 +130,7 @@ class CoversNothing(Part):
 
     def cover(self, batch: Sequence[Cover]) -> list[None]:
         """Claim everything."""
-        self.covers |= {partition: 1 << 30 for partition, _ in batch}
+        self.covers |= {partition: 1 << 30 for partition, *_ in batch}
         return [None] * len(batch)
 
 

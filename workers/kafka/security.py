@@ -8,7 +8,6 @@ from aiokafka.conn import create_conn
 
 from nearstream.workers.config.settings import PREFIX, Settings, SettingsError
 from nearstream.workers.config.tls import require_pem, trusting
-from nearstream.workers.kafka.bearer import tell_refused_tokens
 from nearstream.workers.kafka.errors import (
     CLOSED_BY_BROKER,
     KafkaError,
@@ -58,6 +57,8 @@ def tokens(settings: Settings) -> TokenProvider | None:
     """
     if not uses_sasl(settings) or settings.kafka_sasl_mechanism != BEARER:
         return None
+    from nearstream.workers.kafka.bearer import tell_refused_tokens  # only clients with tokens need it
+
     tell_refused_tokens()
     return token_provider(settings)
 
