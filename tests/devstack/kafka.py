@@ -161,7 +161,7 @@ def _format(java: str, jars: Path, folder: Path, storage: Sequence[str]) -> None
 
 def _copy_formatted(formatted: Path, data: Path) -> None:
     """Copy formatted storage as that of another cluster."""
-    shutil.copytree(formatted, data)
+    shutil.copytree(formatted, data, dirs_exist_ok=True)  # it may be the root of a disk of its own
     about = data / "meta.properties"
     about.write_text(re.sub(r"(?m)^cluster\.id=.*$", f"cluster.id={_new_id()}", about.read_text()))
 
