@@ -69,9 +69,9 @@ def rejoin(server: LocalServer) -> None:
     _until(lambda: _follows(server))
 
 
-def move_slot(nodes: Sequence[LocalServer], key: str) -> None:
-    """Move the slot of a key to another primary, key by key."""
-    slot, source = key_slot(key.encode()), owner(nodes, key)
+def move_slot(nodes: Sequence[LocalServer], tag: str) -> None:
+    """Move the slot that has the keys with this tag to another primary."""
+    slot, source = key_slot(tag.encode()), owner(nodes, tag)
     other = next(at for at in range(0, SLOTS, SLOTS // NODES // 2) if _at(source, nodes, at)[0] is not source)
     target = _at(source, nodes, other)[0]
     with _client(source) as source_client, _client(target) as target_client:
@@ -79,12 +79,11 @@ def move_slot(nodes: Sequence[LocalServer], key: str) -> None:
         target_client.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", names[0])
         source_client.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", names[1])
         host, _, port = target.address.partition(":")
-        while keys := source_client.execute_command("CLUSTER GETKEYSINSLOT", slot, 20):
+        while keys := list(source_client.scan_iter(match=f"{tag}*", count=1_000)):
             source_client.execute_command("MIGRATE", host, port, "", 0, 5_000, "KEYS", *keys)
-            time.sleep(0.01)
         for client in (target_client, source_client):
             client.execute_command("CLUSTER SETSLOT", slot, "NODE", names[1])
-    _until(lambda: all(_owners(node, nodes, key)[0] is target for node in nodes))
+    _until(lambda: all(_owners(node, nodes, tag)[0] is target for node in nodes))
 
 
 def _owners(asked: LocalServer, nodes: Sequence[LocalServer], key: str) -> list[LocalServer]:
@@ -95,9 +94,9 @@ def _at(asked: LocalServer, nodes: Sequence[LocalServer], slot: int) -> list[Loc
     """Return the primary of a slot and its replicas, as a node knows them."""
     with _client(asked) as client:
         ranges = client.execute_command("CLUSTER SLOTS")
-    found = next(known for (first, last), known in ranges.items() if first <= slot <= last)
+    servers = next(servers for first, last, *servers in ranges if first <= slot <= last)
     by_port = {int(node.address.rpartition(":")[2]): node for node in nodes}
-    return [by_port[port] for _, port in (found["primary"], *found["replicas"])]
+    return [by_port[port] for _, port, *_ in servers]
 
 
 def _follows(server: LocalServer) -> bool:

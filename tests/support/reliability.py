@@ -60,6 +60,8 @@ FAULTS = {
     "F40": "a frozen signer wakes after the removal of its document",
     "F41": "batches of some kilobytes that decompress to gigabytes",
     "F42": "a worker is killed in the middle of a storm of copies",
+    "F43": "a primary of a Redis Cluster is killed in a storm of copies, and its replica is promoted",
+    "F44": "slots of a Redis Cluster move to other servers while batches run",
 }
 BAD_INPUT = {
     "B01": "random bytes: `not_json`",

@@ -11,7 +11,7 @@ from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
     BusyLoadingError,
-    ClusterDownError,
+    ClusterError,
     ConnectionError,
     InvalidResponse,
     MasterDownError,
@@ -56,7 +56,7 @@ _UNAVAILABLE = (
     TimeoutError,
     BusyLoadingError,
     MasterDownError,
-    ClusterDownError,
+    ClusterError,  # also that a slot has been on its way to another server for too long
     TryAgainError,
     asyncio.TimeoutError,  # our own deadlines
 )
@@ -72,6 +72,8 @@ _NO_REDIS = "NEARSTREAM_REDIS: expected a Redis server, something else answers t
 _NO_WRITES = "Redis refuses writes: {error}"
 _NO_ANSWER = "Redis does not answer: {reason}"
 
+# The client of a cluster closes connections that others use, who then find neither reader nor writer.
+_CLOSED = "^'NoneType' object has no attribute '(writelines|drain|read)'"
 _UNKNOWN_HOST = re.compile(r"\AError -\d+ connecting to [^ ]+\. ")  # negative numbers are those of getaddrinfo
 
 # The first row that fits applies. An error that fits no row is a bug and is raised as it is.
@@ -87,6 +89,10 @@ _TABLE = (
     _Row((ResponseError,), "^(MISCONF|READONLY|OOM|NOREPLICAS)", IndexReadOnlyError, _NO_WRITES),
     _Row(_UNAVAILABLE, "", IndexUnavailableError, _NO_ANSWER),
     _Row((ResponseError,), "^(BUSY|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN)", IndexUnavailableError, _NO_ANSWER),
+    _Row(
+        (ResponseError,), "^WAIT cannot be used with replica", IndexUnavailableError, _NO_ANSWER
+    ),  # it just became one
+    _Row((AttributeError,), _CLOSED, IndexUnavailableError, "Redis does not answer: a connection was closed"),
 )
 
 
@@ -100,7 +106,7 @@ def errors_mapped() -> Iterator[None]:
     before = _cancellations()
     try:
         yield
-    except (*_UNAVAILABLE, RedisError, RedisClusterException) as error:
+    except (*_UNAVAILABLE, RedisError, RedisClusterException, AttributeError) as error:
         _require_no_more_than(before)
         ours = _mapped(error)
         if ours is None:

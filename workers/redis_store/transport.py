@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from hiredis import pack_command
@@ -13,9 +13,9 @@ from redis.exceptions import (
     AskError,
     ConnectionError,
     MovedError,
+    RedisClusterException,
     RedisError,
     ResponseError,
-    TimeoutError,
     TryAgainError,
 )
 
@@ -57,7 +57,8 @@ class RedisTransport:
         with errors_mapped():
             replies = await self._exchange(commands)
             failed = next((reply for reply in replies if isinstance(reply, Exception)), None)
-            if isinstance(failed, AskError):  # that a slot has moved is raised as it is, as by a server of a cluster
+            # Outside of a cluster, that a slot has moved is raised as it is: the server is a node of one.
+            if isinstance(failed, AskError | MovedError) and isinstance(self._client, RedisCluster):
                 raise IndexUnavailableError("a slot is on its way to another server") from failed
             if failed is not None:
                 raise failed
@@ -112,9 +113,11 @@ class RedisTransport:
                 packed = b"".join([pack_command(command.arguments) for command in commands])  # type: ignore[arg-type]
                 await connection.send_packed_command(packed, check_health=False)
                 return [await _reply(connection) for _ in commands]
-        except (RedisError, OSError) as error:
-            if isinstance(self._client, RedisCluster) and isinstance(error, ConnectionError | TimeoutError):
-                await self._client.aclose()  # it asks for the servers of the slots when it is used again
+        except (RedisError, OSError, AttributeError) as error:  # see `errors.py` for the last one
+            if isinstance(self._client, RedisCluster):
+                # To close the client would close the connections of all other lanes too.
+                with suppress(RedisClusterException):
+                    await self._client.nodes_manager.initialize()
             return [error] * len(commands)
 
     async def _prepare(self, errors: Sequence[ResponseError]) -> None:

@@ -1,0 +1,100 @@
+"""An index on a Redis Cluster whose primaries are killed and whose slots move."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from http import HTTPStatus
+from http.client import HTTPConnection
+
+import pytest
+
+from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.pipeline.deployment import Deployment
+from tests.devstack.server import LocalServer, free_ports
+from tests.fault.conftest import Stage
+from tests.fault.corpus import storm, traced
+from tests.fault.report import Report
+from tests.fault.runner import Run, logged
+from tests.support.cluster import move_slot, owner, promote, redis_cluster, rejoin
+from tests.support.deployment import until
+
+SLOTS = 4
+_COPIES = 100
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[LocalServer]]:
+    """Return the nodes of a cluster with a replica of each primary."""
+    with redis_cluster(tmp_path_factory.mktemp("cluster"), replicas=True) as servers:
+        yield servers
+
+
+def _settings(nodes: Sequence[LocalServer], **further: str) -> dict[str, str]:
+    url = f"redis://{nodes[0].address}"
+    return {"redis_url": url, "redis_cluster": "yes", "index_slots": str(SLOTS), "index_documents": "10000", **further}
+
+
+def _tag(run: Run, slot: int) -> str:
+    return Deployment.of(run.deployment.settings).index_address().tag(slot).decode()
+
+
+@pytest.mark.parametrize("replicas", ["1", pytest.param("0", marks=pytest.mark.long)])
+async def test_f43_a_primary_that_dies_in_a_storm_pauses_all_until_its_replica_is_promoted(
+    stage: Stage, nodes: list[LocalServer], seed: int, replicas: str
+) -> None:
+    (port,) = free_ports(1)
+    async with stage("F43", workers=2, most=400, **_settings(nodes, redis_wait=replicas)) as run:
+        run.start(NEARSTREAM_STATUS=f"127.0.0.1:{port}")
+        await until(run.all_joined, 60)
+        run.documents += traced(run.topic, storm(_COPIES, seed + 1))
+        async with run.load():
+            await asyncio.sleep(1)
+            owners = [await asyncio.to_thread(owner, nodes, _tag(run, slot)) for slot in range(SLOTS)]
+            slot, killed = next((slot, one) for slot, one in enumerate(owners) if one is not nodes[0])
+            await asyncio.to_thread(killed.kill)
+            await until(lambda: logged(run, "Redis does not answer"), 60)
+            await until(lambda: _says(port, "Redis does not answer"), 60)
+            doctor = await asyncio.to_thread(run.deployment.run, "doctor")
+            assert doctor.returncode == Exit.NO
+            assert b"Redis does not answer" in doctor.stdout, doctor.stdout
+            await asyncio.to_thread(promote, nodes, killed, _tag(run, slot))
+            await asyncio.to_thread(rejoin, killed)
+        report = await run.finish()
+        assert _wrong(report, may_differ=replicas == "0") == {}
+        assert report.exits == [0, 0, 0]
+
+
+@pytest.mark.long
+async def test_f44_slots_that_move_to_another_server_pause_all_for_a_moment(
+    stage: Stage, nodes: list[LocalServer]
+) -> None:
+    async with stage("F44", most=400, **_settings(nodes)) as run:
+        async with run.load():
+            for slot in range(2):
+                former = await asyncio.to_thread(owner, nodes, _tag(run, slot))
+                await asyncio.to_thread(move_slot, nodes, _tag(run, slot))
+                assert await asyncio.to_thread(owner, nodes, _tag(run, slot)) is not former
+        report = await run.finish()
+        assert report.verdict == "ok"
+        assert report.exits == [0, 0, 0]
+
+
+def _wrong(report: Report, *, may_differ: bool) -> dict[str, int]:
+    """Return what is wrong. Without confirmed writes, what was decided in the gap may be decided twice."""
+    allowed = {"differing values", "doubled ordinals", "split families", "hasty commits"} if may_differ else set()
+    return {name: count for name, count in report.wrong.items() if count and name not in allowed}
+
+
+async def _says(port: int, text: str) -> bool:
+    """Return whether a worker says why it is not ready."""
+    status, body = await asyncio.to_thread(_readiness, port)
+    return status == HTTPStatus.SERVICE_UNAVAILABLE and text in body
+
+
+def _readiness(port: int) -> tuple[int, str]:
+    connection = HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("GET", "/readyz")
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
