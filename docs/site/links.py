@@ -7,7 +7,7 @@ _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]*)\)")
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:  # noqa: ANN401 - the types of MkDocs
-    """Return a page in which a link out of docs/, where the site has nothing, is its text and the path."""
+    """Replace links that leave docs/ by their text and their path."""
     depth = page.file.src_uri.count("/")
 
     def shown(link: re.Match[str]) -> str:

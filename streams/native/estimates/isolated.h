@@ -42,11 +42,13 @@ static size_t write_differences(const Text text[2], i64 grain, Difference found[
 static double passage_doubt(const Difference *found, size_t count, double width)
 {
     double edits = 0;
+    if (count > PLACES_MAX)
+        return 0;
     for (size_t i = 0; i < count; i++) {
         double own = (double)found[i].room / WORD_PLACE;
         edits += own > 1 ? own : 1;
     }
-    return count > PLACES_MAX ? 0 : Z_90 * PASSAGE_DEVIATION * sqrt(edits) * width;
+    return Z_90 * PASSAGE_DEVIATION * sqrt(edits) * width;
 }
 
 /* Returns how many edits a place holds. */
