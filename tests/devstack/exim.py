@@ -3,10 +3,10 @@
 import os
 import pwd
 import shutil
-import smtplib
 from pathlib import Path
 
 from tests.devstack.debian import Unpacked, unpacked
+from tests.devstack.postfix import greets
 from tests.devstack.server import LocalServer, StackUnavailableError, free_ports
 
 _USER = "Debian-exim"  # which the program of Debian looks for, and other machines do not have
@@ -96,14 +96,4 @@ def exim_server(folder: Path, next_hop: str, routers: str, transports: str) -> L
         )
     )
     command = ["env", *variables, str(program), "-C", str(configuration), "-bdf", "-q1m"]
-    return LocalServer("Exim", f"127.0.0.1:{port}", command, folder / "output", _answers)
-
-
-def _answers(address: str) -> bool:
-    """Return whether the server greets a client."""
-    host, port = address.rsplit(":", 1)
-    try:
-        with smtplib.SMTP(host, int(port), timeout=5) as client:
-            return client.noop()[0] == 250
-    except (OSError, smtplib.SMTPException):
-        return False
+    return LocalServer("Exim", f"127.0.0.1:{port}", command, folder / "output", greets)

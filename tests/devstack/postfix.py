@@ -89,7 +89,7 @@ def postfix_server(folder: Path, next_hop: str, settings: dict[str, str]) -> Loc
     libraries = tree.environment(tree.root / "usr/lib/postfix")["LD_LIBRARY_PATH"]
     master = tree.root / "usr/lib/postfix/sbin/master"
     command = ["env", f"LD_LIBRARY_PATH={libraries}", str(master), "-c", str(folder / "etc"), "-d"]
-    return LocalServer("Postfix", f"127.0.0.1:{port}", command, folder / "log", _answers)
+    return LocalServer("Postfix", f"127.0.0.1:{port}", command, folder / "log", greets)
 
 
 def _main(folder: Path, tree: Unpacked, next_hop: str) -> dict[str, str]:
@@ -138,7 +138,7 @@ def _make_queue(folder: Path) -> None:
     (folder / "data").chmod(0o700)
 
 
-def _answers(address: str) -> bool:
+def greets(address: str) -> bool:
     """Return whether the server greets a client."""
     host, port = address.rsplit(":", 1)
     try:

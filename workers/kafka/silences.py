@@ -4,16 +4,14 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
-from contextlib import aclosing
 
-from nearstream.schemas.codec import InvalidMessageError, decode_silence
+from nearstream.schemas.codec import decode_silence
+from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.silence import Silence
 from nearstream.schemas.topics import SILENCES
 from nearstream.workers.config.settings import Settings, SettingsError
-from nearstream.workers.kafka.client import consumer
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
-from nearstream.workers.kafka.offsets import partitions
-from nearstream.workers.kafka.records import follow
+from nearstream.workers.kafka.whole_topic import read_topic
 
 _RETRY_SECONDS = 2.0
 
@@ -24,28 +22,12 @@ log = logging.getLogger(__name__)
 
 
 async def read_silences(settings: Settings, take: Take, wait_seconds: float, *, until_end: bool) -> None:
-    """Hand over what the topic keeps, and what comes unless this ends with the topic.
+    """Hand over what persons have said about alerts, as `read_topic` does."""
 
-    Args:
-        settings: Settings of the deployment.
-        take: Is given each.
-        wait_seconds: Longest wait for a broker.
-        until_end: Stop where the topic ended when reading began.
+    def said(record: ConsumerRecord) -> None:
+        take(record.key or b"", decode_silence(record.value) if record.value else None)
 
-    Raises:
-        KafkaUnreachableError: No broker answered.
-        SettingsError: The topic does not exist.
-    """
-    tps = await partitions(settings, [settings.topic_prefix + SILENCES.name], wait_seconds)
-    async with (
-        consumer(settings, wait_seconds) as client,
-        aclosing(follow(client, tps, since_ms=0, until_end=until_end)) as records,
-    ):
-        async for record in records:
-            try:
-                take(record.key or b"", decode_silence(record.value) if record.value else None)
-            except InvalidMessageError as error:
-                log.info("offset %d of the topic of silences holds none: %s", record.offset, error)
+    await read_topic(settings, SILENCES.name, said, wait_seconds, until_end=until_end)
 
 
 def follow_in_thread(settings: Settings, take: Take, wait_seconds: float) -> None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 
-from nearstream.schemas.codec import InvalidMessageError, decode_alert
+from nearstream.schemas.codec import decode_alert
 from nearstream.schemas.dead_letter import read_dead_letter
 from nearstream.schemas.events import Retraction
 from nearstream.schemas.record import ConsumerRecord
@@ -26,8 +26,9 @@ from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.kafka.lag import lag_reader
 from nearstream.workers.kafka.members import group_members, unread
 from nearstream.workers.kafka.offsets import ever_committed_if_known, partitions
-from nearstream.workers.kafka.records import follow, follow_from, offsets_since
+from nearstream.workers.kafka.records import follow_from, offsets_since
 from nearstream.workers.kafka.silences import read_silences
+from nearstream.workers.kafka.whole_topic import read_topic
 from nearstream.workers.live.day_counts import DayCounts
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.letters import LETTERS
@@ -208,16 +209,11 @@ async def _read_lag(settings: Settings, feed: Feed) -> None:
 
 async def _follow_alerts(settings: Settings, feed: Feed) -> None:
     """Feed all alerts that the topic keeps, which are few, and those that come."""
-    tps = await partitions(settings, [settings.topic_prefix + ALERTS.name], _CONNECT_SECONDS)
-    async with (
-        consumer(settings, _CONNECT_SECONDS) as client,
-        aclosing(follow(client, tps, since_ms=0, until_end=False)) as records,
-    ):
-        async for record in records:
-            try:
-                feed.alarms.add(decode_alert(record.value or b""))
-            except InvalidMessageError as error:
-                log.info("offset %d of the topic of alerts holds none: %s", record.offset, error)
+
+    def take(record: ConsumerRecord) -> None:
+        feed.alarms.add(decode_alert(record.value or b""))
+
+    await read_topic(settings, ALERTS.name, take, _CONNECT_SECONDS, until_end=False)
 
 
 async def _follow_silences(settings: Settings, feed: Feed) -> None:
