@@ -15,7 +15,7 @@ WRITABLE = test -w . || { echo "cannot write $(CURDIR): copy the checkout to a f
 
 export PYTHONDONTWRITEBYTECODE := # what was compiled once need not be compiled by each command that tests start
 
-.PHONY: demo test faults soak simulate chart docs fuzz sanitize check format stack stack-stop bench clean help
+.PHONY: demo test faults soak simulate chart docs sbom installs fuzz sanitize check format stack stack-stop bench clean help
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -42,6 +42,12 @@ chart: .venv/installed-test ## lint and render the Helm chart, and check what it
 docs: .venv/installed-test ## build the documentation site in build/site, and check that a broken link ends the build
 	@$(BIN)/python -m tests.devstack.site
 	@$(BIN)/pytest tests/project/test_site.py -q -n 0 -m "site or not site"
+
+sbom: .venv/installed-test ## write build/nearstream.cdx.json, a CycloneDX list of what the image holds
+	@$(BIN)/python -m tests.devstack.parts
+
+installs: .venv/installed-test ## try pipx, uv and the list of parts from a copy of the checkout
+	@$(BIN)/pytest tests/project/test_installs.py -q -n 0 -m installs
 
 fuzz: .venv/installed-test ## compare the C code with its twins on random texts for ten minutes: FUZZ_SECONDS=60 for one
 	@$(BIN)/python -m tests.fuzz_native --seconds $(or $(FUZZ_SECONDS),600)
