@@ -89,7 +89,10 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     novel_spans: Annotated[
         tuple[Place, ...],
-        Meta(description="Where these are, at most 16, the longest first, in characters of the normal form."),
+        Meta(
+            description="Where these are, at most 16, the longest first, as `[start, end)` in characters of the text "
+            "as it was sent, of a page or a mail in the text read from it, and of a signature in its normal form."
+        ),
     ] = ()
     sources: Annotated[
         tuple[SourceRef, ...],

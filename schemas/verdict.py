@@ -69,7 +69,8 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
         added: Estimated characters of this document that `of` does not have. Left out as `distance` is.
         novel: Estimated characters that none of the documents has that this verdict and its events name. Text counts as
             known from a run of eight common words on. Left out by a scheme without an LD signature.
-        novel_spans: Where these are, at most 16, the longest first, as `[start, end)` in characters of the normal form.
+        novel_spans: Where these are, at most 16, the longest first, as `[start, end)`. In messages these are characters
+            of the normal form, since workers match signatures. `scan` prints them in the text as it was sent.
         sources: The fewest of these documents that together have what is not novel, at most 5, the largest part first.
         common: Characters that are not novel, but known only from text that many documents have.
         redundant: Whether `of` alone has all of it, so that it may be dropped: both texts are equal, and none is

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import cast
 
 from msgspec import UNSET
@@ -10,14 +11,21 @@ from nearstream.schemas.check import CheckAnswer, CheckMatch, CheckVerdict, Cont
 from nearstream.schemas.document import from_milliseconds
 from nearstream.schemas.evidence import Relation
 from nearstream.schemas.signature import Signature
+from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.index.details import FamilyDetails
 from nearstream.streams.index.family import FamilyFacts
 from nearstream.streams.looking_up import Found, share_of
 from nearstream.streams.relations.describe import distance, resemblance
+from nearstream.streams.relations.sent_novelty import novelty_in_text
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH, SHINGLES_MIN
 
 _NO_DETAILS = FamilyDetails()
 _CLEARLY = 3  # times the weight of the other side
+
+
+def found_in_text(found: Found, text: str, rules: TextRules) -> Found:
+    """Return what a document is, with the places of its new text in its text (see `novelty_in_text`)."""
+    return found if found.novelty is None else replace(found, novelty=novelty_in_text(found.novelty, text, rules))
 
 
 def contained(found: Found, families: Mapping[int, FamilyFacts], bulk_count: int) -> Contained | None:

@@ -5,7 +5,7 @@ from typing import Final
 
 from nearstream.streams.fingerprints.mail_form import mask_personal
 from nearstream.streams.fingerprints.normalize import normalize
-from nearstream.streams.fingerprints.notices import split_notices
+from nearstream.streams.fingerprints.notices import Split, split_notices
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.fingerprints.plain_letters import plain_letters
 from nearstream.streams.fingerprints.plain_words import plain_words
@@ -17,13 +17,19 @@ _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")  # digits are m
 
 def rewritten(text: str, rules: TextRules) -> str:
     """Return a text in its plain spelling, masked and without notices, as the rules say."""
-    own, common = split_notices(text) if rules.masks == WITHOUT_NOTICES else (text, "")
+    own, common = own_text(text, rules)
     word = _word_for(common, rules)
-    plain = _masked(own, rules)
+    plain = plain_text(own, rules)
     return f"{plain}\n{word}" if word else plain
 
 
-def _masked(text: str, rules: TextRules) -> str:
+def own_text(text: str, rules: TextRules) -> Split:
+    """Split the notices from a text, if the rules leave them out."""
+    return split_notices(text) if rules.masks == WITHOUT_NOTICES else Split(text)
+
+
+def plain_text(text: str, rules: TextRules) -> str:
+    """Return a text or a part of it in its plain spelling, masked."""
     if rules.spelling == "plain/2":
         # Python has another lower case of this letter at the end of a word.
         text = plain_words(text, rules).replace("\u03a3", "\u03c3")
@@ -34,5 +40,5 @@ def _masked(text: str, rules: TextRules) -> str:
 
 def _word_for(common: str, rules: TextRules) -> str:
     """Return a word that represents notices, so that other notices make another text."""
-    form = normalize(_masked(common, rules), rules).data.tobytes() if common else b""
+    form = normalize(plain_text(common, rules), rules).data.tobytes() if common else b""
     return blake2b(form).hexdigest().translate(_LETTERS)[:_WORD_LETTERS] if form else ""

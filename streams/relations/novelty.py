@@ -1,6 +1,6 @@
 """Novelty: the amount and the places of new text in a document."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
@@ -112,7 +112,12 @@ def _gaps(text: Signature, known: Spans) -> tuple[Place, ...]:
         if place[1] - place[0] >= min(_LEAST_SPAN, text.characters):
             found.append(place)
         position = end
-    return tuple(sorted(found, key=lambda place: (place[0] - place[1], place))[:SPANS_MAX])
+    return longest_first(found)[:SPANS_MAX]
+
+
+def longest_first(places: Iterable[Place]) -> tuple[Place, ...]:
+    """Return places by their length."""
+    return tuple(sorted(places, key=lambda place: (place[0] - place[1], place)))
 
 
 def _fewest(text: Signature, sources: Sequence[Source]) -> tuple[SourceRef, ...]:

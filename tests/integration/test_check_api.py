@@ -55,6 +55,21 @@ async def test_a_family_that_grows_becomes_bulk(api: Api) -> None:
     assert answer["first_seen"] < answer["last_seen"]
 
 
+@pytest.mark.parametrize("as_json", [False, True])
+async def test_new_text_is_told_where_it_stands_in_the_text_as_it_was_sent(api: Api, as_json: bool) -> None:
+    await api.admit("a", TEXT)
+    before, after = TEXT[: TEXT.index(" ", 400)], TEXT[TEXT.index(" ", 400) :]
+    new = "«Zwölf Störche», — so heißt es —, haben heute (gegen 9:30 Uhr) das alte Dach am Hafen wieder bezogen…"
+    text = f"\n\n  “{before.replace(' ', '  -- ')}”\n\n{new}\n{after}"
+    body, kind = (json.dumps({"text": text}), "application/json") if as_json else (text, "text/plain")
+    _, answer = await api.ask(body.encode(), Content_Type=kind)
+    (start, end), *others = answer["novel_spans"]
+    assert (abs(start - text.index(new)) <= 40, abs(end - text.index(new) - len(new)) <= 40) == (True, True)
+    assert all(last - first <= end - start for first, last in others)
+    _, answer = await api.ask(f"  {OTHER}")
+    assert answer["novel_spans"] == [[0, len(OTHER) + 2]]
+
+
 async def test_a_part_of_a_document_is_no_copy_of_it(api: Api) -> None:
     await api.admit("a", f"{TEXT} {OTHER}")
     _, answer = await api.ask(TEXT)

@@ -13,7 +13,7 @@ from nearstream.schemas.evidence import Evidence, Span
 from nearstream.schemas.signature import Signature
 from nearstream.streams.relations.describe import Related, common_spans, describe, evidence
 from nearstream.streams.signing.scheme import hit_probability
-from nearstream.workers.operations.one_document import signature_of_file
+from nearstream.workers.operations.one_document import signed_file
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.in_process import Embedded, embedded
@@ -154,7 +154,7 @@ def is_crossed(spans: tuple[Span, ...]) -> bool:
 
 
 def _worded(job: Embedded, path: str, deployment: Deployment) -> Signature:
-    signature = signature_of_file(job, path, deployment)
+    signature, _ = signed_file(job, path, deployment)
     if not signature.n_bytes:
         raise InvalidMessageError(Reason.NO_CONTENT, f"{escaped(path, PATH_CHARACTERS)}: expected a text with words")
     return signature

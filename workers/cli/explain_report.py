@@ -7,6 +7,8 @@ from typing import Any
 from nearstream.streams.counterpart import Compared, novelty_of
 from nearstream.streams.relations.conditions import Condition, conditions
 from nearstream.streams.relations.describe import evidence
+from nearstream.streams.relations.novelty import Novelty
+from nearstream.streams.relations.sent_novelty import novelty_in_text
 from nearstream.workers.cli.comparison import change_lines, number_lines
 from nearstream.workers.cli.family_report import family_object
 from nearstream.workers.operations.explaining import Explained, Meeting, Side
@@ -26,7 +28,7 @@ def explanation_lines(deployment: Deployment, explained: Explained, now_ms: int)
     if compared is not None:
         yield from _key_lines(compared, explained.meeting)
         yield from change_lines(compared.pair)
-        yield from _novelty_lines(compared)
+        yield from _novelty_lines(_novelty(deployment, explained.later, compared))
         yield from number_lines(compared.pair, evidence(compared.pair))
         for condition in conditions(compared.estimate, deployment.thresholds):
             yield from _condition_lines(condition, decides=condition.rule.name == compared.rule.name)
@@ -61,7 +63,7 @@ def explanation_object(deployment: Deployment, explained: Explained) -> dict[str
         "relation": compared.relation,
         "rule": compared.rule.name,
         "evidence": evidence(compared.pair),
-        "novelty": novelty_of(compared.newcomer.signature, [compared]),
+        "novelty": _novelty(deployment, explained.later, compared),
         "rules": [_condition_object(rule) for rule in rules],
         "low_confidence": compared.pair.verdict.low_confidence,
         "common_text": compared.is_common_text,
@@ -140,9 +142,14 @@ def _key_lines(compared: Compared, meeting: Meeting | None) -> Iterator[str]:
         yield _row("common text", "many documents have what both share")
 
 
-def _novelty_lines(compared: Compared) -> Iterator[str]:
-    """Yield how much text is new in the later document, with its places."""
+def _novelty(deployment: Deployment, later: Side, compared: Compared) -> Novelty | None:
+    """Return what is new in the later document, with places in its text if that is known."""
     found = novelty_of(compared.newcomer.signature, [compared])
+    return novelty_in_text(found, later.text, deployment.scheme.text) if found and later.text else found
+
+
+def _novelty_lines(found: Novelty | None) -> Iterator[str]:
+    """Yield how much text is new in the later document, with its places."""
     if found is None or found.added is None:
         return
     amount = found.added

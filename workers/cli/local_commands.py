@@ -7,12 +7,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from msgspec import UnsetType
 from msgspec.structs import replace
 
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.document import Document
 from nearstream.schemas.events import RELATIONS, Event, Retraction
 from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.streams.fingerprints.parameters import TextRules
+from nearstream.streams.relations.sent_novelty import sent_spans
 from nearstream.workers.cli import comparison, demo, family_report
 from nearstream.workers.cli.event_lines import print_event, print_verdict
 from nearstream.workers.cli.live_demo import show_day
@@ -51,7 +54,7 @@ def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
             report(outcome.source, outcome.degraded, incomplete)
             if outcome.verdict:
                 found[outcome.verdict.verdict] += 1
-            _print_outcome(outcome, options)
+            _print_outcome(outcome, options, deployment.scheme.text)
             if outcome.refusal or outcome.is_empty:
                 left_out["empty" if outcome.is_empty else "refused"] += 1
             else:
@@ -107,13 +110,14 @@ def run_demo(settings: Settings, options: argparse.Namespace) -> Exit:
     if options.live:
         return show_day(settings, folder, options)
     known = demo.read_known_relations(folder)
-    job = embedded(Deployment.of(settings))
+    deployment = Deployment.of(settings)
+    job = embedded(deployment)
     print_summary = print_message if options.json else print_line
     events: list[Event] = []
 
     async def run() -> None:
         async for outcome in job.outcomes(_demo_items(folder)):
-            _print_outcome(outcome, options)
+            _print_outcome(outcome, options, deployment.scheme.text)
             events.extend((*outcome.events, outcome.verdict) if outcome.verdict else outcome.events)
         for line in ("", *family_report.summary_lines(await job.families())):
             print_summary(line)
@@ -136,18 +140,25 @@ def _counted(counts: Counter[str]) -> str:
     return ", ".join(f"{number} {name}" for name, number in counts.most_common())
 
 
-def _print_outcome(outcome: Outcome, options: argparse.Namespace) -> None:
+def _print_outcome(outcome: Outcome, options: argparse.Namespace, rules: TextRules) -> None:
     if outcome.refusal:
         print_message(f"refused {escaped(outcome.source, PATH_CHARACTERS)}: {outcome.refusal}")
     if outcome.is_empty:
         print_message(f"empty {escaped(outcome.source, PATH_CHARACTERS)}: expected a text with words")
     for event in _told(outcome, options):
         if options.json:
-            print_json(event, flush=True)
+            print_json(_in_sent_text(event, outcome.text, rules), flush=True)
         elif isinstance(event, DocumentVerdict):
             print_verdict(event)
         else:
             print_event(event)
+
+
+def _in_sent_text(event: Event, text: str, rules: TextRules) -> Event:
+    """Return a verdict with places of new text in the text as it was sent, or another event as it is."""
+    if not isinstance(event, DocumentVerdict) or isinstance(event.novel_spans, UnsetType):
+        return event
+    return replace(event, novel_spans=sent_spans(event.novel_spans, text, rules))
 
 
 def _told(outcome: Outcome, options: argparse.Namespace) -> Iterator[Event]:

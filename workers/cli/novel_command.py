@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import aclosing
 from typing import Any
 
-from nearstream.streams.fingerprints.sent_places import sent_places
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.operations.check import Checked, check_signatures
@@ -29,7 +28,7 @@ def show_new_parts(settings: Settings, options: argparse.Namespace) -> Exit:
                     print_message(f"refused {escaped(item.source, PATH_CHARACTERS)}: {item.reason}")
                     outcomes.add(Exit.UNREADABLE)
                     continue
-                told = new_parts(deployment, item)
+                told = new_parts(item)
                 outcomes.add(Exit.OK if told["parts"] else Exit.NO)
                 if options.json:
                     print_json(told, flush=True)
@@ -41,22 +40,19 @@ def show_new_parts(settings: Settings, options: argparse.Namespace) -> Exit:
     return asyncio.run(run())
 
 
-def new_parts(deployment: Deployment, checked: Checked) -> dict[str, Any]:
+def new_parts(checked: Checked) -> dict[str, Any]:
     """Return the novelty of a document with the text of each new part, in the order of the document.
 
     Under a preset without LD signatures all is new that is no equal text.
     """
     found, text = checked.novelty, checked.text
-    if found is None:
-        places = [] if checked.answer.redundant else [(0, len(text))]
-    else:
-        places = sorted(sent_places(text, found.novel_spans, deployment.scheme.text))
+    spans = found.novel_spans if found else () if checked.answer.redundant else ((0, len(text)),)
     return {
         "id": checked.document_id,
         "characters": len(text),
         "novel": found and found.novel,
         "redundant": checked.answer.redundant,
-        "parts": [{"start": start, "end": end, "text": text[start:end]} for start, end in places],
+        "parts": [{"start": start, "end": end, "text": text[start:end]} for start, end in sorted(spans)],
         "sources": found.sources if found else (),
     }
 

@@ -14,7 +14,7 @@ from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.evidence import ReferenceMatch
 from nearstream.schemas.record import ConsumerRecord, header
 from nearstream.schemas.signature import Signature
-from nearstream.streams.checking import answer, contained
+from nearstream.streams.checking import answer, contained, found_in_text
 from nearstream.streams.counterpart import Newcomer
 from nearstream.streams.index.details import FamilyDetails
 from nearstream.streams.index.labels import LabelCounts
@@ -169,13 +169,13 @@ class Checker:
         source = await reading
         if isinstance(source, ConsumerRecord) and is_page(source):
             source = await in_thread(self.readers, read_page, source, self.deployment.document_limits, self.pages)
-        asked = await self._computed(_bytes_of(source), self._newcomers, source, access)
+        asked, text = await self._computed(_bytes_of(source), self._newcomers, source, access)
         if not asked:
             return CheckAnswer(
                 verdict="unknown", scheme=self.deployment.scheme.name, low_confidence=(BELOW_MIN_LENGTH,)
             )
         try:
-            return await self._answer(asked)
+            return await self._answer(asked, text)
         except IndexUnavailableError:
             return self._degraded("index_unavailable")
         except IndexLostError:
@@ -184,8 +184,10 @@ class Checker:
             self.rare_log.warning(f"the index refuses checks: {error}")
             return self._degraded("index_refused")
 
-    async def _answer(self, asked: Sequence[Newcomer]) -> CheckAnswer:
+    async def _answer(self, asked: Sequence[Newcomer], text: str) -> CheckAnswer:
         """Ask the index about a newcomer to its collection, and to each reference.
+
+        The text of a signature is not known, and empty.
 
         Raises:
             IndexUnavailableError: Redis does not answer.
@@ -194,7 +196,7 @@ class Checker:
         """
         own, *others = await self.index.neighbours_of(asked)
         matches = [await self._reference(*each) for each in zip(asked[1:], others, strict=True)]
-        told = await self._own_answer(asked[0], own)
+        told = await self._own_answer(asked[0], own, text)
         return replace_fields(told, references=tuple(each for each in matches if each is not None))
 
     async def _reference(self, asked: Newcomer, near: Neighbours) -> ReferenceMatch | None:
@@ -204,8 +206,10 @@ class Checker:
         work = asked.signature.n_bytes * max(1, len(near.candidates) // _FEW_CANDIDATES)
         return await self._computed(work, find, asked, near.candidates)
 
-    async def _own_answer(self, asked: Newcomer, near: Neighbours) -> CheckAnswer:
+    async def _own_answer(self, asked: Newcomer, near: Neighbours, text: str) -> CheckAnswer:
         settings, found = self.deployment.settings, await self._found(asked, near)
+        if text:
+            found = await self._computed(len(text), found_in_text, found, text, self.deployment.scheme.text)
         contains = contained(found, near.families, settings.bulk_count)
         if found.joins is None:
             return answer(found, None, settings.bulk_count, contains=contains)
@@ -226,23 +230,23 @@ class Checker:
             return compute(*arguments)
         return await in_thread(self.cpu, compute, *arguments)
 
-    def _newcomers(self, source: Source, access: Access) -> list[Newcomer]:
+    def _newcomers(self, source: Source, access: Access) -> tuple[list[Newcomer], str]:
         """Read and sign a document, and return none if it has no words."""
-        signature = self._signature(source, access)
+        signature, text = self._signature(source, access)
         if not signature.n_bytes:
-            return []
+            return [], ""
         made = self.deployment
-        return newcomers(signature, made.scheme, made.key, made.thresholds, access.against)
+        return newcomers(signature, made.scheme, made.key, made.thresholds, access.against), text
 
-    def _signature(self, source: Source, access: Access) -> Signature:
+    def _signature(self, source: Source, access: Access) -> tuple[Signature, str]:
         if isinstance(source, ConsumerRecord) and is_signature(source):
             signature = read_signature(source, self.deployment.scheme)
             access.require(signature.collection, signature.against)
-            return signature
+            return signature, ""
         limits = self.deployment.document_limits
         document = source if isinstance(source, Unsigned) else read_document(source, limits)
         access.require(document.document.collection, document.document.against)
-        return self.signer.sign(*document)
+        return self.signer.sign(*document), document.document.text or ""
 
     def _degraded(self, reason: CheckReason) -> CheckAnswer:
         return CheckAnswer(verdict="unknown", scheme=self.deployment.scheme.name, degraded=True, reason=reason)

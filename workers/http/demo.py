@@ -10,7 +10,7 @@ from aiohttp import web
 from nearstream.schemas.check import CheckAnswer
 from nearstream.schemas.codec import InvalidMessageError
 from nearstream.schemas.document import Document
-from nearstream.streams.checking import answer
+from nearstream.streams.checking import answer, found_in_text
 from nearstream.streams.looking_up import find, look_up, newcomer
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.workers.http.application import application, listening
@@ -76,6 +76,7 @@ async def _check(deployment: Deployment, replay: Replay, request: web.Request) -
         return json_response(CheckAnswer(verdict="unknown", scheme=scheme, low_confidence=(BELOW_MIN_LENGTH,)))
     asked = newcomer(signature, deployment.scheme, deployment.key, deployment.thresholds)
     near = await look_up(replay.index, asked)
-    found = find(asked, near.candidates)
+    text = document.document.text or ""
+    found = found_in_text(find(asked, near.candidates), text, deployment.scheme.text)
     family = near.families[found.joins.number] if found.joins else None
     return json_response(answer(found, family, deployment.settings.bulk_count))

@@ -7,10 +7,11 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from nearstream.schemas.check import CheckAnswer
-from nearstream.streams.checking import answer, contained
+from nearstream.streams.checking import answer, contained, found_in_text
 from nearstream.streams.counterpart import novelty_of
 from nearstream.streams.looking_up import find, newcomers, reference_match
 from nearstream.streams.relations.novelty import Novelty
+from nearstream.streams.relations.sent_novelty import novelty_in_text
 from nearstream.workers.operations.signatures import Signed
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.file_source import Refused
@@ -26,8 +27,8 @@ class Checked(NamedTuple):
         document_id: The id of the document.
         answer: What it is to the documents of the index.
         text: The text of the document, empty if only its signature is known.
-        novelty: What is new in it beside the documents of its collection and of references. None: the scheme has no LD
-            signatures.
+        novelty: What is new in it beside the documents of its collection and of references, with places in the text.
+            None: the scheme has no LD signatures.
     """
 
     source: str
@@ -70,6 +71,8 @@ async def _checked(
     asked = newcomers(item.signature, deployment.scheme, deployment.key, deployment.thresholds, against)
     near, *others = await until_answered(partial(index.neighbours_of, asked), wait_seconds)
     found, *referred = [find(*each) for each in zip(asked, [one.candidates for one in (near, *others)], strict=True)]
+    if item.text:
+        found = found_in_text(found, item.text, deployment.scheme.text)
     family = near.families[found.joins.number] if found.joins else None
     bulk_count = deployment.settings.bulk_count
     contains = contained(found, near.families, bulk_count)
@@ -78,4 +81,7 @@ async def _checked(
         answer(found, family, bulk_count, contains=contains), references=tuple(each for each in matches if each)
     )
     known = [each for one in (found, *referred) for each in one.related]
-    return Checked(item.source, item.signature.id, told, item.text, novelty_of(asked[0].signature, known))
+    new = novelty_of(asked[0].signature, known)
+    if new and item.text:
+        new = novelty_in_text(new, item.text, deployment.scheme.text)
+    return Checked(item.source, item.signature.id, told, item.text, new)

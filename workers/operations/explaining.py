@@ -35,12 +35,14 @@ class Side:
         signature: Its signature. Without its record on `signatures`, as the index keeps it. None: nothing is known.
         keys: Its index keys. None: not known, because its signature is not whole or not of this scheme.
         inspected: What is known of it in the index. None: it was given as a file.
+        text: The text of a file, empty if only the signature is known.
     """
 
     name: str
     signature: Signature | None
     keys: Keys | None
     inspected: Inspected | None = None
+    text: str = ""
 
     @property
     def state(self) -> StateFacts | None:
@@ -141,8 +143,8 @@ async def explain(
 async def _side(deployment: Deployment, name: str, collection: str, wait_seconds: float, *, quiet: bool) -> Side:
     scheme, key = deployment.scheme, deployment.key
     if _is_file(name):
-        signature = _of_file(deployment, name)
-        return Side(name, signature, _keys(deployment, signature))
+        signature, text = _of_file(deployment, name)
+        return Side(name, signature, _keys(deployment, signature), text=text)
     asked = document_key(collection, name.removeprefix(ID_PREFIX))
     inspected = await inspect(deployment, asked, wait_seconds, quiet=quiet)
     if inspected.signature is not None:
@@ -155,13 +157,13 @@ def _is_file(name: str) -> bool:
     return not name.startswith(ID_PREFIX) and Path(name).exists()
 
 
-def _of_file(deployment: Deployment, path: str) -> Signature:
+def _of_file(deployment: Deployment, path: str) -> tuple[Signature, str]:
     if path.endswith(SIGNATURE_SUFFIX):
-        return _stored(path)
-    from nearstream.workers.operations.one_document import signature_of_file  # these load the readers of all files
+        return _stored(path), ""
+    from nearstream.workers.operations.one_document import signed_file  # these load the readers of all files
     from nearstream.workers.pipeline.in_process import embedded
 
-    return signature_of_file(embedded(deployment), path, deployment)
+    return signed_file(embedded(deployment), path, deployment)
 
 
 def _stored(path: str) -> Signature:

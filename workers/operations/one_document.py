@@ -14,8 +14,8 @@ from nearstream.workers.pipeline.file_source import Refused, read
 from nearstream.workers.pipeline.in_process import Embedded
 
 
-def signature_of_file(job: Embedded, path: str, deployment: Deployment) -> Signature:
-    """Return the signature of the only document of a file, which may have no words.
+def signed_file(job: Embedded, path: str, deployment: Deployment) -> tuple[Signature, str]:
+    """Return the signature and the text of the only document of a file, which may have no words.
 
     Args:
         job: Signs it.
@@ -32,11 +32,11 @@ def signature_of_file(job: Embedded, path: str, deployment: Deployment) -> Signa
         raise InvalidMessageError(error.reason, f"{escaped(path, PATH_CHARACTERS)}: {error.detail}") from None
 
 
-def _signed(job: Embedded, record: ConsumerRecord) -> Signature:
-    signed = job.sign(record)
-    if isinstance(signed, Removal):
+def _signed(job: Embedded, record: ConsumerRecord) -> tuple[Signature, str]:
+    unsigned = job.read(record)
+    if isinstance(unsigned, Removal):
         raise InvalidMessageError(Reason.INVALID_MESSAGE, "expected a document, not a removal")
-    return signed
+    return job.signer.sign(*unsigned), unsigned.document.text or ""
 
 
 def _record(path: str, deployment: Deployment) -> ConsumerRecord:

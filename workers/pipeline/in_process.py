@@ -16,7 +16,7 @@ from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.looking_up import families_of
 from nearstream.streams.matcher import Matcher
-from nearstream.streams.signing.signer import Signer
+from nearstream.streams.signing.signer import Signer, Unsigned
 from nearstream.streams.store.local import local_store
 from nearstream.streams.store.store import Store
 from nearstream.workers.crawl.page import PageReader
@@ -42,6 +42,7 @@ class Outcome:
         is_empty: Whether it is a document without words, which has no relations.
         degraded: What was incomplete about reading its document.
         page: What else was read of the page that it was.
+        text: The text of its document.
     """
 
     source: str
@@ -51,6 +52,7 @@ class Outcome:
     is_empty: bool = False
     degraded: tuple[str, ...] = ()
     page: PageFacts = field(default_factory=PageFacts)
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,19 @@ class Embedded:
         Raises:
             InvalidMessageError: The record holds neither, or the document is too large.
         """
+        unsigned = self.read(record)
+        return unsigned if isinstance(unsigned, Removal) else self.signer.sign(*unsigned)
+
+    def read(self, record: ConsumerRecord) -> Unsigned | Removal:
+        """Return the document of a record with its text, or its removal.
+
+        It blocks while HTML becomes text.
+
+        Raises:
+            InvalidMessageError: The record holds neither.
+        """
         parsed = parse_document(record, self.limits)
-        return parsed if isinstance(parsed, Removal) else self.signer.sign(*self.pages.with_text(parsed))
+        return parsed if isinstance(parsed, Removal) else self.pages.with_text(parsed)
 
     async def _outcome(self, item: Item, read_as: Callable[[Document], Document]) -> Outcome:
         parsed = parse_document(item.record, self.limits)
@@ -120,7 +133,8 @@ class Embedded:
         if matched.verdict is not None and matched.verdict.family.ordinal == 1:
             self._founders.add(matched.registered.number)
         facts = facts_with_payload(page.page, item.record.headers)
-        return Outcome(item.source, matched.events, matched.verdict, degraded=signature.degraded, page=facts)
+        degraded, text = signature.degraded, unsigned.document.text or ""
+        return Outcome(item.source, matched.events, matched.verdict, degraded=degraded, page=facts, text=text)
 
 
 def embedded(deployment: Deployment) -> Embedded:

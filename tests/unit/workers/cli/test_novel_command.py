@@ -1,7 +1,7 @@
 """The new parts of a document, as `nearstream novel` prints them."""
 
 from nearstream.schemas.document import Document
-from nearstream.streams.checking import answer
+from nearstream.streams.checking import answer, found_in_text
 from nearstream.streams.looking_up import find, look_up, newcomer
 from nearstream.workers.cli.novel_command import new_parts, part_lines
 from nearstream.workers.config.settings import load
@@ -25,6 +25,7 @@ async def asked(text: str) -> Checked:
     signature = job.signer.sign(Document(id="draft", text=text, observed_at=NOON))
     question = newcomer(signature, DEPLOYMENT.scheme, DEPLOYMENT.key, DEPLOYMENT.thresholds)
     found = find(question, (await look_up(job.store, question)).candidates)
+    found = found_in_text(found, text, DEPLOYMENT.scheme.text)
     return Checked("draft.txt", "draft", answer(found, None, 20), text, found.novelty)
 
 
@@ -35,7 +36,7 @@ def written(text: list[str]) -> str:
 
 async def test_the_new_part_is_quoted_as_it_was_sent() -> None:
     text = f"{written(STORY[:200])} -- {written(NEWS)} -- {written(STORY[200:])}"
-    told = new_parts(DEPLOYMENT, await asked(text))
+    told = new_parts(await asked(text))
     (part,) = told["parts"][:1]
     assert text[part["start"] : part["end"]] == part["text"]
     true = text.index(written(NEWS))
@@ -49,7 +50,7 @@ async def test_the_new_part_is_quoted_as_it_was_sent() -> None:
 
 
 async def test_nothing_is_new_in_a_copy_and_all_in_another_text() -> None:
-    copy = new_parts(DEPLOYMENT, await asked(written(STORY)))
+    copy = new_parts(await asked(written(STORY)))
     assert (copy["parts"], copy["redundant"]) == ([], True)
-    other = new_parts(DEPLOYMENT, await asked(written(words(3, 200))))
+    other = new_parts(await asked(written(words(3, 200))))
     assert [(part["start"], part["end"]) for part in other["parts"]] == [(0, len(written(words(3, 200))))]
