@@ -226,14 +226,20 @@ class Documents:
         )
 
     def hint(self, case: Case) -> int:
-        """Return the representative of the family that most anchors of a document belong to, or 0."""
+        """Return the representative of the family that most anchors of a document belong to, or 0.
+
+        It may be a document of the same batch, which will found a family or join one.
+        """
+        if not self._rules.limits.events_per_family:
+            return 0
         anchors = case.document.keys.anchors
         known = Counter(self._hints[anchor] for anchor in anchors if anchor in self._hints)
-        if not known or not self._rules.limits.events_per_family:
-            return 0
-        number, count = known.most_common(1)[0]
+        number, count = known.most_common(1)[0] if known else (0, 0)
         is_usable = number not in (0, case.number, case.registered.former)  # the former state is dead by now
-        return number if is_usable and 100 * count >= COPY_PERCENT * len(anchors) else 0
+        if is_usable and 100 * count >= COPY_PERCENT * len(anchors):
+            return number
+        self.learn(case, case.number)  # a copy may follow in its batch
+        return 0
 
     def learn(self, case: Case, representative: int) -> None:
         """Remember who represents the family that has the anchors of a document."""

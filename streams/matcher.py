@@ -33,9 +33,9 @@ async def no_pause() -> None:
     """Continue at once."""
 
 
-async def no_patience(turn: int, is_smaller: bool) -> bool:
+async def no_patience(waits: Sequence[tuple[int, bool]]) -> list[bool]:
     """Do not wait, because there is no other lane."""
-    return False
+    return [False] * len(waits)
 
 
 class Matcher:

@@ -47,8 +47,9 @@ class Case:
         undecided: States that were undecided when they were met.
         superseded: States that a later document of the batch has superseded.
         compared: The related ones, by number.
-        left: Keys whose buckets it left out, because they hold the hint or because its twin is in them.
-        hint: The state on which it relies there. 0: an exact copy, or nothing is left out.
+        left: Keys whose buckets it left out, because states of `relied` are there in its place.
+        relied: These states. They have to be alive, and of the family that it joins.
+        hint: The state that it seems to be a copy of. 0: none.
         may_be_counted: It may have been matched before, so a family may count it already.
         counted_in: Families that count it already.
         full_buckets: Number of its buckets that were full.
@@ -77,6 +78,7 @@ class Case:
     superseded: set[int] = field(default_factory=set)
     compared: dict[int, Compared] = field(default_factory=dict)
     left: bytes = b""
+    relied: set[int] = field(default_factory=set)
     hint: int = 0
     may_be_counted: bool = False
     counted_in: set[int] = field(default_factory=set)

@@ -29,7 +29,7 @@ class Judge(Comparing, Protocol):
         """Return the message with which a document joins a family."""
 
     def hint(self, case: Case) -> int:
-        """Return the state that a document seems to be a copy of, or 0."""
+        """Return the likely original of a document, or 0. It may be in the same batch."""
 
     def learn(self, case: Case, representative: int) -> None:
         """Remember who represents the family of a document."""

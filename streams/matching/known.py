@@ -1,5 +1,6 @@
 """What a lane knows about the states that its batch has met."""
 
+from collections import defaultdict
 from collections.abc import Iterator, MutableMapping
 
 from nearstream.streams.matching.case import Case
@@ -51,6 +52,14 @@ class Known:
         for number, view in self.views.items():
             if view.decision is not None and founder_of(view.decision) == founder:
                 yield number
+
+    def living(self) -> defaultdict[int, list[int]]:
+        """Return the living states by the founder of their family."""
+        found = defaultdict[int, list[int]](list)
+        for number, view in self.views.items():
+            if view.decision is not None and not view.is_dead:
+                found[founder_of(view.decision)].append(number)
+        return found
 
     def joined(self, founder: int, answer: Joined) -> None:
         """Note what a home said about its family."""

@@ -1,10 +1,7 @@
 """The protocol of matching: what a lane asks of the store, in which order, until each document is decided.
 
-Nothing here is atomic but the single calls. In the order of this page:
-
-    match           registers a batch, enters its buckets, looks up who is there, settles, withdraws
-    _meet           from buckets to the states that are worth a comparison, and the comparisons
-    _settle         rounds of choosing, noting, deciding and joining, until every document is decided
+Nothing here is atomic but the single calls. `match` has the order of a batch, and `_settle` its rounds of choosing,
+noting, deciding and joining.
 
 `tests/simulation` runs this code under an adversary. Each rule of the order has a variant there that leaves it out.
 """
@@ -12,32 +9,34 @@ Nothing here is atomic but the single calls. In the order of this page:
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 
 from nearstream.streams.matching.case import Case
-from nearstream.streams.matching.choosing import choose, is_undecided
+from nearstream.streams.matching.choosing import Choice, choose, is_undecided
 from nearstream.streams.matching.decision import founder_of, pack_decision, unpack_decision
 from nearstream.streams.matching.judging import Judge
 from nearstream.streams.matching.known import Known
 from nearstream.streams.matching.meeting import Meeting, Pause
 from nearstream.streams.matching.picking import representative_of
 from nearstream.streams.matching.shortening import shorten
-from nearstream.streams.matching.tally import crowded_keys, keys_that_hold, unseen
-from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Note, Proposal
+from nearstream.streams.matching.tally import crowded_keys, keys_that_hold, keys_without, unseen
+from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Note, Proposal, Query
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal, Status
 from nearstream.streams.store.store import Store
 
-Patience = Callable[[int, bool], Awaitable[bool]]
-"""Waits a moment for another lane. It is given how often that was done for a document, and whether one of those waited
-for came before it, and returns whether the document shall go on waiting."""
+Patience = Callable[[Sequence[tuple[int, bool]]], Awaitable[Sequence[bool]]]
+"""Waits a moment for other lanes, once for several documents. It is given for each how often that was done, and whether
+one of those waited for came before it, and returns for each whether it shall go on waiting."""
 
 
 class Lane:
     """Matches the batches of some partitions of `signatures`."""
+
+    meeting = Meeting
 
     def __init__(self, store: Store, judge: Judge, patience: Patience, pause: Pause) -> None:
         """Take what the lane works with."""
         self._store = store
         self._judge = judge
         self._patience = patience
-        self._meeting = Meeting(store, judge, pause)
+        self._meeting = self.meeting(store, judge, pause)
 
     async def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
         """Register the records of a batch, in order.
@@ -73,9 +72,7 @@ class Lane:
         for case in cases:
             if case.decision is None and not case.is_late and not case.left:
                 case.hint = self._judge.hint(case)
-        await self._meeting.look(cases, lambda case: b"" if case.left else case.words)
-        for case in cases:
-            self._meeting.leave_out(case)
+        await self._meeting.look_at_words(cases)
         await self._meeting.meet(cases, known)
         await self._store.confirm([case.number for case in cases])
         await self._restate([case for case in cases if case.is_restated], known)
@@ -90,7 +87,7 @@ class Lane:
     async def _settle(self, cases: Sequence[Case], known: Known) -> None:
         """Decide about documents, round by round.
 
-        A document whose copy comes before it in the batch waits for its round.
+        A document whose copy comes before it in the batch waits for its round, and so do later ones of that family.
         """
         waiting = {case.number: case for case in sorted(cases, key=lambda case: case.number)}
         await self._look_again(waiting, known)
@@ -98,15 +95,18 @@ class Lane:
             ready: list[tuple[Case, int]] = []
             noting: list[tuple[Case, tuple[int, ...]]] = []
             sleeping: list[tuple[Case, tuple[int, ...]]] = []
+            put_off = set[int]()  # families of documents that wait
             for case in waiting.values():
-                choice = choose(case, known.views, known.families)
+                choice = self._choose(case, known)
                 known.expected[case.number] = choice.founder or min(
                     map(known.family_of, choice.waits_for), default=case.number
                 )
                 others = tuple(number for number in choice.waits_for if not case.has_noted(number))
-                if any(number in waiting and number < case.number for number in others):
+                before = [number for number in (*others, *case.relied) if number in waiting and number < case.number]
+                if before or known.expected[case.number] in put_off:
+                    put_off.add(known.expected[case.number])
                     continue
-                others = tuple(n for n in others if n not in waiting or not self._is_same_partition(n, case.number))
+                others = tuple(n for n in others if n not in waiting or not self._will_wait(waiting[n], case.number))
                 if not others:
                     ready.append((case, choice.founder))
                 elif all(number in waiting for number in others) or case.patience < 0:
@@ -125,27 +125,27 @@ class Lane:
         """
         undecided = {
             case: [
-                each.number
-                for each in case.copies
-                if each.number not in waiting and is_undecided(each.number, known.views)
+                one.number for one in case.copies if one.number not in waiting and is_undecided(one.number, known.views)
             ]
             for case in waiting.values()
         }
-        some = {case: numbers for case, numbers in undecided.items() if numbers}
-        if some:
-            await self._meeting.refresh(some, known)
+        await self._meeting.refresh({case: numbers for case, numbers in undecided.items() if numbers}, known)
 
-    def _is_same_partition(self, one: int, other: int) -> bool:
-        return one % self._store.shape.partitions == other % self._store.shape.partitions
+    def _will_wait(self, case: Case, number: int) -> bool:
+        """Return whether a later document of the batch has met this one, and waits for it."""
+        return number in case.compared and (case.number - number) % self._store.shape.partitions == 0
+
+    @staticmethod
+    def _choose(case: Case, known: Known) -> Choice:
+        return choose(case, known.views, known.families)
 
     async def _sleep(self, sleeping: Sequence[tuple[Case, tuple[int, ...]]], known: Known) -> None:
         """Wait for other lanes, long for documents that came before and shortly for others."""
-        for case, others in sleeping:
-            if await self._patience(case.patience, any(number < case.number for number in others)):
-                case.patience += 1
-                await self._meeting.refresh({case: others}, known)
-            else:
-                case.patience = -1
+        waits = [(case.patience, any(number < case.number for number in others)) for case, others in sleeping]
+        patient = await self._patience(waits)
+        for (case, _), goes_on in zip(sleeping, patient, strict=True):
+            case.patience = case.patience + 1 if goes_on else -1
+        await self._meeting.refresh({case: others for case, others in sleeping if case.patience > 0}, known)
 
     async def _note(self, noting: Sequence[tuple[Case, tuple[int, ...]]], known: Known) -> None:
         """Write notes at undecided copies, whose decision then has to consider these documents."""
@@ -200,16 +200,14 @@ class Lane:
     def _may_leave_out(case: Case, founder: int, known: Known) -> bool:
         """Return whether the buckets that were left out lead to the family that is joined.
 
-        They do if they hold its living representative. A dead state leads to a representative that may share none of
-        these keys, and a family without one gets the document, which others can only meet there.
+        They do if living members of it are there. A dead state leads to a representative that may share none of these
+        keys, and a family without one gets the document, which others can only meet there.
         """
-        if not founder or founder == case.number:
-            return False
-        if not case.hint:
-            return True  # an exact copy: the buckets of its twin do
-        view = known.views.get(case.hint)
-        lives = view is not None and not view.is_dead and case.hint == representative_of(founder, known.families)
-        return lives and view is not None and view.decision is not None and founder_of(view.decision) == founder
+        views = [known.views.get(number) for number in (*case.relied, representative_of(founder, known.families))]
+        return founder not in (0, case.number) and all(
+            view is not None and not view.is_dead and view.decision is not None and founder_of(view.decision) == founder
+            for view in views
+        )
 
     async def _restate(self, cases: Sequence[Case], known: Known) -> None:
         """Join again, and find those that came while documents were not in all their buckets.
@@ -217,7 +215,11 @@ class Lane:
         Who came after a superseded state is related to the present one only.
         """
         await self._join(cases, known)
-        for case in [case for case in cases if not case.is_dead]:
+        views = await self._store.fetch([Query(case.number) for case in cases]) if cases else ()
+        for case, view in zip(cases, views, strict=True):
+            case.registered = case.registered._replace(is_dead=view is None or view.is_dead)
+            if case.is_dead:
+                continue
             family = case.decision.founder if case.decision else 0
             self._find_late(
                 case, unseen(case.found, {case.number, *known.members(family)}, self._store.limits.bucket_cap)
@@ -241,13 +243,16 @@ class Lane:
         answers = await self._store.join([join for _, join in needed]) if needed else ()
         if dead:
             await self._store.leave(dead)
+        heirs = []
         for (case, join), answer in zip(needed, answers, strict=True):
             case.joined = answer
             known.joined(join.founder, answer)
-        await self._become_full([case for case, _ in needed if case.left and _represents(case)], known)
+            if case.left and answer.representative == case.number:
+                heirs.append(case)
+        await self._become_full(heirs, known)
 
     async def _become_full(self, cases: Sequence[Case], known: Known) -> None:
-        """Let those who represent their families now enter the buckets that they left out, and join again."""
+        """Let new representatives enter the buckets that they left out, and join again."""
         met = {case: set(case.compared) for case in cases}
         await self._meeting.enter_rest(cases, known)
         for case in cases:
@@ -268,33 +273,30 @@ class Lane:
     async def _withdraw(self, cases: Sequence[Case], known: Known) -> None:
         """Let copies leave the buckets of words that lead to their family without them.
 
-        Where every pair has its event, all stay where they are.
+        Where every pair has its event, all stay where they are. A dead document that is told again stays too: its heir
+        may have relied on it, and may be leaving the same buckets right now.
         """
-        entries = []
+        entries, living = [], known.living()
         for case in cases:
             joined = case.joined
             if case.is_gone or case.is_late or case.decision is None:
                 continue
             self._judge.learn(case, joined.representative if joined is not None else case.number)
-            stays = not self._store.limits.events_per_family
+            stays = not self._store.limits.events_per_family or (case.is_restated and case.is_dead)
             if stays or joined is None or joined.is_bare or joined.representative in (0, case.number):
                 continue
-            keys = self._keys_of_family(case, case.decision.founder, joined.representative, known)
+            before = [number for number in living[case.decision.founder] if number < case.number]
+            keys = keys_without(self._keys_of_family(case, joined.representative, before), case.left)
             if keys:
                 entries.append(Entry(case.number, 0, keys))
         if entries:
             await self._store.withdraw(entries)
 
     @staticmethod
-    def _keys_of_family(case: Case, founder: int, representative: int, known: Known) -> bytes:
+    def _keys_of_family(case: Case, representative: int, before: Sequence[int]) -> bytes:
         """Return the keys whose buckets hold the representative of a family, or are crowded by earlier members.
 
         The first two members of a bucket stay there, in whatever order they look.
         """
-        before = [n for n in known.members(founder) if n < case.number and not known.views[n].is_dead]
         keys = keys_that_hold(case.found, representative, case.number, BAND + ANCHOR)
         return b"".join((*keys, crowded_keys(case.found, before, BAND + ANCHOR)))
-
-
-def _represents(case: Case) -> bool:
-    return case.joined is not None and case.joined.representative == case.number

@@ -1,4 +1,4 @@
-"""From the keys of documents to the earlier ones that are worth a comparison, and to what is known about these."""
+"""Finds the earlier documents that share keys with those of a batch, and compares the most likely ones."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol
@@ -8,7 +8,8 @@ from nearstream.streams.matching.decision import founder_of
 from nearstream.streams.matching.judging import Comparing
 from nearstream.streams.matching.known import Known
 from nearstream.streams.matching.picking import pick, representative_of
-from nearstream.streams.matching.tally import Shared, keys_that_hold, shortlist, without
+from nearstream.streams.matching.sharing import entered_by_others, rely
+from nearstream.streams.matching.tally import Shared, keys_that_hold, keys_without, shortlist, without
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Query, View
 
@@ -59,35 +60,46 @@ class Meeting:
         keys = {case: case.left for case in cases}
         for case in cases:
             case.found = without(case.found, case.left)
-            case.left, case.hint = b"", 0
+            case.left, case.relied, case.hint = b"", set(), 0
         if cases:
             await self.look(cases, keys.__getitem__)
             await self.meet(cases, known)
 
-    def leave_out(self, case: Case) -> None:
-        """Note which buckets a document has left out, because they hold its hint."""
-        if case.hint:
-            _, case.left = keys_that_hold(case.found, case.hint, case.number, BAND + ANCHOR)
-            if not case.left:
-                case.hint = 0
+    async def look_at_words(self, cases: Sequence[Case]) -> None:
+        """Enter the buckets of words.
+
+        Among likely copies in a batch, the first with a key enters its bucket. The others rely on it.
+        """
+        looking = [case for case in cases if not case.left]
+        shared = entered_by_others([case for case in looking if case.decision is None and not case.is_late])
+        rest = {case: keys_without(case.words, b"".join(shared.get(case, {}).values())) for case in looking}
+        await self.look(looking, rest.__getitem__)
+        for case in looking:
+            if case.hint:
+                _, case.left = keys_that_hold(case.found, case.hint, case.number, BAND + ANCHOR)
+                case.relied = {case.hint} if case.left else set()
+        for case, firsts in shared.items():
+            for first, keys in firsts.items():
+                rely(case, first, keys)
 
     async def find_twins(self, cases: Sequence[Case], known: Known) -> None:
-        """Let exact copies of a decided, living state leave out all buckets of words, if its family is full."""
+        """Let exact copies leave out all buckets of words, if a living, decided state of a full family is there."""
         if not self._store.limits.events_per_family:
             return
         twins = {}
         for case in cases:
             if case.decision is None and not case.is_late:
                 met = shortlist(case.found, case.number, case.anchors, self._store.limits)
+                case.shared, case.full_buckets = met.shared, met.full_buckets
                 twins[case] = [number for number, shared in met.shared.items() if shared.by_digest]
         await self._ask({number for some in twins.values() for number in some}, known)
         await self._follow(list(twins), known, {case: set(some) for case, some in twins.items()})
         full = {case: [n for n in some if self._is_full(n, known)][:1] for case, some in twins.items()}
         await self._read({number for some in full.values() for number in some}, known)
         for case, some in full.items():
-            related = self._judge.compare(case, list(filter(known.has_text, some)), known)
-            if any(each.is_exact for each in related):
-                case.left = case.words
+            for twin in self._judge.compare(case, list(filter(known.has_text, some)), known):
+                if twin.is_exact:
+                    case.left, case.relied, case.compared = case.words, {twin.number}, {twin.number: twin}
 
     def _is_full(self, number: int, known: Known) -> bool:
         """Return whether a state is alive and decided, and its family is found in all buckets."""
@@ -109,7 +121,7 @@ class Meeting:
             if case.decision is not None:  # what is told again lacks what it lacked at first
                 case.full_buckets, case.cut = int(case.decision.full_buckets), case.decision.cut
             case.shared = met.shared
-            listed[case] = set(met.shared)
+            listed[case] = {*met.shared, *case.relied}
             if case.registered.former:
                 listed[case].add(case.registered.former)
                 case.shared.setdefault(case.registered.former, Shared(by_lineage=True))

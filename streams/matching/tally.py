@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from struct import Struct
+from struct import Struct, unpack
 
 from nearstream.streams.native import native
 from nearstream.streams.store.buckets import BUCKET
@@ -192,7 +192,7 @@ def keys_that_hold_slowly(found: Found, number: int, own: int, kinds: bytes) -> 
         found: The keys of a document, and what their buckets held.
         number: The number.
         own: Number of the document.
-        kinds: Letters of the kinds of keys to return.
+        kinds: The letters for these kinds.
     """
     both: list[bytes] = []
     one: list[bytes] = []
@@ -211,7 +211,7 @@ def crowded_keys(found: Found, numbers: Collection[int], kinds: bytes) -> bytes:
     Args:
         found: The keys of a document, and what their buckets held.
         numbers: The numbers.
-        kinds: Letters of the kinds of keys to return.
+        kinds: The letters for these kinds.
     """
     if len(numbers) < 2:
         return b""
@@ -237,15 +237,43 @@ def _caps(anchor_cap: int) -> dict[bytes, int]:
     return {DIGEST: BAND_CAP, LINEAGE: LINEAGE_CAP, BAND: BAND_CAP, ANCHOR: anchor_cap}
 
 
+def split(keys: bytes) -> Sequence[bytes]:
+    """Return keys one by one."""
+    return unpack(f"{KEY_BYTES}s" * (len(keys) // KEY_BYTES), keys)
+
+
+def keys_without(keys: bytes, some: bytes) -> bytes:
+    """Return keys without some of them."""
+    left_out = frozenset(split(some))
+    return b"".join([key for key in split(keys) if key not in left_out]) if some else keys
+
+
 def without(found: Found, keys: bytes) -> list[tuple[bytes, bytes]]:
     """Return what buckets held, without some keys that are asked for again."""
-    again = {keys[at : at + KEY_BYTES] for at in range(0, len(keys), KEY_BYTES)}
-    rest: list[tuple[bytes, bytes]] = []
+    rest = [(each, keys_without(each, keys)) for each, _ in found]
+    return [(some, held_for([one], some, 0)) for one, (_, some) in zip(found, rest, strict=True) if some]
+
+
+def held_for_slowly(found: Found, keys: bytes, number: int) -> bytes:
+    """Return what the buckets of some keys held, as a reply for these.
+
+    Args:
+        found: The keys of a document, and what their buckets held. One that is not named held nothing.
+        keys: Some keys.
+        number: Each bucket of the reply holds this number too, behind the others. 0: none.
+    """
+    held: dict[bytes, list[int]] = {}
     for key, numbers in held_by(found):
-        if key not in again:
-            packed = b"".join(number.to_bytes(NUMBER_BYTES, "big") for number in numbers)
-            rest.append((key, BUCKET.pack(0, len(numbers)) + packed))
-    return rest
+        held.setdefault(key, numbers)
+    reply, more = [], [number] if number else []
+    for index, key in enumerate(split(keys)):
+        numbers = [*held.get(key, ()), *more]
+        reply.append(BUCKET.pack(index, len(numbers)))
+        reply += [each.to_bytes(NUMBER_BYTES, "big") for each in numbers]
+    return b"".join(reply)
+
+
+held_for = native.held_for if native else held_for_slowly
 
 
 def held_by(found: Found, least: int = 1) -> Iterator[tuple[bytes, list[int]]]:

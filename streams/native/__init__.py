@@ -89,6 +89,9 @@ class Native(Protocol):
     ) -> tuple[bytes, bytes]:
         """Return the keys whose buckets held a number (see `matching/tally.py`)."""
 
+    def held_for(self, found: Sequence[tuple[bytes, bytes]], keys: bytes, number: int, /) -> bytes:
+        """Return what the buckets of some keys held, as a reply for these (see `matching/tally.py`)."""
+
     def pack_entries(
         self, entries: Sequence[tuple[int, int, bytes]], tag: bytes, kinds: bytes, numbers: tuple[int, ...], /
     ) -> tuple[list[bytes], list[bytes]]:

@@ -289,6 +289,7 @@ static PyMethodDef functions[] = {
     {"cheapest_path", cheapest_path, METH_VARARGS, "Return the cost of the cheapest path through two texts."},
     {"shortlist", (PyCFunction)(void (*)(void))shortlist, METH_FASTCALL, "Return who shares most keys with a document."},
     {"keys_that_hold", keys_that_hold, METH_VARARGS, "Return the keys whose buckets held a number."},
+    {"held_for", held_for, METH_VARARGS, "Return what the buckets of some keys held, as a reply for these."},
     {"pack_entries", pack_entries, METH_VARARGS, "Return the keys and the items of a command with entries."},
     {"signs", signs, METH_O, "Return the signs of a text that mean something."},
     {"sign", (PyCFunction)(void (*)(void))sign, METH_FASTCALL,

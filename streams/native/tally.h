@@ -286,3 +286,68 @@ static PyObject *keys_that_hold(PyObject *module, PyObject *arguments)
     free(memory);
     return result;
 }
+
+/* Notes which bucket each of some keys found. Returns the bytes of their numbers, or -1 after an error. */
+static Py_ssize_t find_buckets(PyObject *found, const u8 *some, size_t count, Bucket *held)
+{
+    const u8 *keys, *reply;
+    size_t key_bytes, size, next = 0;
+    Py_ssize_t bytes = 0;
+    for (Py_ssize_t place = 0; place < PyList_Size(found); place++) {
+        if (!found_at(found, place, &keys, &key_bytes, &reply, &size))
+            return -1;
+        const u8 *end = reply + size;
+        Bucket bucket;
+        while (next_bucket(&reply, end, keys, key_bytes, &bucket))
+            for (size_t step = 0; step < count; step++) { /* both sides mostly have the same order */
+                size_t at = next + step < count ? next + step : next + step - count;
+                if (memcmp(some + at * KEY_SIZE, bucket.key, KEY_SIZE))
+                    continue;
+                bytes += held[at].key ? 0 : (Py_ssize_t)(bucket.count * NUMBER_SIZE);
+                held[at] = held[at].key ? held[at] : bucket;
+                next = at + 1 < count ? at + 1 : 0;
+                break;
+            }
+    }
+    return bytes;
+}
+
+/* Writes what a bucket held, and a number more unless that is 0. Returns the end. */
+static u8 *write_bucket(u8 *to, size_t index, const Bucket *held, u64 number)
+{
+    size_t count = held->count + (number != 0), bytes = held->count * NUMBER_SIZE;
+    *to++ = (u8)(index >> 8), *to++ = (u8)index, *to++ = (u8)(count >> 8), *to++ = (u8)count;
+    if (bytes)
+        memcpy(to, held->numbers, bytes);
+    to += bytes;
+    for (int i = NUMBER_SIZE - 1; number && i >= 0; i--)
+        *to++ = (u8)(number >> (8 * i));
+    return to;
+}
+
+static PyObject *held_for(PyObject *module, PyObject *arguments)
+{
+    PyObject *found, *result = NULL;
+    const u8 *keys;
+    Py_ssize_t key_bytes, bytes;
+    u64 number;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "Oy#K:held_for", &found, &keys, &key_bytes, &number) || !is_list(found))
+        return NULL;
+    size_t count = (size_t)key_bytes / KEY_SIZE;
+    if (count > 0x10000)
+        return PyErr_Format(PyExc_ValueError, "held_for: at most 65536 keys expected");
+    Bucket *held = calloc(count + 1, sizeof(Bucket));
+    if (!held)
+        return PyErr_NoMemory();
+    bytes = find_buckets(found, keys, count, held);
+    if (bytes >= 0)
+        result = PyBytes_FromStringAndSize(NULL, bytes + (Py_ssize_t)count * (BUCKET_SIZE + (number ? NUMBER_SIZE : 0)));
+    if (result) {
+        u8 *to = (u8 *)PyBytes_AsString(result);
+        for (size_t index = 0; index < count; index++)
+            to = write_bucket(to, index, &held[index], number);
+    }
+    free(held);
+    return result;
+}

@@ -83,9 +83,9 @@ class _Interleaved:
         for _ in range(self.draw.randrange(_TURNS)):
             await asyncio.sleep(0)
 
-    async def patience(self, turn: int, _is_smaller: bool) -> bool:
+    async def patience(self, waits: Sequence[tuple[int, bool]]) -> list[bool]:
         await self._wait()
-        return turn < _PATIENCE
+        return [turn < _PATIENCE for turn, _ in waits]
 
 
 async def simulated(settings: Settings, sent: Sequence[Sent], seed: int, faults: Faults = NONE) -> Read:

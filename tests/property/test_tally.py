@@ -37,6 +37,10 @@ def test_c_counts_as_python_does() -> None:
         assert list(slowly.shared) == list(natively.shared)
         number = draw.randint(1, 100)
         assert tally.keys_that_hold_slowly(found, number, own, b"ab") == tally.keys_that_hold(found, number, own, b"ab")
+        keys = [*tally.split(b"".join(keys for keys, _ in found)), b"a" + bytes(8)]
+        some = b"".join(draw.sample(keys, draw.randint(0, len(keys))))
+        number = draw.choice([0, number])
+        assert tally.held_for_slowly(found, some, number) == tally.held_for(found, some, number)
 
 
 @pytest.mark.parametrize("events_per_family", [0, 1])

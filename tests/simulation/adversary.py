@@ -256,12 +256,13 @@ class Schedule:
         self.saw[case.number] |= {pair.number for pair in decision.pairs}
         self.oracle.guesses.add(decision.founder)
 
-    async def _patience(self, turn: int, is_smaller: bool) -> bool:
-        if self.plan.impatient or turn >= self.draw.randrange(8 if is_smaller else 3):
-            self.counts["out of patience"] += 1
-            return False
-        await Nap()
-        return True
+    async def _patience(self, waits: Sequence[tuple[int, bool]]) -> list[bool]:
+        draw, is_impatient = self.draw, self.plan.impatient
+        patient = [not is_impatient and turn < draw.randrange(8 if is_smaller else 3) for turn, is_smaller in waits]
+        self.counts["out of patience"] += patient.count(False)
+        if any(patient):
+            await Nap()
+        return patient
 
     def _step(self, coroutine: Coroutine[Any, Any, None], run: Run, value: object) -> None:
         if run.has_failed:

@@ -3,6 +3,8 @@
 from collections import Counter, defaultdict
 
 from nearstream.streams.matching.decision import founder_of
+from nearstream.streams.matching.tally import split
+from nearstream.streams.store.limits import BAND_CAP
 from nearstream.streams.store.messages import KEY_BYTES
 from tests.simulation.adversary import Schedule
 from tests.simulation.texts import Record, Text, named
@@ -23,6 +25,7 @@ def broken_laws(schedule: Schedule) -> set[str]:
             laws.one_family,
             laws.counts,
             laws.ordinals,
+            laws.room,
         )
         if not law()
     }
@@ -154,6 +157,12 @@ class Laws:
             if any(number in self.founders for number in dead - family.left):
                 return False  # who has died has left
         return True
+
+    def room(self) -> bool:
+        """A storm of copies fills no bucket of words, so that others find a place there."""
+        keys = {key for number in self.alive for key in split(self.world.words(self.texts[number]))}
+        buckets = [part.buckets.numbers(key) for part in self.schedule.parts for key in keys]
+        return not self.schedule.plan.storm or all(len(some) < BAND_CAP for some in buckets)
 
     def ordinals(self) -> bool:
         """Two documents of one family have different ordinals."""

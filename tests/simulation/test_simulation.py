@@ -21,6 +21,7 @@ def _broken(plan: Plan, schedules: int) -> dict[int, set[str]]:
         pytest.param(Plan(impatient=True), 300, id="nobody waits"),
         pytest.param(Plan(resigns=True), 300, id="documents that were signed twice"),
         pytest.param(Plan(storm=True, documents=16), 100, id="storms of copies"),
+        pytest.param(Plan(storm=True, documents=120), 20, id="large storms of copies"),
         pytest.param(Plan(tails=1, confirms=True), 300, id="one lost tail, and replicas"),
         pytest.param(Plan(tails=2, confirms=True), 100, id="two lost tails, and replicas"),
     ],
@@ -36,6 +37,6 @@ def test_a_protocol_without_one_of_its_rules_is_caught(name: str) -> None:
     assert any(play(seed, variant.plan)[0] for seed in seeds), f"{variant.schedules} schedules do not need the rule"
 
 
-@pytest.mark.parametrize("seed", [10_044_228, 204_912])
+@pytest.mark.parametrize("seed", [10_044_228, 204_912, 40_000_354, 40_001_491, 40_009_038, 81_007_780])
 def test_a_schedule_that_broke_a_law_once_breaks_none(seed: int) -> None:
     assert play(seed, Plan())[0] == set()

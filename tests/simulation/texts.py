@@ -167,10 +167,10 @@ class Oracle:
         return Join(founder, case.number, is_dead, is_full, links, instead, founder.to_bytes(16, "big"), 0)
 
     def hint(self, case: Case) -> int:
-        """Return a guess."""
-        if not self.guesses or self.draw.random() < 0.3:
-            return 0
-        return self.draw.choice(sorted(number for number in self.guesses if number != case.number) or [0])
+        """Return a guess, which may be a document of its batch."""
+        others = sorted(self.guesses - {case.number})
+        self.guesses.add(case.number)
+        return 0 if self.draw.random() < 0.3 or not others else self.draw.choice(others)
 
     def learn(self, case: Case, representative: int) -> None:
         """Remember whom hints may name."""

@@ -1,18 +1,23 @@
 """The protocol with one rule left out each, to show that the laws need it."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nearstream.streams.matching.case import Case
+from nearstream.streams.matching.choosing import Choice
 from nearstream.streams.matching.judging import Judge
 from nearstream.streams.matching.known import Known
 from nearstream.streams.matching.lane import Lane, Patience
 from nearstream.streams.matching.meeting import Meeting
+from nearstream.streams.matching.picking import representative_of
+from nearstream.streams.matching.tally import keys_that_hold
 from nearstream.streams.store.families import Family
-from nearstream.streams.store.messages import Cover, Decided, Entry, Join, Joined, Proposal
+from nearstream.streams.store.messages import ANCHOR, BAND, Cover, Decided, Entry, Join, Joined, Proposal
 from nearstream.streams.store.part import Part
+from nearstream.streams.store.registration import Labelling, Put, Registered, Removal
 from nearstream.streams.store.store import Call, Store
 from tests.simulation.adversary import Plan
+from tests.simulation.texts import World, named, text_of
 
 Noting = Sequence[tuple[Case, tuple[int, ...]]]
 
@@ -33,6 +38,22 @@ class HintsAreTrusted(Lane):
         return founder not in (0, case.number)
 
 
+class DeadOnesAreReliedOn(Lane):
+    """A document relies on states of its family in buckets that it leaves out, whether they live or not."""
+
+    @staticmethod
+    def _may_leave_out(case: Case, founder: int, known: Known) -> bool:
+        return founder not in (0, case.number) and all(known.family_of(number) == founder for number in case.relied)
+
+
+class FoundersStayOut(Lane):
+    """A document founds a family although it has left buckets out."""
+
+    @staticmethod
+    def _may_leave_out(case: Case, founder: int, known: Known) -> bool:
+        return founder in (0, case.number) or Lane._may_leave_out(case, founder, known)
+
+
 class CopiesStayOut(Lane):
     """Whom a join makes the representative does not enter its buckets."""
 
@@ -47,6 +68,112 @@ class CopiesLeaveAll(Lane):
         await self._store.withdraw([Entry(case.number, 0, case.words) for case in cases if case.joined])
 
 
+class CopiesCrowd(Lane):
+    """A copy stays in buckets that lack its representative, however many of its family are there."""
+
+    @staticmethod
+    def _keys_of_family(case: Case, representative: int, before: Sequence[int]) -> bytes:
+        return b"".join(keys_that_hold(case.found, representative, case.number, BAND + ANCHOR))
+
+
+class TwinsAreFree(Lane):
+    """Who can join a family does not wait for an undecided equal text."""
+
+    @staticmethod
+    def _choose(case: Case, known: Known) -> Choice:
+        choice = Lane._choose(case, known)
+        return Choice(choice.founder) if choice.founder else choice
+
+
+class JoinsComeFirst(Lane):
+    """A document is counted in its family before that is decided."""
+
+    async def _propose(self, ready: Sequence[tuple[Case, int]], waiting: dict[int, Case], known: Known) -> None:
+        for case, founder in ready:
+            if founder and not case.left:
+                case.decision = self._judge.decision(case, founder, known)
+                await self._store.join([self._judge.join(case, founder, known)])
+                case.decision = None
+        await super()._propose(ready, waiting, known)
+
+
+class FormerStatesStay(Lane):
+    """A superseded state does not leave its family."""
+
+    async def _leave_former(self, cases: Sequence[Case]) -> None:
+        return
+
+
+class RemovedStatesStay(Lane):
+    """A removed state does not leave its family."""
+
+    async def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
+        """Register only."""
+        return await self._store.register(batch)
+
+
+class _NobodyHandsOn(Meeting):
+    async def _hand_on(self, founders: set[int], known: Known) -> None:
+        await self._ask({representative_of(each, known.families) for each in founders} - {0}, known)
+
+
+class DeadOnesRepresent(Lane):
+    """Nobody takes the place of a representative that has died."""
+
+    meeting = _NobodyHandsOn
+
+
+class _DecidedOnesRest(Meeting):
+    async def look(self, cases: Sequence[Case], keys_of: Callable[[Case], bytes]) -> None:
+        await super().look([case for case in cases if case.decision is None], keys_of)
+
+
+class DecidedOnesDoNotEnter(Lane):
+    """A decided document that is delivered again does not enter its buckets again."""
+
+    meeting = _DecidedOnesRest
+
+
+class _NobodyIsCounted(Meeting):
+    async def _follow(self, cases: Sequence[Case], known: Known, met: Mapping[Case, set[int]]) -> None:
+        await super()._follow(cases, known, met)
+        for case in cases:
+            case.counted_in.clear()
+
+
+class CountedOnesAreForgotten(Lane):
+    """A document whose decision was lost does not look for a family that counts it already."""
+
+    meeting = _NobodyIsCounted
+
+
+class _EntersFirst(Meeting):
+    early: dict[int, list[tuple[bytes, bytes]]]
+
+    async def look(self, cases: Sequence[Case], keys_of: Callable[[Case], bytes]) -> None:
+        rest = [case for case in cases if case.number not in self.early]
+        for case in cases:
+            case.found += self.early.pop(case.number, [])
+        await super().look(rest, keys_of)
+
+
+class EntriesComeFirst(Lane):
+    """A document enters its buckets before its record is stored."""
+
+    meeting = _EntersFirst
+
+    async def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
+        """Enter all buckets, then register."""
+        puts = [one for one in batch if isinstance(one, Put)]
+        texts = [text_of(one.record) for one in puts]
+        entries = [
+            Entry(one.number, 0, named(text) + World().words(text)) for one, text in zip(puts, texts, strict=True)
+        ]
+        found = await self._store.enter(entries)
+        self._meeting.early = {one.number: each for one, each in zip(puts, found, strict=True)}
+        return await super().register(batch)
+
+
 class _ReadsFirst(Meeting):
     async def look(self, cases: Sequence[Case], keys_of: Callable[[Case], bytes]) -> None:
         found = await self._store.peek([Entry(case.number, 0, keys_of(case)) for case in cases])
@@ -59,10 +186,7 @@ class _ReadsFirst(Meeting):
 class BucketsAreReadFirst(Lane):
     """Buckets are read by a call of their own before they are entered."""
 
-    def __init__(self, store: Store, judge: Judge, patience: Patience, pause: Callable[[], Awaitable[None]]) -> None:
-        """Take what the lane works with."""
-        super().__init__(store, judge, patience, pause)
-        self._meeting = _ReadsFirst(store, judge, pause)
+    meeting = _ReadsFirst
 
 
 class _AnySlotConfirms(Store):
@@ -155,13 +279,21 @@ class Variant:
 VARIANTS: dict[str, Variant] = {
     "nobody notes": Variant(Plan(lane=NobodyNotes), 300),
     "hints are trusted": Variant(Plan(lane=HintsAreTrusted), 1_000),
-    "copies stay out": Variant(Plan(lane=CopiesStayOut), 1, 10_372),
+    "dead ones are relied on": Variant(Plan(lane=DeadOnesAreReliedOn), 1, 1_276),
+    "founders stay out": Variant(Plan(lane=FoundersStayOut), 300),
+    "copies stay out": Variant(Plan(lane=CopiesStayOut), 1, 5_221),
     "copies leave all": Variant(Plan(lane=CopiesLeaveAll), 100),
+    "copies crowd": Variant(Plan(lane=CopiesCrowd, storm=True, documents=120), 60),
     "buckets are read first": Variant(Plan(lane=BucketsAreReadFirst), 100),
     "notes are not counted": Variant(Plan(part=NotesAreNotCounted), 1_000),
     "decisions change": Variant(Plan(part=DecisionsChange), 300),
+    "joins come first": Variant(Plan(lane=JoinsComeFirst), 1, 278),
     "joins count twice": Variant(Plan(part=JoinsCountTwice), 300),
-    "leaving leaves no mark": Variant(Plan(part=LeavingLeavesNoMark), 20, 530),
+    "former states stay": Variant(Plan(lane=FormerStatesStay), 100),
+    "removed states stay": Variant(Plan(lane=RemovedStatesStay), 200),
+    "leaving leaves no mark": Variant(Plan(part=LeavingLeavesNoMark), 300),
+    "dead ones represent": Variant(Plan(lane=DeadOnesRepresent), 1_000),
+    "decided ones do not enter": Variant(Plan(lane=DecidedOnesDoNotEnter, tails=1, confirms=True), 1, 907),
     "covers nothing": Variant(Plan(part=CoversNothing, tails=1, confirms=True), 1_000),
     "nobody waits for a replica": Variant(Plan(tails=1), 100),
     "any slot confirms": Variant(Plan(lane=AnySlotConfirms, tails=1, confirms=True), 1, 500_404),

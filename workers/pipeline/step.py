@@ -109,20 +109,20 @@ class Step:
     lanes: Lanes = field(default_factory=Lanes, compare=False)
 
 
-async def patience(turn: int, is_smaller: bool) -> bool:
-    """Wait a moment for another lane to decide about a copy, and return whether to go on waiting.
+async def patience(waits: Sequence[tuple[int, bool]]) -> list[bool]:
+    """Wait a moment for other lanes to decide about copies, once for all, and return for each whether to go on waiting.
 
     A copy that came before is waited for a second in all, and another one for 50 ms: whoever waits longest, one of two
     copies is always first. No decision depends on how long.
 
     Args:
-        turn: How often was waited for it.
-        is_smaller: It came before.
+        waits: For each document how often it has waited, and whether one that it waits for came before it.
     """
-    if turn >= (LONG_TURNS if is_smaller else SHORT_TURNS):
-        return False
-    await asyncio.sleep(FIRST_TURN_SECONDS * 2 ** min(turn, 6))
-    return True
+    patient = [turn < (LONG_TURNS if is_smaller else SHORT_TURNS) for turn, is_smaller in waits]
+    turns = [turn for (turn, _), goes_on in zip(waits, patient, strict=True) if goes_on]
+    if turns:
+        await asyncio.sleep(FIRST_TURN_SECONDS * 2 ** min(*turns, 6))
+    return patient
 
 
 def cooperative_yield() -> Callable[[], Awaitable[None]]:
