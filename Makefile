@@ -46,8 +46,8 @@ docs: .venv/installed-test ## build the documentation site in build/site, and ch
 sbom: .venv/installed-test ## write build/nearstream.cdx.json, a CycloneDX list of what the image holds
 	@$(BIN)/python -m tests.devstack.parts
 
-installs: .venv/installed-test ## try pipx, uv and the list of parts from a copy of the checkout
-	@$(BIN)/pytest tests/project/test_installs.py -q -n 0 -m installs
+installs: .venv/installed-test ## try pipx, uv, the list of parts, and the examples for LangChain and LlamaIndex
+	@$(BIN)/pytest tests/project -q -n 0 -m installs
 
 fuzz: .venv/installed-test ## compare the C code with its twins on random texts for ten minutes: FUZZ_SECONDS=60 for one
 	@$(BIN)/python -m tests.fuzz_native --seconds $(or $(FUZZ_SECONDS),600)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
@@ -15,14 +15,15 @@ from nearstream.workers.config.settings import Settings, SettingsError
 
 _WAY_SECONDS = 0.35  # beyond what the API may take for an answer
 _ANSWER_MAX_BYTES = 65_536
+_TOLD_MAX_BYTES = 1_048_576  # a family has ids and URLs of 40 members
 
 log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
 
-class _NoAnswerError(Exception):
-    """The API gave no answer. The message is one line that says why."""
+class NoAnswerError(Exception):
+    """The API gave no answer, or refused the question. The message is one line that says why."""
 
 
 @dataclass
@@ -67,7 +68,7 @@ class ApiClient:
         )
         try:
             answer = await self._ask(kind, sending)
-        except _NoAnswerError as error:
+        except NoAnswerError as error:
             if not self.failing:
                 log.warning("no answer from %s, %s: %s", self.url, self.without, error)
             self.failing = True
@@ -77,24 +78,49 @@ class ApiClient:
         self.failing = False
         return answer
 
+    async def tell(self, method: str, path: str, query: Mapping[str, str], document: object = None) -> dict[str, Any]:
+        """Return the answer to a question about something below this address, with all its fields.
+
+        Args:
+            method: Of the request.
+            path: Below `url`.
+            query: The query of the request.
+            document: What the body holds, as JSON. None: there is no body.
+
+        Raises:
+            NoAnswerError: There is none in time, or the API refuses the question.
+        """
+        body = None if document is None else msgspec.json.encode(document)
+        headers = {"Content-Type": "application/json"}
+        sending = self.session.request(
+            method, self.url + path, headers=headers, data=body, params=query, allow_redirects=False
+        )
+        status, answered = await self._fetch(sending, _TOLD_MAX_BYTES)
+        answer = _decode(answered, dict[str, Any])
+        if status != 200:
+            raise NoAnswerError(f"status {status}: {answer.get('detail', 'the API does not say why')}")
+        return answer
+
     async def _ask(
         self, kind: type[Answer], sending: AbstractAsyncContextManager[aiohttp.ClientResponse]
     ) -> Answer | None:
+        status, body = await self._fetch(sending, _ANSWER_MAX_BYTES)
+        if status == 400 or status == 413:
+            return None  # The API works, but cannot answer this question.
+        if status != 200:
+            raise NoAnswerError(f"status {status}")
+        return _decode(body, kind)
+
+    async def _fetch(
+        self, sending: AbstractAsyncContextManager[aiohttp.ClientResponse], most: int
+    ) -> tuple[int, bytes]:
         try:
             async with asyncio.timeout(self.seconds), sending as response:
-                body = await _read(response)
+                return response.status, await _read(response, most)
         except TimeoutError:
-            raise _NoAnswerError(f"none within {self.seconds:g} s") from None
+            raise NoAnswerError(f"none within {self.seconds:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: what is no HTTP
-            raise _NoAnswerError(str(error) or type(error).__name__) from None
-        if response.status == 400 or response.status == 413:
-            return None  # The API works, but cannot answer this question.
-        if response.status != 200:
-            raise _NoAnswerError(f"status {response.status}")
-        try:
-            return msgspec.json.decode(body, type=kind)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            raise _NoAnswerError("what came is no answer") from None
+            raise NoAnswerError(str(error) or type(error).__name__) from None
 
 
 @asynccontextmanager
@@ -138,10 +164,17 @@ def _token(setting: str) -> str:
     return lines[0][0]
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes:
+def _decode(body: bytes, kind: type[Answer]) -> Answer:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise NoAnswerError("what came is no answer") from None
+
+
+async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
     body = bytearray()
     async for piece in response.content.iter_any():
         body += piece
-        if len(body) > _ANSWER_MAX_BYTES:
-            raise _NoAnswerError(f"expected at most {_ANSWER_MAX_BYTES} bytes")
+        if len(body) > most:
+            raise NoAnswerError(f"expected at most {most} bytes")
     return bytes(body)

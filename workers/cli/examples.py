@@ -10,6 +10,7 @@ EXAMPLES = {
     "completion_command:print_completion": 'eval "$(nearstream completion bash)"',
     "worker_command:start_worker": "nearstream worker match",
     "serve_command:serve_api": "NEARSTREAM_API=127.0.0.1:8080 nearstream serve",
+    "mcp_command:answer_agent": "NEARSTREAM_API=127.0.0.1:8080 nearstream mcp",
     "mail_commands:run_milter": "nearstream milter --listen 127.0.0.1:9466",
     "mail_commands:run_lmtp": "nearstream lmtp --collection inbox",
     "doctor_command:check_deployment": "nearstream doctor --timeout 2",

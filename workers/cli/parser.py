@@ -27,7 +27,7 @@ GROUPS = (
     ("operators, to set up and run", ("doctor", "topics", "worker", "serve", "settings", "completion")),
     ("operators, to watch", ("lag", "families", "stats", "audit")),
     ("operators, to repair", ("dlq", "rebuild", "index")),
-    ("producers and consumers of documents", ("produce", "remove", "tail", "check", "novel", "sign")),
+    ("producers and consumers of documents", ("produce", "remove", "tail", "check", "novel", "mcp", "sign")),
     ("mail servers", ("milter", "lmtp", "label")),
     ("whoever asks why two documents are related, or not", ("explain", "why-not", "inspect", "tune")),
 )
@@ -189,6 +189,15 @@ def _add_server_commands(commands: "Commands") -> None:
     )
     add_since(serve, "the live page begins with the events", None, ending=", by default 1h")
     add_timeout(serve, 30.0)
+    mcp = add(
+        commands,
+        "mcp",
+        "mcp_command:answer_agent",
+        "give an agent tools that ask the HTTP API (NEARSTREAM_API), over MCP on stdin and stdout",
+    )
+    mcp.add_argument(
+        "--timeout", type=positive_seconds, default=5.0, metavar="S", help="seconds to wait for an answer (default 5)"
+    )
     _add_mail_commands(commands)
     doctor = add(
         commands, "doctor", "doctor_command:check_deployment", "check everything a worker needs, suggest remedies"

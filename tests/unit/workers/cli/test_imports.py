@@ -51,6 +51,7 @@ BUDGETS: dict[str, tuple[set[str], int]] = {
     "worker_command": (set(), 190),
     "serve_command": (set(), 240),
     "mail_commands": (set(), 240),
+    "mcp_command": (set(), 240),
     "kafka_commands": (KAFKA, 385),
     "dead_letter_commands": (KAFKA, 335),
     "families_command": (REDIS, 420),
@@ -87,7 +88,8 @@ def test_a_command_imports_no_more_than_it_needs(imported: dict[str, dict[str, o
     modules = imported[name]["modules"]
     assert isinstance(modules, list)
     assert {module.partition(".")[0] for module in modules} & (ALL - allowed) == set()
-    assert len(modules) <= most
+    # redis-py imports OpenTelemetry where another package has brought it.
+    assert sum(not module.startswith("opentelemetry") for module in modules) <= most
 
 
 def test_no_command_takes_long_to_import(imported: dict[str, dict[str, object]]) -> None:
