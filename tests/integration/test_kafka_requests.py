@@ -1,0 +1,58 @@
+"""The requests to brokers that docs/operations.md lists are those that are sent."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.deployment import TEXTS, deployed
+
+ROOT = Path(__file__).parents[2]
+# Python imports a module of this name at its start, also in the processes of a deployment.
+RECORDING = """
+import atexit, os
+try:
+    from aiokafka.protocol.api import Request
+except ImportError:
+    pass
+else:
+    prepare, sent = Request.prepare, set()
+
+    def noted(self, versions):
+        struct = prepare(self, versions)
+        sent.add((self.API_KEY, struct.API_VERSION))
+        with open(os.path.join(os.path.dirname(__file__), f"{os.getpid()}.sent"), "w") as file:
+            file.writelines(f"{key} {version}\\n" for key, version in sent)
+        return struct
+
+    Request.prepare = noted
+"""
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """Return a folder in which each process notes its requests."""
+    (tmp_path / "sitecustomize.py").write_text(RECORDING)
+    return tmp_path
+
+
+async def test_brokers_get_the_requests_that_are_listed(kafka: str, redis_url: str, recorded: Path) -> None:
+    async with deployed(kafka, redis_url, recorded) as deployment:
+        noting = {
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(recorded), deployment.environment.get("PYTHONPATH")]))
+        }
+        deployment.environment.update(noting)
+        with deployment.worker():
+            await deployment.send([deployment.document(name, TEXTS[0]) for name in ("a", "b")])
+            await deployment.drained()
+            deployment.run("doctor")
+        deployment.changed(topic_prefix=f"{deployment.settings.topic_prefix}.other.").run("topics", "create")
+    sent = dict[int, set[int]]()
+    for file in recorded.glob("*.sent"):
+        for key, version in map(str.split, file.read_text().splitlines()):
+            sent.setdefault(int(key), set()).add(int(version))
+    rows = re.findall(r"^\| \w+ \((\d+)\) \| ([\d, ]+) \|", (ROOT / "docs/operations.md").read_text(), re.MULTILINE)
+    assert {key: sorted(versions) for key, versions in sent.items()} == {
+        int(key): [int(version) for version in versions.split(", ")] for key, versions in rows
+    }
