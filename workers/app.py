@@ -9,6 +9,7 @@ verdicts, dead-letters ──▶ alert ──▶ alerts          alert ◀──
 """
 
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 
 import faust
@@ -18,6 +19,7 @@ from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDI
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.monitoring.health import Health
+from nearstream.workers.monitoring.traces import tracing
 from nearstream.workers.pipeline.alert import Alerting
 from nearstream.workers.pipeline.dead_letters import DeadLetterLimit
 from nearstream.workers.pipeline.decide import Deciding
@@ -103,7 +105,8 @@ def create_app(
     app._create_directories = _create_nothing  # type: ignore[method-assign] # they are for tables, and we have none
     app.transport = Transport(app.conf.broker_consumer, app)
     limits = DeadLetterLimit(settings.dead_letter_max_consecutive, settings.dead_letter_max_ratio)
-    delivery = Delivery(app, health, limits, RetryPolicy(health, settings.outage_seconds))
+    trace = tracing(settings.traces, version("nearstream"))
+    delivery = Delivery(app, health, limits, RetryPolicy(health, settings.outage_seconds), trace)
     documents, signatures, verdicts, dead_letters = (
         settings.topic_prefix + topic.name for topic in (DOCUMENTS, SIGNATURES, VERDICTS, DEAD_LETTERS)
     )

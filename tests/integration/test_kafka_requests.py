@@ -37,6 +37,12 @@ def recorded(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def sent_requests(folder: Path) -> dict[int, list[int]]:
+    """Return the versions of each request by its key."""
+    sent = {tuple(map(int, line.split())) for file in folder.glob("*.sent") for line in file.read_text().splitlines()}
+    return {key: sorted(version for each, version in sent if each == key) for key, _ in sent}
+
+
 async def test_brokers_get_the_requests_that_are_listed(kafka: str, redis_url: str, recorded: Path) -> None:
     async with deployed(kafka, redis_url, recorded) as deployment:
         noting = {
@@ -48,11 +54,7 @@ async def test_brokers_get_the_requests_that_are_listed(kafka: str, redis_url: s
             await deployment.drained()
             deployment.run("doctor")
         deployment.changed(topic_prefix=f"{deployment.settings.topic_prefix}.other.").run("topics", "create")
-    sent = dict[int, set[int]]()
-    for file in recorded.glob("*.sent"):
-        for key, version in map(str.split, file.read_text().splitlines()):
-            sent.setdefault(int(key), set()).add(int(version))
     rows = re.findall(r"^\| \w+ \((\d+)\) \| ([\d, ]+) \|", (ROOT / "docs/operations.md").read_text(), re.MULTILINE)
-    assert {key: sorted(versions) for key, versions in sent.items()} == {
+    assert sent_requests(recorded) == {
         int(key): [int(version) for version in versions.split(", ")] for key, versions in rows
     }

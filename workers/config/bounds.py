@@ -74,6 +74,7 @@ PATTERNS = {
     "dead_letter_payload": ("full|head|hash", "full, head or hash"),
     "log_level": ("|debug|info|warning|error|critical", "debug, info, warning, error, critical or nothing"),
     "log_format": ("text|json", "text or json"),
+    "traces": (r"(https?://[^\s/?#@]+(/[^\s?#]*)?)?", "http(s)://host[:port]/path or nothing"),
     "public_url": (r"(https?://[^\s/?#@]+(/[^\s?#]*)?)?", "http(s)://host[:port][/path] or nothing"),
     "api": (rf"[^\s/:@]+:{_PORT}", "host:port"),
     "status": (rf"auto|off|[^\s/:@]+:{_PORT}", "host:port, auto or off"),

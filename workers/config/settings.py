@@ -119,6 +119,7 @@ class Settings:
     label_delay_seconds: int = _setting(300, "age from which a label counts in answers of the HTTP API")
     alerts: str = _setting("", "TOML file with rules and webhooks of `nearstream worker alert` (empty: default rules)")
     public_url: str = _setting("", "address of the live page in links of alerts, http(s)://host:port (empty: none)")
+    traces: str = _setting("", "address of an OpenTelemetry collector, http(s)://host:4318/v1/traces (extra `otel`)")
     log_level: str = _setting("", "debug, info, warning, error or critical (empty: info for workers, else warning)")
     log_format: str = _setting("text", "form of the log: text, or json for one JSON object a line")
 

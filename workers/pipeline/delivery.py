@@ -9,6 +9,7 @@ have batches of different partitions in work, so that one batch is compared whil
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,7 @@ from nearstream.streams.store.limits import IndexBehindError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka.errors import first_failure
 from nearstream.workers.monitoring.health import Health
+from nearstream.workers.monitoring.traces import Times, Trace, no_trace
 from nearstream.workers.pipeline.dead_letters import DeadLetterLimit, DeadLetterWindow
 from nearstream.workers.pipeline.faust_consumer import BatchConsumer
 from nearstream.workers.pipeline.retry import OutageTooLongError, RetryPolicy
@@ -45,12 +47,14 @@ class Delivery:
         health: Where outages and a halt are recorded.
         limit: The dead-letter limit beyond which the worker halts.
         retry_policy: How long an outage is waited out.
+        trace: Notes when a batch was decided and delivered.
     """
 
     app: faust.App
     health: Health
     limit: DeadLetterLimit
     retry_policy: RetryPolicy
+    trace: Trace = no_trace
 
     @property
     def _consumer(self) -> BatchConsumer:
@@ -115,14 +119,17 @@ class Delivery:
         self, step: Step, window: DeadLetterWindow, records: Sequence[ConsumerRecord]
     ) -> Sequence[ProducerRecord]:
         """Decide and send a batch, after restoring what the index lost before it."""
+        taken = time.time_ns()
         while True:
             try:
                 async with step.lanes.one():
                     outgoing = await self.retry_policy.call(step.name, partial(step.decide, records))
+                    decided = time.time_ns()
                     # The lane that halts keeps this lock, so nothing that is decided later is sent.
                     async with window.judging:
                         await self._halt_if(window.exceeded_limit(records, outgoing))
                     await self.retry_policy.call("deliver", partial(self._send_all, outgoing))
+                    self.trace(step.name, records, Times(taken, decided, time.time_ns()))
                     return outgoing
             except IndexBehindError as error:
                 if step.recovery is None:

@@ -1,0 +1,72 @@
+"""Send spans of the records that carry a W3C trace to an OpenTelemetry collector."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from nearstream.schemas.record import ConsumerRecord, traceparent
+from nearstream.workers.config.settings import SettingsError
+
+EXPORT_SECONDS = 5.0
+_QUEUED_SPANS = 8192  # further ones are dropped while the collector is away
+
+
+class Times(NamedTuple):
+    """When a batch was taken, decided and delivered, in nanoseconds since 1970."""
+
+    taken: int
+    decided: int
+    delivered: int
+
+
+Trace = Callable[[str, Sequence[ConsumerRecord], Times], None]
+
+
+def no_trace(_name: str, _records: Sequence[ConsumerRecord], _times: Times) -> None:
+    """Send nothing."""
+
+
+def tracing(endpoint: str, version: str) -> Trace:
+    """Return a function that notes what became of a batch, as two spans of each record with a `traceparent`.
+
+    The spans are sent in the background, in batches. What is not sent when the process is killed is lost.
+
+    Args:
+        endpoint: Address of OTLP over HTTP, with its path. Empty: nothing is sent.
+        version: Of this program.
+
+    Raises:
+        SettingsError: The extra `otel` is not installed.
+    """
+    if not endpoint:
+        return no_trace
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.trace import SpanKind
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+    except ModuleNotFoundError:
+        raise SettingsError("NEARSTREAM_TRACES: needs the extra `otel`: pip install 'nearstream[otel]'") from None
+    provider = TracerProvider(resource=Resource.create({"service.name": "nearstream", "service.version": version}))
+    exporter = OTLPSpanExporter(endpoint, timeout=EXPORT_SECONDS)
+    provider.add_span_processor(BatchSpanProcessor(exporter, max_queue_size=_QUEUED_SPANS))
+    tracer, propagator = provider.get_tracer("nearstream", version), TraceContextTextMapPropagator()
+
+    def trace(name: str, records: Sequence[ConsumerRecord], times: Times) -> None:
+        for record in records:
+            parent = traceparent(record.headers)
+            if parent is None:
+                continue
+            context = propagator.extract({"traceparent": parent.decode("ascii", "replace")})
+            facts: dict[str, str | int] = {
+                "messaging.system": "kafka",
+                "messaging.destination.name": record.topic,
+                "messaging.destination.partition.id": str(record.partition),
+                "messaging.kafka.offset": record.offset,
+                "messaging.batch.message_count": len(records),
+            }
+            for each, start, end in ((name, times.taken, times.decided), ("deliver", times.decided, times.delivered)):
+                tracer.start_span(each, context, SpanKind.CONSUMER, facts, start_time=start).end(end)
+
+    return trace
