@@ -21,13 +21,13 @@ from nearstream import *
 assert set(nearstream.__all__) <= globals().keys()
 print(nearstream.__file__, Signer(preset("standard", HashKey.public()), HashKey.public()).implementation)
 """
-# The rest needs the extras `crawl` and `scrapy`.
+# The rest needs the extras `crawl`, `mcp` and `scrapy`.
 IMPORT_ALL = """
 import importlib, pkgutil
 import nearstream
 names = [module.name for module in pkgutil.walk_packages(nearstream.__path__, "nearstream.")]
 for name in names:
-    if not name.endswith("__main__") and ".scrapy" not in name and not name.endswith(".crawl.html_child"):
+    if ".scrapy" not in name and not name.endswith(("__main__", ".agent_tools", ".crawl.html_child")):
         importlib.import_module(name)
 print(len(names))
 """
