@@ -218,12 +218,9 @@ class Lane:
         views = await self._store.fetch([Query(case.number) for case in cases]) if cases else ()
         for case, view in zip(cases, views, strict=True):
             case.registered = case.registered._replace(is_dead=view is None or view.is_dead)
-            if case.is_dead:
-                continue
-            family = case.decision.founder if case.decision else 0
-            self._find_late(
-                case, unseen(case.found, {case.number, *known.members(family)}, self._store.limits.bucket_cap)
-            )
+            if not case.is_dead:
+                members = known.members(case.decision.founder if case.decision else 0)
+                self._find_late(case, unseen(case.found, {case.number, *members}, self._store.limits.bucket_cap))
 
     @staticmethod
     def _find_late(case: Case, numbers: Iterable[int]) -> None:
