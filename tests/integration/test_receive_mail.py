@@ -21,6 +21,7 @@ from nearstream.workers.pipeline.deployment import Deployment
 from tests.devstack.debian import unpacked
 from tests.devstack.exim import exim_server
 from tests.devstack.kafka import kafka_server
+from tests.devstack.maddy import maddy_server
 from tests.devstack.postfix import main_lines, postfix_folder, postfix_server
 from tests.devstack.server import LocalServer, free_ports, running
 from tests.support.deployment import LocalDeployment, deployed, until
@@ -107,7 +108,13 @@ def _exim(folder: Path, next_hop: str, port: int) -> LocalServer:
     return exim_server(folder / "exim", next_hop, routers, transports.replace("9467", str(port)))
 
 
-@pytest.mark.parametrize("server", [_postfix, _exim])
+def _maddy(folder: Path, next_hop: str, port: int) -> LocalServer:
+    copies = (DEPLOY / "maddy-copies.conf").read_text().replace("9467", str(port))
+    return maddy_server(folder / "maddy", next_hop, copies)
+
+
+@pytest.mark.timeout(600)  # for the first run, which builds Maddy
+@pytest.mark.parametrize("server", [_postfix, _exim, _maddy])
 async def test_a_mail_server_delivers_each_mail_and_sends_a_copy(
     kafka: str, redis_url: str, tmp_path: Path, server: Callable[[Path, str, int], LocalServer]
 ) -> None:
