@@ -5,7 +5,7 @@ An author who does not know the secret cannot construct texts with chosen hashes
 
 import struct
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import blake2b
 from itertools import count
 from typing import TYPE_CHECKING
@@ -71,6 +71,7 @@ class HashKey:
         )
 
     @classmethod
+    @cache  # each address of a mail is compared with it
     def public(cls) -> "HashKey":
         """Return the publicly known key, for development."""
         return cls.from_secret(PUBLIC_SECRET)

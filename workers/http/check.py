@@ -39,11 +39,13 @@ from nearstream.workers.http.reading import (
     read_signature,
 )
 from nearstream.workers.http.threads import in_thread
+from nearstream.workers.http.turns import Turns
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.label_guards import LabelGuards
 
 AT_ONCE = 64  # requests in work
+TURNS = 12  # of these, short texts that are signed, looked up and compared at a time
 _PAUSE_SECONDS = 0.05
 _LARGE_BYTES = 1024 * 1024
 _SHORT_BYTES, _FEW_CANDIDATES = 32_768, 16
@@ -74,6 +76,7 @@ class Checker:
         readers: Threads for reading mails and pages, which wait for those processes.
         large: One thread for reading large mails, so that many of them delay no other answer.
         cpu: One thread for signing and comparing large texts, so that they delay no deadline of another request.
+        turns: Turns of short texts, so that most are in time where more are asked about than the machine can carry.
         running: Tasks of requests in work. One that missed its deadline remains until it has ended.
         learning: Tasks of documents that are being learned.
         rare_log: Logs why the index refuses checks.
@@ -88,6 +91,7 @@ class Checker:
     readers: Executor
     large: Executor
     cpu: Executor
+    turns: Turns = field(default_factory=lambda: Turns(TURNS))
     running: set[asyncio.Future[Any]] = field(default_factory=set)
     learning: set[asyncio.Future[Any]] = field(default_factory=set)
     rare_log: RareLog = field(default_factory=lambda: RareLog(log))
@@ -169,6 +173,12 @@ class Checker:
         source = await reading
         if isinstance(source, ConsumerRecord) and is_page(source):
             source = await in_thread(self.readers, read_page, source, self.deployment.document_limits, self.pages)
+        if _bytes_of(source) > _SHORT_BYTES:  # others would wait for the one thread for such texts
+            return await self._looked_up(source, access)
+        async with self.turns.turn():
+            return await self._looked_up(source, access)
+
+    async def _looked_up(self, source: Source, access: Access) -> CheckAnswer:
         asked, text = await self._computed(_bytes_of(source), self._newcomers, source, access)
         if not asked:
             return CheckAnswer(
