@@ -15,6 +15,7 @@ REFERENCES_MAX = 4
 ID_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f]{1,512}(?!\n)$"
 LINEAGE_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f]+(?!\n)$"
 DEFAULT_COLLECTION = "default"
+MAIL_SOURCE = "mail"
 ATTACHMENTS_LABEL = "attachments"  # of a mail: a keyed digest of all in it that is no text
 ATTACHMENTS_UNREAD = "unread"  # in place of the digest, if there was not enough time for it
 SENDER_DOMAIN_LABEL = "sender-domain"  # of a mail: a keyed hash of the domain that it was sent from

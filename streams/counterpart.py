@@ -8,7 +8,7 @@ from typing import cast
 from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
-from nearstream.schemas.document import from_milliseconds
+from nearstream.schemas.document import MAIL_SOURCE, from_milliseconds
 from nearstream.schemas.event_id import DocumentState, event_id, family_id
 from nearstream.schemas.evidence import SharedKeys
 from nearstream.schemas.signature import Signature
@@ -23,7 +23,6 @@ from nearstream.streams.relations.novelty import Novelty, Source, not_redundant,
 from nearstream.streams.relations.rules import COMMON_END, SAME_LINEAGE, Rule
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.relations.verdict import (
-    ATTACHMENTS_DIFFER,
     SURROUNDINGS_DIFFER,
     Verdict,
     first_rule,
@@ -38,7 +37,6 @@ _BEST_FIRST = ("exact_duplicate", "near_duplicate", "", "containment", "rearrang
 _RANKS = {relation: place for place, relation in enumerate(_BEST_FIRST)}
 _BY_LINEAGE = _RANKS[""]
 _COVERED_FROM = 0.80  # a text of which this share is in another one has its event, even if many documents have it
-_BESIDE = {ATTACHMENTS_DIFFER, SURROUNDINGS_DIFFER}  # what a copy has beside the text is not in the other document
 _OVERLAP_FROM = 0.20  # below this share of common symbols, two of three overlaps are boilerplate
 
 
@@ -192,6 +190,11 @@ def own_family(number: int, arriving: Signature) -> Family:
     return Family(number, own_id, 1, arriving, arriving.observed_at_ms, own_sites(arriving))
 
 
+def is_mail(signature: Signature) -> bool:
+    """Return whether a document is a mail, whose Subject and attachments are not in its text."""
+    return signature.source == MAIL_SOURCE
+
+
 def novelty_of(newcomer: Signature, compared: Sequence[Compared]) -> Novelty | None:
     """Return how much of a document is new, beside the documents that it was compared with.
 
@@ -208,10 +211,10 @@ def novelty_of(newcomer: Signature, compared: Sequence[Compared]) -> Novelty | N
     ]
     found = novelty(newcomer, sources)
     is_uncertain = any(
-        each.newcomer.scheme.text.masks or not _BESIDE.isdisjoint(each.pair.verdict.low_confidence)
+        each.newcomer.scheme.text.masks or SURROUNDINGS_DIFFER in each.pair.verdict.low_confidence
         for each in compared[:1]
     )
-    return not_redundant(found) if is_uncertain else found
+    return not_redundant(found) if is_uncertain or is_mail(newcomer) else found
 
 
 def with_novelty(verdict: DocumentVerdict, found: Novelty | None) -> DocumentVerdict:

@@ -9,7 +9,7 @@ from nearstream.schemas.events import PairEvent, Retraction
 from nearstream.schemas.evidence import ReferenceMatch
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.counterpart import Compared, degraded, document_verdict, novelty_of, with_novelty
+from nearstream.streams.counterpart import Compared, degraded, document_verdict, is_mail, novelty_of, with_novelty
 from nearstream.streams.index.family import Family, own_family_id, own_sites
 from nearstream.streams.judge import Documents
 from nearstream.streams.matching.case import Case
@@ -111,7 +111,7 @@ class Teller:
         verdict = document_verdict(own, "unchanged", None, family)
         differs = surroundings_differ(own, same)
         reasons = (SURROUNDINGS_DIFFER,) if differs else ()
-        redundant = not (differs or self._scheme.text.masks)
+        redundant = not (differs or self._scheme.text.masks or is_mail(own))
         told = with_fields(verdict, of=document_ref(same), redundant=redundant, low_confidence=reasons)
         return Matched(told, (), registered)
 

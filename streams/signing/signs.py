@@ -16,6 +16,7 @@ _UNREAD = re.compile(
     "\U0001e4d0-\U0001e4ff\U0001e5d0-\U0001e5ff\U0001e6c0-\U0001e6ff\U0002ebf0-\U0002ee5f\U00031350-\U0003fffd]+"
 )
 _UNREAD_BYTE = b"\xf0"
+_RAISED = re.compile("(?<=[0-9])[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u208e\u2150-\u215f]+")
 # Signs that always mean something: $ % &, and outside ASCII currency, degrees, per mille, mathematics, arrows, pictures
 # and Braille. Boxes, blocks and geometric shapes are layout.
 _ALWAYS = (
@@ -27,31 +28,32 @@ _ALWAYS = (
 _PRIVATE = "\ue000-\uf8ff\U000f0000-\U0010fffd"
 _MATH = "+<=>"
 _DASHES = r"\u2010-\u2013\-"
-_MARKS = rf".,:/'*^\u066b\u066c\u2019{_DASHES}"
+_MARKS = rf".,:/'*^\u066b\u066c\u2019\u2044{_DASHES}"
 # A class comes first, because a search for a class is fast. What is around the sign is looked at behind it.
 _SIGN = re.compile(
-    rf"[{_ALWAYS}{_PRIVATE}{_MATH}{_MARKS}!](?:"
+    rf"[{_ALWAYS}{_PRIVATE}{_MATH}{_MARKS}#!](?:"
     rf"(?<=[{_ALWAYS}])"
     rf"|(?<=[{_MATH}])(?<![{_MATH}].)(?<!\n>)(?<!\A>)[{_MATH}]{{0,2}}(?![{_MATH}])"
     rf"|(?<=\d[{_MARKS}])(?=\d)"
     rf"|(?<=[.{_DASHES}])(?<![\w.,')\]\-].)(?=\d)"
     r"|(?<=\w[ \n][/^])(?=[ \n]\w)|(?<=\w[*^])(?=\w)"
+    r"|(?<=\w\#)(?!\w)"
     rf"|(?<=[{_PRIVATE}])[{_PRIVATE}]{{2,}}"
     r"|(?<=!)(?:(?==)|(?<![\w!?].)(?=[\w(]))"
     r")\s*\w?",
     re.DOTALL | re.ASCII,
 )
-_WRITTEN_AS = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2212", "-") | {"\u2019": "'"})
+_WRITTEN_AS = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2212", "-") | {"\u2019": "'", "\u2044": "/"})
 
 
 def signs(text: str) -> bytes:
     """Return the signs of a text that mean something, each with the letter or digit that follows it, in order.
 
     These are currency, percent, mathematics, arrows and emoji wherever they are, marks between two digits, a minus or a
-    point in front of a number, `*`, `/` and `^` between two words, and `!` in front of a word or of `=`. `+`, `<`, `=`
-    and `>` count in rows of up to three. A row of `>` at the start of a line is a quote. Braille and three private
-    code points in a row count as text that no normal form holds. All others are punctuation or layout, which includes
-    line breaks.
+    point in front of a number, `*`, `/` and `^` between two words, `#` at the end of a word, and `!` in front of a word
+    or of `=`. `+`, `<`, `=` and `>` count in rows of up to three. A row of `>` at the start of a line is a quote.
+    Braille and three private code points in a row count as text that no normal form holds. All others are punctuation
+    or layout, which includes line breaks.
     """
     found = native.signs(text.encode("utf-8", "surrogatepass")).decode() if native else found_slowly(text)
     if not found.isascii():
@@ -60,13 +62,17 @@ def signs(text: str) -> bytes:
 
 
 def unread(text: str) -> bytes:
-    """Return the text that no normal form holds: music, sign writing, and scripts newer than Unicode 14.0.
+    """Return the text that no normal form holds, as it came.
 
-    As it came, because a newer Python would compose it, or read it in another case.
+    These are music, sign writing and scripts newer than Unicode 14.0, which a newer Python would compose or read in
+    another case. Small digits and fractions behind a digit count too, because NFKC makes digits of the number of them.
     """
-    if text.isascii() or _UNREAD_BYTE not in text.encode("utf-8", "surrogatepass"):
+    if text.isascii():
         return b""
-    return " ".join(_UNREAD.findall(text)).encode()
+    found = _RAISED.findall(text)
+    if _UNREAD_BYTE in text.encode("utf-8", "surrogatepass"):
+        found = [*_UNREAD.findall(text), *found]
+    return " ".join(found).encode()
 
 
 def found_slowly(text: str) -> str:

@@ -12,6 +12,7 @@ from nearstream.schemas.document import (
     ATTACHMENTS_LABEL,
     ATTACHMENTS_UNREAD,
     DEFAULT_COLLECTION,
+    MAIL_SOURCE,
     SENDER_DOMAIN_LABEL,
     Document,
     to_milliseconds,
@@ -27,7 +28,6 @@ from nearstream.workers.mail.short_text import is_short, short_message_text
 from nearstream.workers.mail.threads import first_message, own_words
 
 MESSAGE_MAX_BYTES = 16 * 1024 * 1024
-SOURCE = "mail"
 CONTENT_UNREAD = "content_unread"
 WHOLE, THREAD = "whole", "thread"
 _LIMITS = DocumentLimits()
@@ -100,7 +100,7 @@ def read_message(
         collection=collection,
         lineage=lineage,
         observed_at=headers.sent_at(head, received_at + _CLOCK_SKEW),
-        source=SOURCE,
+        source=MAIL_SOURCE,
         labels=_labels(attachments, headers.sender_domain_hash(head, key), key),
         sender_hash=headers.sender_hash(head, key),
         recipient_hashes=headers.recipient_hashes(head, key),

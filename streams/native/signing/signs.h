@@ -1,6 +1,7 @@
 /* Signs that mean something. Twin of signing/signs.py. */
 
-enum { NO_SIGN, ALWAYS_SIGN, MATH_SIGN, MARK_SIGN, POINT_SIGN, OPERATOR_SIGN, NOT_SIGN, WIDE_SIGN, PRIVATE_SIGN };
+enum { NO_SIGN, ALWAYS_SIGN, MATH_SIGN, MARK_SIGN, POINT_SIGN, OPERATOR_SIGN, NOT_SIGN, HASH_SIGN, WIDE_SIGN,
+       PRIVATE_SIGN };
 enum { MATH_ROW = 3, PRIVATE_RUN = 3 };
 
 /* What each byte may be. The first bytes of code points in UTF-8 that may be signs are WIDE_SIGN. */
@@ -8,7 +9,7 @@ static const u8 sign_kinds[256] = {
     ['$'] = ALWAYS_SIGN, ['%'] = ALWAYS_SIGN, ['&'] = ALWAYS_SIGN, ['+'] = MATH_SIGN, ['<'] = MATH_SIGN,
     ['='] = MATH_SIGN, ['>'] = MATH_SIGN, [','] = MARK_SIGN, [':'] = MARK_SIGN, ['\''] = MARK_SIGN,
     ['.'] = POINT_SIGN, ['-'] = POINT_SIGN, ['/'] = OPERATOR_SIGN, ['*'] = OPERATOR_SIGN, ['^'] = OPERATOR_SIGN,
-    ['!'] = NOT_SIGN, [0xC2] = WIDE_SIGN, [0xC3] = WIDE_SIGN, [0xD6] = WIDE_SIGN, [0xD8] = WIDE_SIGN,
+    ['!'] = NOT_SIGN, ['#'] = HASH_SIGN, [0xC2] = WIDE_SIGN, [0xC3] = WIDE_SIGN, [0xD6] = WIDE_SIGN, [0xD8] = WIDE_SIGN,
     [0xD9] = WIDE_SIGN, [0xDF] = WIDE_SIGN, [0xE0] = WIDE_SIGN, [0xE1] = WIDE_SIGN, [0xE2] = WIDE_SIGN,
     [0xEA] = WIDE_SIGN, [0xEE] = WIDE_SIGN, [0xEF] = WIDE_SIGN, [0xF0] = WIDE_SIGN, [0xF3] = WIDE_SIGN,
     [0xF4] = WIDE_SIGN,
@@ -22,13 +23,13 @@ typedef struct {
 /* By number of bytes in UTF-8, in ascending order. Private code points count in runs, because one alone is a bullet or
  * an icon. */
 #define LAST_SIGN {0xFFFFFFFF, 0, NO_SIGN}
-static const WideSigns wide_signs[3][19] = {
+static const WideSigns wide_signs[3][20] = {
     {{0xA2, 0xA5, ALWAYS_SIGN}, {0xAC, 0xAC, ALWAYS_SIGN}, {0xB0, 0xB1, ALWAYS_SIGN}, {0xD7, 0xD7, ALWAYS_SIGN},
      {0xF7, 0xF7, ALWAYS_SIGN}, {0x58F, 0x58F, ALWAYS_SIGN}, {0x60B, 0x60B, ALWAYS_SIGN}, {0x66B, 0x66C, MARK_SIGN},
      {0x7FE, 0x7FF, ALWAYS_SIGN}, LAST_SIGN},
     {{0x9F2, 0x9F3, ALWAYS_SIGN}, {0x9FB, 0x9FB, ALWAYS_SIGN}, {0xAF1, 0xAF1, ALWAYS_SIGN},
      {0xBF9, 0xBF9, ALWAYS_SIGN}, {0xE3F, 0xE3F, ALWAYS_SIGN}, {0x17DB, 0x17DB, ALWAYS_SIGN},
-     {0x2010, 0x2013, POINT_SIGN}, {0x2019, 0x2019, MARK_SIGN}, {0x2030, 0x2031, ALWAYS_SIGN},
+     {0x2010, 0x2013, POINT_SIGN}, {0x2019, 0x2019, MARK_SIGN}, {0x2030, 0x2031, ALWAYS_SIGN}, {0x2044, 0x2044, MARK_SIGN},
      {0x20A0, 0x20C0, ALWAYS_SIGN}, {0x2190, 0x23FF, ALWAYS_SIGN}, {0x2600, 0x2BFF, ALWAYS_SIGN},
      {0xA838, 0xA838, ALWAYS_SIGN}, {0xE000, 0xF8FF, PRIVATE_SIGN}, {0xFF04, 0xFF06, ALWAYS_SIGN},
      {0xFF0B, 0xFF0B, ALWAYS_SIGN}, {0xFF1C, 0xFF1E, ALWAYS_SIGN}, {0xFFE0, 0xFFE6, ALWAYS_SIGN}, LAST_SIGN},
@@ -158,6 +159,8 @@ static ptrdiff_t sign_at(const Place *place)
         counts |= is_digit(after) && !is_word(before) && !is_one_of(before, ".,')]-");
     if (kind == OPERATOR_SIGN)
         counts |= is_operator(place);
+    if (kind == HASH_SIGN)
+        counts = is_word(before) && !is_word(after);
     if (kind == NOT_SIGN)
         counts = after == '=' || (!is_word(before) && !is_one_of(before, "!?") && (is_word(after) || after == '('));
     return counts ? width : 0;
