@@ -10,7 +10,7 @@ from nearstream.schemas.alert import Alert
 from nearstream.schemas.check import LabelRequest
 from nearstream.schemas.dead_letter import Reason
 from nearstream.schemas.decision import Decision
-from nearstream.schemas.document import OFFSET_MAX, Document
+from nearstream.schemas.document import OFFSET_MAX, PARTITION_MAX, Document
 from nearstream.schemas.events import Event, kind_of, subject_of
 from nearstream.schemas.label import Label
 from nearstream.schemas.label_change import LabelChange
@@ -31,6 +31,7 @@ _LARGE_BYTES = 64 * 1024
 _CONTENTS = frozenset({"text", "html", "raw"})
 _FIELD_MAX_BYTES = 64 * 1024  # in JSON
 _UTF8_BOM = b"\xef\xbb\xbf"
+_QUOTING = ("Invalid enum value", "Invalid value")  # how errors of msgspec begin that quote a value
 _REASON_OF_PATH = {"id": Reason.INVALID_ID, "observed_at": Reason.INVALID_TIME}
 
 
@@ -231,7 +232,7 @@ def origin_header(origin: Origin) -> tuple[str, bytes]:
 def origin_of(headers: Headers) -> Origin | None:
     """Return the origin that a removal names, None if it names none or cannot be read."""
     match = _ORIGIN.fullmatch((header(headers, ORIGIN_HEADER) or b"").decode("utf-8", "replace"))
-    if match is None or int(match[3]) > OFFSET_MAX:
+    if match is None or int(match[2]) > PARTITION_MAX or int(match[3]) > OFFSET_MAX:
         return None
     return Origin(match[1], int(match[2]), int(match[3]))
 
@@ -283,7 +284,8 @@ def _reason(message: str) -> Reason:
 def _detail(error: Exception) -> str:
     """Return the path with what was expected.
 
-    A pattern is described in words, because msgspec quotes it as it is.
+    A pattern is described in words, because msgspec quotes it as it is. A value of the payload, which msgspec quotes
+    too, is left out.
     """
     if isinstance(error, UnicodeDecodeError):
         return "expected UTF-8"  # the text of the error quotes a byte of the payload
@@ -291,4 +293,6 @@ def _detail(error: Exception) -> str:
     if " matching regex " in message:
         usual = "16 or 32 hex digits" if "[0-9a-f]" in message else "lower-case letters, digits, dashes"
         message = f"Expected {_EXPECTED.get(path, usual)}"
+    if message.startswith(_QUOTING):
+        message = "Expected another value, one of those that this release knows"
     return f"{message}{at}{path}"

@@ -26,7 +26,8 @@ YEAR_9999_MS = 253_402_300_799_999
 CLOCKS_MS = 1000  # by which the clocks of those who send a document and its removal may differ
 LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
 COUNT_MAX = 2**53 - 1  # the largest integer that every reader of JSON keeps
-OFFSET_MAX = 2**48 - 1  # the index stores offsets in 6 bytes
+# The index stores offsets and times in 6 bytes, times with 2**46 added (the year 8659), and partitions + 1 in 2.
+OFFSET_MAX, PARTITION_MAX, OBSERVED_MAX_MS = 2**48 - 1, 2**16 - 2, 2**48 - 2**46 - 1
 _MILLISECOND = timedelta(milliseconds=1)
 
 Id = Annotated[str, msgspec.Meta(pattern=ID_PATTERN)]

@@ -6,6 +6,8 @@ import msgspec
 
 from nearstream.schemas.document import (
     ADDRESS_BYTES,
+    OBSERVED_MAX_MS,
+    PARTITION_MAX,
     RECIPIENTS_MAX,
     YEAR_9999_MS,
     Count,
@@ -13,7 +15,6 @@ from nearstream.schemas.document import (
     Labels,
     Name,
     Offset,
-    Partition,
     References,
     SchemeName,
     TopicName,
@@ -41,7 +42,7 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     topic: TopicName
-    partition: Partition
+    partition: Annotated[int, msgspec.Meta(ge=0, le=PARTITION_MAX)]
     offset: Offset
     sent_at_ms: Milliseconds = 0
 
@@ -65,7 +66,7 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
         digest: 16 bytes, keyed blake2b of the normal form. Its first 8 bytes in hex are the version. If the scheme
             counts signs, they are a digest of both the normal form and the signs.
         raw_digest: 16 bytes, keyed blake2b of the original text in UTF-8.
-        observed_at_ms: Milliseconds since 1970.
+        observed_at_ms: Milliseconds since 1970, up to the year 8659.
         n_bytes: Bytes of the normal form in UTF-8.
         characters: Code points of the normal form.
         words: Words of the normal form.
@@ -92,7 +93,7 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
     id: Id
     digest: Digest
     raw_digest: Digest
-    observed_at_ms: Milliseconds
+    observed_at_ms: Annotated[int, msgspec.Meta(ge=0, le=OBSERVED_MAX_MS)]
     n_bytes: Count
     characters: Count
     words: Count

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as with_fields
 
+from nearstream.schemas.codec import decode_signature, encode_signature
+from nearstream.schemas.document import LABELS_MAX, OBSERVED_MAX_MS, OFFSET_MAX, PARTITION_MAX, YEAR_9999_MS
 from nearstream.schemas.events import Containment, Retraction, Version
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.arriving import Arrival
@@ -47,6 +49,22 @@ def arrivals(signatures: Sequence[Signature], partitions: int = 1) -> list[Arriv
 
 async def test_nothing_is_said_of_nothing(store: Store) -> None:
     assert await matcher(store).match_all([]) == []
+
+
+async def test_a_document_whose_fields_are_at_their_bounds_is_stored_and_found(store: Store) -> None:
+    bird, one = "\U0001f426", matcher(store)
+    origin = Origin("t" * 249, PARTITION_MAX, OFFSET_MAX, YEAR_9999_MS)
+    large: dict[str, Any] = {
+        "lineage": bird * 512,
+        "url": bird * 4_096,
+        "labels": {f"label-{n}": bird * 128 for n in range(LABELS_MAX)},
+    }
+    for number, (observed_ms, place) in enumerate(((OBSERVED_MAX_MS, origin), (0, Origin("t", 0, 0)))):
+        signature = with_fields(sign(f"{number}{bird * 511}", TEXT), observed_at_ms=observed_ms, origin=place, **large)
+        assert decode_signature(encode_signature(signature)) == signature
+        told = await one.match_all([Arrival(signature.document_key, signature, Position(0, number))])
+        assert told[0].verdict
+        assert told[0].verdict.verdict == ("exact_duplicate" if number else "unique")
 
 
 async def test_where_every_pair_has_its_event_a_copy_stays_in_all_its_buckets(make: Make) -> None:

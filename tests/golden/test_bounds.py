@@ -114,6 +114,17 @@ def test_every_field_is_read_at_its_bound_and_refused_beyond(name: str) -> None:
                     decode(name, whole)
 
 
+@pytest.mark.parametrize("name", FOREIGN)
+def test_no_error_quotes_the_value_of_a_field(name: str) -> None:
+    secret = "very secret, and long" * 1_000
+    for path, whole, part in shown(name):
+        for value in (secret, [secret], {secret: secret}):
+            part[path[-1]] = value
+            with pytest.raises(InvalidMessageError) as refused:
+                decode(name, whole)
+            assert "secret" not in str(refused.value), path
+
+
 def test_lists_of_parts_have_a_largest_size() -> None:
     found = list(lengths())
     assert found
@@ -204,6 +215,11 @@ def test_the_index_stores_a_signature_whose_fields_are_all_at_their_bounds() -> 
 
 
 def test_the_origin_of_a_removal_is_bounded() -> None:
-    for number, is_read in ((document.OFFSET_MAX, True), (document.OFFSET_MAX + 1, False)):
-        named = f"documents/1/{number}".encode()
+    partition, offset = document.PARTITION_MAX, document.OFFSET_MAX
+    for place, is_read in (
+        ((partition, offset), True),
+        ((partition, offset + 1), False),
+        ((partition + 1, offset), False),
+    ):
+        named = f"documents/{place[0]}/{place[1]}".encode()
         assert (origin_of([(ORIGIN_HEADER, named)]) is not None) is is_read

@@ -1,5 +1,6 @@
 """wget asks `GET /cdx`, and writes revisit records in place of pages that were stored before."""
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -116,6 +117,28 @@ async def test_a_line_is_given_for_the_exact_url_and_digest_alone(redis_url: str
             async with api.session.get(f"http://{api.address}/cdx", params={"url": copy}) as response:
                 assert response.headers["nearstream-because"] == "copy"
                 assert response.headers["nearstream-canonical"] == url
+
+
+@pytest.mark.parametrize("path", ["\x7f", "a b", "a\nX-Header: b", "\0", "\u2028é", "\r\n\r\n"])
+async def test_a_url_of_strange_characters_ends_no_line_and_no_header(
+    redis_url: str, tmp_path: Path, path: str
+) -> None:
+    url = f"https://a.example/{path}"
+    file = tmp_path / "pages.jsonl"
+    file.write_text(json.dumps({"url": url, "html": f"<p>{words('strange', 200)}"}))
+    async with served(redis_url) as api:
+        made = embedded(api.deployment)
+        decider = Decider(DecisionStore(api.index.client, api.deployment.settings.namespace), site_of)
+        async for outcome in made.outcomes(read([str(file)])):
+            assert outcome.verdict is not None
+            await decider.after_verdict(outcome.verdict, outcome.page._replace(payload="A" * 32))
+        made.pages.close()
+        async with api.session.get(f"http://{api.address}/cdx", params={"url": url, "header": "1"}) as response:
+            assert response.status == 200
+            assert "X-Header" not in response.headers
+            head, line, end = (await response.text()).split("\n")
+        assert (len(head.split()), len(line.split(" ")), end) == (9, 8, "")
+        assert "A" * 32 in line
 
 
 @pytest.mark.parametrize("query", ["", "?url=https://a.example/&fl=secret", "?url=https://a.example/&x=1"])

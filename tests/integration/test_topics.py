@@ -104,3 +104,11 @@ async def _get(deployment: LocalDeployment, name: str) -> dict[str, str]:
 
 def _resource(deployment: LocalDeployment, name: str, configs: dict[str, str] | None) -> ConfigResource:
     return ConfigResource(ConfigResourceType.TOPIC, deployment.settings.topic_prefix + name, configs)
+
+
+async def test_each_topic_takes_many_records_at_once(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    """A broker refuses a whole batch of records that is larger than the topic allows for one."""
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        for topic in ALL:
+            await deployment.send([ProducerRecord(deployment.topic(topic), b"one key", b"x" * 8_192, [])] * 100)
+            assert len(await deployment.read(topic.name)) == 100

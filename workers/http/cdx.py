@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from nearstream.streams.deciding.states import PageState
 from nearstream.streams.ingest.defaults import name_of_page
@@ -94,7 +94,7 @@ def _fields(state: PageState, url: str) -> dict[str, str]:
     known = {
         "urlkey": _sort_key(url),
         "timestamp": f"{state.payload_at:%Y%m%d%H%M%S}",
-        "original": url,
+        "original": _in_one_word(url),
         "statuscode": "200",
         "digest": digest,
         "recordid": record or _UNKNOWN,
@@ -104,9 +104,17 @@ def _fields(state: PageState, url: str) -> dict[str, str]:
 
 def _sort_key(url: str) -> str:
     """Return a URL with its host reversed, as CDX files are sorted."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # such as http://[
+        return _UNKNOWN
     path = parts.path + ("?" + parts.query if parts.query else "")
-    return ",".join(reversed(host_of(url).split("."))) + ")" + path.lower()
+    return _in_one_word(",".join(reversed(host_of(url).split("."))) + ")" + path.lower())
+
+
+def _in_one_word(text: str) -> str:
+    """Return a text with what would end a word or a line as it is in URLs, such as %20."""
+    return "".join(each if each.isprintable() and each != " " else quote(each) for each in text)
 
 
 def _decision_headers(state: PageState) -> dict[str, str]:
@@ -116,4 +124,5 @@ def _decision_headers(state: PageState) -> dict[str, str]:
         "nearstream-because": decision.because,
         "nearstream-canonical": decision.canonical.url or decision.canonical.id,
     }
-    return {name: value.encode("ascii", "backslashreplace").decode() for name, value in named.items() if value}
+    words = {name: _in_one_word(value) for name, value in named.items() if value}
+    return {name: value.encode("ascii", "backslashreplace").decode() for name, value in words.items()}

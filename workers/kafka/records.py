@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -12,8 +13,9 @@ from aiokafka.errors import KafkaTimeoutError
 from aiokafka.structs import RecordMetadata
 
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.topics import SIGNATURES
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.kafka.client import SEND_MAX_BYTES, connect, consumer, finish
+from nearstream.workers.kafka.client import SEND_MAX_BYTES, STOP_SECONDS, connect, consumer, finish
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError, first_failure
 
 BATCH_BYTES = 16 * 1024 * 1024
@@ -22,7 +24,7 @@ SEND_SECONDS = 60.0
 SILENCE_SECONDS = 5.0
 NOTHING_SECONDS = 60.0
 _POLL_SECONDS = 1.0
-_SENT_BYTES = 512 * 1024  # of one partition at a time, which any topic takes: by default its limit is 1 MiB
+_SENT_BYTES = SIGNATURES.max_message_bytes // 2  # of one partition at a time, which each of our topics takes
 
 SendAll = Callable[[Iterable[ProducerRecord]], Awaitable[None]]
 
@@ -50,10 +52,12 @@ async def sender(settings: Settings, wait_seconds: float) -> AsyncIterator[SendA
         settings,
         wait_seconds,
     )
+    sending = _Sending(client)
     try:
-        yield partial(_send_all, client)
+        yield partial(_send_all, sending)
     finally:
-        await finish(client.stop(), SEND_SECONDS)
+        # What was not confirmed in time has been given up already.
+        await finish(client.stop(), STOP_SECONDS if sending.has_given_up else SEND_SECONDS)
 
 
 async def read_range(
@@ -164,7 +168,29 @@ def as_record(record: FetchedRecord) -> ConsumerRecord:
     )
 
 
-async def _send_all(client: AIOKafkaProducer, records: Iterable[ProducerRecord]) -> None:
+@dataclass
+class _Sending:
+    """A producer, and what is known of the broker.
+
+    Attributes:
+        client: The producer.
+        warns_at: Before this time of the loop there is no other warning, so many senders give one.
+        has_given_up: Whether some records were not confirmed in time.
+    """
+
+    client: AIOKafkaProducer
+    warns_at: float = 0.0
+    has_given_up: bool = False
+
+    def warn(self, count: int) -> None:
+        """Say that records wait for the broker."""
+        now = asyncio.get_running_loop().time()
+        if now >= self.warns_at:
+            self.warns_at = now + SEND_SECONDS
+            log.warning("Kafka has not confirmed %d records for %g s", count, SILENCE_SECONDS)
+
+
+async def _send_all(sending: _Sending, records: Iterable[ProducerRecord]) -> None:
     """Send records with at most `IN_FLIGHT` unconfirmed at a time.
 
     Raises:
@@ -172,14 +198,13 @@ async def _send_all(client: AIOKafkaProducer, records: Iterable[ProducerRecord])
         SettingsError: The broker does not let us write to a topic. The message names the topic.
     """
     for batch in batched(records, IN_FLIGHT):
-        late = asyncio.get_running_loop().call_later(
-            SILENCE_SECONDS, log.warning, "Kafka has not confirmed %d records for %g s", len(batch), SILENCE_SECONDS
-        )
+        late = asyncio.get_running_loop().call_later(SILENCE_SECONDS, sending.warn, len(batch))
         try:
             async with asyncio.timeout(SEND_SECONDS):
-                waiting = [await _accepted(client, record) for record in batch]
+                waiting = [await _accepted(sending.client, record) for record in batch]
                 sent = await asyncio.gather(*waiting, return_exceptions=True)
         except TimeoutError:
+            sending.has_given_up = True
             raise KafkaUnreachableError(
                 f"Kafka has not confirmed {len(batch)} records for {SEND_SECONDS:g} s"
             ) from None

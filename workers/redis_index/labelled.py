@@ -1,5 +1,7 @@
 """The labelled documents of a family."""
 
+from asyncio import Lock
+
 from nearstream.streams.alerting.floods import LabelledGrowth, rate_before
 from nearstream.streams.index.labels import unpack_label
 from nearstream.streams.store.limits import IndexLostError
@@ -26,6 +28,7 @@ class LabelledFamilies:
         """Take the address of the index."""
         self._address = address
         self._index: RedisIndex | None = None
+        self._opening = Lock()  # several families are read at once, and all of them from one connection
 
     async def growth(self, document_key: str) -> LabelledGrowth | None:
         """Return the growth of the family of a document, None if nothing in it is labelled.
@@ -35,8 +38,8 @@ class LabelledFamilies:
             SettingsError: The server refuses the user, or the index has another scheme or key.
         """
         try:
-            if self._index is None:
-                self._index = await RedisIndex.open_to_read(self._address)
+            async with self._opening:
+                self._index = self._index or await RedisIndex.open_to_read(self._address)
             return await _growth(self._index, document_key)
         except IndexLostError:
             return None  # without an index no label counts

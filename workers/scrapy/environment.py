@@ -57,10 +57,11 @@ def _client_level() -> int:
     return logging.getLogger("aiokafka").level
 
 
-def keep_pages_out_of_log() -> None:
-    """Let aiokafka log from INFO on, unless its level is set.
+def keep_client_out_of_log() -> None:
+    """Let aiokafka log nothing, unless its level is set.
 
-    Scrapy logs from DEBUG on, where aiokafka prints each record that it sends, with the page in it.
+    Scrapy logs from DEBUG on, where aiokafka prints each record that it sends, with the page in it. While no broker
+    answers, it logs forty errors a second. What matters of them is in our own lines.
     """
     if _client_level() == logging.NOTSET:
-        logging.getLogger("aiokafka").setLevel(logging.INFO)
+        logging.getLogger("aiokafka").setLevel(logging.CRITICAL + 1)

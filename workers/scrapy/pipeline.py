@@ -30,7 +30,8 @@ from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.scrapy.environment import WAIT_SECONDS, count, keep_pages_out_of_log, quiet_client, settings_of
+from nearstream.workers.scrapy.environment import WAIT_SECONDS, count, keep_client_out_of_log, quiet_client, settings_of
+from nearstream.workers.scrapy.sending import PageSender
 from nearstream.workers.scrapy.unsent import UnsentFile
 from nearstream.workers.scrapy.verdicts import VERDICTS_SETTING, Verdicts, verdicts
 
@@ -152,15 +153,18 @@ class NearstreamPipeline:
         Raises:
             CloseSpider: No broker answered, or the topic does not exist. The log says which in one line.
         """
-        keep_pages_out_of_log()
+        keep_client_out_of_log()
         settings = self._deployment.settings
         try:
             with quiet_client():
                 await kafka_offsets.partitions(settings, [self._topic], WAIT_SECONDS)
-                self._send = await self._stack.enter_async_context(kafka_records.sender(settings, WAIT_SECONDS))
+                sending = PageSender(settings, WAIT_SECONDS)
+                await sending.open()
         except (KafkaUnreachableError, SettingsError) as error:
             log.error("the spider is closed, because pages cannot be sent: %s", error)  # noqa: TRY400 - one line
             raise CloseSpider(CLOSED) from None
+        self._stack.push_async_callback(sending.close)
+        self._send = sending.send
         if self._crawler is not None and self._crawler.settings.getbool(VERDICTS_SETTING):
             self._verdicts = await self._stack.enter_async_context(verdicts(settings, self._crawler))
 
@@ -200,7 +204,8 @@ class NearstreamPipeline:
             else:
                 count(self._crawler, "sent")
                 return
-        self._set_aside({"source": SOURCE, **fields})
+        # Sent later, it would have the time of that.
+        self._set_aside({"source": SOURCE, "observed_at": datetime.now(UTC), **fields})
 
     def _set_aside(self, fields: dict[str, Any]) -> None:
         try:

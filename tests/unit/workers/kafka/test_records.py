@@ -3,11 +3,13 @@
 import asyncio
 from dataclasses import dataclass, field
 
+import pytest
 from aiokafka import ConsumerRecord as FetchedRecord
 from aiokafka.errors import KafkaTimeoutError
 
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.workers.kafka import records
+from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.kafka.records import as_record
 
 
@@ -37,6 +39,27 @@ class Full:
 async def test_a_record_that_finds_no_room_is_offered_again() -> None:
     full = Full(3)
     values = [b"a", b"b", b"c"]
-    await records._send_all(full, [ProducerRecord("t", None, value, []) for value in values])  # type: ignore[arg-type]
+    sending = records._Sending(full)
+    await records._send_all(sending, [ProducerRecord("t", None, value, []) for value in values])
     assert full.taken == values
     assert full.refusals == 0
+
+
+class Silent:
+    """A producer whose broker does not answer."""
+
+    async def send(self, _: str, **__: object) -> asyncio.Future[None]:
+        return asyncio.get_running_loop().create_future()
+
+
+async def test_one_line_says_that_many_senders_wait_for_a_broker(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(records, "SILENCE_SECONDS", 0.01)
+    monkeypatch.setattr(records, "SEND_SECONDS", 0.5)
+    sending = records._Sending(Silent())
+    waiting = [records._send_all(sending, [ProducerRecord("t", None, b"v", [])]) for _ in range(20)]
+    failed = await asyncio.gather(*waiting, return_exceptions=True)
+    assert {type(each) for each in failed} == {KafkaUnreachableError}
+    assert len(caplog.records) == 1
+    assert sending.has_given_up

@@ -24,7 +24,7 @@ from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.pipeline.file_source import Item, read
 from nearstream.workers.scrapy.addon import NearstreamAddon
-from nearstream.workers.scrapy.environment import keep_pages_out_of_log, settings_of
+from nearstream.workers.scrapy.environment import keep_client_out_of_log, settings_of
 from nearstream.workers.scrapy.pipeline import NearstreamPipeline, is_page, page_item
 from nearstream.workers.scrapy.skipping import NearstreamDownloaderMiddleware
 from nearstream.workers.scrapy.unsent import UnsentFile
@@ -192,13 +192,13 @@ def test_a_deployment_whose_json_is_of_another_program_is_refused() -> None:
         NearstreamPipeline(Settings(fields="text=content"))
 
 
-def test_the_log_of_the_client_begins_at_info_unless_its_level_is_set() -> None:
+def test_the_client_logs_nothing_unless_its_level_is_set() -> None:
     client = logging.getLogger("aiokafka")
     before = client.level
     try:
-        for level, expected in ((logging.NOTSET, logging.INFO), (logging.DEBUG, logging.DEBUG)):
+        for level, expected in ((logging.NOTSET, logging.CRITICAL + 1), (logging.DEBUG, logging.DEBUG)):
             client.setLevel(level)
-            keep_pages_out_of_log()
+            keep_client_out_of_log()
             assert client.level == expected
     finally:
         client.setLevel(before)

@@ -1,0 +1,135 @@
+"""Kafka is killed in the middle of a crawl: no page is lost, and few lines of the log say what happened."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from nearstream.schemas.record import header
+from nearstream.schemas.topics import DOCUMENTS
+from tests.devstack.kafka import kafka_server
+from tests.devstack.server import LocalServer, free_ports, running
+from tests.support.deployment import LocalDeployment, deployed, until
+
+PAGES, BEFORE = 40, 10
+SPIDER = """
+import sys
+import scrapy
+from scrapy.crawler import CrawlerProcess
+from nearstream.workers.kafka import records
+from nearstream.workers.scrapy.pipeline import is_page, page_item
+
+records.SEND_SECONDS, records.SILENCE_SECONDS = float(sys.argv[2]), 0.5
+
+class Spider(scrapy.Spider):
+    name = "site"
+    start_urls = [sys.argv[1]]
+
+    def parse(self, response):
+        if is_page(response):
+            yield page_item(response)
+            yield from response.follow_all(css="a")
+
+process = CrawlerProcess({
+    "ADDONS": {"nearstream.workers.scrapy.addon.NearstreamAddon": 0},
+    "TELNETCONSOLE_ENABLED": False,
+    "DOWNLOAD_DELAY": 0.05,
+})
+process.crawl(Spider)
+process.start()
+"""
+
+
+class Pages(BaseHTTPRequestHandler):
+    """A start page that links to all others."""
+
+    seen: set[str]
+
+    def do_GET(self) -> None:
+        self.seen.add(self.path)
+        name = self.path.strip("/")
+        links = "".join(f"<a href='/{number}'>{number}</a>" for number in range(PAGES))
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.end_headers()
+        self.wfile.write(f"<html><body>{links if not name else f'<p>page {name} ' * 50}".encode())
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet."""
+
+
+@contextmanager
+def site() -> Iterator[tuple[str, set[str]]]:
+    """Yield the address of a site, and the paths that were asked for."""
+    handler = type("OfOneSite", (Pages,), {"seen": set()})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", handler.seen  # type: ignore[attr-defined]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
+    with running(kafka_server(tmp_path_factory.mktemp("kafka"))) as server:
+        yield server
+
+
+@contextmanager
+def crawling(start: str, seconds: float, deployment: LocalDeployment) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the spider, which gives a page up after so many seconds. Its log and its file are with the other logs."""
+    command = [sys.executable, "-c", SPIDER, start, str(seconds)]
+    with (deployment.logs / "spider.log").open("wb") as log:
+        spider = subprocess.Popen(command, env=deployment.environment, cwd=deployment.logs, stderr=log)
+    try:
+        yield spider
+    finally:
+        spider.kill()
+        spider.wait()
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+async def test_no_page_is_lost_if_kafka_is_killed_in_a_crawl(
+    broker: LocalServer, redis_url: str, tmp_path: Path, *, comes_back: bool
+) -> None:
+    address = f"127.0.0.1:{free_ports(1)[0]}"
+    async with deployed(broker.address, redis_url, tmp_path, api=address) as deployment:
+        try:
+            with site() as (start, seen), crawling(start, 120 if comes_back else 2, deployment) as spider:
+
+                async def has_begun() -> bool:
+                    return len(seen) >= BEFORE or spider.poll() is not None
+
+                async def has_ended() -> bool:
+                    return spider.poll() is not None
+
+                await until(has_begun, 60)
+                await asyncio.to_thread(broker.kill)
+                if comes_back:
+                    await asyncio.to_thread(broker.start)
+                await until(has_ended, 120)
+                assert spider.returncode == 0
+        finally:
+            await asyncio.to_thread(broker.start)
+        sent = {
+            (header(each.headers, "nearstream-url") or b"").decode() for each in await deployment.read(DOCUMENTS.name)
+        }
+    file, told = tmp_path / "nearstream-unsent.jsonl", (tmp_path / "spider.log").read_text()
+    unsent = {json.loads(line)["url"] for line in file.read_text().splitlines()} if file.exists() else set[str]()
+    assert bool(unsent) is not comes_back
+    assert {start + path for path in seen} == {url if url != start else url + "/" for url in sent | unsent}
+    assert len(seen) == PAGES + 1
+    assert "Traceback" not in told
+    assert " ERROR: " not in told
+    assert told.count("aiokafka") == 0
+    assert told.count("has not confirmed") <= 3  # once when they are late, and when some are given up
