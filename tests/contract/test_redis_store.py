@@ -347,8 +347,13 @@ async def test_an_index_is_created_once_and_missed_where_it_should_be(client: Re
     with pytest.raises(IndexLostError, match="slot 1"):
         await open_store(client, prefix, shape, limits, may_create=False)
     await client.hset(made.tag(1) + KeyKind.FACTS, "format", "7")
-    with pytest.raises(SettingsError, match="an index of format 7, this release keeps 8"):
+    with pytest.raises(SettingsError, match="an index of format 7, this release keeps 9"):
         await open_store(client, prefix, shape, limits, may_create=True)
+    await client.delete(*(made.tag(slot) + KeyKind.FACTS for slot in range(3)))
+    await client.hset(made.tag(0) + KeyKind.FACTS, "layout", made.packed[:8] + b"\x08" + made.packed[9:])
+    with pytest.raises(SettingsError, match="an index of format 8, this release keeps 9: name another one and run"):
+        await open_store(client, prefix, shape, limits, may_create=True)
+    assert not await client.exists(made.tag(1) + KeyKind.FACTS, made.tag(2) + KeyKind.FACTS)
 
 
 async def test_a_lost_index_is_rebuilt_by_one_at_a_time(client: Redis, layout: StoreLayout) -> None:

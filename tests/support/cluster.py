@@ -1,8 +1,9 @@
-"""A Redis Cluster of three primaries, with or without replicas."""
+"""A Redis Cluster, with or without replicas."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from redis import Redis
@@ -17,9 +18,9 @@ _DEADLINE_SECONDS = 60
 
 
 @contextmanager
-def redis_cluster(folder: Path, *, replicas: bool = False) -> Iterator[list[LocalServer]]:
-    """Start three nodes that share the slots evenly, then, if they are wanted, a replica of each."""
-    count = 2 * NODES if replicas else NODES
+def redis_cluster(folder: Path, *, nodes: int = NODES, replicas: bool = False) -> Iterator[list[LocalServer]]:
+    """Start nodes that share the slots evenly, then, if they are wanted, a replica of each."""
+    count = 2 * nodes if replicas else nodes
     ports = free_ports(2 * count)
     with ExitStack() as stack:
         servers = [
@@ -27,17 +28,17 @@ def redis_cluster(folder: Path, *, replicas: bool = False) -> Iterator[list[Loca
             for port, bus in zip(ports[:count], ports[count:], strict=True)
         ]
         clients = [stack.enter_context(_client(server)) for server in servers]
-        for at, client in enumerate(clients[:NODES]):
-            first, last = at * SLOTS // NODES, (at + 1) * SLOTS // NODES - 1
+        for at, client in enumerate(clients[:nodes]):
+            first, last = at * SLOTS // nodes, (at + 1) * SLOTS // nodes - 1
             client.execute_command("CLUSTER ADDSLOTSRANGE", first, last)
         for at in range(count):
             clients[0].execute_command("CLUSTER MEET", "127.0.0.1", ports[at], ports[count + at])
         _until(lambda: all(client.cluster("info")["cluster_state"] == "ok" for client in clients))
-        for primary, replica in zip(clients, clients[NODES:], strict=False):
+        for primary, replica in zip(clients, clients[nodes:], strict=False):
             name = primary.execute_command("CLUSTER MYID").decode()
-            _until(lambda name=name, replica=replica: name in str(replica.execute_command("CLUSTER NODES")))
+            _until(partial(_knows, replica, name))
             replica.execute_command("CLUSTER REPLICATE", name)
-        _until(lambda: all(map(_follows, servers[NODES:])))
+        _until(lambda: all(map(_follows, servers[nodes:])))
         yield servers
 
 
@@ -99,10 +100,14 @@ def _at(asked: LocalServer, nodes: Sequence[LocalServer], slot: int) -> list[Loc
     return [by_port[port] for _, port, *_ in servers]
 
 
+def _knows(client: Redis, name: str) -> bool:
+    return name in str(client.execute_command("CLUSTER NODES"))  # type: ignore[no-untyped-call]
+
+
 def _follows(server: LocalServer) -> bool:
     with _client(server) as client:
         found = client.info("replication")
-    return found["role"] == "slave" and found["master_link_status"] == "up"
+    return bool(found["role"] == "slave" and found["master_link_status"] == "up")
 
 
 def _client(server: LocalServer) -> Redis:

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.store import Shape
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.redis_store.layout import KeyKind
+from nearstream.workers.redis_store.layout import KeyKind, tag_of
 
 _LIMITS = IndexLimits()
 _SCHEME_BYTES = 4
@@ -84,7 +84,7 @@ class IndexAddress:
 
     def tag(self, slot: int) -> bytes:
         """Return the hash tag of a slot, with which all its keys begin."""
-        return b"%s%d}" % (self.prefix, slot)
+        return tag_of(self.prefix, slot)
 
     @property
     def key(self) -> bytes:

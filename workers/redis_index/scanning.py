@@ -89,8 +89,8 @@ async def stored_keys(index: RedisIndex, kind: KeyKind | None = None) -> AsyncIt
 
 def _unpacked(layout: StoreLayout, key: bytes) -> StoredKey | None:
     """Return what a key says, None if it is not of this index."""
-    slot, _, rest = key.removeprefix(layout.prefix).partition(b"}")
-    kind = _KINDS.get(rest[:1])
+    place, _, rest = key.removeprefix(layout.prefix).partition(b"}")
+    slot, kind = place.partition(b".")[0], _KINDS.get(rest[:1])
     if kind is None or not slot.isdigit() or int(slot) >= layout.shape.slots:
         return None
     return StoredKey(int(slot), kind, rest[1:], key)

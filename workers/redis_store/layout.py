@@ -1,6 +1,7 @@
 """The stored layout of an index, with constants for Python and Lua.
 
-Every key begins with the hash tag T = `{namespace:hash of the scheme:slot}`, so all keys of a slot are on one server.
+Every key begins with the hash tag T = `{namespace:hash of the scheme:slot}`, so all keys of a slot are on one server. A
+point and a number follow all slots but 0, which `tag_of` has chosen so that slots are spread over a cluster.
 A letter, the `KeyKind`, follows T. The table gives the kinds, their Redis types, the rest of their keys, and what they
 hold:
 
@@ -46,15 +47,18 @@ tag of the slot. A server that refuses undeclared keys refuses documents that ar
 """
 
 import re
+from binascii import crc_hqx
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cache
+from itertools import count
 from struct import Struct
 
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.store import Shape
 
-FORMAT = 8  # changes with the layout, because a release reads no other format
+FORMAT = 9  # changes with the layout, because a release reads no other format
 EPOCH_BYTES = LANE_BYTES = LEASE_BYTES = 8
 NO_LEASE = bytes(LEASE_BYTES)
 CHUNK_BYTES = 4
@@ -147,6 +151,29 @@ def python_struct(lua_format: str) -> Struct:
 
 
 _LAYOUT = python_struct(LAYOUT_FORMAT)
+_HASH_BITS, _HASH_SLOTS = 14, 16_384  # of a cluster
+_NEAR = 64  # hash slots
+
+
+@cache
+def tag_of(prefix: bytes, slot: int) -> bytes:
+    """Return the hash tag of a slot.
+
+    The slots of an index lie at even distances among the hash slots of a cluster, where chance would put half of them
+    on one of four servers. Each next slot halves a gap, so their count does not matter.
+    """
+    own = b"%s%d" % (prefix, slot)
+    if slot == 0:
+        return own + b"}"
+    turned = int(f"{slot % _HASH_SLOTS:0{_HASH_BITS}b}"[::-1], 2)
+    target = _hash_slot(b"%s0}" % prefix) + turned
+    tags = (b"%s.%d}" % (own, number) for number in count())
+    return next(tag for tag in tags if (_hash_slot(tag) - target) % _HASH_SLOTS < _NEAR)
+
+
+def _hash_slot(tag: bytes) -> int:
+    """Return the hash slot of a tag in its braces, as a cluster computes it."""
+    return crc_hqx(tag[1:-1], 0) % _HASH_SLOTS
 
 
 @dataclass(frozen=True)
@@ -169,7 +196,7 @@ class StoreLayout:
 
     def tag(self, slot: int) -> bytes:
         """Return the hash tag of a slot."""
-        return b"%s%d}" % (self.prefix, slot)
+        return tag_of(self.prefix, slot)
 
     def group(self, number: int) -> bytes:
         """Return the end of the keys of the hashes that a number is in."""

@@ -88,10 +88,14 @@ class State(NamedTuple):
 def unpack_state(packed: bytes) -> State:
     """Return a state that was packed."""
     flags, anchors, born, observed, partition, offset, version, former, before = _STATE.unpack_from(packed)
-    order = NO_ORDER
-    if flags < REMOVAL:
-        order = Order(_int(observed) - TIME_SHIFT, partition - 1, _int(offset), version)
+    order = _order(flags, observed, partition, offset, version)
     return State(flags, anchors, _int(born), order, _int(former), _int(before), packed[_STATE.size :])
+
+
+def _order(flags: int, observed: bytes, partition: int, offset: bytes, version: bytes) -> Order:
+    if flags >= REMOVAL:
+        return NO_ORDER
+    return Order(_int(observed) - TIME_SHIFT, partition - 1, _int(offset), version)
 
 
 # Registration.
@@ -183,28 +187,26 @@ def pack_queries(layout: StoreLayout, tag: bytes, batch: Sequence[Query]) -> tup
 
 def unpack_view(layout: StoreLayout, _query: Query, now_ms: int, answer: _Answer) -> View | None:
     """Return what is known of a state."""
-    packed, record, packed_family, score, sites = _parts(answer)
+    # A document has some eight views, so no `State` is made. An answer without record and family is only the state.
+    packed, record, packed_family, score, sites = answer if isinstance(answer, list) else (answer, *4 * (None,))
     family = unpack_family(layout, packed_family, score, now_ms, int(sites or 0)) if packed_family else None
-    state = unpack_state(packed) if packed else None
-    age_ms, retention_ms = now_ms - (state.born_ms if state else 0), layout.retention_ms
-    if state is None or state.kind == STUB or 0 < retention_ms * 3 // 2 < age_ms:
+    fields = _STATE.unpack_from(packed) if packed else None
+    retention_ms = layout.retention_ms
+    age_ms = now_ms - _int(fields[2]) if fields else 0
+    if packed is None or fields is None or fields[0] >= STUB or 0 < retention_ms * 3 // 2 < age_ms:
         return View(NO_ORDER, None, 0, False, True, True, None, family) if family else None
-    is_gone = state.kind > 0 or bool(state.flags & GONE) or 0 < retention_ms < age_ms
+    flags, anchors = fields[:2]
+    is_gone = flags >= KINDS or bool(flags & GONE) or 0 < retention_ms < age_ms
     return View(
-        state.order,
-        state.decision,
-        state.anchors,
-        state.is_late,
-        state.is_dead or is_gone,
+        _order(flags, *fields[3:7]),
+        packed[_STATE.size :] if flags & DECIDED else None,
+        anchors,
+        flags < KINDS and bool(flags & LATE),
+        is_gone or bool(flags & (LATE | SUPERSEDED)),
         is_gone,
         None if is_gone else record,
         family,
     )
-
-
-def _parts(answer: _Answer) -> list[bytes | None]:
-    """Return state, record, family, score and sites. An answer without record and family has only the first."""
-    return answer if isinstance(answer, list) else [answer, None, None, None, None]
 
 
 # Decisions.

@@ -1,8 +1,8 @@
 """Carries the calls of a lane to slots, in one pipeline for each server."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from hiredis import pack_command
@@ -107,12 +107,10 @@ class RedisTransport:
         """Return the replies of one server, or the error that kept it from answering."""
         if isinstance(server, SharedConnection):
             return await server.execute_commands([command.arguments for command in commands])
+        # The packing of redis-py takes four times as long.
+        packed = b"".join([pack_command(command.arguments) for command in commands])  # type: ignore[arg-type]
         try:
-            async with _connection(server) as connection:
-                # The packing of redis-py takes four times as long.
-                packed = b"".join([pack_command(command.arguments) for command in commands])  # type: ignore[arg-type]
-                await connection.send_packed_command(packed, check_health=False)
-                return [await _reply(connection) for _ in commands]
+            return await _exchanged(server, packed, len(commands))
         except (RedisError, OSError, AttributeError) as error:  # see `errors.py` for the last one
             if isinstance(self._client, RedisCluster):
                 # To close the client would close the connections of all other lanes too.
@@ -131,18 +129,18 @@ class RedisTransport:
             await asyncio.sleep(_MOVING_SECONDS)
 
 
-@asynccontextmanager
-async def _connection(server: ClusterNode | ConnectionPool) -> AsyncIterator[Connection]:
-    """Yield a connection to a server.
+async def _exchanged(server: ClusterNode | ConnectionPool, packed: bytes, count: int) -> list[Any]:
+    """Send packed commands and return their replies.
 
-    It is closed if something goes wrong, because replies may be under way.
+    If something goes wrong, the connection is closed, because replies may be under way.
     """
     if isinstance(server, ClusterNode):
         connection = server.acquire_connection()
     else:
         connection = await server.get_connection()  # type: ignore[no-untyped-call]
     try:
-        yield connection
+        await connection.send_packed_command(packed, check_health=False)
+        return [await _reply(connection) for _ in range(count)]
     except BaseException:
         await connection.disconnect(nowait=True)
         raise
