@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from nearstream.streams.arriving import Arrival
 from nearstream.streams.store.limits import IndexLimits, IndexState, IndexUnavailableError
 from nearstream.streams.store.local import Local
 from nearstream.streams.store.part import Part
@@ -17,7 +18,7 @@ from nearstream.workers.redis_index.schemes import schemes, switch_scheme
 from tests.devstack.server import LocalServer
 from tests.support.arrivals import arrivals, crawl, matcher
 from tests.support.cluster import NODES
-from tests.support.made_up import KEY, STANDARD, words
+from tests.support.made_up import KEY, STANDARD, sign, words
 
 PARTITIONS = SLOTS = 6
 BATCH = crawl(PARTITIONS)
@@ -47,6 +48,19 @@ async def test_slots_on_three_nodes_answer_as_slots_in_memory(address: IndexAddr
     await index.cover([Position(partition, 9) for partition in range(PARTITIONS)])
     assert await index.checkpoints() == dict.fromkeys(range(PARTITIONS), 9)
     assert await index.state() is IndexState.READY
+    await index.close()
+
+
+async def test_a_reference_whose_slots_are_on_other_nodes_is_found(address: IndexAddress) -> None:
+    index = await made(address)
+    texts = {f"{seed}": words(seed, 150) for seed in range(40, 52)}
+    named = (Arrival(f"good/{name}", sign(text, name, collection="good")) for name, text in texts.items())
+    cluster = matcher(index.store())
+    await cluster.match_all([replace(each, position=Position(0, at)) for at, each in enumerate(named)])
+    asked = (Arrival(f"default/q{name}", sign(text, f"q{name}", against=("good", "x"))) for name, text in texts.items())
+    told = await cluster.match_all([replace(each, position=Position(1, at)) for at, each in enumerate(asked)])
+    found = [each.verdict.references for each in told if each.verdict is not None]
+    assert [[(one.collection, one.id) for one in some] for some in found if some] == [[("good", name)] for name in texts]
     await index.close()
 
 
