@@ -188,6 +188,9 @@ def _apt_get() -> list[str]:
         "Dir::State::lists": home / "lists",
         "Dir::State::status": status,
         "Dir::Cache": home / "cache",
+        # Images of Debian clear these names, and then each command reads the lists anew, for a second.
+        "Dir::Cache::srcpkgcache": "lists.bin",
+        "Dir::Cache::pkgcache": "packages.bin",
         "Debug::NoLocking": "1",
         "APT::Sandbox::User": "root",
         "Acquire::Languages": "none",
