@@ -56,7 +56,7 @@ async def test_after_the_loss_of_the_primary_the_promoted_replica_is_used(
     reading = await RedisIndex.open_to_read(address)
     lane = matcher(index.store())
     first = await lane.match_all(BATCH[:6])
-    await until(lambda: _has_all(primary, replica, sentinel), 30)
+    await until(lambda: _has_all(primary, replica, sentinel))
     primary.kill()
     again: list[Matched] = []
 
@@ -65,12 +65,12 @@ async def test_after_the_loss_of_the_primary_the_promoted_replica_is_used(
             again.extend(await lane.match_all(BATCH[:9], is_again=True))
         return bool(again)
 
-    await until(matched_again, 30)
+    await until(matched_again)
     assert [each.registered.status for each in again[:6]] == [Status.KNOWN] * 6
     assert [each.verdict and each.verdict.event_id for each in again[:6]] == [
         each.verdict and each.verdict.event_id for each in first
     ]
-    await until(lambda: _is_ready(reading), 10)
+    await until(lambda: _is_ready(reading))
     await reading.close()
     await index.close()
 

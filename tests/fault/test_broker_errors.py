@@ -59,7 +59,7 @@ def test_f29_a_produce_error_that_passes_is_retried_in_place(redis_url: str, tmp
             await _send(one.deployment)
             one.broker.answer(Request.PRODUCE, [error] * 3)
             with one.worker() as worker:
-                await until(lambda: _all_acknowledged(one.deployment), 90)
+                await until(lambda: _all_acknowledged(one.deployment))
                 assert worker.poll() is None
             assert await _signed(one.deployment) == DOCUMENT_COUNT
 
@@ -78,7 +78,7 @@ def test_f29_a_produce_error_that_stays_ends_the_worker_and_acknowledges_nothing
             assert await _signed(one.deployment) == await _acknowledged(one.deployment) == 0
             one.broker.answer_well(Request.PRODUCE)
             with one.worker():
-                await until(lambda: _all_acknowledged(one.deployment), 90)
+                await until(lambda: _all_acknowledged(one.deployment))
             assert await _signed(one.deployment) == DOCUMENT_COUNT
 
     _at_once(*(meet(error, Exit.NO) for error in (10, 45, 47, -1)), meet(29, Exit.MISCONFIGURED))
@@ -90,10 +90,10 @@ def test_f30_a_refused_commit_is_made_good(redis_url: str, tmp_path: Path) -> No
     async def meet(error: int) -> None:
         with case(tmp_path / str(error), redis_url) as one, one.worker() as worker:
             await _send(one.deployment)
-            await until(lambda: _all_acknowledged(one.deployment), 90)
+            await until(lambda: _all_acknowledged(one.deployment))
             one.broker.answer(Request.OFFSET_COMMIT, [error])
             await _send(one.deployment)
-            await until(lambda: _all_acknowledged(one.deployment), 90)
+            await until(lambda: _all_acknowledged(one.deployment))
             assert worker.poll() is None
             assert await _signed(one.deployment) == 2 * DOCUMENT_COUNT
 

@@ -74,7 +74,7 @@ async def test_f12_a_worker_without_a_network_is_replaced_and_comes_back(
                 run.start(
                     NEARSTREAM_KAFKA=f"127.0.0.1:{kafka.port}", NEARSTREAM_REDIS=f"redis://127.0.0.1:{redis.port}/0"
                 )
-                await until(lambda: joined(run, before + 3), 60)
+                await until(lambda: joined(run, before + 3))
                 async with run.load():
                     for way in (kafka, redis):
                         way.turn(f"blackhole {direction}")

@@ -158,7 +158,7 @@ async def test_f31_input_that_is_nearly_all_bad_is_not_drained(
         ]
         await deployment.send(records)
         with deployment.worker() as worker:
-            await until(lambda: _holds(tmp_path), 60)
+            await until(lambda: _holds(tmp_path))
             letters = len(await deployment.letters())
             assert letters <= most
             await asyncio.sleep(2)
@@ -181,7 +181,7 @@ async def test_f23_another_key_or_other_bands_are_refused_at_the_start(
 ) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         with deployment.worker():
-            await until(lambda: _assigned(tmp_path), 60)
+            await until(lambda: _assigned(tmp_path))
         for variable, value in (
             ("NEARSTREAM_HASH_KEY", "another key, of thirty-two bytes"),
             ("NEARSTREAM_BANDS", "20"),

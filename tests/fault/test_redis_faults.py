@@ -124,7 +124,7 @@ async def test_f05_an_emptied_redis_is_noticed_and_rebuilt(stage: Stage, tmp_pat
             await asyncio.to_thread(run.redis.kill)
             await asyncio.to_thread(shutil.rmtree, tmp_path / "redis" / "appendonlydir")
             await asyncio.to_thread(run.redis.start)
-            await until(lambda: logged(run, "nearstream rebuild"), 60)
+            await until(lambda: logged(run, "nearstream rebuild"))
             done = await asyncio.to_thread(run.deployment.run, "rebuild", "--quiet")
             assert done.returncode == 0, done.stderr
         report = await run.finish()
@@ -168,7 +168,7 @@ async def test_f10_a_redis_with_a_full_disk_is_an_outage(stage: Stage, tmp_path:
         async with stage("F10", most=400) as run:
             async with run.load():
                 with filled(disk):
-                    await until(lambda: logged(run, "refuses writes"), 60)
+                    await until(lambda: logged(run, "refuses writes"))
                     await asyncio.sleep(5)
             report = await run.finish()
             assert report.verdict == "ok"
@@ -185,7 +185,7 @@ async def test_f13_a_promoted_replica_is_given_what_it_missed(stage: Stage, tmp_
         ):
             follower: Redis = Redis.from_url(f"redis://{replica.address}/0")
             await follower.replicaof("127.0.0.1", str(link.port))
-            await until(lambda: _follows(follower), 60)
+            await until(lambda: _follows(follower))
             for _ in range(3):
                 run.start(NEARSTREAM_REDIS=f"redis://127.0.0.1:{front.port}/0")
             await run.warm_up()
@@ -195,7 +195,7 @@ async def test_f13_a_promoted_replica_is_given_what_it_missed(stage: Stage, tmp_
                 await asyncio.to_thread(run.redis.kill)
                 await follower.replicaof("NO", "ONE")
                 front.turn(f"target {port_of(replica)}")
-                await until(lambda: logged(run, BEHIND), 60)
+                await until(lambda: logged(run, BEHIND))
             report = await run.finish()
             await follower.aclose()
         assert _wrong_but_late(report) == set()
@@ -236,7 +236,7 @@ async def test_f34_an_index_that_lost_its_newest_writes_is_given_them_again(stag
             (newest,) = (tmp_path / "redis" / "appendonlydir").glob("*.incr.aof")
             os.truncate(newest, newest.stat().st_size * 3 // 4)
             await asyncio.to_thread(run.redis.start)
-            await until(lambda: logged(run, BEHIND), 60)
+            await until(lambda: logged(run, BEHIND))
         report = await run.finish()
         assert _wrong_but_late(report) == set()
         assert report.exits == [0, 0, 0]

@@ -42,7 +42,7 @@ async def test_f40_a_signer_that_wakes_after_the_removal_brings_nothing_back(
             async def stopped() -> bool:
                 return is_stopped(frozen.pid)
 
-            await until(stopped, 60)
+            await until(stopped)
             try:
                 with deployment.worker("sign"):
                     await deployment.drained()
@@ -54,7 +54,7 @@ async def test_f40_a_signer_that_wakes_after_the_removal_brings_nothing_back(
                     async def removed_again() -> bool:
                         return await _signed(deployment) == [True, False, True, False]
 
-                    await until(removed_again, 60)
+                    await until(removed_again)
                     await deployment.send([deployment.document("y", TEXTS[0])])
                     await deployment.drained()
             finally:

@@ -86,7 +86,7 @@ def other_clock(request: pytest.FixtureRequest) -> dict[str, str]:
 async def test_f20_a_worker_with_a_wrong_clock_does_its_share(stage: Stage, other_clock: dict[str, str]) -> None:
     async with stage("F20", workers=2) as run:
         run.start(**other_clock)
-        await until(run.all_joined, 60)
+        await until(run.all_joined)
         async with run.load():
             pass
         report = await run.finish()
@@ -114,12 +114,12 @@ async def test_f26_a_stop_ends_by_itself_though_another_holds_up_the_rebalance(s
     async with stage("F26", workers=1, most=400) as run:
         (leaving,) = run.workers
         stuck = run.start("endless")
-        await until(run.all_joined, 60)
+        await until(run.all_joined)
         await run.deployment.send(run.documents[run.first :])
-        await until(lambda: logged(run, "batch without end"), 60)
+        await until(lambda: logged(run, "batch without end"))
         before = _revocations(run)
         run.start()
-        await until(lambda: _more_revoked(run, before), 60)
+        await until(lambda: _more_revoked(run, before))
         leaving.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(leaving.wait, run.deployment.settings.stop_seconds + 5) == 0
         stuck.kill()
@@ -133,7 +133,7 @@ async def test_f32_a_blocked_event_loop_shows_and_ends_the_worker(stage: Stage) 
         (port,) = free_ports(1)
         blocked = run.start("busy:90", NEARSTREAM_STATUS=f"127.0.0.1:{port}")
         await run.deployment.send(run.documents)
-        await until(lambda: logged(run, "assigned: "), 60)
+        await until(lambda: logged(run, "assigned: "))
         began = time.monotonic()
         answered = 0
         while blocked.poll() is None and time.monotonic() - began < 85:
@@ -152,7 +152,7 @@ async def test_f32_a_blocked_event_loop_shows_and_ends_the_worker(stage: Stage) 
 async def test_f33_a_batch_that_never_ends_is_taken_over(stage: Stage) -> None:
     async with stage("F33", workers=1, most=600) as run:
         stuck = run.start("endless")
-        await until(lambda: joined(run, 3), 60)
+        await until(lambda: joined(run, 3))
         began = time.monotonic()
         async with run.load():
             assert await asyncio.to_thread(stuck.wait, PROGRESS_SECONDS + 60) == Exit.NO

@@ -60,7 +60,7 @@ async def until_told(deployment: LocalDeployment, expected: set[tuple[str, str]]
         return {(alert.name, alert.state) for alert in await alerts(deployment)} == expected
 
     try:
-        await until(is_told, 90)
+        await until(is_told)
     except TimeoutError:
         logs = "\n".join(log[-3000:] for log in deployment.log_texts())
         raise TimeoutError(f"expected {expected}, got {await alerts(deployment)}\n{logs}") from None
@@ -94,12 +94,12 @@ async def test_a_storm_and_a_burst_of_dead_letters_are_told_and_restated_byte_fo
             for value, reason in ((b"", "empty_value"), (b"{", "not_json")):
                 broken = [ProducerRecord(deployment.topic(DOCUMENTS), None, value, []) for _ in range(6)]
                 await deployment.send(broken)
-                await until(partial(is_about, deployment, reason), 90)
+                await until(partial(is_about, deployment, reason))
             told = {alert.event_id: alert for alert in await alerts(deployment)}
             ends = {
                 alert.event_id for alert in told.values() if alert.state == "resolved" or alert.subject == "not_json"
             }
-            await until(partial(has_all, receiver, ends), 60)
+            await until(partial(has_all, receiver, ends))
             silent = {alert.event_id for alert in told.values() if alert.subject == "empty_value"}
             assert len(silent) == 1
             assert not silent & set(receiver.ids)

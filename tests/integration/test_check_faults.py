@@ -67,13 +67,13 @@ async def _asked_throughout(api: Api, clients: int) -> AsyncIterator[list[tuple[
 
 
 async def test_check_fails_open_at_the_deadline(api: Api, redis: LocalServer) -> None:
-    await until(lambda: _is_whole(api), 60)
+    await until(lambda: _is_whole(api))
     redis.pause()
     status, answer = await api.ask(TEXT)  # while Redis does not answer
     redis.resume()
     assert (status, answer["verdict"], answer["degraded"]) == (200, "unknown", True)
     assert answer["reason"] in ("deadline", "index_unavailable")
-    await until(lambda: _is_whole(api), 60)
+    await until(lambda: _is_whole(api))
 
 
 async def test_a_look_up_ends_with_its_deadline(api: Api, redis: LocalServer) -> None:
@@ -88,24 +88,24 @@ async def test_a_look_up_ends_with_its_deadline(api: Api, redis: LocalServer) ->
 
 async def test_redis_frozen_amid_requests_delays_none_of_them(api: Api, redis: LocalServer) -> None:
     async with _asked_throughout(api, 16) as answers:
-        await until(lambda: _count(answers, degraded=False, at_least=50), 60)
+        await until(lambda: _count(answers, degraded=False, at_least=50))
         redis.pause()
-        await until(lambda: _count(answers, degraded=True, at_least=50), 60)
+        await until(lambda: _count(answers, degraded=True, at_least=50))
         redis.resume()
         whole = sum(not answer["degraded"] for _, answer in answers)
-        await until(lambda: _count(answers, degraded=False, at_least=whole + 50), 60)
+        await until(lambda: _count(answers, degraded=False, at_least=whole + 50))
     assert {status for status, _ in answers} == {200}
 
 
 async def test_redis_stopped_amid_requests_delays_none_of_them(api: Api, redis: LocalServer) -> None:
     async with _asked_throughout(api, 16) as answers:
-        await until(lambda: _count(answers, degraded=False, at_least=50), 60)
+        await until(lambda: _count(answers, degraded=False, at_least=50))
         await asyncio.to_thread(redis.kill)
-        await until(lambda: _count(answers, degraded=True, at_least=50), 60)
+        await until(lambda: _count(answers, degraded=True, at_least=50))
         assert (await api.get("/readyz"))[0] == 503
         assert (await api.get("/healthz"))[0] == 200
         await asyncio.to_thread(redis.start)
-        await until(lambda: _answers(api), 60)
+        await until(lambda: _answers(api))
     assert {status for status, _ in answers} == {200}
     assert {answer["verdict"] for _, answer in answers} <= {"near_duplicate", "unknown", "none"}
 
@@ -128,11 +128,11 @@ async def test_redis_stopped_amid_200_requests_a_second_delays_none_of_them(api:
             if number == 130:
                 await asyncio.to_thread(redis.kill)
             if number == 270:
-                await until(is_degraded, 60)
+                await until(is_degraded)
                 group.create_task(asyncio.to_thread(redis.start))
     assert len(answers) == 400
     assert {status for status, _ in answers} <= {200, 429}
-    await until(lambda: _answers(api), 60)
+    await until(lambda: _answers(api))
 
 
 async def test_a_full_redis_answers_whole(api: Api, redis: LocalServer) -> None:
@@ -140,7 +140,7 @@ async def test_a_full_redis_answers_whole(api: Api, redis: LocalServer) -> None:
         client.config_set("maxmemory", "1mb")
         with pytest.raises(Exception, match="maxmemory"):
             client.set("x", "x")
-        await until(lambda: _is_whole(api), 60)
+        await until(lambda: _is_whole(api))
 
 
 async def test_a_slow_redis_is_waited_for_no_longer_than_the_deadline(api: Api, redis: LocalServer) -> None:
@@ -151,8 +151,8 @@ async def test_a_slow_redis_is_waited_for_no_longer_than_the_deadline(api: Api, 
             status, answer = await api.ask(TEXT)
             return (status, answer["verdict"], answer["degraded"]) == (200, "unknown", True)
 
-        await until(is_degraded, 60)
-    await until(lambda: _is_whole(api), 60)
+        await until(is_degraded)
+    await until(lambda: _is_whole(api))
 
 
 async def test_requests_above_the_limit_are_429_at_once(api: Api, redis: LocalServer) -> None:
@@ -163,24 +163,24 @@ async def test_requests_above_the_limit_are_429_at_once(api: Api, redis: LocalSe
     assert set(statuses) == {200, 429}
     assert statuses.count(200) >= AT_ONCE
     assert all(answer["verdict"] == "unknown" for status, answer in answers if status == 200)
-    await until(lambda: _is_whole(api), 60)
+    await until(lambda: _is_whole(api))
 
 
 async def test_many_large_mails_delay_no_other_answer_for_long(api: Api) -> None:
     mail = b"Content-Transfer-Encoding: base64\r\n\r\n" + b"QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZn\r\n" * 200_000
     async with _asked_throughout(api, 4) as others:
-        await until(lambda: _count(others, degraded=False, at_least=10), 60)
+        await until(lambda: _count(others, degraded=False, at_least=10))
         sent = (api.send("POST", "/v1/check", mail, **{"Content-Type": "message/rfc822"}) for _ in range(24))
         answers = await asyncio.gather(*sent)
         whole = sum(not answer["degraded"] for _, answer in others)
-        await until(lambda: _count(others, degraded=False, at_least=whole + 10), 60)
+        await until(lambda: _count(others, degraded=False, at_least=whole + 10))
     assert {status for status, _ in answers} <= {200, 429}
     assert {status for status, _ in others} == {200}
 
 
 async def test_a_rebuilt_index_is_found_without_a_restart(api: Api) -> None:
     """A rebuild gives the index another epoch, under which the former one is lost."""
-    await until(lambda: _is_whole(api), 60)
+    await until(lambda: _is_whole(api))
     rebuilt = replace(api.index.layout, epoch=b"another!")
     await api.index.client.execute_command("HSET", api.index.address.key, "layout", rebuilt.packed)
 
@@ -188,7 +188,7 @@ async def test_a_rebuilt_index_is_found_without_a_restart(api: Api) -> None:
         _, answer = await api.ask(TEXTS[5])
         return (answer["verdict"], answer["degraded"]) == ("none", False)
 
-    await until(is_whole, 60)
+    await until(is_whole)
 
 
 async def test_a_user_without_rights_gets_degraded_answers_and_one_line_in_the_log(
@@ -197,7 +197,7 @@ async def test_a_user_without_rights_gets_degraded_answers_and_one_line_in_the_l
     with Redis.from_url(f"redis://{redis.address}/0") as client:
         client.execute_command("ACL", "SETUSER", "reader", "on", ">secret", "~*", "+@all")
         async with served(f"redis://reader:secret@{redis.address}/0", **HASTY) as api:
-            await until(lambda: _answers(api), 60)
+            await until(lambda: _answers(api))
             client.execute_command("ACL", "SETUSER", "reader", "-fcall_ro")
             answers = [await api.ask(TEXT) for _ in range(20)]
     assert {answer["verdict"] for _, answer in answers} == {"unknown"}
@@ -266,13 +266,13 @@ async def test_a_server_that_starts_before_the_index_waits_for_it(redis: LocalSe
             async def is_ready() -> bool:
                 return (await ready())[0] == 200
 
-            await until(is_waiting, 60)
+            await until(is_waiting)
             assert "holds no index" in (await ready())[1]
             async with session.post(f"http://{address}/v1/check", data=b"a text") as response:
                 assert (response.status, (await response.json())["error"]) == (503, "no_index")
             async with served(url, namespace=namespace) as filled:
                 await filled.admit("a", TEXT)
-                await until(is_ready, 60)
+                await until(is_ready)
                 headers = {"Content-Type": "text/plain"}
                 async with session.post(f"http://{address}/v1/check", data=TEXT, headers=headers) as response:
                     assert response.status == 200
@@ -308,14 +308,14 @@ async def test_the_command_serves_until_it_is_stopped(redis: LocalServer, tmp_pa
                 except aiohttp.ClientConnectionError:
                     return False
 
-            await until(is_ready, 60)
+            await until(is_ready)
             headers = {"Authorization": f"Bearer {token.read_text().strip()}", "Content-Type": "text/plain"}
 
             async def is_found() -> bool:
                 async with session.post(f"http://127.0.0.1:{port}/v1/check", data=TEXT, headers=headers) as response:
                     return bool((await response.json())["verdict"] == "near_duplicate")
 
-            await until(is_found, 60)
+            await until(is_found)
             async with session.post(f"http://127.0.0.1:{port}/v1/check", data=TEXT) as response:
                 assert response.status == 401
             process.send_signal(signal.SIGTERM)

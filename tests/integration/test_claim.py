@@ -34,7 +34,7 @@ async def test_f23_a_worker_with_another_scheme_or_key_is_refused_in_every_role(
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         ours = Deployment.of(deployment.settings).scheme.name
         with deployment.worker("sign"):
-            await until(lambda: deployment.logged(" assigned: "), 60)
+            await until(lambda: deployment.logged(" assigned: "))
             for changed, role, named in (
                 ({"scheme": "compact"}, "sign", "NEARSTREAM_SCHEME: "),
                 ({"hash_key": OTHER_KEY}, "match", "NEARSTREAM_HASH_KEY: "),
@@ -65,7 +65,7 @@ async def test_a_scheme_that_was_started_by_mistake_is_forgotten(kafka: str, red
         topic = deployment.topic(SIGNATURES)
         with mistaken.worker("sign"):
             await deployment.send(deployment.examples(LINES[:3]))
-            await until(lambda: _has_signed(deployment, 3), 60)
+            await until(lambda: _has_signed(deployment, 3))
         assert f"run `nearstream index drop {scheme}`" in _refusal(deployment, "worker")
         assert deployment.run("index", "drop", "compact-9").returncode == Exit.NO
         done = deployment.run("index", "drop", scheme)
@@ -148,7 +148,7 @@ async def test_a_worker_that_only_signs_is_refused_where_its_namespace_knows_no_
         async with deployed(kafka, url, tmp_path) as deployment:
             with deployment.worker("sign"):
                 await deployment.send(deployment.examples(LINES[:20]))
-                await until(lambda: _has_signed(deployment, 20), 60)
+                await until(lambda: _has_signed(deployment, 20))
             then = deployment.changed(namespace=f"{deployment.settings.namespace}-x")
             if lost == "emptied":
                 then = deployment

@@ -32,7 +32,7 @@ async def test_doctor_finds_everything_in_order_then_names_the_remedy_of_each_fa
         for told in (b"OK    memory    ", b"no record has a timestamp in the future", b"Redis and this machine agree"):
             assert told in well.stdout
         with deployment.worker():
-            await until(lambda: deployment.logged(" assigned: "), 60)
+            await until(lambda: deployment.logged(" assigned: "))
         assert b"index     ready" in deployment.run("doctor").stdout
         no_kafka = _with(deployment, NEARSTREAM_KAFKA=NOWHERE).run("doctor", "--timeout", "1")
         assert no_kafka.returncode == 1
@@ -75,7 +75,7 @@ async def test_a_worker_that_cannot_start_says_why_in_one_line(kafka: str, redis
 async def test_another_key_or_scheme_is_refused_or_kept_apart(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         with deployment.worker():
-            await until(lambda: deployment.logged(" assigned: "), 60)
+            await until(lambda: deployment.logged(" assigned: "))
         other = _with(deployment, NEARSTREAM_HASH_KEY="0123456789abcdef0123456789abcdef").run("doctor")
         assert other.returncode == 1
         assert b"FAIL  index" in other.stdout

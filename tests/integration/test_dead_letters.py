@@ -83,7 +83,7 @@ async def test_a_killed_replay_goes_on_where_it_was(kafka: str, redis_url: str, 
             return len(await deployment.read(DOCUMENTS.name)) > count + 2 * COMMIT_EVERY
 
         with _replaying(deployment) as process:
-            await until(half_done, 60)
+            await until(half_done)
             assert process.poll() is None
             process.kill()
         sent_before = len(await deployment.read(DOCUMENTS.name)) - count

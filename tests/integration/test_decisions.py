@@ -138,7 +138,7 @@ async def test_a_page_of_which_only_the_frame_changes_is_kept(kafka: str, redis_
                     found = (await decisions(deployment)).values()
                     return sum(each is not None and each.observed_at == at for each in found) == 12
 
-                await until(all_are_decided, 60)
+                await until(all_are_decided)
             found = await decisions(deployment)
             actions = {path: None if each is None else each.action for path, each in found.items()}
             assert actions == {f"/{number}": "refresh" if number == 3 else "keep" for number in range(12)}
@@ -161,4 +161,4 @@ async def until_decided(deployment: LocalDeployment, actions: dict[str, str | No
         stays = found.get("/stays")
         return known == actions and (not unchanged or (stays is not None and stays.unchanged == unchanged))
 
-    await until(is_decided, 60)
+    await until(is_decided)

@@ -173,7 +173,7 @@ def test_a_server_outlives_the_thread_that_asked_for_it() -> None:
             starter.start()
             starter.join()
             addresses.append(stack.redis)
-            go_on.wait(20)
+            go_on.wait(60)
 
     holder = threading.Thread(target=hold)
     holder.start()
@@ -271,7 +271,7 @@ def test_the_command_prints_the_addresses_and_ends_its_servers_on_a_signal(
         assert name == "export NEARSTREAM_REDIS"
         assert not silent(address)
         process.send_signal(number)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     assert silent(address)
 
 
@@ -335,7 +335,7 @@ def test_an_interrupted_start_leaves_no_stack(broker: LocalServer, tmp_path: Pat
         assert process.stderr is not None
         assert process.stderr.readline().startswith(b"stack: starting in")
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) in (0, 130)  # 0 where it was ready first
+        assert process.wait(60) in (0, 130)  # 0 where it was ready first
         ready = process.returncode == 0
     try:
         until(lambda: ready or not owners(tmp_path))

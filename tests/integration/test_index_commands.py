@@ -60,7 +60,7 @@ async def test_inspect_tells_what_became_of_a_document(kafka: str, redis_url: st
             await deployment.drained()
         with deployment.worker("sign"):
             await deployment.send([_document(deployment, "late", STANDARD)])
-            await until(lambda: _signed(deployment, 7), 60)
+            await until(lambda: _signed(deployment, 7))
 
         told = json.loads(deployment.run("inspect", "a", "--json").stdout)
         assert (told["document"], told["status"], told["reason"]) == ("default/a", "live", "")
@@ -118,7 +118,7 @@ async def test_a_second_scheme_is_built_beside_switched_to_and_back(kafka: str, 
             refused = new.run("worker")
             assert (refused.returncode, b"nearstream index build" in refused.stderr) == (78, True)
             with new.worker("sign"):
-                await until(lambda: _signed(new, 150), 60)
+                await until(lambda: _signed(new, 150))
             await _build_in_two_goes(new, 150)
             assert await new.events() == []
             assert _schemes(old) == {"letters": ("active", "ready"), "compact": ("building", "ready")}
@@ -224,7 +224,7 @@ async def test_an_index_moves_to_more_slots_while_its_workers_run(kafka: str, re
         with new.worker():
             await new.send(new.examples(LINES[90:120]))
             await new.drained()
-            await until(lambda: _is_told(new), 60)
+            await until(lambda: _is_told(new))
 
 
 async def _is_told(deployment: LocalDeployment) -> bool:

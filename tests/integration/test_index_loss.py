@@ -85,10 +85,10 @@ async def _come_back(deployment: LocalDeployment, server: LocalServer) -> None:
     """
     before = await deployment.events()
     await deployment.send(deployment.examples(LINES[LOST : LOST + 3]))
-    await until(lambda: deployment.logged("outage: "), 60)
+    await until(lambda: deployment.logged("outage: "))
     await asyncio.to_thread(server.start)
     await deployment.drained()
-    await until(lambda: _is_told(deployment), 60)
+    await until(lambda: _is_told(deployment))
     await deployment.send(deployment.examples(LINES[LOST + 3 :]))
     await deployment.drained()
     assert await _is_told(deployment), await disagreement(deployment)
@@ -115,7 +115,7 @@ async def _follow(replica: LocalServer, primary: LocalServer) -> None:
         return facts["master_link_status"] == "up" and not facts["master_sync_in_progress"]
 
     await client.replicaof(host, port)
-    await until(level, 60)
+    await until(level)
     await client.replicaof("NO", "ONE")
     await client.aclose()
 

@@ -38,11 +38,11 @@ async def test_b60_markers_of_transactions_are_crossed_and_what_was_aborted_is_p
                 await producer.send_and_wait(document.topic, document.value, partition=0)
                 await (producer.commit_transaction() if kept else producer.abort_transaction())
         with deployment.worker() as worker:
-            await until(lambda: _are_named(deployment, {"first", "aborted", "last"}), 60)
+            await until(lambda: _are_named(deployment, {"first", "aborted", "last"}))
             assert worker.poll() is None
         with deployment.worker():
             await deployment.send([deployment.document(f"after-{number}", TEXTS[0]) for number in range(8)])
-            await until(lambda: _are_named(deployment, {f"after-{number}" for number in range(8)}), 60)
+            await until(lambda: _are_named(deployment, {f"after-{number}" for number in range(8)}))
 
 
 async def test_b59_offset_gaps_of_a_compacted_topic_are_crossed(kafka: str, redis_url: str, tmp_path: Path) -> None:
@@ -51,8 +51,8 @@ async def test_b59_offset_gaps_of_a_compacted_topic_are_crossed(kafka: str, redi
         with deployment.worker("sign"):
             for text in (*TEXTS[1:8], TEXTS[0]):
                 await deployment.send([deployment.document(name, text) for name in IDS])
-                await until(lambda: _signed(deployment), 60)
-        await until(lambda: _has_gaps(deployment), 90)
+                await until(lambda: _signed(deployment))
+        await until(lambda: _has_gaps(deployment))
         with deployment.worker("match") as worker:
             await deployment.drained()
             assert worker.poll() is None

@@ -176,7 +176,7 @@ async def test_a_label_that_many_match_is_suspended_until_somebody_decides(
             async def is_suspended() -> bool:
                 return (await api.ask(TEXT))[1]["label_state"] == "suspended"
 
-            await until(is_suspended, 60)
+            await until(is_suspended)
             assert await _verdict(api, TEXT) == ("bulk", _counts(ham=5))
             (alert,) = [decode_alert(record.value or b"") for record in await local.read(ALERTS.name)]
             assert (alert.name, alert.limit, alert.founder) == ("label_flood", 40.0, "a")

@@ -139,7 +139,7 @@ async def test_lag_is_told_again_once_the_broker_is_back(broker: LocalServer, re
                 with pytest.raises(KafkaUnreachableError):
                     await read_lag()
                 await asyncio.to_thread(come_back)
-                await until(as_before, 60)
+                await until(as_before)
 
 
 async def _commit(deployment: LocalDeployment, offsets: Mapping[TopicPartition, int]) -> None:

@@ -52,14 +52,14 @@ async def test_what_workers_find_arrives_with_their_lag(kafka: str, redis_url: s
                 async def has(kinds: dict[str, int]) -> bool:
                     return feed.state("").totals == kinds
 
-                await until(lambda: has({"verdict": 1}), 60)
+                await until(lambda: has({"verdict": 1}))
                 await deployment.send([deployment.document("b", TEXTS[0])])
-                await until(lambda: has({"verdict": 2, "exact_duplicate": 1}), 60)
+                await until(lambda: has({"verdict": 2, "exact_duplicate": 1}))
 
                 async def knows_the_lag() -> bool:
                     return feed.lag is not None and feed.lag.records == 0
 
-                await until(knows_the_lag, 60)
+                await until(knows_the_lag)
                 _, state = await server.get("/v1/live")
                 assert (state["connected"], state["why"]) == (True, "")
                 (family,) = feed.state("").largest
@@ -72,7 +72,7 @@ async def test_what_workers_find_arrives_with_their_lag(kafka: str, redis_url: s
                     state = again.state("")
                     return state.totals == feed.state("").totals and state.loading is None and sum(state.day) == 2
 
-                await until(is_equal, 60)
+                await until(is_equal)
                 assert [each.founder for each in again.state("").growing] == ["a"]
         until_ms = _now_ms() + 3_600_000
         said = Silence(
@@ -90,14 +90,14 @@ async def test_what_workers_find_arrives_with_their_lag(kafka: str, redis_url: s
                     return True
                 return False
 
-            await until(is_said, 60)
+            await until(is_said)
         later = Feed(_now_ms)
         async with fed_by_kafka(deployment.settings, later, None):
 
             async def is_silent() -> bool:
                 return later.alarms.silences([alert("f", since_ms=_now_ms())], _now_ms()) == (said,)
 
-            await until(is_silent, 60)
+            await until(is_silent)
         bounded = Feed(_now_ms)
         with patch.object(kafka_source, "PAST_RECORDS", 0):
             async with fed_by_kafka(deployment.settings, bounded, None):
@@ -105,7 +105,7 @@ async def test_what_workers_find_arrives_with_their_lag(kafka: str, redis_url: s
                 async def is_connected() -> bool:
                     return bounded.state("").connected
 
-                await until(is_connected, 60)
+                await until(is_connected)
                 assert (bounded.state("").totals, bounded.loading) == ({}, None)
 
 
@@ -128,7 +128,7 @@ async def test_alerts_and_dead_letters_of_workers_are_shown_and_sent_again(
                 async def is_told() -> bool:
                     return {alert.name for alert in feed.state("").alerts} == {"duplicate_storm", "dead_letters"}
 
-                await until(is_told, 90)
+                await until(is_told)
                 (family,) = feed.state("").largest
                 assert family.is_storm
                 letters = feed.dead_letters()
@@ -144,7 +144,7 @@ async def test_alerts_and_dead_letters_of_workers_are_shown_and_sent_again(
                 async def came_back() -> bool:
                     return feed.dead_letters().reasons[0].count == 6
 
-                await until(came_back, 60)
+                await until(came_back)
                 assert {letter.replays for letter in feed.dead_letters().letters} == {0, 1}
 
 
@@ -175,7 +175,7 @@ async def test_the_demo_shows_a_day_until_it_is_stopped() -> None:
                     state = json.loads(await response.read())
                 return state["source"] == "demo" and any(family["is_storm"] for family in state["growing"])
 
-            await until(grows, 120)
+            await until(grows)
             async with session.get(f"{address.decode()}v1/events?recent=5") as response:
                 assert b"id: " in await response.content.readuntil(b"\n\n") + await response.content.readuntil(b"\n\n")
                 process.send_signal(signal.SIGINT)
@@ -199,7 +199,7 @@ async def test_the_demo_goes_through_kafka_and_redis_and_leaves_nothing(kafka: s
                 told = {alert["name"] for alert in state["alerts"]}
                 return state["source"] == "kafka" and told >= {"duplicate_storm", "dead_letters"}
 
-            await until(shows_a_storm, 240)
+            await until(shows_a_storm)
         assert await _left(kafka, redis_url) > before
         process.send_signal(signal.SIGINT)
         assert await asyncio.to_thread(process.wait, 120) == 0
@@ -209,7 +209,7 @@ async def test_the_demo_goes_through_kafka_and_redis_and_leaves_nothing(kafka: s
     async def nothing_more_is_left() -> bool:  # the broker shows a deletion a moment later
         return await _left(kafka, redis_url) == before
 
-    await until(nothing_more_is_left, 60)
+    await until(nothing_more_is_left)
 
 
 async def _left(kafka: str, redis_url: str) -> set[str]:
@@ -238,7 +238,7 @@ async def test_no_time_that_a_writer_gives_stops_the_page(kafka: str, redis_url:
             async def has_all() -> bool:
                 return feed.state("").totals == {"verdict": len(times) + 1}
 
-            await until(has_all, 60)
+            await until(has_all)
             # All but the one that says it comes from before 1970 are among the verdicts of the last hour.
             assert sum(feed.state("").verdicts["near_duplicate"]) == len(times)
             assert feed.state("").connected

@@ -44,7 +44,7 @@ async def test_the_page_leads_to_the_headers_that_it_shows(kafka: str, redis_url
         postfix = await asyncio.to_thread(postfix_server, folder / "postfix", kept.address, main)
         deployment = await resources.enter_async_context(deployed(kafka, redis_url, tmp_path, **settings))
         resources.enter_context(deployment.worker())
-        await until(lambda: _has_index(deployment), 60)
+        await until(lambda: _has_index(deployment))
         for name in COMMANDS:
             options = ["--listen", listening[name]] if name in listening else []
             resources.enter_context(command(tmp_path / f"{name}.log", name, *options, **deployment.given()))
@@ -87,7 +87,7 @@ async def _header_of_next(deployment: LocalDeployment, address: str, kept: Sink)
     async def is_sent() -> bool:
         return len(await deployment.read(DOCUMENTS.name)) == number
 
-    await until(is_delivered, 60)
-    await until(is_sent, 60)
+    await until(is_delivered)
+    await until(is_sent)
     await deployment.drained()
     return str([*kept.mails.values()][-1]["X-Nearstream"] or "")

@@ -98,9 +98,9 @@ async def test_a_stop_during_an_outage_is_prompt_and_loses_nothing(kafka: str, t
                 await deployment.drained()
                 await asyncio.to_thread(redis.pause)
                 await deployment.send(deployment.examples(LINES[40:60]))
-                await until(lambda: deployment.logged("outage: "), 60)
+                await until(lambda: deployment.logged("outage: "))
                 worker.terminate()
-                assert await asyncio.to_thread(worker.wait, 10) == 0
+                assert await asyncio.to_thread(worker.wait, 30) == 0
             await asyncio.to_thread(redis.resume)
             with deployment.worker():
                 await deployment.drained()

@@ -59,7 +59,7 @@ async def test_f36_signatures_that_grew_end_the_worker_and_refuse_the_next_start
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         topic = deployment.topic(SIGNATURES)
         with deployment.worker() as worker:
-            await until(lambda: deployment.logged(" assigned: "), 60)
+            await until(lambda: deployment.logged(" assigned: "))
             await deployment.send(deployment.examples(LINES[:20]))
             await deployment.drained()
             await _grow(deployment, SIGNATURES.name, 8)
@@ -99,4 +99,4 @@ async def _grow(deployment: LocalDeployment, name: str, count: int) -> None:
         async def has_grown() -> bool:  # the broker shows this a moment later
             return len((await kafka_client.describe(client, [topic]))[topic]) == count
 
-        await until(has_grown, 60)
+        await until(has_grown)

@@ -93,7 +93,7 @@ async def test_a_running_worker_waits_for_the_rebuild_and_goes_on(kafka: str, tm
                 await deployment.drained()
                 await _wipe(url)
                 await deployment.send(deployment.examples(LINES[60:80]))
-                await until(lambda: deployment.logged("nearstream rebuild"), 60)
+                await until(lambda: deployment.logged("nearstream rebuild"))
                 assert deployment.run("rebuild", "--quiet").returncode == 0
                 await deployment.drained()
                 assert worker.poll() is None

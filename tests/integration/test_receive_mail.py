@@ -134,7 +134,7 @@ async def test_a_mail_server_delivers_each_mail_and_sends_a_copy(
         async def is_there() -> bool:
             return [record.key for record in await deployment.read(DOCUMENTS.name)] == [b"<anna@a.example>"]
 
-        await until(is_there, 60)
+        await until(is_there)
         assert [*kept.mails] == ["<anna@a.example>"]
 
 

@@ -168,11 +168,11 @@ async def _make_anew(deployment: Deployment, topic: str, partitions: int) -> Non
         async def is_gone() -> bool:
             return topic not in await client.list_topics()
 
-        await until(is_gone, 60)
+        await until(is_gone)
         made = NewTopic(topic, partitions, 1, topic_configs=DOCUMENTS.config(0))
 
         async def is_made() -> bool:
             await client.create_topics([made])
             return topic in await client.list_topics()
 
-        await until(is_made, 60)
+        await until(is_made)

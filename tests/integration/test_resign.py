@@ -43,7 +43,7 @@ async def test_f23_documents_that_a_wrong_worker_has_signed_get_their_events_by_
         wrong = deployment.changed(scheme="compact", namespace=f"{deployment.settings.namespace}-x")
         await deployment.send(deployment.examples(LINES[:60]))
         with wrong.worker("sign"):
-            await until(lambda: _signed(deployment, 60), 60)
+            await until(lambda: _signed(deployment, 60))
         with deployment.worker():
             await deployment.drained()
             reasons = [header(letter.headers, REASON_HEADER) for letter in await deployment.letters()]

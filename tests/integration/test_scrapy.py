@@ -67,7 +67,7 @@ async def test_a_second_crawl_skips_copies_and_finds_changes(kafka: str, redis_u
             async def all_are_decided() -> bool:
                 return lineages <= (await decided(deployment)).keys()
 
-            await until(all_are_decided, 120)
+            await until(all_are_decided)
             first = await decided(deployment)
             skipped = {path_of(site, each) for each in first.values() if each.action == "skip"}
             # A copy may be read before its original, and is then the original.
@@ -81,7 +81,7 @@ async def test_a_second_crawl_skips_copies_and_finds_changes(kafka: str, redis_u
             site.visit = 1
             before = site.requests.copy()
             with deployment.worker("serve", ("nearstream",)):
-                await until(partial(answers, address), 60)
+                await until(partial(answers, address))
                 log = crawl(deployment, site)
             assert "'nearstream/skipped': " in log
             assert "'nearstream/degraded': " not in log
@@ -97,5 +97,5 @@ async def test_a_second_crawl_skips_copies_and_finds_changes(kafka: str, redis_u
                 kept = {path_of(site, each) for each in second if each.action == "keep" and each.unchanged}
                 return changed - skipped <= refreshed <= changed and unchanged <= kept and copied == fallen
 
-            await until(all_are_decided_again, 120)
+            await until(all_are_decided_again)
         assert await deployment.letters() == []

@@ -51,7 +51,7 @@ async def until_ignored(middleware: NearstreamDownloaderMiddleware, url: str) ->
     async def is_so() -> bool:
         return await is_ignored(middleware, Request(url))
 
-    await until(is_so, 30)
+    await until(is_so)
 
 
 async def test_a_page_that_need_not_be_fetched_is_ignored_under_all_of_its_urls(

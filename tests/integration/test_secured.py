@@ -67,7 +67,7 @@ async def test_s20_tokens_that_expire_while_a_worker_runs_are_renewed_and_no_rec
             "nearstream", **BEARER | {"kafka_token_url": provider.url, "kafka_token_form": "scope=a+b"}
         )
         with worker.worker() as process:
-            await until(lambda: _logged(secured, "assigned: nearstream"), 60)
+            await until(lambda: _logged(secured, "assigned: nearstream"))
             renewed = len(provider.asked) + 3
             while len(provider.asked) < renewed:
                 text = f"The {told}th text that is sent while tokens expire, of which no other text has a word."
@@ -127,7 +127,7 @@ async def test_why_there_is_no_log_in_with_a_token_is_told(
 async def test_s20_a_worker_that_only_signs_needs_few_rights_in_redis(secured: Secured) -> None:
     signer = secured.redis.settings(user="signer")["NEARSTREAM_REDIS"]
     with secured.deployment("nearstream", redis=signer).worker("sign"):
-        await until(lambda: _logged(secured, "assigned: nearstream"), 60)
+        await until(lambda: _logged(secured, "assigned: nearstream"))
     refused = secured.deployment("nearstream", redis=signer).run("worker", "match")
     assert _refusal(refused).startswith("NEARSTREAM_REDIS: the server refuses us: ")
 
@@ -136,12 +136,12 @@ async def test_s20_f24_least_rights_suffice_and_a_missing_one_is_named(secured: 
     right = "--operation Write --topic nearstream.dead-letters.v1"
     worker, admin = secured.deployment("nearstream"), secured.deployment("admin")
     with worker.worker() as process:
-        await until(lambda: _logged(secured, "assigned: nearstream"), 60)
+        await until(lambda: _logged(secured, "assigned: nearstream"))
         await admin.drained()
         before = await _committed(admin)
         secured.kafka.acls([f"{ACLS} --remove --force --allow-principal User:nearstream {right}"])
         await admin.send([ProducerRecord(DOCUMENTS.name, b"k", b"\xff", [])])
-        assert await asyncio.to_thread(process.wait, 30) == Exit.MISCONFIGURED
+        assert await asyncio.to_thread(process.wait, 60) == Exit.MISCONFIGURED
     assert await _logged(secured, f"nearstream: topic {DEAD_LETTERS.name}: permission WRITE is missing\n")
     assert await _committed(admin) == before
     again = worker.run("worker")

@@ -67,7 +67,7 @@ async def _accepted(session: aiohttp.ClientSession, method: str, path: str, **sa
 async def test_the_documented_rights_suffice_for_all_that_the_server_does(secured: Secured) -> None:
     worker, name = secured.deployment("nearstream"), "<1@a.example>"
     with worker.worker():
-        await until(lambda: _has_index(worker), 60)
+        await until(lambda: _has_index(worker))
         async with _serving(secured) as session:
             assert (await _check(session, OTHER))["verdict"] == "none"
             assert (await _check(session, TEXT, learn="1"))["verdict"] == "none"
@@ -76,7 +76,7 @@ async def test_the_documented_rights_suffice_for_all_that_the_server_does(secure
             await _accepted(session, "POST", "/v1/label", id=name, label="spam")
             await worker.drained()
             assert (await _check(session, NEAR))["labels"] == {"spam": 1, "ham": 0}
-            await until(lambda: _shows(session, name), 60)
+            await until(lambda: _shows(session, name))
             async with session.get(f"/v1/families/{quote(name, safe='')}/members") as response:
                 assert (await response.json())["size"] == 1
             async with session.get("/v1/skip", params={"url": "https://a.example/"}) as response:

@@ -74,7 +74,7 @@ async def test_skip_is_refused_while_workers_run_and_where_no_record_is(
             done = deployment.run("dlq", "skip", *words)
             assert (done.returncode, told in done.stderr.decode()) == (1, True)
         with deployment.worker():
-            await until(lambda: _has_members(deployment), 60)
+            await until(lambda: _has_members(deployment))
             done = deployment.run("dlq", "skip", topic, "0", "0")
             assert (done.returncode, b"has 1 members: stop its workers" in done.stderr) == (1, True)
 
@@ -84,7 +84,7 @@ async def _stopped_by_a_bug(deployment: LocalDeployment, step: str, topic: str, 
     await deployment.send([deployment.document(name, TEXTS[0]) for name in names])
     with deployment.worker(step, BUGGY) as worker:
         assert await asyncio.to_thread(worker.wait, 60) == 1
-    await until(lambda: _has_no_members(deployment), 60)
+    await until(lambda: _has_no_members(deployment))
     (bad,) = [record for record in await deployment.read(topic) if (record.key or b"").endswith(b"bug")]
     return bad
 

@@ -74,13 +74,13 @@ async def test_every_page_may_be_fetched_while_redis_does_not_answer(tmp_path: P
                 return (await ask(api, URL))["skip"] is True
 
             await write(api, decision(URL, "skip", 1))
-            await until(is_skipped, 60)
+            await until(is_skipped)
             redis.pause()
             answers = await asyncio.gather(*(ask(api, URL) for _ in range(400)))  # while Redis does not answer
             assert {(answer["skip"], answer["degraded"]) for answer in answers} == {(False, True)}
             assert {answer["reason"] for answer in answers} <= {"deadline", "index_unavailable"}
             redis.resume()
-            await until(is_skipped, 60)
+            await until(is_skipped)
             await asyncio.to_thread(redis.kill)
             answer = await ask(api, URL)
             assert (answer["skip"], answer["degraded"]) == (False, True)

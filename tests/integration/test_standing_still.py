@@ -30,7 +30,7 @@ from tests.support.api import served
 from tests.support.deployment import TEXTS, LocalDeployment, deployed, until
 from tests.support.mail import command
 
-WITHIN_SECONDS = 5.0
+WITHIN_SECONDS = 30.0  # it takes two, and on a busy machine more, but clients of Kafka alone need 40
 HALT = WorkerState(worker="host:1", role="sign", group="g", state="halted", since_ms=1, why="4 dead letters in a row")
 
 
@@ -54,7 +54,7 @@ async def _api(deployment: LocalDeployment, log: Path) -> AsyncIterator[aiohttp.
                 except aiohttp.ClientError:
                     return False
 
-            await until(is_ready, 60)
+            await until(is_ready)
             yield session
 
 
@@ -84,7 +84,7 @@ async def test_a_halted_worker_is_seen_until_it_is_stopped(
                         "is live"
                     ) == 2
 
-                await until(all_live, 60)
+                await until(all_live)
                 assert (await _doctor(deployment))[1].count(" is live since ") == 2
                 bad = [
                     ProducerRecord(deployment.topic(topic), str(number).encode(), b"{bad", []) for number in range(600)
@@ -95,7 +95,7 @@ async def test_a_halted_worker_is_seen_until_it_is_stopped(
                     ready, live, code = await seen()
                     return bool(ready) and bool(live) and code == Exit.NO
 
-                await until(all_see_it, 90)
+                await until(all_see_it)
                 status, ready = await _get(session, "/readyz")
                 assert (status, ready["ready"]) == (200, True)
                 assert " is halted: " in str(ready["halted"])
@@ -110,7 +110,7 @@ async def test_a_halted_worker_is_seen_until_it_is_stopped(
                     _, live = await _get(session, "/v1/live")
                     return not ready["halted"] and "no worker of group" in str(live["troubles"])
 
-                await until(no_worker_reads, 60)
+                await until(no_worker_reads)
                 code, shown = await _doctor(deployment)
                 assert code == Exit.NO
                 assert "halted" not in shown
@@ -132,7 +132,7 @@ async def test_a_worker_that_only_signs_is_seen_too(kafka: str, redis_url: str, 
             async def is_seen() -> bool:
                 return "worker sign" in (await _doctor(deployment))[1]
 
-            await until(is_seen, 60)
+            await until(is_seen)
 
 
 async def test_a_worker_that_says_nothing_more_is_gone_and_later_forgotten(redis_url: str) -> None:
@@ -175,13 +175,13 @@ async def test_a_worker_that_is_killed_is_missed_and_one_without_a_broker_is_pau
             return text in str(api.feed.state("").troubles) + str(api.feed.state("").workers)
 
         with deployment.worker() as process:
-            await until(lambda: is_told("state='live'"), 60)
+            await until(lambda: is_told("state='live'"))
             await asyncio.to_thread(broker.pause)
             try:
-                await until(lambda: is_told("is paused by an outage"), 60)
+                await until(lambda: is_told("is paused by an outage"))
             finally:
                 await asyncio.to_thread(broker.resume)
-            await until(lambda: is_told("state='live'"), 60)
+            await until(lambda: is_told("state='live'"))
             process.kill()
             await until(lambda: is_told("is gone without a stop"), SAID_SECONDS + WITHIN_SECONDS)
 
@@ -206,7 +206,7 @@ async def test_the_page_says_within_seconds_that_kafka_is_away(
             async def is_connected() -> bool:
                 return feed.state("").connected
 
-            await until(is_connected, 60)
+            await until(is_connected)
             await _is_told(feed, broker, how, "Kafka")
 
 
@@ -225,4 +225,4 @@ async def _is_told(feed: Feed, server: LocalServer, how: str, name: str) -> None
         await until(is_away, WITHIN_SECONDS)
     finally:
         await asyncio.to_thread(server.resume if how == "pause" else server.start)
-    await until(is_back, 60)
+    await until(is_back)

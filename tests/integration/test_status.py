@@ -21,13 +21,13 @@ async def test_readiness_follows_an_outage_of_an_idle_worker(kafka: str, tmp_pat
     with running(redis_server(tmp_path / "redis")) as redis:
         async with deployed(kafka, f"redis://{redis.address}/0", tmp_path, status=address) as deployment:
             with deployment.worker():
-                await until(lambda: _answers(address, "/readyz", 200), 60)
+                await until(lambda: _answers(address, "/readyz", 200))
                 await asyncio.to_thread(redis.pause)
-                await until(lambda: _answers(address, "/readyz", 503), 60)
+                await until(lambda: _answers(address, "/readyz", 503))
                 assert b"nearstream_degraded 1.0" in await _body(address, "/metrics")
                 assert "Redis does not answer" in json.loads(await _body(address, "/readyz"))["why"]
                 await asyncio.to_thread(redis.resume)
-                await until(lambda: _answers(address, "/readyz", 200), 60)
+                await until(lambda: _answers(address, "/readyz", 200))
 
 
 async def test_s05_metrics_tell_what_was_done_without_ids(kafka: str, redis_url: str, tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ async def test_s05_metrics_tell_what_was_done_without_ids(kafka: str, redis_url:
         with deployment.worker():
             await deployment.send(records)
             await deployment.drained()
-            await until(lambda: _all_read(address, topic, len(records)), 60)
+            await until(lambda: _all_read(address, topic, len(records)))
             told = (await _body(address, "/metrics")).decode()
         expected = {"signed": COUNT, "empty": 1, "dead_letter": 1, "removed": 1}
         for outcome, count in expected.items():
@@ -69,7 +69,7 @@ async def test_two_workers_export_each_partition_once(kafka: str, redis_url: str
             deployment.worker(NEARSTREAM_STATUS=addresses[0]),
             deployment.worker(NEARSTREAM_STATUS=addresses[1]),
         ):
-            await until(each_has_its_own, 60)
+            await until(each_has_its_own)
             told = [(await _body(address, "/metrics")).decode() for address in addresses]
         assert sum(text.count("nearstream_consumer_lag_records{") for text in told) == everything
 

@@ -15,7 +15,7 @@ import pytest
 from nearstream.workers.config.exit_codes import Exit
 from tests.devstack.kafka import kafka_server
 from tests.devstack.server import LocalServer, free_ports, running
-from tests.support.deployment import deployed, until
+from tests.support.deployment import PATIENT_SECONDS, deployed, until
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ class Started:
         """Return its log so far."""
         return (self.folder / "log").read_text()
 
-    async def logged(self, text: str, within_seconds: float = 30.0) -> None:
+    async def logged(self, text: str, within_seconds: float = PATIENT_SECONDS) -> None:
         """Wait until it has logged this text."""
 
         async def is_there() -> bool:
@@ -52,7 +52,7 @@ class Started:
         It asserts that the worker left no file and logged no traceback.
         """
         self.process.send_signal(number)
-        code = await asyncio.to_thread(self.process.wait, 30)
+        code = await asyncio.to_thread(self.process.wait, PATIENT_SECONDS)
         assert [path.name for path in self.folder.rglob("*") if path.name != "log"] == ["temporary"]
         assert "Traceback" not in self.log
         assert "never retrieved" not in self.log
@@ -108,7 +108,7 @@ async def test_a_worker_stops_when_asked_while_it_loads_and_while_it_joins(
 ) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         with started(tmp_path / "loads", deployment.environment) as worker:
-            await until(lambda: _catches_sigterm(worker.process.pid), 60)
+            await until(lambda: _catches_sigterm(worker.process.pid))
             assert await worker.end() == Exit.OK
         for moment in ("settings: ", "revoked: ", "assigned: "):
             with started(tmp_path / moment[:4], deployment.environment) as worker:

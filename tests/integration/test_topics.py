@@ -92,7 +92,7 @@ async def _set(deployment: LocalDeployment, name: str, configs: dict[str, str]) 
     async def are_told() -> bool:
         return configs.items() <= (await _get(deployment, name)).items()
 
-    await until(are_told, 60)
+    await until(are_told)
 
 
 async def _get(deployment: LocalDeployment, name: str) -> dict[str, str]:

@@ -65,7 +65,7 @@ async def test_a_document_is_traced_from_its_signature_to_its_verdict(
             with deployment.worker():
                 await deployment.send(records)
                 await deployment.drained()
-        await until(all_are_there, 60)
+        await until(all_are_there)
     told = of_the_trace(spans)
     assert sorted(span.name for span in told) == ["deliver"] * 4 + ["match"] * 2 + ["sign"] * 2
     assert {span.parent_span_id.hex() for span in told} == {PARENT}

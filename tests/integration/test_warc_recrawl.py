@@ -44,7 +44,7 @@ async def test_a_shuffled_recrawl_links_in_time_order(kafka: str, redis_url: str
             async def all_are_judged() -> bool:
                 return len(await deployment.verdicts()) >= 2 * len(PAGES)
 
-            await until(all_are_judged, 60)
+            await until(all_are_judged)
             found = await pairs(deployment)
             links = {(each.newer.id, each.newer.observed_at > each.older.observed_at, type(each)) for each in found}
             assert links == {(f"{SITE}/{number}", True, Version) for number in CHANGES}
@@ -55,7 +55,7 @@ async def test_a_shuffled_recrawl_links_in_time_order(kafka: str, redis_url: str
                 told = await deployment.events()
                 return any(isinstance(each, Retraction) and each.document_id == REMOVED for each in told)
 
-            await until(is_retracted, 60)
+            await until(is_retracted)
             copy = html("A copy", f"{article(min(PAGES), 1)} {words('copy', 9)}")
             later = Crawl()
             later.response("https://b.example/copy", copy, date="2026-03-16T08:15:00Z")
@@ -66,6 +66,6 @@ async def test_a_shuffled_recrawl_links_in_time_order(kafka: str, redis_url: str
             async def the_copy_is_judged() -> bool:
                 return any(each.id == "https://b.example/copy" for each in await deployment.verdicts())
 
-            await until(the_copy_is_judged, 60)
+            await until(the_copy_is_judged)
             assert len(await pairs(deployment)) == len(found)
         assert await deployment.letters() == []

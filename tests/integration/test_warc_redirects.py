@@ -52,7 +52,7 @@ async def test_a_page_is_known_under_the_urls_that_redirect_to_it(kafka: str, re
                 found = await decisions()
                 return known <= found.keys() and found[NEW].unchanged == 1
 
-            await until(all_are_decided, 60)
+            await until(all_are_decided)
             found = await decisions()
             assert found.keys() == known
             for path in ("/old", "/older"):

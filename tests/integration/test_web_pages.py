@@ -24,7 +24,7 @@ async def test_f17_pages_that_hang_a_parser_stop_no_worker(kafka: str, redis_url
         with deployment.worker():
             # The second worker joins while the first one waits for its pages.
             with deployment.worker():
-                await until(lambda: deployment.logged("assigned"), 60)
+                await until(lambda: deployment.logged("assigned"))
             await deployment.drained()
         verdicts = {said.id: said for said in await deployment.verdicts()}
         assert set(verdicts) == {f"{kind}-{number}" for kind in ("bomb", "page") for number in range(4)}

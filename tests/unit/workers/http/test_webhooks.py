@@ -60,7 +60,7 @@ async def until_true(condition: Callable[[], bool]) -> None:
     async def holds() -> bool:
         return condition()
 
-    await until(holds, 60)
+    await until(holds)
 
 
 async def test_an_alert_arrives_as_alertmanager_writes_it_with_a_signature_over_time_and_body() -> None:
