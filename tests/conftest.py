@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
@@ -91,6 +91,18 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
             with suppress(Exception, pytest.skip.Exception):  # which is told when the tests are collected
                 import_module(".".join(path.relative_to(_TESTS.parent).with_suffix("").parts))
     return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Fail the collection of a file that skips itself where nothing may be skipped."""
+    report = yield
+    if report.outcome == "skipped" and os.environ.get("CI"):
+        why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome, report.longrepr = "failed", f"{collector.nodeid}: skipped where nothing may be: {why}"
+    return report
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

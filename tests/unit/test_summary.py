@@ -69,3 +69,13 @@ def test_why_tests_were_skipped_is_said(tmp_path: Path) -> None:
     assert "3 skipped" in told
     for reason in ("marked", "itself", "no fixture"):
         assert f"skipped 1: Skipped: {reason}" in told
+
+
+def test_a_file_that_skips_itself_fails_where_nothing_may_be_skipped(tmp_path: Path) -> None:
+    for name, how in (("lacks", 'importorskip("no_such_module")'), ("leaves", 'skip("no", allow_module_level=True)')):
+        (tmp_path / f"test_{name}.py").write_text(f"import pytest\npytest.{how}\n\ndef test_good(): pass\n")
+    told = run(tmp_path, "-k", "good", ci=True)
+    assert "2 errors" in told
+    for name in ("lacks", "leaves"):
+        assert f"test_{name}.py: skipped where nothing may be: " in told
+    assert "2 skipped" in run(tmp_path, "-k", "good", ci=False)
