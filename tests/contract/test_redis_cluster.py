@@ -60,7 +60,8 @@ async def test_a_reference_whose_slots_are_on_other_nodes_is_found(address: Inde
     asked = (Arrival(f"default/q{name}", sign(text, f"q{name}", against=("good", "x"))) for name, text in texts.items())
     told = await cluster.match_all([replace(each, position=Position(1, at)) for at, each in enumerate(asked)])
     found = [each.verdict.references for each in told if each.verdict is not None]
-    assert [[(one.collection, one.id) for one in some] for some in found if some] == [[("good", name)] for name in texts]
+    named = [[("good", name)] for name in texts]
+    assert [[(one.collection, one.id) for one in some] for some in found if some] == named
     await index.close()
 
 

@@ -78,7 +78,8 @@ async def test_commands_compare_files_with_the_references(kafka: str, redis_url:
         assert b"good/good-1" in shown.stdout
         assert b"bad/" not in shown.stdout
         assert deployment.run("check", str(path), "--against", "nobody").returncode == 1
-        (answer,) = map(json.loads, deployment.run("check", str(path), "--json", "--against", "good").stdout.splitlines())
+        shown = deployment.run("check", str(path), "--json", "--against", "good").stdout
+        (answer,) = map(json.loads, shown.splitlines())
         assert [each["id"] for each in answer["references"]] == ["good-1"]
         for against, parts in (("bad", [f"{OWN} {KNOWN}"]), ("good", [OWN])):
             told = deployment.run("novel", str(path), "--json", "--against", against)
