@@ -27,6 +27,7 @@ from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Threshol
 MANY_SIBLINGS = "many_siblings"
 COMMON_TEXT = "common_text"
 ATTACHMENTS_DIFFER = "attachments_differ"
+ATTACHMENTS_NOT_COMPARED = "attachments_not_compared"
 SURROUNDINGS_DIFFER = "surroundings_differ"
 BELOW_MIN_LENGTH = "below_min_length"
 NEAR_THRESHOLD = "near_threshold"
@@ -91,15 +92,18 @@ class Verdict:
         """Reasons why the numbers are weak, if they are."""
         reasons = low_confidence_reasons((self.newer, self.older), self.estimate, self.decided_by, self.bounds)
         reasons = (*reasons, MANY_SIBLINGS) if self.many_siblings else reasons
-        reasons = (*reasons, ATTACHMENTS_DIFFER) if self._attachments_differ else reasons
+        reasons = (*reasons, *self._attachments())
         reasons = (*reasons, SURROUNDINGS_DIFFER) if self._surroundings_differ else reasons
         return (*reasons, COMMON_TEXT) if self.common_text else reasons
 
-    @property
-    def _attachments_differ(self) -> bool:
-        """Whether two mails are copies by their texts, and have other attachments."""
+    def _attachments(self) -> tuple[str, ...]:
+        """Return what is said of the attachments of two mails that are copies by their texts."""
         labels = {text.labels.get(ATTACHMENTS_LABEL) for text in (self.newer, self.older)}
-        return is_copy(self.decided_by) and len(labels) > 1 and ATTACHMENTS_UNREAD not in labels
+        if not is_copy(self.decided_by) or labels == {None}:
+            return ()
+        if ATTACHMENTS_UNREAD in labels:
+            return (ATTACHMENTS_NOT_COMPARED,)
+        return (ATTACHMENTS_DIFFER,) if len(labels) > 1 else ()
 
     @property
     def _surroundings_differ(self) -> bool:

@@ -1,5 +1,6 @@
 """A whole message is read as a mail: its text, its identity, and within bounds."""
 
+import asyncio
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -94,12 +95,15 @@ async def test_mails_without_words_are_copies_only_with_equal_attachments(api: A
     assert (await _ask(api, scan(b"two", "3")))[1]["verdict"] == "unknown"
 
 
-async def test_a_large_attachment_delays_no_answer(api: Api) -> None:
+@pytest.mark.parametrize("size", [5_000_000, 25 * 1024 * 1024])
+async def test_a_large_attachment_delays_no_answer(api: Api, size: int) -> None:
     await _deliver(api, _message(BODY))
-    raw = _with(bytes(range(256)) * 20_000, "bernd")
-    assert len(raw) > 6_000_000
-    answers = [(await _ask(api, raw))[1]["verdict"] for _ in range(5)]
-    assert "near_duplicate" in answers, answers
+    raw = _with(bytes(range(256)) * (size // 256), "bernd")
+    assert len(raw) > 1.3 * size
+    async with asyncio.timeout(60):  # a busy machine may take longer for a mail than it gets
+        while (answer := (await _ask(api, raw))[1])["verdict"] != "near_duplicate":
+            assert answer["reason"] == "deadline"
+    assert answer["low_confidence"] in ([], ["attachments_not_compared"], ["attachments_differ"])
 
 
 async def test_collections_of_mail_are_apart(api: Api) -> None:
@@ -113,7 +117,7 @@ async def test_collections_of_mail_are_apart(api: Api) -> None:
     ("body", "status"),
     [
         (b"", 400),
-        (b"x" * 16_777_217, 413),
+        (b"x" * 37_748_737, 413),
         (b"Subject: " + b"=?utf-8?q?x?= " * 25_000 + b"\r\n\r\nhello", 200),
         (b"Content-Type: multipart/mixed; boundary=a\r\n\r\n" + b"--a\r\n\r\nx\r\n" * 20_000, 200),
         (

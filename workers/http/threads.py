@@ -14,7 +14,7 @@ def in_thread(pool: Executor, work: Callable[[*Arguments], Result], *arguments: 
     """Return the future result of work in a thread of a pool.
 
     If it is cancelled before a thread is free, its arguments are dropped at once. The pool itself would keep them until
-    a thread is free, and they may be many bodies of 16 MiB.
+    a thread is free, and they may be many bodies of 36 MiB.
     """
     held: list[Callable[[], Result]] = [partial(work, *arguments)]
 

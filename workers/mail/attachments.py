@@ -7,11 +7,13 @@ from math import inf
 
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.workers.mail.structure import Part
-from nearstream.workers.mail.transfer import decode_blocks
+from nearstream.workers.mail.transfer import UnsoundError, decode_blocks
 
 _DIGEST_BYTES = 16
 _DECODED_MAX = 64
 _DECODED_MAX_BYTES = 25 * 1024 * 1024
+_BLOCK_BYTES = 256 * 1024
+_UNSOUND_MAX_BYTES = 1024 * 1024  # which are decoded in some 15 ms
 # They differ in each message, and say nothing that its sender wrote.
 _SIGNATURES = frozenset({"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"})
 
@@ -27,28 +29,42 @@ def digests(parts: Iterable[Part], key: HashKey, until: float = inf) -> tuple[by
         until: The time of `time.monotonic()` at which to give up.
 
     Returns:
-        None if there was not enough time.
+        None if there was not enough time, or if a part of more than 1 MiB is encoded so that its time is not bounded.
     """
     found = set()
-    left = _DECODED_MAX_BYTES
+    left, unsound_max = _DECODED_MAX_BYTES, _DECODED_MAX_BYTES if until == inf else _UNSOUND_MAX_BYTES
     for number, part in enumerate(parts):
         if part.head.kind in _SIGNATURES:
             continue
         left -= len(part.content)
         encoding = part.head.encoding if number < _DECODED_MAX and left >= 0 else ""
         size, hasher = 0, blake2b(digest_size=_DIGEST_BYTES, key=key.digest_key, person=b"nearstream-part")
-        for block in _blocks(part.content, encoding):
-            if time.monotonic() > until:
-                return None
-            size += len(block)
-            hasher.update(block)
+        try:
+            for block in decode_blocks(part.content, encoding, unsound_max) if encoding else _lines(part.content):
+                if time.monotonic() > until:
+                    return None
+                size += len(block)
+                hasher.update(block)
+        except UnsoundError:
+            return None
         if size:
             found.add(hasher.digest())
     return tuple(sorted(found))
 
 
-def _blocks(content: bytes, encoding: str) -> Iterator[bytes]:
-    if encoding:
-        return decode_blocks(content, encoding)
-    # Mail servers change the ends of lines.
-    return iter((content.replace(b"\r\n", b"\n").strip(b"\n"),))
+def _lines(content: bytes) -> Iterator[bytes]:
+    """Yield a content in blocks, with line ends of one kind, since mail servers change them, and none at its ends."""
+    start, is_begun, newlines = 0, False, 0
+    while start < len(content):
+        end = start + _BLOCK_BYTES
+        end += content[end - 1 : end + 1] == b"\r\n"
+        block = content[start:end].replace(b"\r\n", b"\n")
+        inner = block.strip(b"\n")
+        if inner:
+            before = newlines + len(block) - len(block.lstrip(b"\n"))
+            yield b"\n" * before * is_begun + inner
+            is_begun, newlines = True, len(block) - len(block.rstrip(b"\n"))
+        else:
+            newlines += len(block)
+            yield b""
+        start = end

@@ -27,7 +27,7 @@ from nearstream.workers.mail.fields import head_of
 from nearstream.workers.mail.short_text import is_short, short_message_text
 from nearstream.workers.mail.threads import first_message, own_words
 
-MESSAGE_MAX_BYTES = 16 * 1024 * 1024
+MESSAGE_MAX_BYTES = 36 * 1024 * 1024  # attachments of 25 MiB in base64, and some text
 CONTENT_UNREAD = "content_unread"
 WHOLE, THREAD = "whole", "thread"
 _LIMITS = DocumentLimits()
@@ -67,7 +67,7 @@ def read_message(
     their raw body as text, and say so in `degraded`.
 
     Args:
-        raw: The message, at most 16 MiB.
+        raw: The message, at most 36 MiB.
         received_at: When it arrived, with time zone. It is the time of the document if the Date header is missing, or
             before 1970, or more than a day later.
         key: The deployment's key, which hashes addresses and short messages.

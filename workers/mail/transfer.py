@@ -21,6 +21,10 @@ _ESCAPE = re.compile(rb"=(?:[0-9A-F]{2}|[ \t]{0,8}\r?\n|[0-9A-F]?\r?\Z)")
 _TELLING = re.compile(rb"=(?:[89A-F][0-9A-F]|[ \t]{0,8}\r?\n)")
 
 
+class UnsoundError(Exception):
+    """A content is not encoded as its encoding asks for."""
+
+
 class Transferred(NamedTuple):
     """Decoded bytes.
 
@@ -49,16 +53,39 @@ def decode_transfer(content: bytes, encoding: str) -> Transferred:
     return Transferred(content)
 
 
-def decode_blocks(content: bytes, encoding: str) -> Iterator[bytes]:
-    """Yield the content of a part without its transfer encoding, in blocks if it is large and encoded soundly."""
-    compact = content.translate(None, _BLANKS) if encoding == "base64" else b""
+def decode_blocks(content: bytes, encoding: str, unsound_max: int) -> Iterator[bytes]:
+    """Yield the content of a part without its transfer encoding, in blocks if it is large and encoded soundly.
+
+    Empty blocks come too, after which a caller that has no time left can stop.
+
+    Args:
+        content: As it was sent.
+        encoding: As of `decode_transfer`.
+        unsound_max: Most bytes that may be decoded at once.
+
+    Raises:
+        UnsoundError: A larger content can only be decoded at once.
+    """
     if encoding == "quoted-printable":
         yield from map(_of_quoted_block, _blocks(content))
-    elif compact and not compact.rstrip(b"=").translate(None, _ALPHABET[1:]):
-        for start in range(0, len(compact), _BLOCK_BYTES):  # four characters of base64 are three bytes
-            yield _whole(compact[start : start + _BLOCK_BYTES].rstrip(b"="))
-    else:
-        yield decode_transfer(content, encoding).content
+        return
+    if encoding == "base64":
+        compact = bytearray()
+        for start in range(0, len(content), _BLOCK_BYTES):
+            compact += content[start : start + _BLOCK_BYTES].translate(None, _BLANKS)
+            yield b""
+        end = len(compact) - (2 if compact.endswith(b"==") else compact.endswith(b"="))
+        starts = range(0, end, _BLOCK_BYTES)  # four characters of base64 are three bytes
+        for start in starts:
+            if compact[start : min(start + _BLOCK_BYTES, end)].translate(None, _ALPHABET[1:]):
+                break
+            yield b""
+        else:
+            yield from (_whole(compact[start : min(start + _BLOCK_BYTES, end)]) for start in starts)
+            return
+    if len(content) > unsound_max:
+        raise UnsoundError
+    yield decode_transfer(content, encoding).content
 
 
 def decode_text(content: bytes, encoding: str) -> Transferred:
@@ -108,7 +135,7 @@ def _pieces(compact: bytes) -> bytes:
     return b"".join(_whole(piece) for piece in (*pieces, rest.translate(None, b"=")))
 
 
-def _whole(piece: bytes) -> bytes:
+def _whole(piece: bytes | bytearray) -> bytes:
     piece = piece[: len(piece) - (len(piece) % 4 == 1)]
     return binascii.a2b_base64(piece + b"=" * (-len(piece) % 4))
 

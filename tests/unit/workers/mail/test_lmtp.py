@@ -166,7 +166,7 @@ async def test_many_empty_lines_take_no_more_memory_than_their_bytes() -> None:
         (b"DATA", b"503"),
         (b"RCPT TO:<a@b>", b"503"),
         (b"MAIL FROM: a@b", b"501"),
-        (b"MAIL FROM:<a@b> SIZE=16777217", b"552"),
+        (b"MAIL FROM:<a@b> SIZE=37748737", b"552"),
         (b"MAIL FROM:<a@b> SIZE=" + b"9" * 4_000, b"552"),
         (b"MAIL FROM:<a@b> SIZE=-1", b"552"),
         (b"MAIL FROM:<\xff\xfe> BODY=8BITMIME SMTPUTF8", b"250"),

@@ -106,7 +106,7 @@ def test_texts_that_only_look_encoded_stay_as_they_are(text: bytes) -> None:
 @given(st.binary(max_size=2_000), st.sampled_from(["base64", "quoted-printable", "uuencode", ""]))
 def test_blocks_hold_what_is_decoded_at_once(content: bytes, encoding: str) -> None:
     for sent in (content, b64encode(content)):
-        assert b"".join(decode_blocks(sent, encoding)) == decode_transfer(sent, encoding).content
+        assert b"".join(decode_blocks(sent, encoding, len(sent))) == decode_transfer(sent, encoding).content
 
 
 def test_what_is_no_text_is_decoded_only_as_it_says() -> None:
