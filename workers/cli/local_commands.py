@@ -17,9 +17,8 @@ from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.relations.sent_novelty import sent_spans
 from nearstream.workers.cli import comparison, demo, family_report
-from nearstream.workers.cli.event_lines import print_event, print_verdict
+from nearstream.workers.cli.event_lines import NOTHING_NEW, print_event, print_verdict
 from nearstream.workers.cli.live_demo import show_day
-from nearstream.workers.cli.verdict_lines import NOTHING_NEW
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.operations.reading import report

@@ -118,7 +118,14 @@ def create_parser() -> argparse.ArgumentParser:
 
 def _add_local_commands(commands: "Commands") -> None:
     """Add the commands that need no server."""
-    demo = add(commands, "demo", "local_commands:run_demo", "match the example documents and check the relations found")
+    demo = add(
+        commands,
+        "demo",
+        "local_commands:run_demo",
+        "match the example documents and check the relations found",
+        example="nearstream demo --events",
+        no="too few of the known relations were found",
+    )
     demo.add_argument(
         "folder", nargs="?", type=Path, help="folder with documents.jsonl and relations.jsonl (default: our examples)"
     )
@@ -137,7 +144,13 @@ def _add_local_commands(commands: "Commands") -> None:
         help="live: send the day through Kafka and Redis to workers, then clean up",
     )
     demo.add_argument("--no-open", action="store_true", help="live: print the address, open no browser")
-    scan = add(commands, "scan", "local_commands:scan_files", "say what each document of files is to those before it")
+    scan = add(
+        commands,
+        "scan",
+        "local_commands:scan_files",
+        "say what each document of files is to those before it",
+        example="nearstream scan --all articles/ mirror.jsonl.gz",
+    )
     add_paths(scan)
     scan.add_argument(
         "--reference",
@@ -147,34 +160,57 @@ def _add_local_commands(commands: "Commands") -> None:
     )
     _add_choice(scan)
     compare = add(
-        commands, "compare", "local_commands:show_comparison", "show how two documents relate, with all evidence"
+        commands,
+        "compare",
+        "local_commands:show_comparison",
+        "show how two documents relate, with all evidence",
+        example="nearstream compare old.txt new.txt",
+        no="the documents are unrelated",
     )
     for name in ("a", "b"):
         compare.add_argument(
             name, metavar=name.upper(), help="file with one document: a text, JSON (.json) or JSON Lines (.jsonl)"
         )
     add_json(compare, "one JSON object")
-    sign = add(commands, "sign", "signature_commands:write_signatures", "print the signatures of documents")
+    sign = add(
+        commands,
+        "sign",
+        "signature_commands:write_signatures",
+        "print the signatures of documents",
+        example="nearstream sign manuscripts/*.txt > signatures",
+    )
     add_paths(sign)
     sign.add_argument(
         "--anonymous", action="store_true", help="leave out ids, URLs, labels and addresses: the id is the digest"
     )
     settings = add(
-        commands, "settings", "settings_command:show_settings", "list all settings with their values and meanings"
+        commands,
+        "settings",
+        "setup_commands:show_settings",
+        "list all settings with their values and meanings",
+        example="nearstream settings --json",
     )
     add_json(settings, "one JSON object per line")
     completion = add(
         commands,
         "completion",
-        "completion_command:print_completion",
+        "setup_commands:print_completion",
         "print a script that completes commands in a shell",
+        example='eval "$(nearstream completion bash)"',
     )
     completion.add_argument("shell", choices=SHELLS, help="shell of the script")
 
 
 def _add_server_commands(commands: "Commands") -> None:
     """Add the commands that need both Kafka and Redis."""
-    worker = add(commands, "worker", "worker_command:start_worker", "run one worker process")
+    worker = add(
+        commands,
+        "worker",
+        "server_commands:start_worker",
+        "run one worker process",
+        example="nearstream worker match",
+        no="a crash, with nothing of the batch acknowledged",
+    )
     worker.add_argument("role", nargs="?", choices=ROLES, default="all", help="agents to run (all: sign and match)")
     worker.add_argument(
         "--new-group", action="store_true", help="take the place of the group that has read the topics so far"
@@ -183,24 +219,31 @@ def _add_server_commands(commands: "Commands") -> None:
     serve = add(
         commands,
         "serve",
-        "serve_command:serve_api",
+        "server_commands:serve_api",
         "answer over HTTP whether a document is bulk, a copy of a known one, or new, and show the live page "
         "(NEARSTREAM_API)",
+        example="NEARSTREAM_API=127.0.0.1:8080 nearstream serve",
     )
     add_since(serve, "the live page begins with the events", None, ending=", by default 1h")
     add_timeout(serve, 30.0)
     mcp = add(
         commands,
         "mcp",
-        "mcp_command:answer_agent",
+        "server_commands:answer_agent",
         "give an agent tools that ask the HTTP API (NEARSTREAM_API), over MCP on stdin and stdout",
+        example="NEARSTREAM_API=127.0.0.1:8080 nearstream mcp",
     )
     mcp.add_argument(
         "--timeout", type=positive_seconds, default=5.0, metavar="S", help="seconds to wait for an answer (default 5)"
     )
     _add_mail_commands(commands)
     doctor = add(
-        commands, "doctor", "doctor_command:check_deployment", "check everything a worker needs, suggest remedies"
+        commands,
+        "doctor",
+        "doctor_command:check_deployment",
+        "check everything a worker needs, suggest remedies",
+        example="nearstream doctor --timeout 2",
+        no="a check failed",
     )
     add_json(doctor, "one JSON object per line")
     add_timeout(doctor, 5.0)
@@ -211,11 +254,18 @@ def _add_mail_commands(commands: "Commands") -> None:
     milter = add(
         commands,
         "milter",
-        "mail_commands:run_milter",
+        "server_commands:run_milter",
         "mark each message of a mail server with the header X-Nearstream, by asking the HTTP API (NEARSTREAM_API)",
+        example="nearstream milter --listen 127.0.0.1:9466",
     )
     add_listener(milter, "127.0.0.1:9466")
-    lmtp = add(commands, "lmtp", "mail_commands:run_lmtp", "take mail from a mail server by LMTP, and send it to Kafka")
+    lmtp = add(
+        commands,
+        "lmtp",
+        "server_commands:run_lmtp",
+        "take mail from a mail server by LMTP, and send it to Kafka",
+        example="nearstream lmtp --collection inbox",
+    )
     add_listener(lmtp, "127.0.0.1:9467")
     add_timeout(lmtp, 30.0)
 

@@ -27,12 +27,16 @@ def add_explaining_commands(commands: "Commands") -> None:
         "explain",
         "explain_commands:explain_pair",
         "explain how two documents relate: keys, numbers, every rule, family, event",
+        example="nearstream explain old.txt new.txt",
+        no="an id is unknown",
     )
     why_not = add(
         commands,
         "why-not",
         "explain_commands:explain_loss",
         "name what kept two documents from being told as related, or their event",
+        example="nearstream why-not https://a.example/1 https://a.example/2",
+        no="an id is unknown",
     )
     for command in (explain, why_not):
         for name in ("a", "b"):
@@ -57,6 +61,7 @@ def _add_tune(commands: "Commands") -> None:
         "tune",
         "tune_command:show_bands",
         "choose bands and rows that find pairs of a resemblance with a recall",
+        example="nearstream tune --resemblance 0.8 --recall 0.99 --sample documents.jsonl",
     )
     add_resemblance(tune, "resemblance of the pairs to be found")
     tune.add_argument(
@@ -90,6 +95,7 @@ def _add_audit(commands: "Commands") -> None:
         "recall",
         "audit_command:show_recall",
         "measure which share of the similar pairs of a window was found",
+        example="nearstream audit recall --since 24h --resemblance 0.8",
     )
     add_resemblance(recall, "least resemblance of the pairs")
     recall.add_argument(
@@ -107,18 +113,22 @@ def _add_audit(commands: "Commands") -> None:
         "precision",
         "audit_command:show_precision",
         "measure which share of the pairs with an event belong together, by a field that no rule uses",
+        example="nearstream audit precision --since 7d",
     )
     symbols = add(
         actions,
         "symbols",
         "audit_command:show_symbols",
         "measure how many bits the LD symbols of a window hold",
+        example="nearstream audit symbols --since 24h",
+        no="the symbols hold too few bits",
     )
     unrelated = add(
         actions,
         "unrelated",
         "audit_command:show_unrelated",
         "measure what unrelated documents of a window have in common, by length",
+        example="nearstream audit unrelated --since 24h",
     )
     for command in (recall, precision, symbols, unrelated):
         add_since(command, "measure the records", None, ending=", by default 24h")

@@ -5,17 +5,27 @@ from typing import TYPE_CHECKING
 
 from nearstream.schemas.document import DEFAULT_COLLECTION
 from nearstream.workers.cli.arguments import collection, loopback, positive_seconds, references, share, since
-from nearstream.workers.cli.examples import ANSWERS_NO, EXAMPLES
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
-def add(commands: "Commands", name: str, function: str, summary: str) -> argparse.ArgumentParser:
-    """Add a command that runs `function`, named as `module:function`."""
-    answer = f" Exit code 1: {ANSWERS_NO[function]}." if function in ANSWERS_NO else ""
+def add(
+    commands: "Commands", name: str, function: str, summary: str, *, example: str, no: str = ""
+) -> argparse.ArgumentParser:
+    """Add a command that runs `function`, named as `module:function`.
+
+    Args:
+        commands: Where it is added.
+        name: What is typed.
+        function: What runs.
+        summary: What it does, for the list of commands.
+        example: A call with which its help ends.
+        no: What exit code 1 means. Empty: the command has no such answer.
+    """
+    answer = f" Exit code 1: {no}." if no else ""
     parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=summary, description=f"{_sentence(summary)}.{answer}", epilog=f"example: {EXAMPLES[function]}"
+        name, help=summary, description=f"{_sentence(summary)}.{answer}", epilog=f"example: {example}"
     )
     parser.set_defaults(command=function)
     return parser

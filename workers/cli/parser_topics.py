@@ -26,7 +26,14 @@ OFFSET_MAX = 2**63 - 1
 
 def add_kafka_commands(commands: "Commands") -> None:
     """Add the commands for topics and their records."""
-    topics = add(commands, "topics", "kafka_commands:manage_topics", "list, create or check the topics")
+    topics = add(
+        commands,
+        "topics",
+        "kafka_commands:manage_topics",
+        "list, create or check the topics",
+        example="nearstream topics create --partitions 12 --replication 3",
+        no="create, check: a topic is missing or differs",
+    )
     topics.add_argument(
         "action", nargs="?", choices=("list", "create", "check"), default="list", help="what to do (default list)"
     )
@@ -52,15 +59,34 @@ def add_kafka_commands(commands: "Commands") -> None:
     topics.add_argument("--schemas", type=Path, metavar="DIR", help="only write the JSON Schema of each message")
     topics.add_argument("--asyncapi", type=Path, metavar="FILE", help="only write the AsyncAPI document of all topics")
     add_json(topics, "one JSON object per line")
-    produce = add(commands, "produce", "produce_command:send_documents", "send the documents of files to Kafka")
+    produce = add(
+        commands,
+        "produce",
+        "produce_command:send_documents",
+        "send the documents of files to Kafka",
+        example="nearstream produce documents.jsonl.gz",
+    )
     add_paths(produce)
     produce.add_argument(
         "--signatures", action="store_true", help="PATH are files of `nearstream sign`: send signatures, no documents"
     )
-    tail = add(commands, "tail", "kafka_commands:show_events", "print verdicts and events as they arrive")
+    tail = add(
+        commands,
+        "tail",
+        "kafka_commands:show_events",
+        "print verdicts and events as they arrive",
+        example="nearstream tail --from-start --type near_duplicate --json",
+    )
     _add_event_selection(tail)
     add_json(tail, "events as JSON Lines, each with the time of its detection (detected_at)")
-    lag = add(commands, "lag", "kafka_commands:show_lag", "show the consumer lag in records and seconds")
+    lag = add(
+        commands,
+        "lag",
+        "kafka_commands:show_lag",
+        "show the consumer lag in records and seconds",
+        example="nearstream lag --max 10000",
+        no="a partition is more than N records behind (--max)",
+    )
     lag.add_argument(
         "--max",
         type=whole_number(0, OFFSET_MAX),
@@ -76,7 +102,11 @@ def add_dead_letter_commands(commands: "Commands") -> None:
     """Add the commands for dead letters."""
     actions = add_group(commands, "dlq", "manage dead letters: list, show, replay, skip")
     listing = add(
-        actions, "list", "dead_letter_commands:list_reasons", "count the dead letters of each reason, show their ids"
+        actions,
+        "list",
+        "dead_letter_commands:list_reasons",
+        "count the dead letters of each reason, show their ids",
+        example="nearstream dlq list --since 24h",
     )
     listing.add_argument("--each", action="store_true", help="print a line for each dead letter with its id")
     add_json(listing, "one JSON object per line")
@@ -85,6 +115,8 @@ def add_dead_letter_commands(commands: "Commands") -> None:
         "show",
         "dead_letter_commands:show_dead_letter",
         "show a dead letter: reason, headers, bytes",
+        example="nearstream dlq show nearstream.documents.v1 0 17",
+        no="there is no such dead letter",
     )
     show.add_argument(
         "dead_letter",
@@ -96,11 +128,25 @@ def add_dead_letter_commands(commands: "Commands") -> None:
     form = show.add_mutually_exclusive_group()
     form.add_argument("--hex", action="store_true", help="show all bytes in hex instead of the first characters")
     add_json(form, "one JSON object with all bytes in hex")
-    replay = add(actions, "replay", "replay_commands:replay", "send refused records to their topics again, each once")
+    replay = add(
+        actions,
+        "replay",
+        "replay_commands:replay",
+        "send refused records to their topics again, each once",
+        example="nearstream dlq replay --reason not_json --dry-run",
+        no="too many replays with --reason or --since came before: replay without them",
+    )
     replay.add_argument("--dry-run", action="store_true", help="send nothing, count what would be sent")
     for command in (listing, replay):
         _add_selection(command)
-    skip = add(actions, "skip", "replay_commands:skip", "skip a record that crashes the workers; stop them first")
+    skip = add(
+        actions,
+        "skip",
+        "replay_commands:skip",
+        "skip a record that crashes the workers; stop them first",
+        example="nearstream dlq skip nearstream.signatures.v1 0 17",
+        no="the record cannot be skipped",
+    )
     skip.add_argument("topic", metavar="TOPIC", help="full name of the documents or signatures topic")
     skip.add_argument(
         "partition", type=whole_number(0, PARTITION_MAX), metavar="PARTITION", help="partition of the record"

@@ -11,8 +11,8 @@ import pytest
 from nearstream import Document, HashKey, Matcher, Signer, local_store, preset
 from nearstream.streams.index.family import FamilyFacts
 from nearstream.streams.looking_up import families_of
-from nearstream.workers.cli import families_command
-from nearstream.workers.cli.families_command import selected
+from nearstream.workers.cli import family_commands as families_command
+from nearstream.workers.cli.family_commands import selected
 from nearstream.workers.cli.family_report import best, family_object, report_lines, summary_lines
 from nearstream.workers.cli.fitting import COLUMNS
 from nearstream.workers.operations.terminal import Progress, columns

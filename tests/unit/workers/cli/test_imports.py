@@ -45,32 +45,26 @@ ALL = SERVERS | KAFKA | REDIS | HTTP | ARRAYS | {"prometheus_client"}
 # What each module of commands may import of these, and at most how many modules in all.
 BUDGETS: dict[str, tuple[set[str], int]] = {
     "": (set(), 190),
-    "settings_command": (set(), 190),
-    "completion_command": (set(), 245),
     # These import the rest on use, with their log configured and a handler of signals.
-    "worker_command": (set(), 190),
-    "serve_command": (set(), 240),
-    "mail_commands": (set(), 240),
-    "mcp_command": (set(), 240),
+    "server_commands": (set(), 240),
+    "setup_commands": (set(), 245),
+    "family_commands": (REDIS, 420),
+    "stats_commands": (REDIS, 420),
+    "check_commands": (ARRAYS | REDIS, 660),
     "kafka_commands": (KAFKA, 385),
     "dead_letter_commands": (KAFKA, 335),
-    "families_command": (REDIS, 420),
-    "members_command": (REDIS, 420),
     "index_commands": (REDIS, 420),
-    "stats_command": (REDIS, 420),
     "document_commands": (REDIS | KAFKA, 515),
     "replay_commands": (REDIS | KAFKA, 510),
     "signature_commands": (ARRAYS, 475),
     "local_commands": (ARRAYS, 565),
     "tune_command": (ARRAYS, 545),
     "produce_command": (KAFKA | ARRAYS, 550),
-    "check_command": (ARRAYS | REDIS, 640),
     "audit_command": (ARRAYS | KAFKA, 630),
     "doctor_command": (ARRAYS | REDIS | KAFKA, 620),
     "rebuild_commands": (ARRAYS | REDIS | KAFKA, 655),
     "label_commands": (ARRAYS | REDIS | KAFKA, 715),
     "explain_commands": (ARRAYS | REDIS | KAFKA, 735),
-    "novel_command": (ARRAYS | REDIS, 660),
 }
 
 

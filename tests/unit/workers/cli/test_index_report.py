@@ -9,7 +9,7 @@ import pytest
 from nearstream.schemas.signature import Origin, Signature
 from nearstream.streams.index.family import FamilyFacts
 from nearstream.streams.store.store import Position
-from nearstream.workers.cli.index_report import document_lines, document_object
+from nearstream.workers.cli.document_commands import document_lines, document_object
 from nearstream.workers.operations.inspection import DocumentStatus, Inspected
 from nearstream.workers.redis_index.document_facts import BucketFacts, DocumentFacts, MemberFacts, PairFacts, StateFacts
 

@@ -3,7 +3,7 @@
 from nearstream.schemas.document import Document
 from nearstream.streams.checking import answer, found_in_text
 from nearstream.streams.looking_up import find, look_up, newcomer
-from nearstream.workers.cli.novel_command import new_parts, part_lines
+from nearstream.workers.cli.check_commands import new_parts, part_lines
 from nearstream.workers.config.settings import load
 from nearstream.workers.operations.check import Checked
 from nearstream.workers.pipeline.deployment import Deployment

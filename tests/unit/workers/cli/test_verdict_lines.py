@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from nearstream.schemas.codec import decode_event
 from nearstream.schemas.evidence import DocumentRef
 from nearstream.schemas.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
-from nearstream.workers.cli.event_lines import line, print_verdict
+from nearstream.workers.cli.event_lines import line, print_verdict, verdict_line
 from nearstream.workers.cli.fitting import COLUMNS
-from nearstream.workers.cli.verdict_lines import verdict_line
 from nearstream.workers.operations.terminal import columns
 from tests.support.forged import FORGED, dangerous
 

@@ -1,21 +1,25 @@
-"""Show the families of an index: the largest, and those that grow."""
+"""Show families of copies, and their members."""
 
 import argparse
 import asyncio
-from collections.abc import AsyncIterable
+from collections.abc import AsyncGenerator, AsyncIterable
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
+from nearstream.schemas.document import document_key
 from nearstream.streams.index.family import FamilyFacts
+from nearstream.streams.records.record import Recorded
 from nearstream.workers.cli.family_report import RANKINGS, best, family_object, report_lines
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.operations.terminal import Progress, print_json, print_line
+from nearstream.workers.operations.terminal import Progress, escaped, print_json, print_line, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.client import until_answered
 from nearstream.workers.redis_index.families import families
 from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.members import StoredFamily, members, stored_family
 
 # Families that are held at a time, beside those to be shown.
 HELD = 10_000
@@ -58,3 +62,47 @@ async def selected(all_families: AsyncIterable[FamilyFacts], top: int, progress:
         if len(found) >= HELD + RANKINGS * top:
             found = best(found, top)
     return best(found, top)
+
+
+_PAGE = 1_000
+
+
+def show_members(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Print all members of the family of a document, in the order of joining."""
+    address = replace(Deployment.of(settings).index_address(), beside=True)
+    return asyncio.run(_show(address, options))
+
+
+async def _show(address: IndexAddress, options: argparse.Namespace) -> Exit:
+    index = await until_answered(partial(RedisIndex.open_to_read, address), options.timeout)
+    try:
+        family = await stored_family(index, document_key(options.collection, options.id))
+        if family is None:
+            print_line(f"{escaped(options.id)}: not in the index")
+            return Exit.NO
+        if not options.json:
+            print_line(f"family {family.facts.family_id}, size {family.facts.size}")
+        async with aclosing(_all_members(index, family)) as found:
+            async for member in found:
+                _print_member(family, member, options)
+    finally:
+        await index.close()
+    return Exit.OK
+
+
+async def _all_members(index: RedisIndex, family: StoredFamily) -> AsyncGenerator[Recorded]:
+    after: int | None = 0
+    while after is not None:
+        page = await members(index, family, after, _PAGE)
+        for member in page.members:
+            yield member
+        after = page.next
+
+
+def _print_member(family: StoredFamily, member: Recorded, options: argparse.Namespace) -> None:
+    observed_at = utc_time(member.observed_at_ms, "milliseconds")
+    if options.json:
+        fields = {"id": member.id, "version": member.version, "observed_at": observed_at}
+        print_json({"family": family.facts.family_id, **fields})
+    else:
+        print_line(f"{observed_at}  {escaped(member.id)}")

@@ -1,17 +1,56 @@
-"""Serve mail servers: the filter that marks messages, and the server that takes them."""
+"""Run what answers others: a worker, the HTTP API, the servers of mail, and the tools of agents."""
 
 import argparse
 import asyncio
+import gc
 import logging
+import os
 import signal
 
 from nearstream.workers.cli import logs
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-
-MILTER_STATUS, LMTP_STATUS = "127.0.0.1:9468", "127.0.0.1:9469"  # for NEARSTREAM_STATUS=auto
+from nearstream.workers.operations.terminal import print_message
 
 log = logging.getLogger(__name__)
+
+
+def start_worker(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Run one worker process until it is stopped."""
+    logs.configure(settings.log_format, settings.log_level or "info", logs.WORKER_LAYOUT)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)  # until Faust runs, which has handlers of its own
+    # Imported on use: this loads numpy and the clients, which takes a second in which a signal may come too.
+    gc.disable()
+    from nearstream.workers.cli.worker import run_worker
+
+    gc.enable()
+    run_worker(settings, options.role, options.timeout, new_group=options.new_group)
+    return Exit.OK
+
+
+def _stop(number: int, _: object) -> None:
+    """Exit at once, which is safe as long as nothing was consumed."""
+    try:
+        log.info("stopped by %s before it joined the group", signal.Signals(number).name)
+    finally:
+        os._exit(Exit.OK)
+
+
+def serve_api(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Serve the HTTP API until it is stopped."""
+    logs.configure(settings.log_format, settings.log_level or "info", logs.WORKER_LAYOUT)
+    # Imported on use, as for a worker: this loads numpy, the Redis client and aiohttp.
+    from nearstream.workers.http.server import serve
+    from nearstream.workers.pipeline.deployment import Deployment
+
+    if not settings.hash_key:
+        log.warning("NEARSTREAM_HASH_KEY is not set: the public key is used, so anyone can construct collisions")
+    asyncio.run(serve(Deployment.of(settings), options.timeout, options.since))
+    return Exit.OK
+
+
+MILTER_STATUS, LMTP_STATUS = "127.0.0.1:9468", "127.0.0.1:9469"  # for NEARSTREAM_STATUS=auto
 
 
 def run_milter(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -77,3 +116,22 @@ async def _until_stopped(name: str, address: str, ending: "asyncio.Future[None]"
 def _end(ending: "asyncio.Future[None]") -> None:
     if not ending.done():
         ending.set_result(None)
+
+
+def answer_agent(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Answer an agent on stdin and stdout until it closes them."""
+    # Imported on use, because these load aiohttp and the SDK, which is an extra.
+    from nearstream.workers.api_client import api_client
+
+    try:
+        from nearstream.workers.agent_tools import agent_tools
+    except ModuleNotFoundError as error:
+        print_message(f"nearstream mcp: needs the extra `mcp`, in which {error.name} is: pip install 'nearstream[mcp]'")
+        return Exit.MISCONFIGURED
+
+    async def run() -> None:
+        async with api_client(settings, "", "the agent is told so", seconds=options.timeout) as client:
+            await agent_tools(client).run_stdio_async()
+
+    asyncio.run(run())
+    return Exit.OK
