@@ -11,10 +11,10 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from nearstream.schemas.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
-from nearstream.workers.app import create_app
 from nearstream.workers.config.settings import Settings, load
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline.faust_runtime import serve
+from nearstream.workers.worker.topology import create_app
 
 RESULT = b"x" * 200
 BARE_BATCH = 200

@@ -16,8 +16,8 @@ from aiokafka.errors import KafkaTimeoutError
 
 from nearstream.schemas.record import ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS
-from nearstream.workers.app import MATCH_BATCH, SIGN_BATCH
 from nearstream.workers.kafka.errors import KafkaUnreachableError
+from nearstream.workers.worker.topology import MATCH_BATCH, SIGN_BATCH
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, running
 from tests.fault.corpus import Sent, traced

@@ -17,10 +17,10 @@ from aiokafka.errors import MessageSizeTooLargeError
 
 from nearstream.schemas.record import ProducerRecord
 from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
-from nearstream.workers.app import SIGN_BATCH
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import load
 from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.worker.topology import SIGN_BATCH
 from tests.fault.agreement import disagreement
 from tests.fault.conftest import Stage
 from tests.fault.corpus import Sent, corpus, traced

@@ -22,11 +22,11 @@ from nearstream.streams.relations import describe
 from nearstream.streams.store.messages import Entry, FamilyView, Join, Joined, View
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal, Status
 from nearstream.streams.store.store import Store
-from nearstream.workers import app
 from nearstream.workers.pipeline import faust_runtime
 from nearstream.workers.pipeline.delivery import Delivery
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.step import Step
+from nearstream.workers.worker import topology as app
 from tests.fault.entry import PARTS, busy, replace_part, run
 
 INJECTED = "injected"

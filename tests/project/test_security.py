@@ -28,7 +28,6 @@ from nearstream.schemas.signature import SIGNATURE_MAX_BYTES
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.scheme import Keys, preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.workers.app import create_app
 from nearstream.workers.config.bounds import PATTERNS
 from nearstream.workers.config.settings import Settings, SettingsError, load
 from nearstream.workers.monitoring.health import Health
@@ -36,6 +35,7 @@ from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.file_source import Item
 from nearstream.workers.pipeline.in_process import embedded
 from nearstream.workers.redis_store.function_library import function_library
+from nearstream.workers.worker.topology import create_app
 from tests.support.forged import FORGED, dangerous
 from tests.support.matching import TIME, matching, prose, record, signed
 from tests.support.signing import signer

@@ -20,7 +20,11 @@ from typing import NoReturn
 from tests.support.commands import COMMANDS
 
 MODULES = (
-    *("nearstream.workers.cli.worker", "nearstream.workers.pipeline.faust_runtime", "nearstream.workers.http.server"),
+    *(
+        "nearstream.workers.worker.composition",
+        "nearstream.workers.pipeline.faust_runtime",
+        "nearstream.workers.http.server",
+    ),
     *("nearstream.workers.mail.milter", "nearstream.workers.operations.receive_mail"),
     *(f"nearstream.workers.cli.{name.partition(':')[0]}" for name in COMMANDS.values() if name),
 )

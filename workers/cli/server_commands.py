@@ -22,7 +22,7 @@ def start_worker(settings: Settings, options: argparse.Namespace) -> Exit:
         signal.signal(number, _stop)  # until Faust runs, which has handlers of its own
     # Imported on use: this loads numpy and the clients, which takes a second in which a signal may come too.
     gc.disable()
-    from nearstream.workers.cli.worker import run_worker
+    from nearstream.workers.worker.composition import run_worker
 
     gc.enable()
     run_worker(settings, options.role, options.timeout, new_group=options.new_group)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.workers.cli import worker
+from nearstream.workers.worker import composition as worker
 from nearstream.workers.config.settings import load
 from nearstream.workers.operations import checks
 from nearstream.workers.pipeline.deployment import Deployment

@@ -19,11 +19,11 @@ from faust.transport.consumer import Fetcher
 from faust.types.tuples import TP
 
 from nearstream.schemas.record import ConsumerRecord
-from nearstream.workers.app import create_app
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline import faust_consumer, faust_thread
 from nearstream.workers.pipeline.faust_consumer import BatchConsumer, Transport
+from nearstream.workers.worker.topology import create_app
 
 GENERATION = 7
 

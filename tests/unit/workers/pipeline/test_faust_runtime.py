@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from nearstream.workers.app import create_app
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline.faust_runtime import FirstCrashWorker
+from nearstream.workers.worker.topology import create_app
 
 BUG, OUTAGE, REFUSAL = ZeroDivisionError(), ConnectionError(), SettingsError("a clock is wrong")
 CANCELLED = asyncio.CancelledError()

@@ -20,7 +20,6 @@ from nearstream.streams.store.limits import IndexBehindError, IndexLimits
 from nearstream.streams.store.local import Local
 from nearstream.streams.store.part import Part
 from nearstream.streams.store.store import Call, Shape, Store
-from nearstream.workers.app import create_app
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline import delivery, faust_consumer
@@ -29,6 +28,7 @@ from nearstream.workers.pipeline.delivery import Delivery
 from nearstream.workers.pipeline.faust_consumer import BatchConsumer, Transport
 from nearstream.workers.pipeline.retry import RetryPolicy
 from nearstream.workers.pipeline.step import Decide, Lanes, Lost, Recovery, Step
+from nearstream.workers.worker.topology import create_app
 from tests.support.matching import Topic, matching, prose, record, signed
 
 Batch = Sequence[ConsumerRecord]

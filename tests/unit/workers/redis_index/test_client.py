@@ -2,10 +2,10 @@
 
 from redis.asyncio import RedisCluster
 
-from nearstream.workers.app import MATCH_LANES
 from nearstream.workers.config.bounds import RANGES
 from nearstream.workers.redis_index.address import Connection
 from nearstream.workers.redis_index.client import connect
+from nearstream.workers.worker.topology import MATCH_LANES
 
 
 def test_a_node_of_a_cluster_has_a_connection_for_each_call_that_can_be_under_way() -> None:

@@ -12,7 +12,6 @@ from nearstream.streams.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.local import local_store
-from nearstream.workers.app import create_app
 from nearstream.workers.config.alert_rules import DEFAULT_RULES
 from nearstream.workers.config.settings import load
 from nearstream.workers.kafka.partitioning import choose_partition
@@ -27,6 +26,7 @@ from nearstream.workers.redis_index.address import Connection
 from nearstream.workers.redis_index.client import connect
 from nearstream.workers.redis_index.decisions import DecisionStore
 from nearstream.workers.redis_index.tallies import TallyStore
+from nearstream.workers.worker.topology import create_app
 from tests.support.matching import no_family
 
 KEY = HashKey.public()

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from nearstream.workers.cli import waiting
+from nearstream.workers.worker import waiting
 from tests.support.deployment import until
 
 

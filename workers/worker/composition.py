@@ -17,8 +17,6 @@ from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.ingest.sites import site_of
 from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
 from nearstream.streams.store.limits import IndexLostError
-from nearstream.workers.cli.alerting import alerting as alerting_of
-from nearstream.workers.cli.waiting import reported
 from nearstream.workers.config.alert_rules import load_alerts
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.groups import own_group
@@ -49,6 +47,8 @@ from nearstream.workers.redis_index.index import RedisIndex
 from nearstream.workers.redis_index.members import family_of_document
 from nearstream.workers.redis_index.worker_states import WorkerState, forget_worker, say_state
 from nearstream.workers.redis_store.layout import KeyKind
+from nearstream.workers.worker.alerting import alerting as alerting_of
+from nearstream.workers.worker.waiting import reported
 
 WATCH_SECONDS = 5.0
 
@@ -72,8 +72,8 @@ def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group:
         SystemExit: The worker has ended, with 0 after a signal and 1 after a crash.
     """
     # Imported on use: loading Faust takes a third of a second, which `nearstream doctor` does not need.
-    from nearstream.workers.app import create_app
     from nearstream.workers.pipeline.faust_runtime import serve
+    from nearstream.workers.worker.topology import create_app
 
     use_our_batches()
     loop = asyncio.new_event_loop()
