@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.workers.worker import composition as worker
 from nearstream.workers.config.settings import load
 from nearstream.workers.operations import checks
 from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.worker import composition as worker
 
 ROOT = Path(__file__).parents[4]
 TELL = """

@@ -12,13 +12,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
 
-from nearstream.workers.worker import composition as worker
 from nearstream.workers.config.settings import PREFIX, Settings, SettingsError, load
 from nearstream.workers.config.tls import in_the_clear, trusting
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka.security import client_options, tls_context, tokens
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.worker import composition as worker
 from nearstream.workers.worker.topology import create_app
 from tests.support.secured import authority
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from aiokafka.errors import KafkaError, NodeNotReadyError, RequestTimedOutError, UnsupportedVersionError
 
-from nearstream.workers.worker import composition as worker
 from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import topics as kafka_topics
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.worker import composition as worker
 from nearstream.workers.worker.composition import prepare
 
 DEPLOYMENT = Deployment.of(load({}))
