@@ -179,7 +179,7 @@ def needed(package: str) -> list[str]:
 
 def _apt_get() -> list[str]:
     """Return the start of a command that finds no package installed, and keeps lists and downloads in our folder."""
-    home = cache_folder() / f"debian-{_release()}-apt"
+    home = _apt_folder()
     for folder in ("lists/partial", "cache/archives/partial"):
         (home / folder).mkdir(parents=True, exist_ok=True)
     status = home / "status"
@@ -202,9 +202,19 @@ def _apt_get() -> list[str]:
     return [*command, *(word for name, value in options.items() for word in ("-o", f"{name}={value}"))]
 
 
+def _apt_folder() -> Path:
+    return cache_folder() / f"debian-{_release()}-apt"
+
+
+def _forget_lists() -> None:
+    shutil.rmtree(_apt_folder() / "lists", ignore_errors=True)
+    for name in ("updated", "cache/lists.bin", "cache/packages.bin"):
+        (_apt_folder() / name).unlink(missing_ok=True)
+
+
 def _update(apt: Sequence[str]) -> None:
     """Download the lists of packages, unless that was done a moment ago."""
-    done = cache_folder() / f"debian-{_release()}-apt/updated"
+    done = _apt_folder() / "updated"
     if not done.exists() or time.time() - done.stat().st_mtime > _LISTS_SECONDS:
         _run([*apt, "update"])
         done.touch()
@@ -219,15 +229,25 @@ def _download(package: str, tree: Path) -> None:
     if missing := [tool for tool in _TOOLS if shutil.which(tool) is None]:
         raise StackUnavailableError(f"no {package}: its Debian package is needed, and {missing[0]} is not on PATH")
     say(f"downloading {package} from Debian, once")
+    try:
+        _unpack(package, tree)
+    except StackUnavailableError:  # what is kept may be half of what it was, as after a full disk
+        shutil.rmtree(tree, ignore_errors=True)
+        _forget_lists()
+        _update(_apt_get())
+        shutil.rmtree(_apt_folder() / "cache")
+        _unpack(package, tree)
+
+
+def _unpack(package: str, tree: Path) -> None:
     recipe, apt = _RECIPES[package], _apt_get()
     _update(apt)
     files = needed(package)
     _run([*apt, "--download-only", "install", package, *recipe.packages])
     tree.mkdir()
-    archives = cache_folder() / f"debian-{_release()}-apt/cache/archives"
     for name in files:
         if name.partition("_")[0] not in _OF_THE_MACHINE:
-            _run(["dpkg-deb", "--extract", str(archives / name), str(tree)])
+            _run(["dpkg-deb", "--extract", str(_apt_folder() / "cache/archives" / name), str(tree)])
     for folder in recipe.folders:
         (tree / folder).mkdir(parents=True, exist_ok=True)
 
