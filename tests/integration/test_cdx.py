@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,12 +25,15 @@ from tests.support.crawled_site import html, words
 
 
 @contextmanager
-def site(texts: dict[str, str]) -> Iterator[str]:
-    """Serve pages with these texts, and yield the address."""
+def site(texts: dict[str, str], framed: Callable[[str, str], bytes] = html) -> Iterator[str]:
+    """Serve pages with these texts, in a frame with links, and yield the address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = html("Page", texts[self.path])
+            if self.path not in texts:
+                self.send_error(404)
+                return
+            body = framed("Page", texts[self.path])
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
             self.send_header("Content-Length", str(len(body)))
