@@ -5,7 +5,8 @@
 The site has articles with print versions, session ids and mirrors, pages of a list that declare the first one as
 canonical, variants of a product, a calendar without end, and missing pages that are answered with 200. For ten minutes
 it answers with one maintenance text. All runs in one process, without servers. The site is crawled four times, and then
-hourly for a week. Between two crawls pages are fetched whose decision asks for it. Prints one JSON object.
+hourly for a week. Between two crawls pages are fetched whose decision asks for it. The four crawls are made again with
+each text of `WALLS` in place of the maintenance text. Prints one JSON object.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from benchmarks.crawl.site_pages import Site, SitePage, site_of_80_pages
+from benchmarks.crawl.site_pages import WALLS, Site, SitePage, site_of_80_pages
 from nearstream.schemas.decision import Decision
 from nearstream.schemas.document import to_milliseconds
 from nearstream.schemas.record import ConsumerRecord
@@ -190,7 +191,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     site = site_of_80_pages(options.seed)
     four = asyncio.run(measure(site, FOUR_CRAWLS, is_clairvoyant=False))
     hourly = asyncio.run(measure(site, _HOURLY, is_clairvoyant=True))
-    print(json.dumps({**vars(options), "four_crawls": four, "hourly": hourly}, indent=1))
+    walls = {}
+    for wall in WALLS:
+        figures = asyncio.run(measure(site_of_80_pages(options.seed, wall), FOUR_CRAWLS, is_clairvoyant=False))
+        walls[wall] = {
+            name: figures[name] for name in ("lost_to_outage", "fetched_again_within_30_minutes", "changes_late")
+        }
+    print(json.dumps({**vars(options), "four_crawls": four, "hourly": hourly, "walls": walls}, indent=1))
     return 0
 
 

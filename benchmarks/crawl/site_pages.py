@@ -10,10 +10,23 @@ from benchmarks.stream.prose import Prose, sources
 _HOST, _MIRROR = "https://a.example", "https://mirror.example"
 _ARTICLES, _PRINTED, _MIRRORED, _MONTHS, _MISSING, _LISTED, _VARIANTS = 24, 12, 8, 8, 6, 4, 5
 _OUTAGE = timedelta(minutes=10)
-_MAINTENANCE = (
-    "We are working on our servers and will be back shortly. Please try again in a few minutes, or call the office "
-    "if your order cannot wait."
-)
+_LOGIN = "Please log in to read this page. Enter your name and your password, or register for free."
+# What sites show in place of a page. In braces what is different for each page or each request.
+WALLS = {
+    "maintenance": "We are working on our servers and will be back shortly. Please try again in a few minutes, or call "
+    "the office if your order cannot wait.",
+    "login": _LOGIN,
+    "login that names the page": _LOGIN + "\nYou will be sent back to {url} when you are done.",
+    "cookies": "We and our 812 partners use cookies to make this site better and to show you advertisements. "
+    "Accept all, or choose which of them you allow. You may change your mind at any time.",
+    "captcha": "Checking your browser before you go on. This takes five seconds. If it takes longer, write to us and "
+    "name the number of your request: {request}",
+    "rate limit": "You have sent {count} requests within a minute from your address. Please wait and try again later.",
+    "two words": "Access denied",
+    "a number": "Error 1020 Ray ID: {request}",
+    "start page": "All the news of the day, from the town and from the county, every morning at six. Read about "
+    "weather, traffic, markets and schools.",
+}
 _NOT_FOUND = "Sorry, the page that you are looking for does not exist. Use the search, or go back to the start."
 _COLOURS = ("red", "blue", "green", "grey", "black")
 
@@ -44,20 +57,22 @@ class Site:
     Attributes:
         pages: All pages.
         texts: By article its states in order.
-        outage: When the maintenance text begins.
+        outage: When the site begins to show another text in place of its pages.
+        wall: Name of that text.
     """
 
     pages: tuple[SitePage, ...]
     texts: dict[str, tuple[str, ...]]
     outage: timedelta
+    wall: str = "maintenance"
 
     @property
     def outage_end(self) -> timedelta:
-        """When the maintenance text ends."""
+        """When the site shows its pages again."""
         return self.outage + _OUTAGE
 
     def is_out(self, page: SitePage, at: timedelta) -> bool:
-        """Return whether a page shows the maintenance text."""
+        """Return whether a page shows the other text."""
         return page.url.startswith(_HOST) and self.outage <= at < self.outage_end
 
     def content(self, page: SitePage, at: timedelta) -> str:
@@ -77,17 +92,23 @@ class Site:
 
     def html(self, page: SitePage, at: timedelta) -> str:
         """Return a page as it is served at a time."""
-        text = _MAINTENANCE if self.is_out(page, at) else self.content(page, at)
+        is_out = self.is_out(page, at)
+        text = _wall(self.wall, page, at) if is_out else self.content(page, at)
         body = "".join(f"<p>{part}</p>" for part in text.split("\n"))
-        link = f'<link rel="canonical" href="{page.declares}">' if page.declares and text != _MAINTENANCE else ""
+        link = f'<link rel="canonical" href="{page.declares}">' if page.declares and not is_out else ""
         return (
             f"<!doctype html><html><head><!-- <link rel=canonical href=/template> -->{link}</head><body>"
             f"<nav><a href=/>Start</a> <a href=/news>News</a></nav><main><article>{body}</article></main></body></html>"
         )
 
 
-def site_of_80_pages(seed: int) -> Site:
-    """Return the site. Of pages with one content the canonical one comes first."""
+def _wall(name: str, page: SitePage, at: timedelta) -> str:
+    draw = random.Random(f"{page.url} {at}")
+    return WALLS[name].format(url=page.url, request=f"{draw.getrandbits(64):016x}", count=draw.randint(100, 900))
+
+
+def site_of_80_pages(seed: int, wall: str = "maintenance") -> Site:
+    """Return the site, which shows a wall for a while. Of pages with one content the canonical one comes first."""
     prose, draw = Prose(sources(None), seed), random.Random(f"site {seed}")
     texts: dict[str, tuple[str, ...]] = {}
     changes = {number: _changes(draw) if number % 3 == 0 else () for number in range(_ARTICLES)}
@@ -102,7 +123,7 @@ def site_of_80_pages(seed: int) -> Site:
     months = range(_MONTHS)
     texts |= {f"month {month}": (f"Events in month {month} of 2031\nThere are no events.",) for month in months}
     texts["missing"] = (_NOT_FOUND,)
-    return Site(tuple(_pages(draw, changes)), texts, timedelta(hours=24, minutes=3))
+    return Site(tuple(_pages(draw, changes)), texts, timedelta(hours=24, minutes=3), wall)
 
 
 def _changes(draw: random.Random) -> tuple[timedelta, ...]:

@@ -46,3 +46,10 @@ def test_a_site_with_an_outage_is_crawled_as_decisions_say() -> None:
     assert figures["fetched_again_within_30_minutes"] == figures["lost_to_outage"] > 40
     assert figures["canonical_right"] >= 0.98
     assert figures["saved_over_oracle"] >= 0.9
+
+
+def test_pages_behind_a_wall_are_fetched_again_soon() -> None:
+    """Also where the text of the wall is another one for each request."""
+    figures = asyncio.run(measure(site_of_80_pages(7, "captcha"), FOUR_CRAWLS, is_clairvoyant=False))
+    assert figures["fetched_again_within_30_minutes"] == figures["lost_to_outage"] > 40
+    assert figures["changes_late"] == 0
