@@ -6,6 +6,7 @@ the files that are its standard input, output and error, and where its pid and i
 
 import atexit
 import gc
+import inspect
 import json
 import os
 import runpy
@@ -26,6 +27,19 @@ MODULES = (
         "nearstream.workers.http.server",
     ),
     *("nearstream.workers.mail.milter", "nearstream.workers.operations.receive_mail"),
+    # What they import only when they run, most of it for a worker.
+    *("nearstream.workers.cli.main", "nearstream.workers.cli.errors", "nearstream.workers.worker.topology"),
+    *("nearstream.streams.estimates.distance", "nearstream.streams.estimates.isolated"),
+    *("nearstream.streams.estimates.scattered", "nearstream.workers.monitoring.traces"),
+    *(
+        "faust.app.router",
+        "faust.assignor.partition_assignor",
+        "faust.fixups.django",
+        "faust.stores",
+        "faust.tables.sets",
+    ),
+    *("faust.tables.globaltable", "faust.tables.manager", "faust.transport.conductor", "faust.windows"),
+    *("faust.transport.drivers.aiokafka", "encodings.idna"),
     *(f"nearstream.workers.cli.{name.partition(':')[0]}" for name in COMMANDS.values() if name),
 )
 MESSAGE_BYTES = 128 * 1024
@@ -108,6 +122,7 @@ def _forget_ended() -> None:
 if __name__ == "__main__":
     for module in MODULES:
         import_module(module)
+    inspect.getmodule(inspect.currentframe())  # looks at the files of all modules, once, as Faust does for each agent
     gc.collect()
     gc.freeze()  # else a collection would write to the memory that all share
     program, *sys.argv[1:] = serve(socket.socket(fileno=int(sys.argv[1])))

@@ -5,6 +5,7 @@ that help and the version load nothing that only one command needs.
 """
 
 import argparse
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,8 +95,9 @@ class _Grouped(argparse.RawDescriptionHelpFormatter):
         return "".join(told)
 
 
+@cache
 def create_parser() -> argparse.ArgumentParser:
-    """Create the parser of the whole command line.
+    """Create the parser of the whole command line, once.
 
     `command` of its result names the function of the chosen command.
     """
