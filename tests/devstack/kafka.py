@@ -126,8 +126,7 @@ def _prepared(java: str, jars: Path) -> Path:
     It holds formatted storage, and an archive of the classes that a broker loads. Each would cost every start as much
     CPU time as all the rest of it.
     """
-    version = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    key = hashlib.sha256(f"{java} {version} {jars}".encode()).hexdigest()[:12]
+    key = hashlib.sha256(f"{java} {_told(java)} {jars}".encode()).hexdigest()[:12]
     return cached(f"kafka-{KAFKA_VERSION}-prepared-{key}", "Kafka", partial(_prepare, java, jars))
 
 
@@ -223,11 +222,16 @@ def find_java() -> str:
     java = shutil.which("java", path=os.pathsep.join([*homes, os.environ.get("PATH", "")]))
     if java is None:
         raise StackUnavailableError(f"no Kafka: it needs Java {JAVA_AT_LEAST} or newer; no java in JAVA_HOME or PATH")
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    told = _told(java)
     version = java_version(told)
     if version < JAVA_AT_LEAST:
         raise StackUnavailableError(f"no Kafka: it needs Java {JAVA_AT_LEAST} or newer; {java} is {version or told!r}")
     return java
+
+
+@cache
+def _told(java: str) -> str:
+    return subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
 
 
 def java_version(told: str) -> int:

@@ -35,8 +35,9 @@ def keep_durations(seconds: dict[str, float]) -> None:
 def dealt(tests: Sequence[_Test], durations: dict[str, float], processes: int) -> list[_Test]:
     """Return tests in an order of which each process gets a part of equal length.
 
-    A part begins with long tests. Those of one file stay together and in their order, because they share servers: the
-    file that takes longest goes to the process that has least to do. The other tests follow.
+    A part begins with the files that have long tests. All tests of such a file stay together and in their order,
+    because they share servers, which would else be started once for its long tests and again for the others. The file
+    that takes longest goes to the process that has least to do. The other files follow.
 
     Args:
         tests: The tests.
@@ -45,12 +46,12 @@ def dealt(tests: Sequence[_Test], durations: dict[str, float], processes: int) -
     """
     files: dict[str, list[_Test]] = {}
     for test in tests:
-        if test.nodeid in durations:
-            files.setdefault(test.nodeid.partition("::")[0], []).append(test)
+        files.setdefault(_file(test), []).append(test)
+    long = [files[name] for name in {_file(test): None for test in tests if test.nodeid in durations}]
     parts: list[list[_Test]] = [[] for _ in range(processes)]
     loads = [0.0] * processes
     most = -(-len(tests) // processes)
-    for some in sorted(files.values(), key=lambda some: -_sum(some, durations)):
+    for some in sorted(long, key=lambda some: -_sum(some, durations)):
         free = [at for at in range(processes) if len(parts[at]) + len(some) <= most]
         if not free:
             continue  # they stay among the others
@@ -65,5 +66,9 @@ def dealt(tests: Sequence[_Test], durations: dict[str, float], processes: int) -
     return [test for part in parts for test in part] + list(rest)
 
 
+def _file(test: Named) -> str:
+    return test.nodeid.partition("::")[0]
+
+
 def _sum(tests: Sequence[Named], durations: dict[str, float]) -> float:
-    return sum(durations[test.nodeid] for test in tests)
+    return sum(durations.get(test.nodeid, 0.0) for test in tests)

@@ -25,8 +25,8 @@ def test_each_process_begins_with_files_that_take_long() -> None:
     names = [f"{file}::{number}" for file in "abcdef" for number in range(4)]
     durations = {"c::1": 50.0, "c::3": 60.0, "e::0": 90.0, "f::2": 20.0, "a::0": 5.0}
     one, other = parts(dealt([Case(name) for name in names], durations, 2), 2)
-    assert one[:3] == ["c::1", "c::3", "a::0"]
-    assert other[:2] == ["e::0", "f::2"]
+    assert one[:8] == [f"{file}::{number}" for file in "ca" for number in range(4)]
+    assert other[:8] == [f"{file}::{number}" for file in "ef" for number in range(4)]
     assert sorted(one + other) == sorted(names)
 
 
