@@ -78,7 +78,7 @@ class Settings:
         Thresholds.order_free_min, "share of common shingles below which documents are unrelated"
     )
     relations: str = _setting(
-        "exact_duplicate near_duplicate containment version rearranged overlap",
+        " ".join(RELATIONS),
         "relations that are sent as events, separated by spaces",
     )
     verdicts: str = _setting("all", "verdicts that are sent: all, related (all but unique) or none")
