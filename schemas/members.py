@@ -1,13 +1,14 @@
 """What the HTTP API answers about the members of a family."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 from nearstream.schemas.document import AddressHash, Count
 from nearstream.schemas.evidence import HexId
+from nearstream.schemas.label import LabelKind
 
 MEMBERS_MAX = 1_000  # in one answer
 
@@ -18,6 +19,15 @@ class FamilyMember(msgspec.Struct, frozen=True, kw_only=True):
     id: Annotated[str, Meta(description="Its id.")]
     version: Annotated[str, Meta(description="The first 8 bytes of its digest, in hex.")]
     observed_at: Annotated[datetime, Meta(description="When it was observed.")]
+
+
+class FamilyLabel(msgspec.Struct, frozen=True, kw_only=True):
+    """A label that a document of a family has."""
+
+    id: Annotated[str, Meta(description="Id of the document.")]
+    label: Annotated[LabelKind, Meta(description="What it is labelled as.")]
+    weight: Annotated[int, Meta(ge=1, le=100, description="How much it counts.")]
+    since: Annotated[datetime, Meta(description="When it was given.")]
 
 
 class FamilyMembers(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +42,13 @@ class FamilyMembers(msgspec.Struct, frozen=True, kw_only=True):
     ]
     next: Annotated[
         int | None, Meta(description="Ask again with `after` set to this for further members. Null: there are none.")
+    ]
+    labels: Annotated[
+        tuple[FamilyLabel, ...], Meta(description="The labels of its documents, at most 64, the first one given first.")
+    ]
+    label_state: Annotated[
+        Literal["", "suspended", "confirmed"],
+        Meta(description="Whether they count. `suspended`: not, because too much matches. `confirmed`: all the same."),
     ]
     senders: Annotated[
         tuple[AddressHash, ...],

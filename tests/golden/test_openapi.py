@@ -21,7 +21,7 @@ from nearstream.schemas.check import (
     SkipAnswer,
     UnknownDocument,
 )
-from nearstream.schemas.members import FamilyMember, FamilyMembers
+from nearstream.schemas.members import FamilyLabel, FamilyMember, FamilyMembers
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.workers.http.cdx import CdxServer
 from nearstream.workers.http.check import Checker
@@ -53,6 +53,7 @@ ANSWERS = (
         UnknownDocument,
         Health,
         Readiness,
+        FamilyLabel,
         FamilyMember,
         FamilyMembers,
     ),

@@ -180,19 +180,41 @@ async def test_a_label_that_many_match_is_suspended_until_somebody_decides(
             assert await _verdict(api, TEXT) == ("bulk", _counts(ham=5))
             (alert,) = [decode_alert(record.value or b"") for record in await local.read(ALERTS.name)]
             assert (alert.name, alert.limit, alert.founder) == ("label_flood", 40.0, "a")
+            api.feed.alarms.add(alert)
 
+            async def is_shown() -> bool:
+                return alert in api.feed.state("").alerts
+
+            async def is_decided() -> bool:
+                return not await is_shown()
+
+            await until(is_shown)
+            assert await _labels(api) == ([("a", "ham", 5, given_ms)], "suspended")
             done = local.run("label", "confirm", alert.subject)
+            await until(is_decided)
+            assert (await _labels(api))[1] == "confirmed"
             assert (done.returncode, done.stdout.split()[-1]) == (0, b"a"), done
             assert await _verdict(api, TEXT) == ("known_good", _counts(ham=5))
             assert local.run("label", "revoke", alert.subject).returncode == 0
             await local.drained()
             assert await _verdict(api, TEXT) == ("bulk", _counts())
+            assert await _labels(api) == ([], "")
+            assert await is_decided()
             assert local.run("label", "revoke", alert.subject).returncode == 1
             told = [decode_label_change(record.value or b"") for record in await local.read(LABELS_CHANGED.name)]
             assert {(each.kind, each.weight, each.document_id, each.family) for each in told} == {
                 ("ham", 5, "a", alert.subject),
                 (None, 0, "a", alert.subject),
             }
+
+
+async def _labels(api: Api) -> tuple[list[tuple[object, ...]], object]:
+    """Return the labels of the family of `a`, with the times when they were given, and whether they count."""
+    _, answer = await api.send("GET", "/v1/families/a/members?limit=1")
+    labels = cast(list[dict[str, str]], answer["labels"])
+    given = [datetime.fromisoformat(each["since"]).timestamp() * 1000 for each in labels]
+    named = [(each["id"], each["label"], each["weight"]) for each in labels]
+    return [(*each, round(ms)) for each, ms in zip(named, given, strict=True)], answer["label_state"]
 
 
 def _array(signature: Signature) -> object:

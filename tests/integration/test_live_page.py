@@ -14,7 +14,7 @@ from playwright.async_api import Browser, Page, Route, expect
 
 from nearstream.schemas.alert import ALL_COLLECTIONS
 from nearstream.schemas.document import Document, from_milliseconds
-from nearstream.schemas.evidence import Amount, SourceRef
+from nearstream.schemas.evidence import Amount, Interval, ReferenceMatch, SourceRef
 from nearstream.schemas.live import LiveLag
 from nearstream.schemas.signature import Signature
 from nearstream.workers.config.settings import load
@@ -31,6 +31,16 @@ from tests.support.api import served
 from tests.support.deployment import TEXTS
 from tests.support.live import HOSTILE_KEY, NOW_MS, alert, dead_letter, live_server, new_feed, removal, verdict
 
+REFERENCE = ReferenceMatch(
+    collection="good",
+    id="known",
+    version="31f8d0c4e6b2975a",
+    observed_at=from_milliseconds(NOW_MS),
+    relation="exact_duplicate",
+    resemblance=Interval(value=1.0, low=1.0, high=1.0),
+    characters=10,
+    family="0" * 32,
+)
 HOSTILE = '<img src=x onerror="document.title=1">'
 BIDI = "a\u202egnp.b"
 PATIENCE_MS = 60_000
@@ -306,6 +316,22 @@ async def test_a_text_is_checked_against_the_index(browser: Browser, redis_url: 
                 await page.click("main button")
                 await asyncio.sleep(0.3)
         await expect(page.locator("#answer h1")).to_have_text("a")
+
+
+async def test_who_has_got_a_text_is_read_page_by_page(browser: Browser, redis_url: str) -> None:
+    async with served(redis_url) as api:
+        for number in range(103):
+            await api.admit(f"m{number}", TEXTS[0], collection="news")
+        async with _opened(browser, api.address) as page:
+            await page.goto(f"http://{api.address}/#/family/{'0' * 32}/news/m7")
+            await expect(page.locator("#before")).to_have_text("100 of 103 are shown. None is labelled.")
+            await page.click("#more-members")
+            await expect(page.locator("#before")).to_have_text("103 of 103 are shown. None is labelled.")
+            await expect(page.locator("#all-members tr")).to_have_count(103)
+            await expect(page.locator("#more-members")).to_be_hidden()
+            api.feed.add(replace(verdict("asked"), references=(REFERENCE,)), NOW_MS)
+            await page.goto(f"http://{api.address}/#/document/news/asked")
+            await expect(page.locator(".references")).to_contain_text("exact duplicate of good/known (100")
 
 
 async def test_a_text_and_an_id_are_searched_in_all_collections(browser: Browser, redis_url: str) -> None:

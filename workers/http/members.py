@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from nearstream.schemas.document import document_key, from_milliseconds
-from nearstream.schemas.members import FamilyMember, FamilyMembers
+from nearstream.schemas.members import FamilyLabel, FamilyMember, FamilyMembers
 from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http.rare_log import RareLog
 from nearstream.workers.redis_index.documents import current_state
 from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis_index.label_guards import LabelGuards
+from nearstream.workers.redis_index.labelled import labels_of
 from nearstream.workers.redis_index.members import addresses, members, spellings, stored_family
 
 _LOOK_SECONDS = 2.0
@@ -32,10 +34,12 @@ class MemberReader:
 
     Attributes:
         index: The index.
+        guards: Labels that are suspended.
         rare_log: Logs why Redis refuses to be read.
     """
 
     index: RedisIndex
+    guards: LabelGuards
     rare_log: RareLog = field(default_factory=lambda: RareLog(log))
 
     async def members(self, collection: str, name: str, after: int, limit: int) -> FamilyMembers | None:
@@ -66,6 +70,8 @@ class MemberReader:
             return None
         page = await members(self.index, family, after, limit)
         senders, recipients = await addresses(self.index, family)
+        labels = await labels_of(self.index, family)
+        guard = await self.guards.read(family.collection, family.facts.family_id) if labels else None
         return FamilyMembers(
             family=family.facts.family_id,
             size=family.facts.size,
@@ -75,6 +81,12 @@ class MemberReader:
                 for each in page.members
             ),
             next=page.next,
+            labels=tuple(
+                FamilyLabel(id=name, label=kind, weight=given.weight, since=from_milliseconds(given.given_ms))
+                for name, given in labels
+                if (kind := given.label) is not None
+            ),
+            label_state=guard.state if guard else "",
             senders=tuple(senders),
             recipients=tuple(recipients),
         )

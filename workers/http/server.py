@@ -150,11 +150,14 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, fee
         decisions = DecisionStore(index.asking, settings.namespace)
         skip_checker, cdx = SkipChecker(decisions, settings.api_seconds), CdxServer(decisions, settings.api_seconds)
         add_routes(app, checker, learner, skip_checker, cdx)
-        add_label_routes(app, deployment.scheme, learner, MemberReader(index))
+        add_label_routes(app, deployment.scheme, learner, MemberReader(index, guards))
         add_live_routes(app, feed, Stored(deployment, partial(_states, index), partial(family_in_index, index)))
         add_silence_route(app, feed, partial(say_in_kafka, outbox, deployment.topic(SILENCES)))
         add_operator_routes(app, feed, deployment, partial(replay_reason, deployment))
-        async with watching_redis(index.asking, settings.namespace, feed), listening(app, settings.api) as address:
+        async with (
+            watching_redis(index.asking, settings.namespace, guards, feed),
+            listening(app, settings.api) as address,
+        ):
             yield address
 
 

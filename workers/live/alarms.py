@@ -9,7 +9,8 @@ from nearstream.streams.alerting.silences import Silences
 
 ALERTS = 256
 _STORM = "duplicate_storm"
-_ENDLESS = ("new_family_of_size", "new_family_on_sites", "label_flood")
+_FLOOD = "label_flood"  # ends when somebody decides
+_ENDLESS = ("new_family_of_size", "new_family_on_sites")
 _SHOWN_MS = 3_600_000  # for an alert that has no end
 
 
@@ -20,6 +21,7 @@ class Alarms:
         """Start without alerts."""
         self._newest: OrderedDict[tuple[str, str, str], Alert] = OrderedDict()
         self._silences = Silences()
+        self._decided: frozenset[str] = frozenset()
 
     def add(self, alert: Alert) -> None:
         """Take an alert. One that is delivered again after its end changes nothing."""
@@ -53,6 +55,14 @@ class Alarms:
                 return collection, alert.founder
         return None
 
+    def floods(self) -> tuple[Alert, ...]:
+        """Return the alerts about suspended labels, also about those that somebody has decided about."""
+        return tuple(each for each in self._newest.values() if each.name == _FLOOD)
+
+    def decide(self, floods: Iterable[Alert]) -> None:
+        """Take the alerts about labels that somebody has decided about, in place of those before."""
+        self._decided = frozenset(each.event_id for each in floods)
+
     def firing(self, collection: str, now_ms: int) -> tuple[Alert, ...]:
         """Return the alerts of a collection that have not ended, the newest first.
 
@@ -60,7 +70,8 @@ class Alarms:
             collection: The tenant. Alerts about all tenants are returned too. Empty: of all.
             now_ms: The time, in milliseconds since 1970.
         """
-        shown = [each for each in self._newest.values() if _is_shown(each, now_ms)]
+        known = (each for each in self._newest.values() if each.event_id not in self._decided)
+        shown = [each for each in known if _is_shown(each, now_ms)]
         own = [each for each in shown if collection in ("", each.collection) or each.collection == ALL_COLLECTIONS]
         return tuple(sorted(own, key=lambda alert: (alert.since, alert.event_id), reverse=True))
 

@@ -5,11 +5,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
+from nearstream.schemas.alert import Alert
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.kafka_source import say_ended
 from nearstream.workers.redis_index.client import Caller
+from nearstream.workers.redis_index.label_guards import LabelGuards
 from nearstream.workers.redis_index.worker_states import worker_states
 
 _WATCH_SECONDS = 0.5
@@ -17,9 +19,12 @@ _ANSWER_SECONDS = 2.0
 
 
 @asynccontextmanager
-async def watching_redis(client: Caller, namespace: str, feed: Feed) -> AsyncIterator[None]:
-    """Keep `feed.workers`, and the entry of Redis in `feed.away`, up to date while the block runs."""
-    task = asyncio.create_task(_watch(client, namespace, feed))
+async def watching_redis(client: Caller, namespace: str, guards: LabelGuards, feed: Feed) -> AsyncIterator[None]:
+    """Keep what the page knows from Redis up to date while the block runs.
+
+    That are the states of workers, the labels that somebody has decided about, and whether Redis answers.
+    """
+    task = asyncio.create_task(_watch(client, namespace, guards, feed))
     task.add_done_callback(partial(say_ended, feed))
     try:
         yield
@@ -28,14 +33,21 @@ async def watching_redis(client: Caller, namespace: str, feed: Feed) -> AsyncIte
         await asyncio.wait([task])
 
 
-async def _watch(client: Caller, namespace: str, feed: Feed) -> None:
+async def _watch(client: Caller, namespace: str, guards: LabelGuards, feed: Feed) -> None:
     while True:
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 feed.workers = await worker_states(client, namespace)
+                feed.alarms.decide([each for each in feed.alarms.floods() if await _is_decided(guards, each)])
             feed.away.pop("Redis", None)
         except TimeoutError:
             feed.away["Redis"] = f"Redis does not answer within {_ANSWER_SECONDS:g} s"
         except (IndexUnavailableError, SettingsError) as error:
             feed.away["Redis"] = str(error)
         await asyncio.sleep(_WATCH_SECONDS)
+
+
+async def _is_decided(guards: LabelGuards, flood: Alert) -> bool:
+    """Return whether somebody has confirmed the label that too much matches, or has taken it back."""
+    guard = await guards.read(flood.collection, flood.subject)
+    return guard is None or guard.state != "suspended"

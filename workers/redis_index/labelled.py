@@ -3,7 +3,7 @@
 from asyncio import Lock
 
 from nearstream.streams.alerting.floods import LabelledGrowth, rate_before
-from nearstream.streams.index.labels import unpack_label
+from nearstream.streams.index.labels import Labelling, unpack_label
 from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.redis_index.address import IndexAddress
 from nearstream.workers.redis_index.index import RedisIndex
@@ -17,8 +17,19 @@ async def labelled_documents(index: RedisIndex, family: StoredFamily) -> list[st
         IndexUnavailableError: The server does not answer.
         IndexLostError: The index was emptied.
     """
-    marks = family.growth.marks if family.growth else ()
-    return [record.id for record in (await living(index, [number for _, number, _ in marks])).values()]
+    return [name for name, _ in await labels_of(index, family)]
+
+
+async def labels_of(index: RedisIndex, family: StoredFamily) -> list[tuple[str, Labelling]]:
+    """Return the ids of the labelled documents of a family that are live, with their labels, the first one given first.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+        IndexLostError: The index was emptied.
+    """
+    given = {number: unpack_label(packed) for _, number, packed in (family.growth.marks if family.growth else ())}
+    found = [(record.id, given[number]) for number, record in (await living(index, [*given])).items()]
+    return sorted(found, key=lambda each: (each[1].given_ms, each[0]))
 
 
 class LabelledFamilies:

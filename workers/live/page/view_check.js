@@ -2,6 +2,7 @@
 import { get } from "./api.js";
 import { card, chip, count, el, everywhere, facts, id, percent, searched, to, words } from "./dom.js";
 import { term } from "./glossary.js";
+import { references } from "./view_document.js";
 
 const RANKS = ["bulk", "exact_duplicate", "near_duplicate", "version", "containment", "rearranged", "overlap"];
 
@@ -30,6 +31,7 @@ export class CheckView {
     this.answer.replaceChildren(...known.map(([name, answer]) => result(answer, name)),
       ...(known.length || !unknown.length ? [] : [card("Answer", el("h1", {}, "Nothing like it is known"))]),
       ...(unknown.length ? [el("p", { class: "quiet" }, `New in ${unknown.join(", ")}.`)] : []),
+      ...found.map(([, answer]) => references(answer.references)).filter(Boolean).slice(0, 1),
       ...(away.length ? [card("Not checked", ...away.map(([name, why]) => el("p", { class: "note" }, `${name}: ${why}`)))] : []));
   }
 }

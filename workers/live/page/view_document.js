@@ -1,6 +1,6 @@
 // One document: what it is to others, its family, and what each of its states has changed.
 import { get } from "./api.js";
-import { card, chip, count, day, el, everywhere, facts, id, percent, searched, svg, to } from "./dom.js";
+import { card, chip, count, day, el, everywhere, facts, id, percent, plain, searched, svg, to, words } from "./dom.js";
 import { term } from "./glossary.js";
 
 const WIDE = 1000, TALL = 34;
@@ -47,6 +47,7 @@ function told(collection, verdict) {
     of && of.id !== verdict.id && el("p", {}, el("span", { class: "quiet" }, "related to "), el("a", { href: to("document", collection, of.id) }, id(of.id)), " ",
       el("a", { href: to("pair", collection, verdict.id, of.id) }, "see what they share →")),
     verdict.sources?.length > 0 && el("p", {}, el("span", { class: "quiet" }, "the rest is in "), ...verdict.sources.flatMap((source, place) => [place ? ", " : "", el("a", { href: to("document", collection, source.id) }, id(source.id)), el("span", { class: "quiet" }, ` (${count(source.characters)})`)])),
+    references(verdict.references),
     verdict.novel && bar(verdict),
     facts(["observed", day(verdict.observed_at)], ["characters", count(verdict.characters)], verdict.novel && [term("new text"), `${count(verdict.novel.value)} characters`], verdict.resemblance && ["resemblance", percent(verdict.resemblance.value, 1)],
       ["place in its family", el("a", { href: to("family", verdict.family.id, collection, verdict.id) }, `no. ${count(verdict.family.ordinal)}`)],
@@ -54,6 +55,10 @@ function told(collection, verdict) {
       ["collection", collection], verdict.source && ["source", id(verdict.source)], verdict.url && ["url", id(verdict.url)],
       ...Object.entries(verdict.labels ?? {}).map(([name, value]) => [name, id(value)])));
 }
+
+/** Return what is like a document in each collection that it names as a reference. */
+export const references = (found) => found?.length > 0 && el("p", { class: "references" }, el("span", { class: "quiet" }, "compared with other collections: "), ...found.flatMap((each, place) => [place ? ", " : "", words(each.relation), " of ",
+  el("a", { href: to("document", each.collection, each.id) }, `${plain(each.collection)}/`, id(each.id)), el("span", { class: "quiet" }, ` (${percent(each.resemblance.value)})`)]));
 
 /** Return the document as a bar: grey is known text, bright is new. Hovering or focusing a part says where it is from. */
 function bar({ characters, novel, novel_spans: spans = [], sources = [] }) {

@@ -4,6 +4,7 @@ import { spark } from "./charts.js";
 import { card, chip, clock, count, day, el, facts, id, percent, to, words } from "./dom.js";
 import { term } from "./glossary.js";
 import { familyRow } from "./view_live.js";
+import { whoHasGotIt } from "./who.js";
 
 export class FamiliesView {
   constructor(own, collection, member) {
@@ -12,9 +13,10 @@ export class FamiliesView {
     this.growing = el("ul", { class: "rows" });
     this.largest = el("ul", { class: "rows", id: "largest" });
     this.detail = el("div", { id: "family" });
+    this.who = el("div");
     const lists = el("div", { class: "lists" }, card("Fastest growing", this.growing), card("Largest", this.largest));
     this.element = [el("h1", { class: this.own ? "sr" : "" }, "Families of copies"),
-      el("div", { class: "columns" }, this.own ? [this.detail, lists] : [card("Fastest growing, in the last ten minutes", this.growing), card("Largest", this.largest)])];
+      el("div", { class: "columns" }, this.own ? [el("div", { class: "lists" }, this.detail, this.who), lists] : [card("Fastest growing, in the last ten minutes", this.growing), card("Largest", this.largest)])];
   }
 
   take() {}
@@ -35,6 +37,8 @@ export class FamiliesView {
       const text = JSON.stringify(found);
       if (text !== this.shown) this.detail.replaceChildren(...detail(found));
       this.shown = text;
+      const known = found.family.founder ?? found.members[0]?.id;
+      if (!this.who.firstChild && known !== undefined) this.who.append(whoHasGotIt(found.family.collection, known));
     } catch (error) {
       if (!(error instanceof ApiError)) return;
       this.detail.replaceChildren(card("Family", el("p", { class: "empty" }, error.status === 404 ? "Neither the verdicts of the last hour nor the index has this family: its documents were removed, or have expired." : `It cannot be shown: ${error.message}.`)));

@@ -93,3 +93,15 @@ def test_the_number_of_silences_is_bounded() -> None:
         alarms.silence(f"news/duplicate_storm/f{number}".encode(), said)
     silent = alarms.silences([alert(f"f{number}") for number in range(ALERTS + 5)], NOW_MS)
     assert [len(silent), silent[0].subject] == [ALERTS, "f5"]
+
+
+def test_a_suspended_label_is_shown_until_somebody_decides() -> None:
+    alarms = Alarms()
+    alarms.add(flood := alert("f", name="label_flood"))
+    alarms.add(storm := alert("f", since_ms=NOW_MS + 1))
+    assert alarms.floods() == (flood,)
+    alarms.decide([flood])
+    assert alarms.firing("", NOW_MS) == (storm,)
+    assert alarms.floods() == (flood,)
+    alarms.decide([])
+    assert alarms.firing("", NOW_MS + 7_200_000) == (storm, flood)
