@@ -28,8 +28,10 @@ _NOT_SHOWN = frozenset(
     )
 )
 _MARKED_UP = frozenset({"text/enriched", "text/richtext"})
-# What programs call a text that they do not know.
-_ANYTHING = frozenset(f"application/{kind}" for kind in ("html", "octet-stream", "octetstream", "text", "txt"))
+# Programs call a text by other names, but these are no texts that a person reads.
+_FOR_PROGRAMS = re.compile(
+    r"application/(?!.*html).*(?:json|xml|script|rtf|pgp|pkcs|calendar|ics|sql|csv|sh|edi|latex|vcard|form)|(?!application/)"
+)
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _BLANKS_MIN = 7  # of a text of 8 words
 _BYTES_PER_WORD_MAX = 25  # of a text, which what is encrypted has not
@@ -160,7 +162,7 @@ def _may_be_text(part: Part) -> bool:
     kind = part.head.kind
     if kind.startswith("text/"):
         return kind not in _NOT_SHOWN
-    if kind not in _ANYTHING:
+    if _FOR_PROGRAMS.match(kind):
         return False
     beginning = decode_text(part.content[:_LOOKED_AT_BYTES], part.head.encoding).content
     blanks = beginning.count(b" ")

@@ -24,7 +24,7 @@ from nearstream.workers.mail import headers
 from nearstream.workers.mail.attachments import digests
 from nearstream.workers.mail.body import read_body
 from nearstream.workers.mail.fields import head_of
-from nearstream.workers.mail.short_text import is_short, short_message_text
+from nearstream.workers.mail.short_text import encoded_text, is_short, short_message_text
 from nearstream.workers.mail.threads import first_message, own_words
 
 MESSAGE_MAX_BYTES = 36 * 1024 * 1024  # attachments of 25 MiB in base64, and some text
@@ -90,10 +90,12 @@ def read_message(
         text, lineage = own_words(text), first_message(head)
     subject = headers.subject(head)
     has_few_words = is_short(text)
+    encoded = encoded_text(text) if has_few_words else ""
     attachments = digests(unread, key, inf if has_few_words else until)
-    if has_few_words and (short_text := short_message_text(subject, text, attachments or (), key)):
+    others = (*(attachments or ()), *([key.digest(encoded.encode("utf-8", "replace"))] if encoded else []))
+    if has_few_words and (short_text := short_message_text(subject, text, others, key)):
         text = short_text
-        degraded |= {CONTENT_UNREAD} if attachments else set()
+        degraded |= {CONTENT_UNREAD} if others else set()
     document = Document(
         id=headers.message_id(head),
         text=text,

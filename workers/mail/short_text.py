@@ -1,5 +1,6 @@
 """Replace the text of a message that is too short for shingles by a digest."""
 
+import re
 from collections.abc import Iterable
 
 from nearstream.streams.fingerprints.hashing import HashKey
@@ -10,6 +11,8 @@ from nearstream.streams.fingerprints.rewriting import rewritten
 
 _RULES = TextRules(spelling="plain/2", masks="mail/1")
 _HEAD_CHARACTERS = 4_096
+_ENCODED = re.compile(r"(?<!\S)(?!\S{0,12}://)\S{40,}")
+_ENCODED_MIN_CHARACTERS = 100  # more than a token has that each recipient gets
 # The normal form of mail masks digits, so the digest is written in letters.
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
@@ -35,6 +38,12 @@ def short_message_text(subject: str, text: str, attachments: Iterable[bytes], ke
         return ""
     digest = key.digest(title.data.tobytes() + b"\0" + form.data.tobytes() + (b"\0" + others if others else b""))
     return f"short message {digest.hex().translate(_LETTERS)}"
+
+
+def encoded_text(text: str) -> str:
+    """Return what of a text is encoded, such as base64 in a quote. Masks hide it, and no person reads it."""
+    found = _ENCODED.findall(text)
+    return "".join(found) if sum(map(len, found)) >= _ENCODED_MIN_CHARACTERS else ""
 
 
 def is_short(text: str) -> bool:

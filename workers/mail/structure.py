@@ -15,7 +15,7 @@ PARTS_MAX = 200
 _LEVELS_MAX = 100
 _LINES_MAX = 100_000  # that begin like a boundary of the part around them
 _DECODED_MAX_BYTES = 32 * 1024 * 1024  # of messages that are encoded as a whole, together
-_MESSAGES = frozenset({"message/rfc822", "message/global", "message/news"})
+_MESSAGES = frozenset({"message/rfc822", "message/global", "message/news", "message/partial"})
 _CLOSE = re.compile(rb"(--)?[ \t]{0,32}+(?:\r\n|\n|\r|\Z)")
 _GUESSED_WITHIN_BYTES = 256 * 1024
 _LINE_START = rb"(?:\A|(?<=[\r\n]))"

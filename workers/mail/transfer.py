@@ -8,6 +8,8 @@ from typing import NamedTuple
 _PIECES_MAX = 10_000
 _BLOCK_BYTES = 256 * 1024  # which are decoded without letting others run
 _ALPHABET = b"=+/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_URL_ALPHABET = _ALPHABET.translate(None, b"+/") + b"-_"  # RFC 4648, section 5
+_OF_URL = bytes.maketrans(b"-_", b"+/")
 _NO_BASE64 = bytes({*range(256)} - {*_ALPHABET})
 _BASE64_LINES = re.compile(rb"(?:[ \t]*+(?:[A-Za-z0-9+/=]++[ \t]*+(?:\r\n|\n|\r|\Z)|(?:\r\n|\n|\r)))*+")
 _BASE64_LINE = re.compile(rb"(?:\A|(?<=[\r\n]))[A-Za-z0-9+/]{40,}+=*+(?=[\r\n]|\Z)")
@@ -107,6 +109,8 @@ def _of_base64(content: bytes) -> Transferred:
     compact = content.translate(None, _BLANKS)
     if not compact.translate(None, _ALPHABET):
         return Transferred(_pieces(compact))
+    if not compact.translate(None, _URL_ALPHABET):
+        return Transferred(_pieces(compact.translate(_OF_URL)), is_repaired=True)
     end = _end_of_base64(content)
     if _BASE64_LINE.search(content, end, end + _LOOKED_AT_BYTES):
         return Transferred(_pieces(content.translate(None, _NO_BASE64)), is_repaired=True)

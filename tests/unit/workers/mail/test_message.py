@@ -1,6 +1,7 @@
 """Messages become documents, whatever is in them."""
 
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.mime.multipart import MIMEMultipart
@@ -251,8 +252,20 @@ BOMBS = {
         ("extraction_fallback",),
     ),
     "NUL bytes": (bytes(1_000_000), None),
-    "base64": (HEADERS.encode() + b"Content-Transfer-Encoding: base64\r\n\r\n" + b"A" * 15_000_000, ("truncated",)),
+    "base64": (
+        HEADERS.encode() + b"Content-Transfer-Encoding: base64\r\n\r\n" + b"A" * 15_000_000,
+        ("content_unread", "truncated"),
+    ),
 }
+
+
+def test_texts_that_nobody_reads_make_no_two_mails_equal() -> None:
+    sent = [b64encode(bytes(f"{word} and other words of a mail " * 12, "ascii")).decode() for word in ("tea", "war")]
+    quoted = ["\n".join(f"> {one[at : at + 76]}" for at in range(0, len(one), 76)) for one in sent]
+    first, second = (plain(f"{HEADERS}\n{one}\n".encode()) for one in quoted)
+    assert first.document.text != second.document.text
+    assert first.degraded == second.degraded == ("content_unread",)
+    assert first.document.text == plain(f"{HEADERS}\n{quoted[0]}\n".encode()).document.text
 
 
 @pytest.mark.parametrize("name", BOMBS)

@@ -3,7 +3,7 @@
 import binascii
 import email
 import quopri
-from base64 import b64encode, encodebytes
+from base64 import b64encode, encodebytes, urlsafe_b64encode
 
 import pytest
 from hypothesis import given
@@ -107,6 +107,11 @@ def test_texts_that_only_look_encoded_stay_as_they_are(text: bytes) -> None:
 def test_blocks_hold_what_is_decoded_at_once(content: bytes, encoding: str) -> None:
     for sent in (content, b64encode(content)):
         assert b"".join(decode_blocks(sent, encoding, len(sent))) == decode_transfer(sent, encoding).content
+
+
+def test_base64_of_urls_is_read_too() -> None:
+    content = bytes(range(256)) * 3
+    assert decode_transfer(urlsafe_b64encode(content), "base64") == (content, True)
 
 
 def test_what_is_no_text_is_decoded_only_as_it_says() -> None:
