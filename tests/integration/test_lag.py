@@ -80,7 +80,7 @@ async def test_the_group_of_alerts_is_told_once_it_reads(kafka: str, redis_url: 
         assert (behind["group"], behind["topic"], behind["records"]) == (alert.group, topic, 2)
         await _commit(replace(deployment, settings=alert), ends)
         assert "FAIL" in _doctor_on_alerts(deployment)
-        assert "0 records wait: start `nearstream worker alert`" in _doctor_on_alerts(deployment)
+        assert "runs: start `nearstream worker alert`" in _doctor_on_alerts(deployment)
 
 
 def _rows(deployment: LocalDeployment) -> list[dict[str, object]]:

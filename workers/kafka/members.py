@@ -68,7 +68,7 @@ def unread(rows: Sequence[PartitionLag], members: GroupMembers | None, role: str
     remedy = f"start `nearstream worker{role and ' '}{role}`"
     if not members.count and any(row.committed >= 0 for row in rows):
         waiting = sum(row.records for row in rows)
-        yield f"no worker of group {members.group} runs, and {waiting} records wait: {remedy}"
+        yield f"no worker of group {members.group} runs{f', and {waiting} records wait' if waiting else ''}: {remedy}"
         return
     left: Counter[str] = Counter()
     for row in rows:
