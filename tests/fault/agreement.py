@@ -1,6 +1,10 @@
 """Compare a deployment of an integration test with a single process."""
 
-from nearstream.schemas.codec import decode_signature
+from collections.abc import Sequence
+
+from nearstream.schemas.codec import decode_event, decode_signature
+from nearstream.schemas.document import document_key
+from nearstream.schemas.events import Retraction
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.topics import SIGNATURES
 from nearstream.workers.pipeline.deployment import Deployment
@@ -19,7 +23,29 @@ async def disagreement(deployment: LocalDeployment) -> dict[str, int]:
     records = await deployment.read(*(topic.name for topic in TOPICS))
     found = grouped(deployment.settings.topic_prefix, [each for each in records if _scheme(each) in ("", scheme)])
     told = await expected(deployment.settings, in_order_of_time(found.documents), last_values(found.events).items())
+    unseen = _removed_unseen([record for record in records if record.topic.endswith(SIGNATURES.name)], scheme)
+    told.retractions = {name: value for name, value in told.retractions.items() if _key(value) not in unseen}
     return {name: count for name, count in disagreements(found, told).items() if count}
+
+
+def _removed_unseen(signatures: Sequence[ConsumerRecord], scheme: str) -> set[str]:
+    """Return the keys of documents whose removal came before their first signature of this scheme.
+
+    A signer of another scheme may be ahead, and a removal holds for all schemes. There is nothing to retract then.
+    """
+    seen, unseen = set[bytes | None](), set[str]()
+    for record in signatures:
+        if record.value is not None and _scheme(record) == scheme:
+            seen.add(record.key)
+        elif record.value is None and record.key not in seen:
+            unseen.add((record.key or b"").decode())
+    return unseen
+
+
+def _key(value: bytes) -> str:
+    """Return the document key of a retraction."""
+    event = decode_event(value)
+    return document_key(event.collection, event.document_id) if isinstance(event, Retraction) else ""
 
 
 def _scheme(record: ConsumerRecord) -> str:

@@ -2,14 +2,17 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nearstream.schemas.codec import encode_event
+from nearstream.schemas.events import Event
 from nearstream.schemas.signature import Signature
+from nearstream.streams.arriving import pack_keys
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.relations.verdict import is_copy, relate, rule_of_texts
 from nearstream.streams.store.local import local_store
+from nearstream.streams.store.messages import Entry
 from nearstream.workers.pipeline.deployment import Deployment
 
 Place = tuple[int, int]
@@ -120,16 +123,27 @@ async def true_events(
 ) -> dict[str, bytes]:
     """Return what a process says about the documents of each event if it knows no others.
 
-    It tells all pairs apart, without families. Events that it does not send are left out.
+    It tells all pairs apart, without families. Two that share no key may have met in a stream, through a third document
+    whose family one of them represents. So where it sends nothing, it is asked again with two that meet.
     """
-    limits = replace(deployment.index_limits, events_per_family=0, retention_seconds=0)
     true: dict[str, bytes] = {}
     for event_id, value in dict(found).items():
-        matcher = deployment.matcher(local_store(limits))
-        named = [signatures.get(place) for place in places_of(json.loads(value))]
-        said = [event for each in named if each for event in (await matcher.match(each)).events]
+        named = [each for place in places_of(json.loads(value)) if (each := signatures.get(place))]
+        said = await _said(deployment, named, meet=False) or await _said(deployment, named, meet=True)
         true.update((event.event_id, encode_event(event)) for event in said if event.event_id == event_id)
     return true
+
+
+async def _said(deployment: Deployment, named: Sequence[Signature], *, meet: bool) -> list[Event]:
+    """Return the events about these documents. If they shall meet, each is found by the keys of all."""
+    store = local_store(replace(deployment.index_limits, events_per_family=0, retention_seconds=0))
+    matcher, said = deployment.matcher(store), list[Event]()
+    words = b"".join(pack_keys(deployment.scheme.keys(each, deployment.key))[1] for each in named)
+    for at, each in enumerate(named):
+        said += (await matcher.match(each)).events
+        if meet:
+            await store.enter([Entry(store.shape.number(0, at), 0, words)])
+    return said
 
 
 def places_of(event: dict[str, dict[str, int]]) -> list[Place]:

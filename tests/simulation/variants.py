@@ -151,10 +151,9 @@ class _EntersFirst(Meeting):
     early: dict[int, list[tuple[bytes, bytes]]]
 
     async def look(self, cases: Sequence[Case], keys_of: Callable[[Case], bytes]) -> None:
-        rest = [case for case in cases if case.number not in self.early]
         for case in cases:
-            case.found += self.early.pop(case.number, [])
-        await super().look(rest, keys_of)
+            case.found = case.found or self.early.get(case.number, [])
+        await super().look([case for case in cases if case.number not in self.early], keys_of)
 
 
 class EntriesComeFirst(Lane):
@@ -164,13 +163,9 @@ class EntriesComeFirst(Lane):
 
     async def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
         """Enter all buckets, then register."""
-        puts = [one for one in batch if isinstance(one, Put)]
-        texts = [text_of(one.record) for one in puts]
-        entries = [
-            Entry(one.number, 0, named(text) + World().words(text)) for one, text in zip(puts, texts, strict=True)
-        ]
-        found = await self._store.enter(entries)
-        self._meeting.early = {one.number: each for one, each in zip(puts, found, strict=True)}
+        texts = {one.number: text_of(one.record) for one in batch if isinstance(one, Put)}
+        entries = [Entry(number, 0, named(text) + World().words(text)) for number, text in texts.items()]
+        self._meeting.early = dict(zip(texts, await self._store.enter(entries), strict=True))
         return await super().register(batch)
 
 
@@ -269,11 +264,13 @@ class Variant:
         plan: The plan.
         schedules: Their count.
         first: The seed of the first one.
+        law: The one that shows this, where the protocol itself may break others. Empty: each does.
     """
 
     plan: Plan
     schedules: int
     first: int = FIRST
+    law: str = ""
 
 
 VARIANTS: dict[str, Variant] = {
@@ -284,6 +281,8 @@ VARIANTS: dict[str, Variant] = {
     "copies stay out": Variant(Plan(lane=CopiesStayOut), 1, 5_221),
     "copies leave all": Variant(Plan(lane=CopiesLeaveAll), 100),
     "copies crowd": Variant(Plan(lane=CopiesCrowd, storm=True, documents=120), 60),
+    "twins are free": Variant(Plan(lane=TwinsAreFree, chain=True), 1, 6_003_366),
+    "entries come first": Variant(Plan(lane=EntriesComeFirst), 100),
     "buckets are read first": Variant(Plan(lane=BucketsAreReadFirst), 100),
     "notes are not counted": Variant(Plan(part=NotesAreNotCounted), 1_000),
     "decisions change": Variant(Plan(part=DecisionsChange), 300),
@@ -294,6 +293,7 @@ VARIANTS: dict[str, Variant] = {
     "leaving leaves no mark": Variant(Plan(part=LeavingLeavesNoMark), 300),
     "dead ones represent": Variant(Plan(lane=DeadOnesRepresent), 1_000),
     "decided ones do not enter": Variant(Plan(lane=DecidedOnesDoNotEnter, tails=1, confirms=True), 1, 907),
+    "counted ones are forgotten": Variant(Plan(lane=CountedOnesAreForgotten, tails=1), 1, 6_000_773, "counts"),
     "covers nothing": Variant(Plan(part=CoversNothing, tails=1, confirms=True), 1_000),
     "nobody waits for a replica": Variant(Plan(tails=1), 100),
     "any slot confirms": Variant(Plan(lane=AnySlotConfirms, tails=1, confirms=True), 1, 500_404),

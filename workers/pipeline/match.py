@@ -261,7 +261,7 @@ class Matching:
             self._log_unknown_removal(record)
         if found.status is not Status.OVERTAKEN or found.was_known or found.removed_by.partition < 0:
             return []
-        headers: Headers = [origin_header(Origin(DOCUMENTS.name, *found.removed_by))]
+        headers: Headers = [origin_header(Origin(self.topic_prefix + DOCUMENTS.name, *found.removed_by))]
         removed_ms = found.removed_by.ms or record.timestamp_ms
         return [ProducerRecord(record.topic, arrival.document_key.encode(), None, headers, removed_ms)]
 
