@@ -34,7 +34,7 @@ PHRASES: dict[str, Phrases] = {
         "https://courstechnologie.com/do-those-email-confidentiality-disclaimers-really-mean-1847294009",
         (
             *("recipient", "addressee", "in error", "by mistake", "attach", "confiden", "privileged", "prohibited"),
-            *("environment", "solely", "not necessarily", "from outside", "registered"),
+            *("environment", "solely", "not necessarily", "from outside", "registered", "authorised", "registration"),
         ),
         (
             "not (?:the|an) (?:intended|named|designated) (?:recipient|addressee)",
@@ -51,6 +51,8 @@ PHRASES: dict[str, Phrases] = {
             "environment before (?:printing|you print)",
             "(?:views|opinions)(?: \\w+){0,6} (?:solely those of|not necessarily (?:represent|reflect|those of))",
             f"{_EN} (?:originated|came|was sent) from outside",
+            "authorised and regulated by the (?:financial|prudential|solicitors)",
+            "vat (?:registration )?(?:no|number)|registered office",
             "registered in (?:england|scotland|ireland)(?: \\w+){0,5} (?:no|number|company|registered|office)",
         ),
     ),
@@ -131,11 +133,23 @@ PHRASES: dict[str, Phrases] = {
     ),
     "Polish": Phrases(
         "https://tudzialprawny.pl/ochrona-danych/klauzula-informacyjna-w-firmowym-mailu/",
-        ("adresat", "pomyłk", "omyłkow"),
+        ("adresat", "pomyłk", "omyłkow", "poufn"),
         (
             "(?:tylko|wyłącznie) dla(?: \\w+){0,4} adresata",
             "(?:otrzymaliście|otrzymali|otrzymał)(?: \\w+){0,3} (?:przez pomyłkę|omyłkowo)",
             "(?:jesteście|są)(?: państwo)?(?: jej)? adresatem",
+            "nie jest (?:pan|pani)(?: \\w+){0,2} adresatem",
+            "(?:wiadomość|pliki)(?: \\w+){0,4} (?:poufne|poufna|poufny)(?: \\w+){0,3} (?:ochronie|chronion)",
+        ),
+    ),
+    "Japanese": Phrases(  # a clause is one word here
+        "https://higashimachi.jp/column/167",
+        ("誤って", "機密", "秘密", "宛先", "無断"),
+        (
+            "\\w{0,20}誤って\\w{0,12}(?:受信|着信|受け取|届い)",
+            "\\w{0,20}(?:機密|秘密)\\w{0,6}を含む(?:場合|可能性|こと)",
+            "\\w{0,20}宛先\\w{0,12}(?:のみ|限り|だけ)",
+            "\\w{0,12}無断\\w{0,6}(?:複製|転載|開示|転送|利用)",
         ),
     ),
     "Danish": Phrases(

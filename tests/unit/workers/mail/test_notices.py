@@ -57,6 +57,9 @@ UNKNOWN = (
 # Notices by language, as the sources of the phrases show them.
 NOTICES = {
     "English": KNOWN,
+    "Japanese": "このメールおよび添付ファイルは、宛先の方のみを対象としたものであり、機密情報を含む場合があります。"
+    "誤って受信された"
+    "場合は、直ちに送信者にご連絡のうえ、本メールを削除してください。無断での複製、開示、配布は固く禁じられています。",
     "German": "Diese E-Mail kann vertrauliche und/oder rechtlich geschützte Informationen enthalten. Wenn Sie "
     "nicht der beabsichtigte Empfänger sind oder diese E-Mail irrtümlich erhalten haben, informieren "
     "Sie bitte den Absender.",
