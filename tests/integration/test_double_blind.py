@@ -1,6 +1,7 @@
 """One party sends signatures without texts, another one asks without adding, and neither shows a document."""
 
 import json
+import re
 from pathlib import Path
 
 import aiohttp
@@ -15,6 +16,8 @@ from tests.support.mail import command, log_says
 
 KEY, OTHER_KEY = "the key that both parties share, 32", "the key of somebody else, 32 bytes."
 TOKEN = "-".join(("a", "token", "for", "the", "bank"))
+PAGE = (Path(__file__).parents[2] / "docs/double-blind.md").read_text()
+(COLLECTION,) = re.findall(rf'echo "{TOKEN} (\S+) \d+ bare"', PAGE)
 PLANTED = "the heron waits above the frozen weir"
 TEXT = f"{PLANTED} until dusk, and no one but the miller has seen it there this winter. {TEXTS[0]}"
 UNRELATED = "Kettles, ladles and copper scales were sold on the second day of the autumn auction in the hall."
@@ -97,7 +100,7 @@ async def test_two_parties_with_one_key_ask_and_answer_over_http(kafka: str, red
         lines = bank.run("sign", "--anonymous", str(near), str(other)).stdout.splitlines()
         wrong = bank.changed(hash_key=OTHER_KEY).run("sign", str(near)).stdout
         assert str(near).encode() not in lines[0]
-        serving = provider.changed(api=address, api_seconds="60", api_token=f"{TOKEN} default 1000 bare")
+        serving = provider.changed(api=address, api_seconds="60", api_token=f"{TOKEN} {COLLECTION} 1000 bare")
         with command(tmp_path / "api.log", "serve", **serving.given()):
             await log_says(tmp_path / "api.log", f"API: http://{address}")
 
