@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 
 from nearstream.workers.http import connection, live, requests
-from nearstream.workers.http.connection import HEAD_BYTES
+from nearstream.workers.http.connection import HEAD_BYTES, Connection
 from nearstream.workers.http.live import READERS
 from nearstream.workers.mail.memory import MEMORY_BYTES
 from tests.support.api import Api, served
@@ -93,6 +93,32 @@ async def test_a_client_that_leaves_is_no_error(redis_url: str, caplog: pytest.L
             writer.transport.abort()
             for _ in range(3):
                 await api.get("/healthz")
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def test_a_client_that_is_thrown_out_after_its_refusal_is_no_error(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The server reads the rest of a body that it has refused."""
+    taken, is_refused = Connection.data_received, False
+
+    def take_and_abort(self: Connection, data: bytes) -> None:
+        taken(self, data)
+        if is_refused:
+            self._abort()
+
+    monkeypatch.setattr(Connection, "data_received", take_and_abort)
+    with ExitStack() as held:
+        async with served(redis_url) as api:
+            reader, writer = await connected(api, held)
+            writer.write(HEAD.replace("message/rfc822", "image/png").encode() + b"x")
+            assert (await reader.readline()).split()[1] == b"415"
+            is_refused = True
+            writer.write(b"x")
+            with suppress(ConnectionError):
+                await asyncio.wait_for(reader.read(), 60)
+            is_refused = False
+            assert (await api.get("/healthz"))[0] == 200
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 

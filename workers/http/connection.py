@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
@@ -10,7 +11,7 @@ from nearstream.workers.http.requests import HEADER_BYTES, HEADERS, refusal
 
 CONNECTIONS = 512
 HEAD_BYTES = 64 * 1024  # of the request line and all headers of a request together
-_READ_BYTES = 64 * 1024  # at a time, because a parser takes 0.2 s for 256 KiB of chunks of one byte
+_READ_BYTES = 16 * 1024  # at a time, because a parser takes 0.2 s for 256 KiB of chunks of one byte
 FIRST_SECONDS = 10.0  # within which a new connection sends the headers of its first request
 _TOO_MANY = "Too many headers"  # how aiohttp begins its message about them
 
@@ -72,9 +73,14 @@ class Connection(web.RequestHandler):
         return str(peer[0]) if peer else ""
 
     def _abort(self) -> None:
+        transport = self.transport  # of which nothing is known afterwards
         self.force_close()
-        if isinstance(self.transport, asyncio.Transport):
-            self.transport.abort()
+        if isinstance(transport, asyncio.Transport):
+            transport.abort()
+
+    def log_exception(self, *told: Any, **more: Any) -> None:  # noqa: ANN401 - as aiohttp
+        """Log an error, unless the client has left, which aiohttp takes for one while it reads the rest of a body."""
+        (super().log_exception if self._is_open() else self.log_debug)(*told, **more)
 
     def handle_error(
         self,
