@@ -259,6 +259,14 @@ BOMBS = {
 }
 
 
+@pytest.mark.parametrize(
+    "body", ["", "Content-Type: text/html\n\n<a href='https://a.example/1'><img src='https://a.example/1.png'></a>"]
+)
+def test_a_subject_alone_is_no_text(body: str) -> None:
+    mail = plain(f"{HEADERS}Subject: Re: Offer\n{body}\n\n".encode())
+    assert (mail.document.text or "").strip() == ""
+
+
 def test_texts_that_nobody_reads_make_no_two_mails_equal() -> None:
     sent = [b64encode(bytes(f"{word} and other words of a mail " * 12, "ascii")).decode() for word in ("tea", "war")]
     quoted = ["\n".join(f"> {one[at : at + 76]}" for at in range(0, len(one), 76)) for one in sent]
