@@ -29,8 +29,9 @@ from tests.fault.verify import last_values
 from tests.support.deployment import LocalDeployment, deployed, stop, until
 
 DRAIN_SECONDS = 120.0
-# `make faults`, which sets DOCUMENTS, measures it. A run beside all other tests waits for the processor.
+# `make faults`, which sets DOCUMENTS, measures both. A run beside all other tests waits for the processor.
 RECOVERY_SECONDS = 15.0 if "DOCUMENTS" in os.environ else DRAIN_SECONDS
+STANDING_SECONDS = 2.0 if "DOCUMENTS" in os.environ else 30.0
 QUIET_SECONDS = 3.0
 ENTRY = "tests.fault.entry"
 COMMIT_SECONDS = 0.5

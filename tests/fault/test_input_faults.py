@@ -26,7 +26,7 @@ from tests.fault.conftest import Stage
 from tests.fault.corpus import Sent, corpus, traced
 from tests.fault.observer import standing_seconds
 from tests.fault.reading import text
-from tests.fault.runner import Run
+from tests.fault.runner import STANDING_SECONDS, Run
 from tests.support.bad_input import BAD, BadRecord
 from tests.support.deployment import LocalDeployment, deployed, until
 
@@ -47,7 +47,7 @@ async def test_f15_bad_records_hold_nobody_up(stage: Stage, seed: int) -> None:
         async with run.load():
             pass
         await run.drained()
-        assert standing_seconds(run.observer.samples[warm:]) <= 2
+        assert standing_seconds(run.observer.samples[warm:]) <= STANDING_SECONDS
         usual = [bad for bad in BAD if len(bad[1] or b"") <= LARGEST_DOCUMENT_BYTES]  # the cost depends on the size
         turned = healthy[:TURNED]
         shares: list[float] = []
