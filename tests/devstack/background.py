@@ -111,7 +111,8 @@ def start(folder: Path) -> Running:
         dead = [name for name, address in _addresses(running).items() if not port_answers(*address)]
         if not dead:
             return running
-        say(f"{' and '.join(dead)} of the stack in {folder} does not answer any more, starting again")
+        say(f"{' and '.join(dead)} of the stack in {folder} does not answer any more")
+        say("both start again at new ports, so set the new addresses, and start workers and serve again")
         stop(folder)
     child: subprocess.Popen[bytes] | None = None
     log, shown = folder / "stack.log", 0

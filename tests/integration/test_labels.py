@@ -133,6 +133,8 @@ async def test_an_unknown_id_is_refused_and_members_are_listed_and_labelled_by_t
             assert (done.returncode, done.stdout.count(b"spam sent")) == (0, 2), done
             mistaken = local.run("label", "ham", NAME.strip("<>"))
             assert (mistaken.returncode, mistaken.stdout.count(NAME.encode())) == (1, 1)
+            missing = local.run("label", "spam", "missing.eml")
+            assert (missing.returncode, missing.stdout) == (1, b"missing.eml: not in the index, and no file\n")
             await local.drained()
             assert await _verdict(api, NEAR) == await _verdict(api, OTHER) == ("known_bad", _counts(spam=2))
 

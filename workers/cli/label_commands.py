@@ -74,4 +74,4 @@ def _line(labelled: Labelled, label: str) -> str:
         return f"{shown}: {label} sent" + (", with its signature, because the index did not have it" * labelled.is_new)
     if labelled.known is not None:
         return f"{shown}: not in the index, which has {escaped(labelled.known)}"
-    return f"{shown}: not in the index"
+    return f"{shown}: not in the index, and no file"
