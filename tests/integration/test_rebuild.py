@@ -52,6 +52,25 @@ async def test_f05_a_rebuild_emits_nothing_and_finds_everything(kafka: str, tmp_
             assert await disagreement(deployment) == {}
 
 
+async def test_an_index_moves_to_many_slots_while_documents_arrive(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    async with deployed(kafka, redis_url, tmp_path) as former:
+        new = former.changed(namespace=f"{former.settings.namespace}-2", index_slots="6")
+        with former.worker():
+            await former.send(former.examples(LINES[:120]))
+            await former.drained()
+            done = new.run("rebuild", "--quiet")
+            assert (done.returncode, done.stdout) == (0, b"admitted 120, removed 0, skipped 0\n")
+            await former.send(former.examples(LINES[120:160]))
+            await former.drained()
+        refused = former.changed(index_slots="6").run("worker")
+        assert refused.returncode == 78
+        assert b"spread over 1 slots, not 6" in refused.stderr
+        with new.worker():
+            await new.send(new.examples(LINES[160:]))
+            await new.drained()
+        assert (await disagreement(new)).keys() <= {"differing values"}  # of what both have matched
+
+
 async def test_families_keep_their_ids_in_a_rebuild(kafka: str, tmp_path: Path) -> None:
     """Also if the first founder was removed, and if copies come in another order than at first."""
     with running(redis_server(tmp_path / "redis")) as redis:

@@ -44,7 +44,9 @@ async def open_store(
         IndexUnavailableError: A server does not answer.
     """
     layout = new_layout(prefix, shape, limits, os.urandom(EPOCH_BYTES))
-    await _packed_layout(client, layout.tag(0) + KeyKind.FACTS, prefix)  # other formats name other slots differently
+    first = await _packed_layout(client, layout.tag(0) + KeyKind.FACTS, prefix)
+    if first is not None:  # an index of another format or shape is not lost because it lacks some of these slots
+        _as_stored(layout, first)
     for slot in reversed(range(shape.slots)):
         key = layout.tag(slot) + KeyKind.FACTS
         stored = await _packed_layout(client, key, prefix)
