@@ -120,7 +120,8 @@ def _parse_document(value: bytes, headers: Headers, fields: FieldMap) -> tuple[D
         return msgspec.structs.replace(_from_headers(headers), **page), tuple(_said_degraded(headers))
     if media_type == "text/plain":
         text, degraded = _decode(value, charset)
-        return msgspec.structs.replace(_from_headers(headers), text=text), (*degraded, *_said_degraded(headers))
+        all_degraded = dict.fromkeys((*degraded, *_said_degraded(headers)))
+        return msgspec.structs.replace(_from_headers(headers), text=text), tuple(all_degraded)
     if media_type == "application/json" or (media_type.startswith("application/") and media_type.endswith("+json")):
         return _with_text(decode_document(with_our_names(value, fields) if fields else value))
     if media_type == _MAIL_TYPE:

@@ -174,6 +174,9 @@ def test_what_a_header_says_to_be_degraded_is_known_or_ignored(tmp_path: Path) -
     said = [*item.record.headers, ("nearstream-degraded", b"truncated nonsense truncated parse_fallback \xff")]
     record = item.record._replace(headers=said)
     assert parsed(Item("x", record)).degraded == ("parse_fallback", "truncated")
+    said[-1] = ("nearstream-degraded", b"charset_replaced")
+    replaced = record._replace(headers=said, value=(record.value or b"") + b" \xef\xbf\xbd")
+    assert parsed(Item("x", replaced)).degraded == ("charset_replaced",)
 
 
 def test_the_page_about_mail_shows_what_a_scan_of_the_example_prints(capsys: pytest.CaptureFixture[str]) -> None:
