@@ -383,7 +383,10 @@ async def test_an_index_of_another_format_is_refused(address: IndexAddress, clie
     index = await opened(address, may_create=True)
     await index.close()
     await client.delete(address.key)
-    for facts, found in (({"format": "7", "epoch": b"e" * 8, "seq": "9"}, 7), ({"layout": b"e" * 8 + b"\x0a" * 40}, 10)):
+    for facts, found in (
+        ({"format": "7", "epoch": b"e" * 8, "seq": "9"}, 7),
+        ({"layout": b"e" * 8 + b"\x0a" * 40}, 10),
+    ):
         await client.hset(address.key, mapping=facts)
         refusal = f"NEARSTREAM_NAMESPACE: {address.namespace} holds an index of format {found}, this release keeps 9"
         for refused in (
