@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.deployment import TEXTS, deployed
+from tests.support.deployment import TEXTS, deployed, until
 
 ROOT = Path(__file__).parents[2]
+HEARTBEAT = 12
 # Python imports a module of this name at its start, also in the processes of a deployment.
 RECORDING = """
-import atexit, os
+import os
 try:
     from aiokafka.protocol.api import Request
 except ImportError:
@@ -21,9 +22,11 @@ else:
 
     def noted(self, versions):
         struct = prepare(self, versions)
-        sent.add((self.API_KEY, struct.API_VERSION))
-        with open(os.path.join(os.path.dirname(__file__), f"{os.getpid()}.sent"), "w") as file:
-            file.writelines(f"{key} {version}\\n" for key, version in sent)
+        pair = self.API_KEY, struct.API_VERSION
+        if pair not in sent:
+            sent.add(pair)
+            with open(os.path.join(os.path.dirname(__file__), f"{os.getpid()}.sent"), "a") as file:
+                file.write("%d %d\\n" % pair)
         return struct
 
     Request.prepare = noted
@@ -44,6 +47,9 @@ def sent_requests(folder: Path) -> dict[int, list[int]]:
 
 
 async def test_brokers_get_the_requests_that_are_listed(kafka: str, redis_url: str, recorded: Path) -> None:
+    async def has_heartbeat() -> bool:
+        return HEARTBEAT in sent_requests(recorded)
+
     async with deployed(kafka, redis_url, recorded) as deployment:
         noting = {
             "PYTHONPATH": os.pathsep.join(filter(None, [str(recorded), deployment.environment.get("PYTHONPATH")]))
@@ -53,6 +59,7 @@ async def test_brokers_get_the_requests_that_are_listed(kafka: str, redis_url: s
             await deployment.send([deployment.document(name, TEXTS[0]) for name in ("a", "b")])
             await deployment.drained()
             deployment.run("doctor")
+            await until(has_heartbeat, 60)
         deployment.changed(topic_prefix=f"{deployment.settings.topic_prefix}.other.").run("topics", "create")
     rows = re.findall(r"^\| \w+ \((\d+)\) \| ([\d, ]+) \|", (ROOT / "docs/operations.md").read_text(), re.MULTILINE)
     assert sent_requests(recorded) == {

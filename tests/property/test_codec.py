@@ -22,7 +22,7 @@ from nearstream.schemas.codec import (
     encode_signature,
 )
 from nearstream.schemas.dead_letter import DeadLetter, Payload, Stage, outgoing
-from nearstream.schemas.document import YEAR_9999_MS, Document, to_milliseconds
+from nearstream.schemas.document import PARTITION_MAX, YEAR_9999_MS, Document, to_milliseconds
 from nearstream.schemas.event_id import DocumentState, event_id
 from nearstream.schemas.events import Containment, Event, PairEvent, Retraction, Version
 from nearstream.schemas.evidence import (
@@ -169,7 +169,7 @@ SIGNATURES = st.builds(
     url=st.none() | PLAIN,
     source=st.none() | NAMES,
     labels=LABELS,
-    origin=st.none() | st.builds(Origin, NAMES, PARTITIONS, COUNTS),
+    origin=st.none() | st.builds(Origin, NAMES, st.integers(0, PARTITION_MAX), COUNTS),
     degraded=st.lists(NAMES, max_size=3).map(tuple),
 )
 
