@@ -231,6 +231,7 @@ static PyObject *signs(PyObject *module, PyObject *text)
 #include "estimates/compare.h"
 #include "estimates/passages.h"
 #include "estimates/covering.h"
+#include "found_buckets.h"
 #include "tally.h"
 #include "entries.h"
 
