@@ -35,8 +35,10 @@ class Turns:
         try:
             await future
         except asyncio.CancelledError:
-            if future.done() and not future.cancelled():  # it was given and is not taken
+            if not future.cancelled():  # it was given and is not taken
                 self._pass_on()
+            elif future in self._waiting:  # or it would stay as long as newer ones come
+                self._waiting.remove(future)
             raise
 
     def _pass_on(self) -> None:
