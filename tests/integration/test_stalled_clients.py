@@ -6,10 +6,11 @@ from contextlib import ExitStack, suppress
 import aiohttp
 import pytest
 
-from nearstream.workers.http import connection, live, requests
+from nearstream.workers.http import application, connection, live, requests
 from nearstream.workers.http.connection import HEAD_BYTES, Connection
 from nearstream.workers.http.live import READERS
-from nearstream.workers.mail.memory import MEMORY_BYTES
+from nearstream.workers.http.requests import FOR_SHORT_BYTES, SHORT_BYTES
+from nearstream.workers.mail.memory import MEMORY_BYTES, Memory
 from tests.support.api import Api, served
 
 BODY_BYTES = 15 * 1024 * 1024
@@ -44,6 +45,13 @@ async def test_stalled_bodies_share_a_bound(redis_url: str) -> None:
             assert 1 <= statuses.count(b"408") <= MEMORY_BYTES // BODY_BYTES
             status, _ = await api.ask("a few words " * 20)  # all of it was given back
             assert status == 200
+
+
+async def test_large_bodies_leave_memory_to_short_ones(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(application, "Memory", lambda: Memory(left=FOR_SHORT_BYTES + SHORT_BYTES))
+    async with served(redis_url) as api:
+        for size, status in ((SHORT_BYTES, 200), (3 * SHORT_BYTES, 429), (SHORT_BYTES, 200)):
+            assert (await api.ask("word " * (size // 5)))[0] == status
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ from nearstream.workers.pipeline.file_source import INPUT
 HEADER_BYTES = 8190  # of one header, and of the request line
 HEADERS = 64
 BODY_SECONDS = 10.0
+SHORT_BYTES = 64 * 1024  # of a body that large ones do not shut out
+FOR_SHORT_BYTES = 16 * 1024 * 1024  # of the memory of all bodies, which is left to short ones
 ACCESS = web.RequestKey("access", Access)  # where the middleware puts what a request may do
 ASKS_TOKEN = web.AppKey("asks_token", bool)  # whether an application asks for tokens
 BODIES = web.AppKey("bodies", Memory)  # the memory that the bodies of all requests in work share
@@ -123,7 +125,8 @@ async def read_body(request: web.Request, limit: int) -> bytes:
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for piece in request.content.iter_any():
-                if not request.app[BODIES].take(len(piece)):
+                is_short = len(body) + len(piece) <= SHORT_BYTES
+                if not request.app[BODIES].take(len(piece), keep=0 if is_short else FOR_SHORT_BYTES):
                     raise web.HTTPTooManyRequests
                 request[HELD] = request.get(HELD, 0) + len(piece)
                 body += piece

@@ -11,9 +11,9 @@ class Memory:
 
     left: int = MEMORY_BYTES
 
-    def take(self, size: int) -> bool:
-        """Take some, and return whether there was enough."""
-        enough = size <= self.left
+    def take(self, size: int, keep: int = 0) -> bool:
+        """Take some if as much as `keep` remains for others, and return whether there was enough."""
+        enough = size + keep <= self.left
         if enough:
             self.left -= size
         return enough
