@@ -1,4 +1,4 @@
-"""Kafka Connect sends documents with the settings that the page about events shows."""
+"""Kafka Connect sends documents with the settings of the examples in deploy."""
 
 import json
 import re
@@ -13,10 +13,10 @@ from tests.devstack.server import running
 from tests.support.deployment import LINES, TEXTS, LocalDeployment, deployed, until
 
 WITHIN_SECONDS = 240
-PAGE = (Path(__file__).parents[2] / "docs/events.md").read_text()
+CONNECTORS = Path(__file__).parents[2] / "deploy/connect"
 SHOWN = [
-    dict(line.split("=", 1) for line in block.splitlines())
-    for block in re.findall(r"```properties\n(.*?)```", PAGE, re.DOTALL)
+    dict(line.split("=", 1) for line in (CONNECTORS / f"{name}.properties").read_text().splitlines()[1:])
+    for name in ("json-lines", "text-lines", "states")
 ]
 NOTICE = " ".join(TEXTS[4].split())
 CHANGED = f"{NOTICE} The committee has moved the meeting to the following Monday."
@@ -30,7 +30,7 @@ IDS = re.findall(r'"id": "([^"]+)"', "\n".join(FILES["documents.jsonl"]))
 
 
 def connector(shown: dict[str, str], folder: Path, deployment: LocalDeployment, **changed: str) -> str:
-    """Return properties of the page for a deployment, with a file that holds the documents."""
+    """Return the properties of an example for a deployment, with a file that holds the documents."""
     file = folder / shown["file"]
     file.write_text("".join(f"{line}\n" for line in FILES[shown["file"]]))
     given = shown | {"file": str(file), "topic": deployment.settings.topic_prefix + shown["topic"]}
@@ -38,7 +38,7 @@ def connector(shown: dict[str, str], folder: Path, deployment: LocalDeployment, 
 
 
 @pytest.mark.timeout(3 * WITHIN_SECONDS)
-async def test_documents_from_every_connector_of_the_page_get_their_verdicts(
+async def test_documents_from_every_example_of_a_connector_get_their_verdicts(
     kafka: str, redis_url: str, tmp_path: Path
 ) -> None:
     async with (

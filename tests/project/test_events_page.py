@@ -48,12 +48,14 @@ def tables_of(head: str) -> list[str]:
     return [found[0] for found in re.finditer(rf"^\| {head} \|.*\n(?:\|.*\n)+", PAGE, re.MULTILINE)]
 
 
-def test_every_example_is_shown_as_it_is() -> None:
+def test_every_example_is_shown_as_it_is_or_linked() -> None:
     shown = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)]
-    kept = {path.stem: json.loads(path.read_text()) for path in EXAMPLES.glob("*.json")}
+    linked = re.findall(r"\| \[`(\w+)`\]\(\.\./schemas/examples/\1\.json\)", PAGE)
+    assert set(linked) == set(RELATIONS) - {"near_duplicate"}
+    kept = {path.stem: json.loads(path.read_text()) for path in EXAMPLES.glob("*.json") if path.stem not in linked}
     assert sorted(map(json.dumps, shown)) == sorted(map(json.dumps, kept.values()))
-    for kind in kept.keys() - {"label", "label_change", "silence", "document", "decision", "alert", "retraction"}:
-        block = PAGE.partition(f"### `{kind}`\n")[2].partition("```json\n")[2].partition("```")[0]
+    for kind, heading in (("verdict", "### `verdict`"), ("near_duplicate", "### Relation events")):
+        block = PAGE.partition(f"{heading}\n")[2].partition("```json\n")[2].partition("```")[0]
         assert json.loads(block)["type"] == kind
 
 
