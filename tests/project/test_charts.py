@@ -24,7 +24,9 @@ def test_a_chart_names_its_origin_and_shows_every_value(source: Path) -> None:
     chart = json.loads(source.read_text())
     root = ET.fromstring(source.with_suffix(".svg").read_text())  # noqa: S314 - our own file
     texts = [element.text or "" for element in root.iter() if element.tag.endswith(("}text", "}desc"))]
-    assert all(any(chart[name] in text for text in texts) for name in ("command", "commit", "date", "machine"))
+    origin = [chart[name] for name in ("command", "commit", "date", "machine")]
+    assert all(origin)
+    assert all(any(part in text for text in texts) for part in origin)
     bars = [element for element in root.iter() if element.get("class") in {"ours", "other", "second"}]
     values = [value for row in chart["rows"] for value in row["values"]]
     assert len(bars) == len(values) + len(chart.get("series", []))
