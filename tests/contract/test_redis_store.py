@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -32,19 +32,29 @@ from nearstream.streams.store.patching import PATCH
 from nearstream.streams.store.registration import DOCUMENT_BYTES, Labelling, Order, Put, Removal, Status
 from nearstream.streams.store.store import Call, Shape
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.redis_store.calls import LaneCalls
-from nearstream.workers.redis_store.function_library import function_library
+from nearstream.workers.redis_store.calls import _FORMS, LaneCalls
+from nearstream.workers.redis_store.function_library import function_library, function_name
 from nearstream.workers.redis_store.layout import CHUNKED_KINDS, KeyKind, StoreLayout
 from nearstream.workers.redis_store.opening import RebuildRefusedError, begin_rebuild, finish_rebuild, open_store
 from nearstream.workers.redis_store.transport import RedisTransport, load_functions
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, running
+from tests.support.declared import watched
 
 PARTITIONS = 3
 RETENTION_SECONDS = 5_000
 _AT_ONCE = ["--repl-diskless-sync-delay", "0"]  # of a server whose replica begins to follow it
 KEYS = [kind + bytes([i]) * 8 for kind in (b"x", b"l", b"b", b"a") for i in range(1, 4)]
 DOCUMENTS = [bytes([i]) * 9 for i in range(1, 7)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _declared(redis_url: str) -> Iterator[None]:
+    """Watch what functions touch on the shared server in all tests of this file."""
+    with watched(redis_url) as watch:
+        yield
+    assert {name for name, _ in watch.undeclared if name.startswith(b"nearstream")} == set()
+    assert watch.calls < 1_000 or watch.names >= {function_name(name).encode() for name in _FORMS}
 
 
 @pytest.fixture
@@ -472,35 +482,31 @@ def _pattern(layout: StoreLayout) -> str:
     return layout.prefix.decode() + "*"
 
 
-async def test_a_call_touches_no_undeclared_key_but_those_of_former_states(client: Redis, layout: StoreLayout) -> None:
-    traffic, calls, declared, touched = Traffic(3), LaneCalls(layout), list[set[str]](), list[list[str]]()
-    await load_functions(client)
-    async with client.monitor() as watched:
-        for _ in range(120):
-            name, items = traffic.call()
-            for command in calls.commands(Call(0, name, items, 0)):
-                declared.append({_shown(key) for key in command.arguments[3:] if isinstance(key, bytes)})
-                if name == "register":
-                    declared[-1] |= {_shown(layout.tag(0) + kind) for kind in (KeyKind.STATES, KeyKind.RECORDS)}
-                calls.answers(command, await client.execute_command(*command.arguments))
-        await client.echo("the end")
-        async for seen in watched.listen():
-            if "the end" in seen["command"]:
-                break
-            if seen["client_type"] == "lua":
-                touched[-1].append(seen["command"].partition(" ")[2])
-            elif seen["command"].startswith("FCALL"):
-                touched.append([])
-    undeclared = [
-        command
-        for keys, commands in zip(declared, touched, strict=True)
-        for command in commands
-        if not any(command.startswith(key) for key in keys)
+async def test_a_key_that_a_call_does_not_declare_is_found(redis_url: str, client: Redis) -> None:
+    source = "#!lua name=touches\nredis.register_function('touches', function(_, args) redis.call('GET', args[1]) end)"
+    with watched(redis_url) as watch:
+        await client.execute_command("FUNCTION LOAD", "REPLACE", source)
+        await client.execute_command("FCALL", "touches", 1, "one\n\xff", "one\n\xff")
+        await client.eval("return redis.call('OBJECT', 'ENCODING', KEYS[1])", 1, "two")
+        assert watch.undeclared == set()
+        await client.execute_command("FCALL", "touches", 1, "one", "other")
+        await client.execute_command("EVAL", "return redis.call('HGET', 'th' .. ARGV[1], 'f')", 0, "ree")
+    await client.function_delete("touches")
+    assert {name for name, _ in watch.undeclared} >= {b"touches"}
+    assert {command for _, command in watch.undeclared} == {b"get", b"hget"}
+
+
+async def test_a_removal_declares_former_states_of_any_distance(client: Redis, layout: StoreLayout) -> None:
+    """Two states of one group are declared at once. A document that follows in the call waits for those before it."""
+    part, transport = _part(layout.limits), RedisTransport(client, layout, LaneCalls(layout))
+    memory, now_ms = Local([part]), 1_700_000_000_000
+    rows = (1, 2, 40, 41, 90, 200)
+    puts = [
+        Put(row * PARTITIONS, DOCUMENTS[0], Order(row, 0, row, b"%08d" % row), 1, b"record", now_ms) for row in rows
     ]
-    assert undeclared == []
-
-
-def _shown(key: bytes) -> str:
-    """Return a key as the client shows what MONITOR says."""
-    names = {ord("\\"): "\\\\", 7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 13: "\\r"}
-    return "".join([names.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}") for byte in key])
+    late = Put(300 * PARTITIONS, DOCUMENTS[0], Order(0, 0, 300, b"late ..."), 1, b"record", now_ms)
+    removal = Removal(301 * PARTITIONS, DOCUMENTS[0], 0, 301, now_ms)
+    new = Put(302 * PARTITIONS, DOCUMENTS[0], Order(9, 0, 302, b"again .."), 1, b"record", now_ms)
+    for batch in ([puts[0]], [puts[1]], puts[2:4], [puts[4]], [puts[5]], [late, removal, new], [*puts, removal]):
+        call = Call(0, "register", batch, 0)
+        assert await transport.all([call]) == await memory.all([call])

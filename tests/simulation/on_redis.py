@@ -13,6 +13,7 @@ from nearstream.streams.store.store import Call, Shape
 from nearstream.workers.redis_store.calls import LaneCalls
 from nearstream.workers.redis_store.function_library import function_library
 from nearstream.workers.redis_store.layout import CHUNKED_KINDS, GONE, GROUP, KeyKind, StoreLayout
+from nearstream.workers.redis_store.states import Former
 from tests.simulation.texts import PARTITIONS
 
 _EPOCH = b"an epoch"
@@ -75,9 +76,16 @@ class OnRedis(Part):
 
     def _both(self, name: str, batch: Sequence[Any]) -> list[Any]:
         """Make a call in memory and on the server."""
-        answers: list[Any] = []
-        for command in self._calls.commands(Call(self.slot, name, batch, 0)):
-            answers += self._calls.answers(command, self.client.execute_command(*command.arguments))
+        answers: list[Any] = [None] * len(batch)
+        left, former = list(range(len(batch))), set[int]()
+        while left:
+            call, found = Call(self.slot, name, [batch[place] for place in left], 0), list[Any]()
+            for command in self._calls.commands(call, former):
+                found += self._calls.answers(command, self.client.execute_command(*command.arguments))
+            for place, answer in zip(left, found, strict=True):
+                answers[place] = answer
+            left = [place for place in left if isinstance(answers[place], Former)]
+            former |= {answers[place].number for place in left}
         assert answers == getattr(Part, name)(self, batch), (name, batch)
         return answers
 

@@ -1,7 +1,7 @@
 """The calls of slots as commands of a server, and what its replies say."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from nearstream.streams.store.limits import IndexBehindError, IndexLostError, IndexUnavailableError
@@ -105,8 +105,8 @@ class LaneCalls:
         written = {(call.slot, call.partition): call for call in calls if call.name in _CONFIRMED}
         return [call._replace(name="wait", items=[None]) for call in written.values()]
 
-    def commands(self, call: Call) -> Iterator[Command]:
-        """Return the commands of a call."""
+    def commands(self, call: Call, former: Collection[int] = ()) -> Iterator[Command]:
+        """Return the commands of a call. A registration declares the keys of former states, too."""
         tag = self._layout.tag(call.slot)
         if call.name == "wait":
             # A server waits for what this connection has written. One that took the place of another may lack what this
@@ -116,10 +116,11 @@ class LaneCalls:
         elif call.name == "require":
             yield Command(call, call.items, ("HMGET", tag + KeyKind.FACTS, "layout", f"{COVER_FIELD}{call.partition}"))
         else:
-            items = call.items
+            items, more = call.items, states.state_keys(self._layout, tag, former)
             while items:
                 keys, packed = _FORMS[call.name].pack(self._layout, tag, items[:_MAX_ITEMS])
-                yield Command(call, items[: len(packed)], self._function_call(call, tag, keys, packed))
+                declared = [*more.union(keys)] if more else keys
+                yield Command(call, items[: len(packed)], self._function_call(call, tag, declared, packed))
                 items = items[len(packed) :]
 
     def _function_call(

@@ -42,8 +42,8 @@ hold:
 The row of a number is its quotient by the count of partitions, which is offset + 1. The group is row div 16, times the
 count of partitions, plus the partition. So states of records that follow each other are in one hash.
 
-All keys of a call are declared but those of former states of documents, which only `register` finds out. They have the
-tag of the slot. A server that refuses undeclared keys refuses documents that are updated or removed.
+All keys of a call are declared. Those of former states of documents are known only to the server, so `register` answers
+`UNDECLARED` for a document that has one, and is called again with its keys.
 """
 
 import re
@@ -82,6 +82,7 @@ WAS_KNOWN = 1  # of a removal
 KINDS, REPEATS, REMOVAL, STUB = 64, 64, 128, 192
 JOINS_DEAD, JOINS_FULL = 1, 2  # flags of a join
 PUT_ITEM, REMOVAL_ITEM, LABEL_ITEM = 0, 1, 2
+UNDECLARED = 255  # in place of a status: a former state follows, whose keys have to be declared
 
 
 class KeyKind(bytes, Enum):

@@ -1,6 +1,6 @@
 """States at their home: registrations, questions, notes and decisions, packed and unpacked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import NamedTuple
 
@@ -39,6 +39,7 @@ from nearstream.workers.redis_store.layout import (
     STUB,
     SUPERSEDED,
     TIME_SHIFT,
+    UNDECLARED,
     WAS_KNOWN,
     KeyKind,
     StoreLayout,
@@ -85,6 +86,12 @@ class State(NamedTuple):
         return bool(self.flags & (LATE | SUPERSEDED))
 
 
+class Former(NamedTuple):
+    """A former state whose keys a registration has to declare."""
+
+    number: int
+
+
 def unpack_state(packed: bytes) -> State:
     """Return a state that was packed."""
     flags, anchors, born, observed, partition, offset, version, former, before = _STATE.unpack_from(packed)
@@ -105,14 +112,11 @@ def pack_items(
     layout: StoreLayout, tag: bytes, batch: Sequence[Put | Removal | Labelling]
 ) -> tuple[list[bytes], list[bytes]]:
     """Return the keys of documents and states, and each item packed."""
-    keys, items = set[bytes](), []
+    keys, items = state_keys(layout, tag, [one.number for one in batch]), []
     for one in batch:
         chunk = layout.registry_chunk(one.document)
-        group = layout.group(one.number)
         keys.add(tag + KeyKind.REGISTRY + chunk)
-        keys.add(tag + KeyKind.STATES + group)
         if isinstance(one, Put):
-            keys.add(tag + KeyKind.RECORDS + group)
             kind, body = PUT_ITEM, _PUT.pack(_pack_order(one.order), _bytes(one.sent_ms, 6), one.anchors) + one.record
         elif isinstance(one, Removal):
             kind, body = REMOVAL_ITEM, _SENT.pack(one.partition + 1, _bytes(one.offset, 6), _bytes(one.sent_ms, 6))
@@ -122,12 +126,20 @@ def pack_items(
     return list(keys), items
 
 
+def state_keys(layout: StoreLayout, tag: bytes, numbers: Iterable[int]) -> set[bytes]:
+    """Return the keys of states and of their records."""
+    groups = set(map(layout.group, numbers))
+    return {tag + kind + group for kind in (KeyKind.STATES, KeyKind.RECORDS) for group in groups}
+
+
 def unpack_registered(
     _layout: StoreLayout, one: Put | Removal | Labelling, _now_ms: int, answer: _Told | int
-) -> Registered:
-    """Return the answer to a registration."""
+) -> Registered | Former:
+    """Return the answer to a registration, or what has to be declared first."""
     if isinstance(answer, int):
         return Registered(Status(answer), one.number)
+    if answer[0] == UNDECLARED:
+        return Former(answer[1])
     code, number, packed, former, label, removal, is_there = answer
     status, state = Status(code), unpack_state(packed) if packed else None
     if status is Status.REMOVED:

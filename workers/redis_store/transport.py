@@ -1,7 +1,7 @@
 """Carries the calls of a lane to slots, in one pipeline for each server."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -26,6 +26,7 @@ from nearstream.workers.redis_index.errors import errors_mapped
 from nearstream.workers.redis_index.shared_connection import SharedConnection
 from nearstream.workers.redis_store.calls import Command, LaneCalls
 from nearstream.workers.redis_store.layout import StoreLayout
+from nearstream.workers.redis_store.states import Former
 
 _ATTEMPTS = 5
 _MOVING_SECONDS = 0.05  # before a slot is asked again that is on its way to another server
@@ -51,8 +52,30 @@ class RedisTransport:
             await self._all(confirming)
         return answers
 
-    async def _all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
-        commands = [command for call in calls for command in self._calls.commands(call)]
+    async def _all(self, calls: Sequence[Call]) -> Sequence[list[Any]]:
+        """Return the replies to calls. Registrations are made again with the keys that they ask for.
+
+        An update asks once. A late state or a removal asks once for each group of former states that it goes back to.
+        """
+        answers = await self._sent(calls, [()] * len(calls))
+        declared: list[set[int]] = [set() for _ in calls]
+        while left := [(at, places) for at, some in enumerate(answers) if (places := _asking(some))]:
+            for at, places in left:
+                more = {answers[at][place].number for place in places}
+                if more <= declared[at]:
+                    raise RuntimeError(f"slot {calls[at].slot} asks again for the keys of states {sorted(more)}")
+                declared[at] |= more
+            again = [calls[at]._replace(items=[calls[at].items[place] for place in places]) for at, places in left]
+            found = await self._sent(again, [declared[at] for at, _ in left])
+            for (at, places), some in zip(left, found, strict=True):
+                for place, answer in zip(places, some, strict=True):
+                    answers[at][place] = answer
+        return answers
+
+    async def _sent(self, calls: Sequence[Call], former: Sequence[Collection[int]]) -> list[list[Any]]:
+        """Return the replies to calls that declare the keys of these former states."""
+        both = zip(calls, former, strict=True)
+        commands = [command for call, numbers in both for command in self._calls.commands(call, numbers)]
         commands.sort(key=lambda command: command.arguments[0] == "WAIT")  # so that a server waits once for all slots
         with errors_mapped():
             replies = await self._exchange(commands)
@@ -156,6 +179,11 @@ async def _reply(connection: Connection) -> Any:  # noqa: ANN401 - as redis
         return await connection.read_response()
     except ResponseError as error:
         return error
+
+
+def _asking(answers: Sequence[object]) -> list[int]:
+    """Return the places of answers that ask for keys."""
+    return [place for place, answer in enumerate(answers) if isinstance(answer, Former)]
 
 
 def _is_to_repeat(command: Command, reply: object) -> bool:
