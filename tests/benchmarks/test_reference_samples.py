@@ -42,7 +42,7 @@ def test_hash_functions_stand_for_orders_of_rows() -> None:
     columns = [{"abcde".index(row) for row in column} for column in COLUMNS]
     steps = list(signature_matrices(columns, 5, [lambda x: (x + 1) % 5, lambda x: (3 * x + 1) % 5]))
     assert steps[0] == [[1, INFINITE, INFINITE, 1]] * 2
-    assert [line[2] for line in steps[1]] == [2, 4]
+    assert [line[2] for line in steps[1]] == [2, 4]  # row 1, which the notes call row 2
     assert [line[1] for line in steps[2]] == [3, 2]
     assert steps[3] == [[1, 3, 2, 1], [0, 2, 0, 0]]
     assert steps[4] == [[1, 3, 0, 1], [0, 2, 0, 0]]
@@ -62,6 +62,11 @@ def test_groups_of_rows_estimate_with_an_error() -> None:
     assert found == [Fraction(1, 3), Fraction(1, 6), Fraction(1, 2)]
     with pytest.raises(ValueError, match="one of the groups"):
         grouped_resemblance(set(), set(), halves)
+
+
+def test_a_pair_that_agrees_in_just_the_threshold_is_similar() -> None:
+    threshold = (1 / 16) ** (1 / 4)
+    assert threshold == Fraction(32, 64)  # step 6 of the notes, "more than t", would lose a pair with 32 of 64 minima
 
 
 def test_the_curve_of_20_bands_of_5_rows_is_that_of_the_source() -> None:
