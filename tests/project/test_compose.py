@@ -171,7 +171,7 @@ def test_images_have_a_version() -> None:
     assert all(re.fullmatch(r"[a-z/]+:v?\d[\w.-]*(@sha256:[0-9a-f]{64})?", image) for image in images)
 
 
-def test_the_image_runs_nearstream_as_nobody_special_and_builds_nothing() -> None:
+def test_s23_the_image_runs_nearstream_as_nobody_special_and_builds_nothing() -> None:
     last = DOCKERFILE.rpartition("\nFROM ")[2]
     assert last.rstrip().endswith('USER 10001:10001\nENTRYPOINT ["nearstream"]')
     assert not re.search(r"apt-get|pip install|pip wheel|gcc", last)

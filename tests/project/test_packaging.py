@@ -157,7 +157,7 @@ def test_the_lists_of_public_names_agree() -> None:
         nearstream.absent  # noqa: B018 - looking it up is what fails
 
 
-def test_the_lock_of_the_image_has_what_the_project_needs_by_hash() -> None:
+def test_s22_the_lock_of_the_image_has_what_the_project_needs_by_hash() -> None:
     """Each line pins a version, which `pyproject.toml` allows, by the hashes of its files."""
     lock = (ROOT / "deploy/requirements.lock").read_text().replace("\\\n", " ")
     pinned: dict[str, list[tuple[Marker | None, str]]] = {}

@@ -83,7 +83,7 @@ async def test_a_reader_that_was_away_for_too_long_learns_how_much_it_missed() -
     assert json.loads(first["data"])["id"] == "d15"
 
 
-async def test_a_reader_that_never_reads_loses_only_its_own_events() -> None:
+async def test_f22_a_reader_that_never_reads_loses_only_its_own_events() -> None:
     feed = new_feed()
     feed.ring = Ring(events=500)
     async with live_server(feed) as server, _stream(server) as stuck, _stream(server) as content:
@@ -187,7 +187,7 @@ async def test_a_name_that_may_belong_to_another_site_is_refused(host: str, stat
         assert (await server.get("/v1/live", Host=host, Authorization=f"Bearer {ALL_TOKEN}"))[0] == 200
 
 
-def test_the_page_loads_nothing_from_elsewhere_and_writes_no_markup() -> None:
+def test_s04_the_page_loads_nothing_from_elsewhere_and_writes_no_markup() -> None:
     for name, content in live.page_files().items():
         text = content.decode()
         assert "//" not in text.replace("http://www.w3.org/", "").replace("://", "", 0) or name.endswith(

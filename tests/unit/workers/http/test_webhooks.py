@@ -145,7 +145,7 @@ async def test_a_redirect_is_not_followed_and_a_refusal_is_not_tried_again() -> 
     assert counted("refused", "refusing") == 2
 
 
-async def test_a_target_that_does_not_answer_holds_up_no_other_and_its_queue_is_bounded(
+async def test_f22_a_target_that_does_not_answer_holds_up_no_other_and_its_queue_is_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(webhooks, "REQUEST_SECONDS", 60.0)
@@ -165,7 +165,7 @@ async def test_a_target_that_does_not_answer_holds_up_no_other_and_its_queue_is_
     "host",
     ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0.0.0.0", "rebinding.example"],  # noqa: S104
 )
-async def test_a_webhook_never_reaches_a_private_address(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_s06_a_webhook_never_reaches_a_private_address(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     accepted: list[object] = []
     servers = []
     with socket.socket() as probe:
