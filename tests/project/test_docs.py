@@ -9,13 +9,17 @@ import pytest
 from prometheus_client import REGISTRY
 
 from nearstream.schemas.dead_letter import Reason
+from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.judge import MatchCounts
+from nearstream.streams.matching.tally import COPY_PERCENT
+from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.workers.cli.main import main
 from nearstream.workers.config.bounds import PATTERNS
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import SettingsError, load, table
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.metrics import WorkerMetrics, recall_metrics
+from nearstream.workers.worker.topology import MATCH_LANES
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [
@@ -129,6 +133,15 @@ def test_the_design_shows_every_wing_and_no_other(floor: str) -> None:
     assert set(re.findall(r"`(\w+)`", first_cells)) == wings
     picture = set(re.findall(r'class="name"[^>]*>(\w+)<', (ROOT / "docs/house.svg").read_text()))
     assert wings <= picture
+
+
+def test_the_numbers_of_the_design_are_those_of_the_code() -> None:
+    page = " ".join((ROOT / "docs/design.md").read_text().split())
+    scheme = preset(DEFAULT_LABEL, HashKey.public())
+    assert f"({scheme.bands.bands} *bands*, anchors, windows" in page
+    assert f"of its {scheme.sketch.shingle_words}-word *shingles* ({scheme.sketch.slots} minima)" in page
+    assert f"Up to {MATCH_LANES} batches of `match` are in work" in page
+    assert f"shares {COPY_PERCENT} % of its anchors" in page
 
 
 def test_the_readme_is_at_most_two_screens() -> None:
