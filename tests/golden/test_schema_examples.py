@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,26 +13,31 @@ from nearstream.schemas.codec import (
     decode_decision,
     decode_document,
     decode_event,
+    decode_label_change,
     decode_signature,
     encode_alert,
     encode_decision,
     encode_document,
     encode_event,
+    encode_label_change,
     encode_signature,
 )
 from nearstream.schemas.document import document_key
 from nearstream.schemas.event_id import DocumentState, event_id, family_id
 from nearstream.schemas.events import ChangeEvent, Event, RelationEvent, Retraction, kind_of
 from nearstream.schemas.evidence import DocumentRef
+from nearstream.schemas.label_change import label_change_id
 from nearstream.schemas.signature import Origin
 from nearstream.schemas.topics import ALL, EVENT_TOPICS, topics_of
 from nearstream.schemas.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
 from nearstream.streams.relations.describe import confidence
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
+from tests.support.event_examples import made
 
 EXAMPLES = Path(__file__).parents[2] / "schemas" / "examples"
 RELATIONS = ("exact_duplicate", "near_duplicate", "containment", "version", "rearranged", "overlap")
@@ -57,6 +63,9 @@ CHANGES = ["added", "removed", "new_spans", "new_spans_omitted", "symbols_differ
 
 def example(name: str) -> bytes:
     return (EXAMPLES / name).read_bytes()
+
+
+event_examples = cache(made)
 
 
 def event(kind: str) -> Event:
@@ -123,6 +132,24 @@ def test_the_example_signature_is_what_the_public_key_makes_of_the_example_docum
     signed = Signer(preset("letters", key), key).sign(document, Origin("nearstream.documents.v1", 2, 4410, sent_at_ms))
     assert encode_signature(signed) == example("signature.msgpack")
     preset("letters", key).check(signed)
+
+
+@pytest.mark.parametrize("name", ["signature.msgpack", "verdict.json", *(f"{kind}.json" for kind in RELATIONS)])
+def test_an_example_is_what_the_default_scheme_makes(name: str) -> None:
+    assert event_examples()[name] == example(name)
+
+
+@pytest.mark.parametrize("name", ["alert", "retraction", "label_change"])
+def test_an_example_without_a_document_names_a_scheme_of_today(name: str) -> None:
+    label = "mail" if name == "label_change" else DEFAULT_LABEL
+    assert json.loads(example(f"{name}.json"))["scheme"] == preset(label, HashKey.public()).name
+
+
+def test_the_example_label_change_has_the_id_of_the_recipe() -> None:
+    change = decode_label_change(example("label_change.json"))
+    assert encode_label_change(change) == example("label_change.json")
+    key, since_ms = document_key(change.collection, change.document_id), round(change.since.timestamp() * 1000)
+    assert change.event_id == label_change_id(key, change.family, change.kind, since_ms, change.scheme)
 
 
 @pytest.mark.parametrize("kind", RELATIONS)
