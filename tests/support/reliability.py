@@ -193,29 +193,31 @@ def page(results: Sequence[Mapping[str, Any]] = ()) -> str:
 
 def _lines(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     head, title, rest = PAGE.read_text().partition(RESULTS)
-    known = {row.split(" | ")[1]: row for row in rest.partition("\n## ")[0].splitlines() if row.startswith("| F")}
-    rows = known | {row.split(" | ")[1]: row for row in map(_row, results) if row.startswith("| F")}
-    yield head + title.rstrip("\n")
-    yield from ("", "| id | test | documents | restated | recovery s | memory MB | outcome |")
-    yield "|---|---|---|---|---|---|---|"
-    yield from sorted(row for row in rows.values() if not row.endswith(NO_FIGURES))
     held = holding_tests()
-    for title, known in (("Faults", FAULTS), ("Bad input", BAD_INPUT), ("Security", SECURITY)):
+    known = [row for row in rest.partition("\n## ")[0].splitlines() if row.startswith("| F")]
+    rows = {" ".join(row.split(" | ")[:2]): row for row in [*known, *(_row(each, held) for each in results)]}
+    yield head + title.rstrip("\n")
+    yield from ("", "| id | case | documents | restated | recovery s | memory MB | outcome |")
+    yield "|---|---|---|---|---|---|---|"
+    yield from sorted(row for row in rows.values() if row.startswith("| F") and not row.endswith(NO_FIGURES))
+    for title, ids in (("Faults", FAULTS), ("Bad input", BAD_INPUT), ("Security", SECURITY)):
         yield from ("", f"## {title}", "", "| id | what | tests |", "|---|---|---|")
-        for one, what in known.items():
+        for one, what in ids.items():
             tests = held.get(one, [])
             sets = ", ".join(sorted(frozenset[str]().union(*(test.sets for test in tests))))
             where = f" ({sets})" if sets not in ("", ALWAYS) else ""
             yield f"| {one} | {what}{where} | {', '.join(map(_link, tests)) or 'see there'} |"
 
 
-def _row(result: Mapping[str, Any]) -> str:
+def _row(result: Mapping[str, Any], held: Mapping[str, Sequence[Held]]) -> str:
     """Return the row of one fault run.
 
-    The outcome says what was lost or extra. A test that compares no events has only an outcome.
+    The outcome says what was lost or extra. A test that compares no events has only an outcome. The case of a fault is
+    the parameter of its test, and the name of the test where several make this fault.
     """
     one, _, name = result["test"].removeprefix("test_").partition("_")
-    name = name.replace("_", " ").replace("[", ", ").rstrip("]")
+    is_alone = sum(test.path.startswith("tests/fault/") for test in held.get(one.upper(), ())) <= 1
+    case = name.rstrip("]").partition("[")[2] if is_alone else name.replace("_", " ").replace("[", ", ").rstrip("]")
     run = result["report"]
     outcome = result["outcome"].replace("passed", "ok")
     if run is None:
@@ -227,7 +229,7 @@ def _row(result: Mapping[str, Any]) -> str:
         outcome += "" if run["verdict"] == "ok" else f": {run['verdict']}"
         for measured, unit in (("throughput_share", "of the throughput"), ("memory_mb_per_minute", "MB a minute")):
             outcome += "" if run[measured] is None else f", {run[measured]:.2f} {unit}"
-    return f"| {one.upper()} | {name} | {' | '.join(figures)} | {outcome} |"
+    return f"| {one.upper()} | {case} | {' | '.join(figures)} | {outcome} |"
 
 
 def _link(test: Held) -> str:
