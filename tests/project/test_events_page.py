@@ -15,7 +15,6 @@ from nearstream.schemas.dead_letter import PRIVATE_HEADER, DeadLetter, Payload, 
 from nearstream.schemas.document import Document
 from nearstream.schemas.events import RELATIONS, Event, RelationEvent
 from nearstream.schemas.evidence import Evidence
-from nearstream.schemas.published.asyncapi import VOCABULARY
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.schemas.topics import ALL, SIGNATURES
 from nearstream.schemas.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
@@ -71,13 +70,6 @@ def test_the_topics_are_those_of_the_code() -> None:
         assert key == topic.key
         for name in topic.values:
             assert types.get(name, name) in value or name == "raw bytes", (topic.name, name)
-
-
-def test_the_terms_of_other_vocabularies_are_those_of_the_code() -> None:
-    (table,) = tables_of("relation")
-    head, _, *rows = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in table.splitlines()]
-    shown = {row[0]: {name: term for name, term in zip(head[1:], row[1:], strict=True) if term} for row in rows}
-    assert shown == VOCABULARY
 
 
 def test_every_field_of_a_document_is_documented() -> None:
@@ -222,10 +214,10 @@ def test_the_headers_are_those_that_are_sent() -> None:
     assert sorted(shown[1]) == sorted(name for name in dead if not name.startswith("__connect"))
 
 
-def run_block(number: int) -> dict[str, Any]:
-    """Run a block of Python on the page, and return the names that it defines."""
+def names_of(code: str, file: str) -> dict[str, Any]:
+    """Run code of our own, and return the names that it defines."""
     names: dict[str, Any] = {}
-    exec(compile(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[number], "events.md", "exec"), names)  # noqa: S102 - our own text
+    exec(compile(code, file, "exec"), names)  # noqa: S102 - our own text
     return names
 
 
@@ -245,7 +237,8 @@ def test_the_ids_of_all_examples_are_made_as_the_page_says(name: str) -> None:
             states = (*about, "", event["state"], str(int(since.timestamp() * 1000)))
         case _:
             states = (*state(event, event["older"]), *state(event, event["newer"]))
-    identify = run_block(0)["identify"]
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    identify = names_of(block, "events.md")["identify"]
     assert identify(name, *states, event["scheme"]) == event["event_id"]
     if name == "verdict":
         founder = state(event, event["family"]["founder"])
@@ -259,7 +252,7 @@ def state(event: dict[str, Any], document: dict[str, Any]) -> tuple[str, str, st
 
 @pytest.fixture
 def consumer() -> dict[str, Any]:
-    return run_block(1)
+    return names_of((ROOT / "examples/valid_events.py").read_text(), "valid_events.py")
 
 
 def test_the_consumer_sees_each_event_once(consumer: dict[str, Any]) -> None:
