@@ -76,7 +76,7 @@ def as_text(tuned: Tuned, documents: int) -> Iterator[str]:
         "not promised", f"containment: a text inside one four times as long shares a band with chance {quarter:.4f}"
     )
     size = in_bytes(tuned.document_bytes * documents)
-    yield _row("memory", f"about {tuned.document_bytes} bytes a document of 3-5 KB, {size} for {documents} documents")
+    yield _row("memory", f"about {tuned.document_bytes} bytes a document of 5 KB, {size} for {documents} documents")
     yield _row("settings", f"NEARSTREAM_BANDS={tuned.bands} NEARSTREAM_ROWS={tuned.rows}")
     yield _row("", "they make another scheme: see `nearstream index build`")
 

@@ -26,12 +26,12 @@ _NEAR = 0.2  # pairs whose sketches say less than this below the asked resemblan
 _EXACT_MAX = 25  # later documents with which one document is measured exactly
 _STEP = 0.05  # width of the range of resemblances in which the promise is checked
 _SEED = 2011
-# Bytes of Redis for a band or anchor entry, and up to this factor for those not yet swept
-# (docs/measurements/redis-index.md).
-ENTRY_BYTES, SWEEPING = 10, 1.4
-# Bytes of anchors, digest, lineage, registry and record of documents of 3-5 KB, by preset.
-_OTHER_BYTES = {"compact": (197, 21, 13, 745), "bands-only": (0, 20, 13, 229)}
-_OTHERS = (361, 20, 13, 1_383)
+# Bytes of Redis for a document in one bucket of words, and up to this factor until expired ones are swept.
+ENTRY_BYTES, SWEEPING = 8, 1.4
+# Anchors of a document of 5 KB, and bytes of all but its buckets of words, by preset: what
+# `benchmarks.index --stream unique` measures (docs/measurements/redis-index.md).
+_OTHERS = {"compact": (24, 533), "bands-only": (0, 187), "noise": (83, 890)}
+_USUAL = (48, 955)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Tuned:
         bands: Number of bands.
         rows: Slots of each band.
         passage_words: A common passage of this many words always shares an anchor. 0: the scheme has no anchors.
-        document_bytes: Bytes of Redis for a document of 3 to 5 KB.
+        document_bytes: Bytes of Redis for a document of 5 KB.
         sampled: What a sample says. None: there was none.
     """
 
@@ -98,10 +98,19 @@ def tune(scheme: Scheme, resemblance: float, recall: float) -> Tuned:
     slots = scheme.sketch.slots
     bands, rows = choose(resemblance, recall, slots)
     words = scheme.anchors.run + scheme.anchors.words - 1 if scheme.anchors else 0
-    anchors, *others = _OTHER_BYTES.get(scheme.label, _OTHERS)
-    *keys, record = others
-    size = round(SWEEPING * (ENTRY_BYTES * bands + anchors + sum(keys)) + record)
-    return Tuned(resemblance, recall, slots, bands, rows, words, size)
+    return Tuned(resemblance, recall, slots, bands, rows, words, document_bytes(scheme.label, bands, SWEEPING))
+
+
+def document_bytes(label: str, bands: int, sweeping: float = 1.0) -> int:
+    """Return the bytes of Redis for a document of 5 KB.
+
+    Args:
+        label: The preset of its scheme.
+        bands: Number of its bands.
+        sweeping: Entries in buckets of words, over those of documents that have not expired.
+    """
+    anchors, others = _OTHERS.get(label, _USUAL)
+    return round(sweeping * ENTRY_BYTES * (bands + anchors) + others)
 
 
 def sample(deployment: Deployment, tuned: Tuned, items: Iterable[Item | Refused], *, quiet: bool) -> Sampled:
