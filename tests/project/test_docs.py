@@ -17,8 +17,19 @@ from nearstream.workers.cli.main import main
 from nearstream.workers.config.bounds import PATTERNS
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import SettingsError, load, table
-from nearstream.workers.monitoring.health import Health
+from nearstream.workers.kafka.batches import TAKE_BYTES
+from nearstream.workers.kafka.client import SESSION_SECONDS
+from nearstream.workers.monitoring.health import BEHIND_SECONDS, Health
 from nearstream.workers.monitoring.metrics import WorkerMetrics, recall_metrics
+from nearstream.workers.monitoring.status_server import AT_ONCE
+from nearstream.workers.monitoring.watchdog import LOOP_SECONDS, PROGRESS_SECONDS, REBALANCE_SECONDS
+from nearstream.workers.operations.audit.precision import STATES_MAX
+from nearstream.workers.operations.audit.recall import FEATURES_MAX
+from nearstream.workers.operations.audit.symbols import SYMBOLS_MAX
+from nearstream.workers.operations.replay import COMMIT_EVERY
+from nearstream.workers.operations.tuning import SAMPLE_MAX, SAMPLED_BYTES
+from nearstream.workers.pipeline.dead_letters import MIN_WINDOW_RECORDS, WINDOW_RECORDS
+from nearstream.workers.pipeline.file_content import DOCUMENT_MAX_BYTES
 from nearstream.workers.worker.topology import MATCH_LANES
 
 ROOT = Path(__file__).parent.parent.parent
@@ -142,6 +153,27 @@ def test_the_numbers_of_the_design_are_those_of_the_code() -> None:
     assert f"of its {scheme.sketch.shingle_words}-word *shingles* ({scheme.sketch.slots} minima)" in page
     assert f"Up to {MATCH_LANES} batches of `match` are in work" in page
     assert f"shares {COPY_PERCENT} % of its anchors" in page
+
+
+def test_the_numbers_of_the_operations_page_are_those_of_the_code() -> None:
+    page = " ".join((ROOT / "docs/operations.md").read_text().split())
+    for passage in (
+        f"The group notices a killed worker after {SESSION_SECONDS:.0f} s",
+        f"has waited for more than {BEHIND_SECONDS:.0f} s",
+        f"a blocked event loop ({LOOP_SECONDS:.0f} s), an endless rebalance ({REBALANCE_SECONDS:.0f} s)",
+        f"a batch that does not end ({PROGRESS_SECONDS:.0f} s)",
+        f"holds about {TAKE_BYTES >> 20} MiB of its records at a time",
+        f"draws {SAMPLE_MAX:,} of at most {SAMPLED_BYTES >> 10} KiB",
+        f"at most {FEATURES_MAX // 10**6} million shingles",
+        f"at most {STATES_MAX // 10**6} million states",
+        f"up to {SYMBOLS_MAX:,} distinct ones",
+        f"A document of more than {DOCUMENT_MAX_BYTES >> 20} MiB",
+        f"At most {COMMIT_EVERY} dead letters are sent twice",
+        f"of the last {WINDOW_RECORDS:,}",
+        f"judged from the {MIN_WINDOW_RECORDS}th on",
+        f"At most {AT_ONCE} requests are served at once",
+    ):
+        assert passage in page
 
 
 def test_the_readme_is_at_most_two_screens() -> None:
