@@ -36,7 +36,7 @@ from nearstream.streams.signing.scheme import Keys, Scheme
 _BEST_FIRST = ("exact_duplicate", "near_duplicate", "", "containment", "rearranged", "version", "overlap")
 _RANKS = {relation: place for place, relation in enumerate(_BEST_FIRST)}
 _BY_LINEAGE = _RANKS[""]
-_COVERED_FROM = 0.80  # a text of which this share is in another one has its event, even if many documents have it
+COVERED_FROM = 0.80  # a text of which this share is in another one has its event, even if many documents have it
 _OVERLAP_FROM = 0.20  # below this share of common symbols, two of three overlaps are boilerplate
 
 
@@ -112,7 +112,7 @@ class Compared:
             return True
         if self.candidate.shares_rare or self.is_copy or self.same_lineage:
             return False
-        return self.estimate.containment_shorter.value < _COVERED_FROM
+        return self.estimate.containment_shorter.value < COVERED_FROM
 
     @property
     def is_boilerplate(self) -> bool:

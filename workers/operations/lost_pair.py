@@ -6,7 +6,8 @@ from enum import StrEnum
 
 from nearstream.schemas.event_id import event_id
 from nearstream.schemas.signature import Signature
-from nearstream.streams.counterpart import Compared
+from nearstream.streams.counterpart import COVERED_FROM, Compared
+from nearstream.streams.fingerprints.parameters import MIN_SPACELESS_BYTES, MIN_WORDS
 from nearstream.streams.relations.conditions import Comparison, nearest
 from nearstream.streams.relations.describe import document_state
 from nearstream.streams.relations.rules import TOO_SHORT
@@ -95,7 +96,14 @@ def _before_comparison(deployment: Deployment, explained: Explained) -> Iterator
     signatures = [side.signature for side in sides if side.signature is not None]
     yield from _misfits(deployment.scheme.name, signatures)
     if explained.compared is not None and explained.compared.rule is TOO_SHORT:
-        yield Loss(Tier.TOO_SHORT, f"the shorter has {explained.compared.estimate.fewer_words} words, 8 expected")
+        yield Loss(Tier.TOO_SHORT, _short(signatures, explained.compared.estimate.fewer_words))
+
+
+def _short(signatures: Sequence[Signature], fewer_words: int) -> str:
+    """Return how short the shorter text is. One without spaces is measured in bytes."""
+    if short := [each.n_bytes for each in signatures if each.spaceless and each.n_bytes < MIN_SPACELESS_BYTES]:
+        return f"the shorter has no spaces and {min(short)} bytes, {MIN_SPACELESS_BYTES} expected"
+    return f"the shorter has {fewer_words} words, {MIN_WORDS} expected"
 
 
 def _misfits(scheme: str, signatures: Sequence[Signature]) -> Iterator[Loss]:
@@ -161,7 +169,8 @@ def _after_comparison(deployment: Deployment, explained: Explained, compared: Co
         return Loss(Tier.NOT_SENT, f"{relation} is not in NEARSTREAM_RELATIONS", own_id, is_sent=False)
     if compared.is_common_text and events:
         share = compared.estimate.containment_shorter.value
-        reason = f"many documents have by now what both share, and {share:.2f} of the shorter is in the other (0.80)"
+        inside = f"{share:.2f} of the shorter is in the other ({COVERED_FROM:.2f})"
+        reason = f"many documents have by now what both share, and {inside}"
         return Loss(Tier.COMMON_TEXT, f"{relation}, by {compared.rule.name}: {reason}", own_id, is_sent=False)
     return _unsent(explained, compared, events)
 

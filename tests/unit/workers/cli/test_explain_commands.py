@@ -104,6 +104,13 @@ def test_why_not_names_the_tier_that_lost_the_pair(
     assert capsys.readouterr().out.startswith(f"{tier}: {told['reason']}")
 
 
+def test_a_short_text_without_spaces_is_measured_in_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    long = "学而时习之不亦说乎有朋自远方来不亦乐乎人不知而不愠不亦君子乎"
+    pair = [written(tmp_path, "a", text=long[:9]), written(tmp_path, "b", text=long)]
+    assert main(["why-not", *pair]) == 0
+    assert "the shorter has no spaces and 27 bytes, 40 expected" in capsys.readouterr().out
+
+
 def test_explain_shows_both_documents_every_rule_and_the_event(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
