@@ -9,6 +9,7 @@ from nearstream.streams.arriving import Arriving
 from nearstream.streams.counterpart import Compared, Newcomer, compare_with
 from nearstream.streams.index.candidate import Candidate
 from nearstream.streams.index.family import own_family_id
+from nearstream.streams.index.hints import Hints
 from nearstream.streams.ingest.sites import site_hash
 from nearstream.streams.matching.case import Case
 from nearstream.streams.matching.decision import PAIRS_CAP, Decision, Pair, founder_of, pack_links
@@ -73,7 +74,7 @@ class Documents:
         """Take the rules."""
         self.counts = MatchCounts()
         self._rules = rules
-        self._hints: OrderedDict[bytes, int] = OrderedDict()
+        self._hints = Hints(HINTS_CAP)
         self._records: OrderedDict[int, tuple[bytes, Recorded]] = OrderedDict()
 
     def compare(self, case: Case, numbers: Sequence[int], known: Known) -> list[Compared]:
@@ -233,8 +234,8 @@ class Documents:
         if not self._rules.limits.events_per_family:
             return 0
         anchors = case.document.keys.anchors
-        known = Counter(self._hints[anchor] for anchor in anchors if anchor in self._hints)
-        number, count = known.most_common(1)[0] if known else (0, 0)
+        known = self._hints.numbers(anchors)
+        number, count = Counter(known).most_common(1)[0] if known else (0, 0)
         is_usable = number not in (0, case.number, case.registered.former)  # the former state is dead by now
         if is_usable and 100 * count >= COPY_PERCENT * len(anchors):
             return number
@@ -244,9 +245,7 @@ class Documents:
     def learn(self, case: Case, representative: int) -> None:
         """Remember who represents the family that has the anchors of a document."""
         if representative:
-            self._hints.update(dict.fromkeys(case.document.keys.anchors, representative))
-        while len(self._hints) > HINTS_CAP:
-            self._hints.popitem(last=False)
+            self._hints.learn(case.document.keys.anchors, representative)
 
 
 def ranked(case: Case) -> list[Compared]:
