@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import json
 import logging
+import math
 import statistics
 import tempfile
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from benchmarks.speed.measure import positive
 from benchmarks.stream.figures import OURS
-from benchmarks.stream.measuring import machine, measured, servers
+from benchmarks.stream.measuring import Run, machine, measured, servers
 from benchmarks.stream.prose import Prose, sources
 from benchmarks.stream.texts import Record, crawl
 from nearstream.workers.crawl.page import ALL, MAIN, PageReader
@@ -60,7 +61,7 @@ def measure(forms: dict[str, list[Record]], rounds: int, folder: Path) -> dict[s
     with servers(folder) as started:
         for _ in range(rounds):
             for name, records in forms.items():
-                figures = asyncio.run(measured(started, OURS, records, 1, 1))
+                figures = asyncio.run(measured(started, OURS, records, Run(1, math.inf)))
                 found[name].append(figures["documents_per_second"])
     return found
 

@@ -1,16 +1,17 @@
 """Measure the speed of the whole stream, from documents to events, beside other loops on the same servers.
 
-    python -m benchmarks.stream [--documents N] [--stream NAME ...] [--rounds R] [--workers K] [--load SHARE]
-                                [--corpus DIR] [--json]
+    python -m benchmarks.stream [--documents N] [--stream NAME ...] [--rounds R] [--seconds S] [--workers K]
+                                [--load SHARE ...] [--corpus DIR] [--json]
 
 Starts its own Kafka and Redis. The documents of a stream lie in their topic when a loop starts, and time runs from the
-first to the last acknowledgement. The loops are a worker, a worker with a clock around its stages, the stream that is
-written by hand with datasketch, aiokafka without work, and our own loop without work. The worker and the stream by hand
-run in turn, several rounds, because a machine may change its speed. The others run once, before the rounds. A ratio is
-the median of those of the rounds. The figures of a loop are those of its run of median speed, and the times from
-produce to event those of the run with the median of the 99th percentile. Texts are made of those of the examples, or
-of a corpus. Prints tables, or one JSON object. The exit code is 1 if a gate is missed, 2 if an input cannot be read or
-there are too few documents.
+first to the last acknowledgement, of a slow loop to the end of its seconds. The loops are a worker, a worker with a
+clock around its stages, the stream that is written by hand with datasketch, aiokafka without work, and our own loop
+without work. The worker and the stream by hand run in turn, because a machine may change its speed, until the 95 %
+interval of their ratio is within 10 %. The others run once, before the rounds. A ratio is the median of those of the
+rounds. The figures of a loop are those of its run of median speed, and the times from produce to event, with those of
+each hop, are those of the run with the median of the 99th percentile. Texts are made of those of the examples, or of a
+corpus. Prints tables, or one JSON object. The exit code is 1 if a gate is missed, 2 if an input cannot be read or there
+are too few documents.
 """
 
 import argparse
@@ -29,18 +30,22 @@ from benchmarks.stream.figures import (
     BARE,
     BY_HAND,
     BY_HAND_BATCHED,
+    HALF,
+    INTERVAL,
     LOOP,
     OURS,
     OURS_BY_STAGE,
+    TENTH,
     Figures,
     TooFewDocumentsError,
     gates,
+    interval,
     later_median,
     ratios,
     slower_median,
     table,
 )
-from benchmarks.stream.measuring import Servers, machine, measured, measured_worker, servers
+from benchmarks.stream.measuring import Run, Servers, machine, measured, measured_worker, servers
 from benchmarks.stream.prose import Prose, sources
 from benchmarks.stream.texts import STREAMS
 from benchmarks.workers.deployed import log_progress
@@ -52,37 +57,39 @@ _FEWEST = 400
 async def measure(servers: Servers, stream: str, options: argparse.Namespace, texts: Sequence[str]) -> Figures:
     """Return the figures of one stream.
 
-    The broker is warm when the loops with work begin.
+    The broker is warm when the loops with work begin. Rounds end as soon as the ratio to the stream by hand is known.
     """
-    count, workers = options.documents, options.workers
+    count, run = options.documents, Run(options.workers, options.seconds)
     records = STREAMS[stream](Prose(texts, options.seed), 2 * count, options.seed)
     records, further = records[:count], records[count:]
     log_progress(f"{stream}: {count} documents made")
-    runs = {name: [await measured(servers, name, records, workers, _WITHOUT_WORK)] for name in (BARE, LOOP)}
-    runs[OURS_BY_STAGE] = [await measured(servers, OURS_BY_STAGE, records, workers, 1)]
+    runs = {name: [await measured(servers, name, records, run, _WITHOUT_WORK)] for name in (BARE, LOOP)}
+    runs[OURS_BY_STAGE] = [await measured(servers, OURS_BY_STAGE, records, run)]
     runs |= {name: [] for name in (BY_HAND, BY_HAND_BATCHED, OURS)}
-    latencies = []
-    for _ in range(options.rounds):
+    latencies: dict[float, list[Figures]] = {load: [] for load in options.load}
+    while len(runs[OURS]) < options.rounds and interval(runs[OURS], runs[BY_HAND]) > INTERVAL:
         for name in (BY_HAND, BY_HAND_BATCHED):
-            runs[name].append(await measured(servers, name, records, workers, 1))
-        ours, latency = await measured_worker(servers, records, further, workers, options.load)
+            runs[name].append(await measured(servers, name, records, run))
+        ours, found = await measured_worker(servers, records, further, run, options.load)
         runs[OURS].append(ours)
-        latencies.append(latency)
-    loops = {name: slower_median(each) for name, each in runs.items()}
-    latency, compared = later_median(latencies), ratios(runs)
+        for each in found:
+            latencies[each["load"]].append(each)
+    loops, compared = {name: slower_median(each) for name, each in runs.items()}, ratios(runs)
+    medians = [later_median(each) for each in latencies.values()]
     return {
         "stream": stream,
         "documents": count,
         "characters": round(sum(len(record.text) for record in records) / count),
-        "workers": workers,
+        "workers": run.workers,
         "seed": options.seed,
         "texts": "corpus" if options.corpus else "examples",
         "machine": f"{machine()}, {servers.redis_version}",
-        "rounds": {name: [run["documents_per_second"] for run in each] for name, each in runs.items()},
+        "rounds": {name: [each["documents_per_second"] for each in some] for name, some in runs.items()},
         "loops": loops,
-        "latency_ms": latency,
+        "latencies": medians,
         "ratios": compared,
-        "gates": gates(stream, loops, compared[BY_HAND], latency),
+        "interval": interval(runs[OURS], runs[BY_HAND]),
+        "gates": gates(stream, loops, compared, medians),
     }
 
 
@@ -103,14 +110,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--documents", type=_enough, default=8_000, metavar="N", help="documents of a stream")
     parser.add_argument("--stream", choices=STREAMS, nargs="+", default=list(STREAMS), help="default: all")
     parser.add_argument(
-        "--rounds", type=positive, default=3, metavar="R", help="how often the worker and the stream by hand run"
+        "--rounds",
+        type=positive,
+        default=6,
+        metavar="R",
+        help="how often the worker and the stream by hand run at most",
     )
     parser.add_argument("--workers", type=positive, default=1, metavar="K", help="processes of each loop")
     parser.add_argument(
         "--corpus", type=Path, metavar="DIR", help="directory with docs.jsonl.gz, default: the examples"
     )
     parser.add_argument(
-        "--load", type=_share, default=0.5, metavar="SHARE", help="of the greatest rate, at which latency is measured"
+        "--load",
+        type=_share,
+        nargs="+",
+        default=[HALF, TENTH],
+        metavar="SHARE",
+        help="of the greatest rate, at which latency is measured",
+    )
+    parser.add_argument(
+        "--seconds", type=positive, default=10, metavar="S", help="of each run, and of each measurement of latency"
     )
     parser.add_argument("--seed", type=int, default=1, help="another seed makes other documents")
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of tables")

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from threading import Event
+from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
@@ -23,8 +24,15 @@ _SETTLING_SECONDS = 1.0  # until both clients are connected to the leaders of al
 _PATIENCE_SECONDS = 60.0  # for verdicts, after the last document was due
 
 
-async def waits(broker: str, topics: tuple[str, str], records: Sequence[Record], rate: float) -> list[float]:
-    """Return the milliseconds from the time when each document was due to the arrival of its verdict.
+class Way(NamedTuple):
+    """When a document was due, and when its verdict arrived, in nanoseconds since 1970."""
+
+    due: int
+    arrived: int
+
+
+async def ways(broker: str, topics: tuple[str, str], records: Sequence[Record], rate: float) -> list[Way]:
+    """Return when each document was due, and when its verdict arrived.
 
     Args:
         broker: The address of the broker.
@@ -50,7 +58,8 @@ async def waits(broker: str, topics: tuple[str, str], records: Sequence[Record],
         arrived, _ = await asyncio.gather(*both)
     finally:
         is_over.set()
-    return [1e3 * (arrived[number] - at) for number, at in enumerate(due)]
+    since = time.time_ns() - time.monotonic_ns()  # of the clock that the times above have
+    return [Way(since + int(1e9 * at), since + int(1e9 * arrived[number])) for number, at in enumerate(due)]
 
 
 def _producer(broker: str, topic: str) -> Producer:
@@ -134,8 +143,13 @@ def _send(producer: Producer, topic: str, records: Sequence[Record], due: Sequen
         raise KafkaException(f"{unsent} documents were not confirmed, and {len(refused)} refused: {refused[:1]}")
 
 
+def number_of(trace: bytes) -> int:
+    """Return the number of the document that was sent with this trace context. The first one is 0."""
+    return int(trace.split(b"-")[1], 16) - 1
+
+
 def _number(message: Message) -> int:
     trace = dict(message.headers() or []).get("traceparent")
     if isinstance(trace, bytes):
-        return int(trace.split(b"-")[1], 16) - 1
+        return number_of(trace)
     raise ValueError("a verdict has no trace context: it is about a document of another client")

@@ -3,9 +3,9 @@
 import asyncio
 import json
 import os
-import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ import msgspec
 from redis import Redis
 
 from benchmarks.stream import latency
-from benchmarks.stream.figures import OURS, Figures, Moment, TooFewDocumentsError, cost
+from benchmarks.stream.figures import OURS, Figures, Moment, TooFewDocumentsError, cost, times_of
 from benchmarks.stream.reporting import Report
 from benchmarks.stream.texts import Record
 from benchmarks.workers.deployed import BenchmarkDeployment, cpu_seconds, deployment, described, log_progress
@@ -29,6 +29,7 @@ _LIMIT_SECONDS = 3_600.0
 _FIRST_POLL_SECONDS = 0.005
 _POLL_SECONDS = 0.1
 _MAX_MEMORY = "8gb"
+_FEWEST_TIMES = 200  # documents whose times have a 99th percentile
 
 
 @dataclass(frozen=True)
@@ -128,42 +129,65 @@ def servers(folder: Path) -> Iterator[Servers]:
         yield found
 
 
-async def measured(servers: Servers, loop: str, records: Sequence[Record], workers: int, times: int) -> Figures:
+@dataclass(frozen=True)
+class Run:
+    """How a loop runs.
+
+    Attributes:
+        workers: Number of its processes.
+        seconds: After how long it ends, unless it has done all documents before.
+    """
+
+    workers: int
+    seconds: float
+
+
+async def measured(servers: Servers, loop: str, records: Sequence[Record], run: Run, times: int = 1) -> Figures:
     """Return what a loop costs on these documents, which it finds in its topic several times.
 
     Redis is empty at the start.
     """
     deployed, empty = await _preloaded(servers, records, times)
-    with _processes(servers, deployed, loop, workers) as started:
-        return await _measured(servers, started, loop, times * len(records), empty)
+    with _processes(servers, deployed, loop, run.workers) as started:
+        return await _measured(servers, started, loop, (times * len(records), run.seconds), empty)
 
 
 async def measured_worker(
-    servers: Servers, records: Sequence[Record], further: Sequence[Record], workers: int, load: float
-) -> tuple[Figures, Figures]:
-    """Return what a worker costs, and the times from produce to event of further documents.
+    servers: Servers, records: Sequence[Record], further: Sequence[Record], run: Run, loads: Sequence[float]
+) -> tuple[Figures, list[Figures]]:
+    """Return what a worker costs, and the times from produce to event of further documents, for each load.
 
-    These arrive at a share of the rate that was measured before, `load`. Their CPU includes what the broker does for
-    the producer and the consumer of this benchmark.
+    These arrive at shares of the rate that was measured before, for as long as the run lasts. Their CPU includes what
+    the broker does for the producer and the consumer of this benchmark.
     """
     deployed, empty = await _preloaded(servers, records, 1)
-    with _processes(servers, deployed, OURS, workers) as started:
-        figures = await _measured(servers, started, OURS, len(records), empty)
+    with _processes(servers, deployed, OURS, run.workers) as started:
+        figures = await _measured(servers, started, OURS, (len(records), _LIMIT_SECONDS), empty)
         await deployed.drained(DOCUMENTS.name)
         await deployed.drained(SIGNATURES.name)
-        rate = load * figures["documents_per_second"]
-        topics = deployed.topic(DOCUMENTS.name), deployed.topic(VERDICTS.name)
-        before = await _moment(servers, started)
-        waits = await latency.waits(servers.kafka.address, topics, further, rate)
-        spent = cost(before, await _moment(servers, started))
-        cuts = statistics.quantiles(waits, n=100)
-    return figures, {
-        "documents": len(further),
-        "load": load,
-        "cpu_us": spent["cpu_us"],
+        found, left = [], list(further)
+        for at, load in enumerate(loads):
+            rate = load * figures["documents_per_second"]
+            wanted, share = max(_FEWEST_TIMES, round(rate * run.seconds)), len(left) // (len(loads) - at)
+            some = left[: min(wanted, share)]
+            left = left[len(some) :]
+            found.append({"load": load, **await _latency(servers, deployed, started, some, rate)})
+    return figures, found
+
+
+async def _latency(
+    servers: Servers, deployed: BenchmarkDeployment, started: Sequence[Process], records: Sequence[Record], rate: float
+) -> Figures:
+    topics = deployed.topic(DOCUMENTS.name), deployed.topic(VERDICTS.name)
+    before = await _moment(servers, started)
+    ways = await latency.ways(servers.kafka.address, topics, records, rate)
+    await asyncio.sleep(_POLL_SECONDS)  # until the last verdicts, which have arrived, are confirmed too
+    after = await _moment(servers, started)
+    return {
+        "documents": len(records),
         "documents_per_second": round(rate),
-        "p50": round(cuts[49], 1),
-        "p99": round(cuts[98], 1),
+        "cpu_us": cost(before, after)["cpu_us"],
+        **times_of(ways, [hop for report in after.reports for hop in report.hops]),
     }
 
 
@@ -178,13 +202,23 @@ async def _preloaded(servers: Servers, records: Sequence[Record], times: int) ->
     return deployed, empty
 
 
-async def _measured(servers: Servers, started: Sequence[Process], loop: str, documents: int, empty: int) -> Figures:
+async def _measured(
+    servers: Servers, started: Sequence[Process], loop: str, until: tuple[int, float], empty: int
+) -> Figures:
     """Measure from the first acknowledgement of each process to the last one of all.
+
+    Args:
+        servers: The servers.
+        started: The processes.
+        loop: Their name.
+        until: After how many documents and after how many seconds the measurement ends.
+        empty: Bytes of the empty Redis.
 
     Raises:
         TooFewDocumentsError: All documents were done before each process had some of them.
         TimeoutError: The documents were not done in time.
     """
+    documents, seconds = until
     longest = 0.0
     async with asyncio.timeout(_LIMIT_SECONDS):
         first = await _moment(servers, started)
@@ -193,13 +227,13 @@ async def _measured(servers: Servers, started: Sequence[Process], loop: str, doc
                 raise TooFewDocumentsError(f"{loop}: one process did all: expected more documents")
             await asyncio.sleep(_FIRST_POLL_SECONDS)
             first = await _moment(servers, started)
-        last = await _moment(servers, started)
-        while last.documents < documents:
+        last, ends_at = await _moment(servers, started), time.monotonic() + seconds
+        while last.documents < documents and (last.documents <= first.documents or time.monotonic() < ends_at):
             await asyncio.sleep(_POLL_SECONDS)
             last = await _moment(servers, started)
             longest = max(longest, *(report.longest_step for report in last.reports))
     with Redis.from_url(servers.redis_url) as redis:
-        stored = round((_bytes(redis) - empty) / documents)
+        stored = round((_bytes(redis) - empty) / last.documents)
     figures = {**cost(first, last), "longest_step_ms": round(1e3 * longest, 1) or None, "redis_bytes": stored}
     log_progress(f"{loop}: {figures['documents_per_second']:,} documents/s, us of CPU {json.dumps(figures['cpu_us'])}")
     return figures

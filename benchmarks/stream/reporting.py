@@ -6,11 +6,32 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
+from benchmarks.stream.latency import number_of
 from benchmarks.stream.stages import StageClock, main_thread_seconds, whole
+from nearstream.schemas.record import ConsumerRecord, traceparent
+from nearstream.workers.monitoring.traces import Times
+
+
+class Hop(NamedTuple):
+    """What a step did with a document, in nanoseconds since 1970.
+
+    Attributes:
+        step: Name of the step.
+        number: Number of the document.
+        taken: When its batch was taken.
+        decided: When its results were there. For `match`, the index has answered by then.
+        delivered: When the broker had confirmed them.
+    """
+
+    step: str
+    number: int
+    taken: int
+    decided: int
+    delivered: int
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -24,6 +45,7 @@ class Report(msgspec.Struct, frozen=True):
         longest_step: CPU seconds of the longest piece of work between two turns of the event loop, since the last
             report.
         comparisons: Earlier documents that it has compared.
+        hops: What it did with documents that have a number, since the last report.
     """
 
     at: float
@@ -32,6 +54,7 @@ class Report(msgspec.Struct, frozen=True):
     stages: dict[str, float]
     longest_step: float
     comparisons: float
+    hops: Sequence[Hop] = ()
 
 
 @dataclass
@@ -49,6 +72,12 @@ class Reporter:
     comparisons: Callable[[], float] = lambda: 0.0
     _offsets: dict[int, int] = field(default_factory=dict)
     _acknowledged_at: float = 0.0
+    _hops: list[Hop] = field(default_factory=list)
+
+    def traced(self, step: str, records: Sequence[ConsumerRecord], times: Times) -> None:
+        """Note what became of a batch, as the trace of a worker does."""
+        traces = [trace for record in records if (trace := traceparent(record.headers)) is not None]
+        self._hops += [Hop(step, number_of(trace), *times) for trace in traces]
 
     def acknowledged(self, records: Sequence[Any]) -> None:
         """Count records of the topic."""
@@ -72,4 +101,6 @@ class Reporter:
         """Return what was done so far."""
         stages = whole(dict(self.clock.seconds), main_thread_seconds(), time.process_time())
         longest, self.clock.longest = self.clock.longest, 0.0
-        return Report(time.monotonic(), self._acknowledged_at, dict(self._offsets), stages, longest, self.comparisons())
+        hops, self._hops = self._hops, []
+        done = dict(self._offsets)
+        return Report(time.monotonic(), self._acknowledged_at, done, stages, longest, self.comparisons(), hops)

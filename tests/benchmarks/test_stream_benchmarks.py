@@ -7,10 +7,21 @@ from typing import Any
 import pytest
 
 from benchmarks.stream import figures, texts
-from benchmarks.stream.figures import Moment, cost, gates, later_median, ratios, slower_median, table
+from benchmarks.stream.figures import (
+    Moment,
+    cost,
+    gates,
+    interval,
+    later_median,
+    ratios,
+    slower_median,
+    table,
+    times_of,
+)
+from benchmarks.stream.latency import Way
 from benchmarks.stream.loops import STAGES
 from benchmarks.stream.prose import Prose, sources
-from benchmarks.stream.reporting import Report
+from benchmarks.stream.reporting import Hop, Report
 from benchmarks.stream.stages import EVENT_LOOP, OTHER_THREADS, StageClock, whole
 from benchmarks.stream.texts import STREAMS, Record
 
@@ -200,19 +211,52 @@ def loops_at(**rates: float) -> dict[str, dict[str, Any]]:
     return {name.replace("_", "-"): {**one, "documents_per_second": rate} for name, rate in rates.items()}
 
 
-def test_ratios_are_those_of_the_worker_and_gates_name_what_is_missed() -> None:
-    loops = loops_at(bare=5_000.0, by_hand=100.0, worker=1_000.0, worker_by_stage=900.0)
-    loops["worker"]["longest_step_ms"] = None
-    assert ratios({name: [run] for name, run in loops.items()}) == {"bare": 0.2, "by-hand": 10.0}
-    latency = {"load": 0.5, "p99": 90.0}
-    found = gates("unique", loops, 10.0, latency)
-    assert [gate["ok"] for gate in found.values()] == [False, True, False, False, False]
-    assert gates("crawl", loops, 10.0, latency)["documents a second / by hand"] == {
-        "value": 10.0,
-        "limit": 8.0,
-        "ok": True,
+def latencies_at(*loads: float, p99: float) -> list[dict[str, Any]]:
+    one = {
+        "documents_per_second": 500,
+        "cpu_us": {"worker": 13_000.0, "redis": 3_250.0, "broker": 9.0},
+        "p50": 1.0,
+        "p99": p99,
+        "hops": {name: {"p50": 0.1, "p99": 0.2} for name in figures.HOPS},
     }
-    assert set(figures.RATIOS) == set(STREAMS)
+    return [{"load": load, **one} for load in loads]
+
+
+def test_ratios_are_those_of_the_worker_and_gates_name_what_is_missed() -> None:
+    loops = loops_at(bare=5_000.0, by_hand=100.0, by_hand_batched=400.0, worker=1_000.0, worker_by_stage=900.0)
+    loops["worker"]["longest_step_ms"] = None
+    compared = ratios({name: [run] for name, run in loops.items()})
+    assert compared == {"bare": 0.2, "by-hand": 10.0, "by-hand-batched": 2.5}
+    found = gates("crawl", loops, compared, latencies_at(0.5, 0.1, p99=90.0))
+    assert [gate["ok"] for gate in found.values()] == [True, False, False, True, False, True, False]
+    assert found["documents a second / by hand"] == {"value": 10.0, "limit": 9.0, "ok": True}
+    assert found["CPU of worker and Redis at half load / full"]["value"] == 1.25
+    not_measured = gates("unique", loops, compared, latencies_at(0.3, p99=90.0)).values()
+    assert [gate["ok"] for gate in not_measured] == [False, False, False, None, None, None, False]
+    assert set(figures.RATIOS) == set(figures.CPU_US) == set(STREAMS)
+
+
+def test_rounds_are_enough_when_the_interval_of_their_ratio_is_narrow() -> None:
+    def runs(*rates: float) -> list[dict[str, Any]]:
+        return [{"documents_per_second": rate} for rate in rates]
+
+    assert interval(runs(900), runs(100)) == 1
+    assert interval(runs(900, 450, 800), runs(100, 50, 90)) < 0.2
+    assert interval(runs(900, 900, 900), runs(100, 100, 100)) == 0
+    wide, narrow = (interval(runs(*[900, 1_000] * count), runs(*[100] * 2 * count)) for count in (1, 8))
+    assert wide > 0.9
+    assert narrow < 0.05
+
+
+def test_the_hops_of_a_document_add_up_to_its_way() -> None:
+    def hop(step: str, number: int, *times: int) -> Hop:
+        return Hop(step, number, *(10**6 * at for at in times))
+
+    ways = [Way(0, 30 * 10**6)] * 2
+    hops = [hop("sign", at, 2, 4, 7) for at in (0, 1)] + [hop("match", at, 10, 15, 29) for at in (0, 1)]
+    found = times_of(ways, [*hops, hop("match", 1, 90, 91, 92)])
+    assert (found["p50"], found["p99"]) == (30, 30)
+    assert [each["p50"] for each in found["hops"].values()] == [2, 5, 3, 5, 14, 1]
 
 
 def test_a_ratio_is_the_median_of_the_rounds_because_the_machine_may_become_slower() -> None:
@@ -229,22 +273,24 @@ def test_a_ratio_is_the_median_of_the_rounds_because_the_machine_may_become_slow
 
 
 def test_the_table_shows_every_loop_every_stage_and_every_gate() -> None:
-    loops = loops_at(bare=5_000.0, by_hand=100.0, worker=1_000.0, worker_by_stage=900.0)
-    latency = {"load": 0.25, "documents_per_second": 500, "cpu_us": {"all": 1_234.0}, "p50": 1.0, "p99": 9.0}
+    loops = loops_at(bare=5_000.0, by_hand=100.0, by_hand_batched=200.0, worker=1_000.0, worker_by_stage=900.0)
+    compared, latencies = {"bare": 0.2, "by-hand": 10.0, "by-hand-batched": 5.0}, latencies_at(0.25, p99=9.0)
     shown = table(
         {
             "stream": "mail",
             "documents": 100,
             "characters": 5_000,
             "rounds": {"worker": [1_000.0, 900.0]},
+            "interval": 0.08,
             "loops": loops,
-            "ratios": {"bare": 0.2, "by-hand": 10.0},
-            "latency_ms": latency,
-            "gates": gates("mail", loops, 10.0, latency),
+            "ratios": compared,
+            "latencies": latencies,
+            "gates": gates("mail", loops, compared, latencies),
         }
     )
     assert all(f"| {name} |" in shown for name in (*loops, EVENT_LOOP, "sign", "documents a second / by hand"))
-    assert "0.25 of the greatest rate: p50 1.0 ms, p99 9.0 ms, 1,234 us" in shown
-    assert "| ms from produce to event at half load, p99 | None | 100 | not measured |" in shown
+    assert "| 0.25 (500/s) | 1.0, 9.0 | 0.1, 0.2 |" in shown
+    assert "| ms from produce to event at 0.5 of the rate, p99 | None | 150 | not measured |" in shown
     assert "median of 2 rounds" in shown
+    assert "interval of the ratio to by-hand 8%" in shown
     assert "missed" in shown
