@@ -1,5 +1,6 @@
 """A broker and a Redis for all tests, each started when the first test needs it."""
 
+import gc
 import logging
 import os
 import shlex
@@ -82,15 +83,22 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Let each process of a parallel run of all tests import another part of them first.
 
     To prepare a file of tests for its assertions takes longer than all else of its import, and the result is kept in a
-    file. So each is prepared once, where all processes would do so at the same time.
+    file. So each is prepared once, where all processes would do so at the same time. The garbage collector looks at no
+    test while they are collected, and at none of them later, because they live as long as their process.
     """
+    gc.disable()
     given = getattr(session.config, "workerinput", None)
     if given and session.config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         number, count = int(given["workerid"].removeprefix("gw")), given["workercount"]
         for path in sorted(_TESTS.rglob("test_*.py"))[number::count]:
             with suppress(Exception, pytest.skip.Exception):  # which is told when the tests are collected
                 import_module(".".join(path.relative_to(_TESTS.parent).with_suffix("").parts))
-    return (yield)
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -34,8 +34,8 @@ def address(redis_url: str) -> Iterator[IndexAddress]:
     namespace = f"test-{secrets.token_hex(6)}"
     yield IndexAddress(redis_url, namespace, STANDARD.name, KEY.fingerprint, LIMITS, look_up_seconds=60.0)
     with Redis.from_url(redis_url) as client:
-        for key in list(client.scan_iter(match=f"{{{namespace}*", count=1_000)):
-            client.delete(key)
+        if keys := list(client.scan_iter(match=f"{{{namespace}*", count=1_000)):
+            client.unlink(*keys)
 
 
 @pytest.fixture

@@ -163,8 +163,8 @@ def _release() -> str:
     return "".join(letter for letter in values.get("VERSION_CODENAME", "") if letter.isalnum()) or "unknown"
 
 
-def needed(package: str) -> list[str]:
-    """Return the names of the files of a package and of all packages that it needs, whatever is installed.
+def needed(*packages: str) -> list[str]:
+    """Return the names of the files of `PACKAGES` and of all packages that they need, whatever is installed.
 
     Raises:
         StackUnavailableError: There is no download.
@@ -172,7 +172,8 @@ def needed(package: str) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="nearstream-apt-") as folder:  # what was downloaded would not be listed
         (Path(folder) / "partial").mkdir()
         nowhere = ["-o", f"Dir::Cache::archives={folder}"]
-        asked = [*_apt_get(), *nowhere, "--print-uris", "install", package, *_RECIPES[package].packages]
+        wanted = [name for package in packages for name in (package, *_RECIPES[package].packages)]
+        asked = [*_apt_get(), *nowhere, "--print-uris", "install", *wanted]
         lines = _run(asked).splitlines()
     return [words[1] for words in map(str.split, lines) if len(words) > 1 and words[1].endswith(".deb")]
 

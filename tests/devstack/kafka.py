@@ -92,7 +92,7 @@ def kafka_server(
     if not (folder / "data" / "meta.properties").exists():
         if storage:
             say(f"formatting Kafka's storage in {folder}")
-            _format(java, jars, folder, storage)
+            _format(java, jars, folder, (*QUICK_START, *_shared(prepared)), storage)
         else:
             _copy_formatted(prepared / "data", folder / "data")
     command = command_line(java, jars, folder, (*jvm, *_shared(prepared)))
@@ -139,7 +139,7 @@ def _prepare(java: str, jars: Path, folder: Path) -> None:
         (first / "tmp").mkdir()
         (first / "server.properties").write_text(server_properties(ports, first / "data"))
         (first / "log4j2.properties").write_text(LOGGING)
-        _format(java, jars, first, ())
+        _format(java, jars, first, QUICK_START, ())
         shutil.copytree(first / "data", folder / "data")
         writing = ("-XX:+IgnoreUnrecognizedVMOptions", f"-XX:ArchiveClassesAtExit={folder / _CLASSES}")
         command = command_line(java, jars, first, (*QUICK_START, *writing))
@@ -150,11 +150,12 @@ def _prepare(java: str, jars: Path, folder: Path) -> None:
             server.stop(_ARCHIVE_SECONDS)
 
 
-def _format(java: str, jars: Path, folder: Path, storage: Sequence[str]) -> None:
+def _format(java: str, jars: Path, folder: Path, jvm: Sequence[str], storage: Sequence[str]) -> None:
     """Format the storage of a broker whose properties are in a folder."""
     form = ["format", "-t", _new_id(), "-c", str(folder / "server.properties"), *storage]
     run_to_end(
-        [java, "-Xmx256M", "-cp", f"{jars}/*", "kafka.tools.StorageTool", *form], purpose="formatting Kafka's storage"
+        [java, "-Xmx256M", *jvm, "-cp", f"{jars}/*", "kafka.tools.StorageTool", *form],
+        purpose="formatting Kafka's storage",
     )
 
 

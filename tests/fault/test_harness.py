@@ -187,7 +187,7 @@ async def test_the_oracle_agrees_with_itself_in_every_order() -> None:
     first = await expected(SETTINGS, records)
     assert first.overflows == 0
     assert len(first.events) > len(documents) / 4
-    for order in range(4):
+    for order in range(2):
         random.Random(order).shuffle(records)
         again = await expected(SETTINGS, records, first.events.items())
         assert again.verdicts.keys() == first.verdicts.keys()

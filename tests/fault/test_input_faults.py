@@ -42,6 +42,7 @@ async def test_f15_bad_records_hold_nobody_up(stage: Stage, seed: int) -> None:
     draw = random.Random(seed)
     async with stage("F15") as run:
         healthy, others = run.documents[: run.first], run.documents[run.first :]
+        turned = run.documents[:TURNED]
         run.documents = healthy + _mixed(run, others, BAD, draw)
         warm = len(run.observer.samples)
         async with run.load():
@@ -49,7 +50,6 @@ async def test_f15_bad_records_hold_nobody_up(stage: Stage, seed: int) -> None:
         await run.drained()
         assert standing_seconds(run.observer.samples[warm:]) <= STANDING_SECONDS
         usual = [bad for bad in BAD if len(bad[1] or b"") <= LARGEST_DOCUMENT_BYTES]  # the cost depends on the size
-        turned = healthy[:TURNED]
         shares: list[float] = []
         for turn in range(1, 17, 2):
             plain = _turned(turned, [turn])

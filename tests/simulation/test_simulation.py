@@ -16,13 +16,13 @@ def _broken(plan: Plan, schedules: int) -> dict[int, set[str]]:
 @pytest.mark.parametrize(
     ("plan", "schedules"),
     [
-        pytest.param(Plan(), 1_500, id="crashes, zombies, updates, removals, expiry"),
-        pytest.param(Plan(chain=True), 700, id="copies that are not transitive"),
+        pytest.param(Plan(), 900, id="crashes, zombies, updates, removals, expiry"),
+        pytest.param(Plan(chain=True), 450, id="copies that are not transitive"),
         pytest.param(Plan(impatient=True), 300, id="nobody waits"),
         pytest.param(Plan(resigns=True), 300, id="documents that were signed twice"),
         pytest.param(Plan(storm=True, documents=16), 100, id="storms of copies"),
         pytest.param(Plan(storm=True, documents=120), 20, id="large storms of copies"),
-        pytest.param(Plan(tails=1, confirms=True), 300, id="one lost tail, and replicas"),
+        pytest.param(Plan(tails=1, confirms=True), 200, id="one lost tail, and replicas"),
         pytest.param(Plan(tails=2, confirms=True), 100, id="two lost tails, and replicas"),
     ],
 )

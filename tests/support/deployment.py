@@ -29,7 +29,6 @@ from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import errors as kafka_errors
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
-from nearstream.workers.kafka import topics as kafka_topics
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.file_source import Item
 from nearstream.workers.pipeline.in_process import embedded
@@ -228,14 +227,24 @@ async def deployed(kafka: str, redis_url: str, logs: Path, **settings: str) -> A
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("NEARSTREAM_")}
     loaded = load(given)
     async with kafka_client.admin(loaded, PATIENT_SECONDS) as client:
-        config = DOCUMENTS.config(loaded.retention_seconds)
-        name = loaded.topic_prefix + DOCUMENTS.name
-        await client.create_topics([NewTopic(name, DOCUMENT_PARTITIONS, 1, topic_configs=config)])
-    await kafka_topics.create_missing(loaded, 1, PATIENT_SECONDS)
+        await client.create_topics([_new_topic(loaded, topic) for topic in ALL])
+        names = [loaded.topic_prefix + topic.name for topic in ALL]
+
+        async def are_shown() -> bool:
+            return len(await kafka_client.describe(client, names)) == len(names)
+
+        await until(are_shown, every_seconds=0.02)
     try:
         yield LocalDeployment(loaded, {**inherited, **given}, logs)
     finally:
         await _forget(loaded)
+
+
+def _new_topic(settings: Settings, topic: Topic) -> NewTopic:
+    """Return a topic as `nearstream topics create` makes it, but for the partitions of documents."""
+    partitions = DOCUMENT_PARTITIONS if topic is DOCUMENTS else topic.partitions
+    config = topic.config(settings.retention_seconds)
+    return NewTopic(settings.topic_prefix + topic.name, partitions, 1, topic_configs=config)
 
 
 async def _forget(settings: Settings) -> None:
@@ -273,12 +282,14 @@ def stop(process: subprocess.Popen[bytes], within_seconds: float = 40.0) -> int:
     return process.wait(10)
 
 
-async def until(condition: Callable[[], Awaitable[bool]], within_seconds: float = PATIENT_SECONDS) -> None:
-    """Wait until the condition holds.
+async def until(
+    condition: Callable[[], Awaitable[bool]], within_seconds: float = PATIENT_SECONDS, every_seconds: float = 0.1
+) -> None:
+    """Wait until the condition holds, and look so often.
 
     Raises:
         TimeoutError: The condition did not hold within `within_seconds`.
     """
     async with asyncio.timeout(within_seconds):
         while not await condition():
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(every_seconds)

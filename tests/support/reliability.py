@@ -10,6 +10,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -166,15 +167,17 @@ class Held(NamedTuple):
     sets: frozenset[str]
 
 
+@cache
 def holding_tests() -> Mapping[str, list[Held]]:
     """Return the tests of each id, which they carry in their names."""
     found: dict[str, list[Held]] = defaultdict(list)
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        for test in ast.walk(ast.parse(path.read_text())):
+        code = path.read_text()
+        for test in ast.walk(ast.parse(code)) if re.search(r"def test_[fbs]\d\d_", code) else ():
             if isinstance(test, ast.FunctionDef | ast.AsyncFunctionDef):
                 ids = re.match(r"test_((?:[fbs]\d\d_)*)", test.name)
-                sets = frozenset(_sets([ast.unparse(mark) for mark in test.decorator_list]))
                 for one in (ids[1] if ids else "").upper().split("_")[:-1]:
+                    sets = frozenset(_sets([ast.unparse(mark) for mark in test.decorator_list]))
                     found[one].append(Held(path.relative_to(ROOT).as_posix(), test.name, sets))
     return found
 

@@ -6,7 +6,7 @@ import gzip
 import json
 import math
 import random
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from time import thread_time
 
 import pytest
@@ -75,12 +75,10 @@ def comparing_all() -> Matching:
 
 
 @pytest.fixture(autouse=True)
-def own_heap() -> Iterator[None]:
+def own_heap() -> None:
     """Leave objects of other tests out of garbage collections, which take longer than a step in a large process."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 async def longest_turn(work: Callable[[], Awaitable[object]]) -> float:
