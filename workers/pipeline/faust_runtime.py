@@ -23,17 +23,36 @@ from nearstream.workers.pipeline.retry import is_outage
 
 log = logging.getLogger(__name__)
 
+_MOMENT_SECONDS = 0.1  # for what ends by itself once all services have stopped
+
 
 class FirstCrashWorker(faust.Worker):
     """Faust's worker, which remembers the first error that made it crash.
 
     An error that settings can remedy replaces one that they cannot. A crash ends the consumer's thread, so whatever
     waits for that thread fails too, and mode would remember the last of these errors.
+
+    Where nothing crashed, it ends as soon as its services and tasks have. mode would wait two seconds more: one for
+    tasks to end by themselves, which some never do, and one for those that it has cancelled, even if there are none.
     """
 
     def _crash(self, reason: BaseException) -> None:
         known = self.crash_reason
         super()._crash(reason if known is None else max(known, reason, key=_weight))
+
+    def _gather_all(self) -> None:
+        if self.crash_reason is not None:
+            super()._gather_all()
+            return
+        self.loop.run_until_complete(asyncio.sleep(_MOMENT_SECONDS))
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
+
+    async def _sentinel_task(self) -> None:
+        if self.crash_reason is not None:
+            await super()._sentinel_task()
+        elif left := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(left, timeout=1.0)
 
 
 def _weight(reason: BaseException) -> int:

@@ -7,6 +7,7 @@ import json
 import math
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
 from time import thread_time
 
 import pytest
@@ -23,7 +24,7 @@ from tests.support.signing import record, signer
 
 LONGEST_SECONDS = 0.15
 TEXT_BYTES = DocumentLimits().text_bytes
-COPIES = 24
+COPIES = 16
 TRIES = 3
 
 
@@ -106,6 +107,7 @@ async def _watch(turned: list[float]) -> None:
         turned.append(thread_time() - before)
 
 
+@cache
 def documents() -> list[ConsumerRecord]:
     return [record(copy(number), offset=number) for number in range(COPIES)]
 

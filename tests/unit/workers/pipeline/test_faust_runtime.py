@@ -2,6 +2,7 @@
 
 import asyncio
 
+import faust
 import pytest
 
 from nearstream.workers.config.settings import Settings, SettingsError
@@ -30,3 +31,35 @@ async def test_the_first_crash_is_kept_unless_a_later_one_can_be_remedied_by_set
         await worker.crash(reason)
         worker._crash(reason)  # as a service that is not marked as crashed yet passes it on
     assert worker.crash_reason is kept
+
+
+def test_a_worker_ends_once_what_was_cancelled_has_ended() -> None:
+    steps: list[str] = []
+
+    async def slow_to_end() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.01)
+            steps.append("ended")
+
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        worker = FirstCrashWorker(runner.run(_app()), loop=loop)
+        loop.create_task(slow_to_end())
+        worker._gather_all()
+        loop.run_until_complete(worker._sentinel_task())
+        assert steps == ["ended"]
+
+
+async def _app() -> faust.App:
+    return create_app(Settings(), Health())
+
+
+def test_a_worker_without_tasks_waits_for_nothing() -> None:
+    async def at_once() -> None:
+        worker = FirstCrashWorker(create_app(Settings(), Health()))
+        with pytest.raises(StopIteration):
+            worker._sentinel_task().send(None)
+
+    asyncio.run(at_once())

@@ -66,6 +66,8 @@ USED_BY_OUR_CONSUMER = [
 USED_ELSEWHERE = [
     (faust.App, "_create_directories"),
     (faust.Worker, "_crash"),
+    (faust.Worker, "_gather_all"),
+    (faust.Worker, "_sentinel_task"),
     (faust.Worker, "crash_reason"),
     (faust.Worker, "_signal_stop_time"),
     (faust.Worker, "_starting_fut"),
