@@ -15,7 +15,7 @@ WRITABLE = test -w . || { echo "cannot write $(CURDIR): copy the checkout to a f
 
 export PYTHONDONTWRITEBYTECODE := # what was compiled once need not be compiled by each command that tests start
 
-.PHONY: demo test faults soak simulate chart docs sbom installs fuzz sanitize check format stack stack-stop bench clean help
+.PHONY: demo test faults servers sinks soak simulate chart docs sbom installs fuzz sanitize check format stack stack-stop bench clean help
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -29,6 +29,12 @@ test: .venv/installed-test ## run every test on a real Kafka and Redis that are 
 faults: .venv/installed-test ## run every fault and compare with a single process: FAULTS="f04 f12" DOCUMENTS=20000 SEED=7
 	@DOCUMENTS=$(or $(DOCUMENTS),20000) $(BIN)/pytest tests/fault -q -o timeout=1800 -m "not soak" \
 		$(if $(FAULTS),-k "$(subst $(SPACE), or ,$(strip $(FAULTS)))")
+
+servers: .venv/installed-test ## run the tests of the index on each Redis and Valkey that packages give: SERVERS="Redis 8"
+	@$(BIN)/python -m tests.devstack.redis_servers $(if $(SERVERS),"$(SERVERS)")
+
+sinks: .venv/installed-test ## write events to a PostgreSQL, to Parquet, to ClickHouse and to a schema registry
+	@$(BIN)/pytest tests/integration/test_sinks.py -q -n 0 -m sinks -o timeout=1800
 
 soak: .venv/installed-test ## run random faults for an hour: SOAK_SECONDS=600 for ten minutes
 	@$(BIN)/pytest tests/fault -q -m soak

@@ -22,6 +22,7 @@ from nearstream.schemas.label import Label
 from nearstream.schemas.label_change import LabelChange
 from nearstream.schemas.signature import Signature
 from nearstream.schemas.silence import Silence
+from nearstream.schemas.topics import ALL, SIGNATURES
 from nearstream.schemas.verdict import DocumentVerdict
 
 Json = dict[str, Any]  # parts of a schema, each with a form of its own
@@ -55,6 +56,21 @@ def json_schemas() -> dict[str, Json]:
     Each is complete in itself. Other fields are allowed, because a later release may add some.
     """
     return {name: _schema(name, message) for name, message in MESSAGES.items()}
+
+
+def subjects(prefix: str) -> dict[str, Json]:
+    """Return the JSON Schemas by their subjects in a schema registry: the topic, a dash, the message.
+
+    Signatures have none, because they are msgpack.
+
+    Args:
+        prefix: What the names of topics begin with.
+    """
+    names, schemas = {struct.__name__: name for name, struct in MESSAGES.items()}, json_schemas()
+    found = (
+        (topic, names[value]) for topic in ALL if topic is not SIGNATURES for value in topic.values if value in names
+    )
+    return {f"{prefix}{topic.name}-{name}": schemas[name] for topic, name in found}
 
 
 def components(messages: tuple[type[msgspec.Struct], ...], ref_template: str) -> tuple[list[Json], dict[str, Json]]:

@@ -129,6 +129,7 @@ async def test_a_dump_holds_no_word_and_no_readable_id_in_a_key(
         assert b"private" not in await client.dump(key)
 
 
+@pytest.mark.functions
 async def test_chunks_stay_tightly_packed(redis_index: RedisIndex, client: Redis, address: IndexAddress) -> None:
     batch = arrivals([(f"d{seed}", words(seed, 120)) for seed in range(90)], PARTITIONS)
     lane = matcher(redis_index.store())
@@ -139,6 +140,7 @@ async def test_chunks_stay_tightly_packed(redis_index: RedisIndex, client: Redis
     assert {await client.object("encoding", key) for key in hashes} == {b"listpack"}
 
 
+@pytest.mark.functions
 @pytest.mark.parametrize("seed", [4, 5])
 async def test_f39_a_failure_at_any_command_changes_no_verdict(
     address: IndexAddress, client: Redis, monkeypatch: pytest.MonkeyPatch, seed: int
@@ -186,6 +188,7 @@ def places(found: Sequence[Matched]) -> set[tuple[str, int]]:
     return {(each.verdict.family.id, each.verdict.family.ordinal) for each in found if each.verdict}
 
 
+@pytest.mark.functions
 async def test_two_releases_run_side_by_side(
     redis_index: RedisIndex, address: IndexAddress, client: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +259,7 @@ async def test_an_evicting_server_is_refused(own_address: IndexAddress) -> None:
         await server.aclose()
 
 
+@pytest.mark.functions
 async def test_a_full_server_refuses_writes_but_answers(own_address: IndexAddress) -> None:
     index = await made(own_address)
     one, other = arrivals([("a", TEXT), ("b", TEXT)], PARTITIONS)
@@ -337,6 +341,7 @@ def _documented_rights() -> list[str]:
     return str(line).split()
 
 
+@pytest.mark.functions
 async def test_the_documented_rights_suffice(own_address: IndexAddress) -> None:
     server = Redis.from_url(own_address.url)
     rights = [right.replace("nearstream", own_address.namespace) for right in _documented_rights()]

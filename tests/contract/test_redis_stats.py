@@ -247,6 +247,7 @@ async def test_an_index_with_more_documents_than_expected_is_found_crowded(addre
     await index.close()
 
 
+@pytest.mark.functions
 async def test_facts_are_told_without_the_right_to_ask_for_memory(feeding: Feeding, client: Redis) -> None:
     name = f"test-{feeding.index.address.namespace}"
     await client.acl_setuser(name, True, passwords=["+pw"], keys=["*"], commands=["+@all", "-memory|usage"])

@@ -1,20 +1,21 @@
 """A Kafka Connect worker of our own on a free loopback port, with the connectors that read files."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.devstack.cache import cached
-from tests.devstack.kafka import KAFKA_VERSION, LOGGING, maven, tool
+from tests.devstack.kafka import KAFKA_VERSION, LOGGING, QUICK_START, find_java, maven, tool
 from tests.devstack.server import LocalServer, free_ports, say
 
 
-def connect_server(folder: Path, kafka: str, connectors: Mapping[str, str]) -> LocalServer:
+def connect_server(folder: Path, kafka: str, connectors: Mapping[str, str], jars: Sequence[Path] = ()) -> LocalServer:
     """Return a standalone Connect worker, not started yet. Starting it does not wait for its connectors.
 
     Args:
         folder: for configuration, offsets and log.
         kafka: `host:port` of the broker.
         connectors: the properties of each connector, by its name.
+        jars: folders of jars in place of Kafka's and of the connectors that read files.
 
     Raises:
         StackUnavailableError: no Java, no Maven or no download.
@@ -35,7 +36,12 @@ def connect_server(folder: Path, kafka: str, connectors: Mapping[str, str]) -> L
     files = [folder / f"{name}.properties" for name in connectors]
     for file, properties in zip(files, connectors.values(), strict=True):
         file.write_text(properties)
-    java, *options = tool("org.apache.kafka.connect.cli.ConnectStandalone", _connector_jars())
+    program = "org.apache.kafka.connect.cli.ConnectStandalone"
+    if jars:
+        path = ":".join(f"{each}/*" for each in jars)
+        java, *options = [find_java(), "-Xmx256M", *QUICK_START, "-cp", path, program]
+    else:
+        java, *options = tool(program, _connector_jars())
     logging = f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"
     command = [java, logging, *options, *map(str, (folder / "worker.properties", *files))]
     return LocalServer("Kafka Connect", f"127.0.0.1:{port}", command, folder / "connect.log", _answers)

@@ -81,12 +81,14 @@ class _Recipe:
         folders: Empty folders that a program of the tree looks for.
         check: What is run to see that the tree is whole: the path of a program in it, and arguments.
         perl: Switches of the program, if it is in Perl.
+        is_rare: Only commands that need long use it, so that no usual run of the tests downloads it.
     """
 
     check: tuple[str, ...]
     packages: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     perl: tuple[str, ...] | None = None
+    is_rare: bool = False
 
 
 _RECIPES = {
@@ -101,6 +103,8 @@ _RECIPES = {
     "postfix": _Recipe(("usr/sbin/postconf", "-d", "mail_version")),
     "prometheus": _Recipe(("usr/bin/prometheus", "--version")),
     "prometheus-alertmanager": _Recipe(("usr/bin/prometheus-alertmanager", "--version")),
+    "postgresql-15": _Recipe(("usr/lib/postgresql/15/bin/postgres", "--version"), is_rare=True),
+    "redis-server": _Recipe(("usr/bin/redis-check-rdb", "--version"), is_rare=True),
     "rspamd": _Recipe(("usr/bin/rspamd", "--version")),
     "spamassassin": _Recipe(("usr/bin/spamassassin", "--version"), perl=("-T",)),
     "swaks": _Recipe(("usr/bin/swaks", "--version"), perl=()),
@@ -108,7 +112,7 @@ _RECIPES = {
     "wget": _Recipe(("usr/bin/wget", "--version")),
     "zsh-static": _Recipe(("bin/zsh-static", "-f", "-c", "exit"), packages=("zsh-common",)),
 }
-PACKAGES = tuple(_RECIPES)
+PACKAGES = tuple(package for package, recipe in _RECIPES.items() if not recipe.is_rare)
 
 
 @cache

@@ -8,8 +8,9 @@ from contextlib import aclosing
 from importlib.metadata import version
 from pathlib import Path
 
+from nearstream.schemas.published import sinks
 from nearstream.schemas.published.asyncapi import asyncapi_document
-from nearstream.schemas.published.json_schema import json_schemas
+from nearstream.schemas.published.json_schema import json_schemas, subjects
 from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.workers.cli.event_lines import arrival_object, print_arrival
 from nearstream.workers.config.exit_codes import Exit
@@ -28,8 +29,8 @@ _STATES_SECONDS = 2.0
 
 def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
     """List, create or check the topics, or write down what they hold."""
-    if options.schemas or options.asyncapi:
-        return _write_contract(settings, options)
+    if options.schemas or options.asyncapi or options.connect or options.register:
+        return _publish_contract(settings, options)
     if options.action == "create":
         if not options.dry_run:
             _create(settings, options)
@@ -47,10 +48,10 @@ def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
     return Exit.NO if options.action != "list" and any(state.differences for state in states) else Exit.OK
 
 
-def _write_contract(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Write the JSON Schemas and the AsyncAPI document, without asking Kafka."""
+def _publish_contract(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Write down or register what the topics hold, without asking Kafka."""
     if options.action != "list":
-        print_message("nearstream topics: --schemas and --asyncapi only write files, so they go without an action")
+        print_message("nearstream topics: --schemas, --asyncapi, --connect and --register go without an action")
         return Exit.USAGE
     if options.schemas:
         options.schemas.mkdir(parents=True, exist_ok=True)
@@ -59,7 +60,29 @@ def _write_contract(settings: Settings, options: argparse.Namespace) -> Exit:
     if options.asyncapi:
         retention = settings.retention_seconds
         _write_json(options.asyncapi, asyncapi_document(version("nearstream"), settings.topic_prefix, retention))
+    if options.connect:
+        _write_sinks(options.connect, settings.topic_prefix)
+    if options.register:
+        asyncio.run(_register(options.register, settings.topic_prefix))
     return Exit.OK
+
+
+def _write_sinks(folder: Path, prefix: str) -> None:
+    """Write what stores of events need to know of each topic."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for topic in sinks.STORED:
+        name = sinks.table(topic)
+        _write_json(folder / f"{name}.connect.json", sinks.connect_schema(topic))
+        _write_json(folder / f"{name}.opensearch.json", sinks.opensearch_mapping(topic))
+        (folder / f"{name}.properties").write_text(sinks.jdbc_sink(topic, prefix), encoding="utf-8")
+    (folder / "clickhouse.sql").write_text(sinks.clickhouse_tables(sinks.STORED, prefix), encoding="utf-8")
+
+
+async def _register(address: str, prefix: str) -> None:
+    from nearstream.workers.kafka.schema_registry import register  # which loads aiohttp
+
+    async for subject, number in register(address, subjects(prefix)):
+        print_line(f"{number:>6}  {subject}")
 
 
 def _write_json(path: Path, value: object) -> None:

@@ -58,6 +58,12 @@ def add_kafka_commands(commands: "Commands") -> None:
     )
     topics.add_argument("--schemas", type=Path, metavar="DIR", help="only write the JSON Schema of each message")
     topics.add_argument("--asyncapi", type=Path, metavar="FILE", help="only write the AsyncAPI document of all topics")
+    topics.add_argument(
+        "--connect", type=Path, metavar="DIR", help="only write what Kafka Connect, ClickHouse and OpenSearch need"
+    )
+    topics.add_argument(
+        "--register", metavar="URL", help="only register the JSON Schema of each message in the schema registry there"
+    )
     add_json(topics, "one JSON object per line")
     produce = add(
         commands,

@@ -5,13 +5,15 @@ from typing import Any
 
 from nearstream.workers.operations.checks import Check, Grade
 
-TESTED, EXPECTED, REFUSED = "tested", "expected", "does not work"
+TESTED, REFUSED = "tested", "does not work"
 # The rows of the table in docs/operations.md that a server can be told to belong to.
 KNOWN = {
+    "Redis 6": TESTED,
     "Redis 7.0": TESTED,
-    "Redis 7": EXPECTED,
+    "Redis 7.2": TESTED,
+    "Redis 7.4": TESTED,
     "Redis 8": TESTED,
-    "Valkey 8": EXPECTED,
+    "Valkey 8": TESTED,
     "Valkey 9": TESTED,
     "Kvrocks": REFUSED,
     "Dragonfly": REFUSED,

@@ -14,9 +14,10 @@ from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis_index.address import Connection
 from nearstream.workers.redis_index.errors import errors_mapped
+from nearstream.workers.redis_index.functions import as_taken, lacks_functions, load_functions
 from nearstream.workers.redis_index.sentinel import is_sentinel, sentinel_pool
 from nearstream.workers.redis_index.shared_connection import SharedConnection
-from nearstream.workers.redis_store.function_library import function_library, function_name
+from nearstream.workers.redis_store.function_library import function_name
 
 Client = Redis | RedisCluster
 Caller = Client | SharedConnection
@@ -147,30 +148,12 @@ async def call(client: Caller, name: str, key: bytes, *arguments: bytes | str | 
         target = await _owner(client, key)
         command = ("FCALL", function_name(name), 1, key, *arguments)
         try:
-            return await client.execute_command(*command, **target)
+            return await client.execute_command(*as_taken(client, command), **target)
         except ResponseError as error:
             if not lacks_functions(error):
                 raise
         await load_functions(client)
-        return await client.execute_command(*command, **target)
-
-
-async def load_functions(client: Caller) -> None:
-    """Load the functions into all servers that lack them."""
-    targets: list[dict[str, Any]] = [{}]
-    if isinstance(client, RedisCluster):
-        targets = [{"target_nodes": node} for node in client.get_primaries()]
-    for target in targets:
-        try:
-            await client.execute_command("FUNCTION LOAD", function_library()[1], **target)
-        except ResponseError as error:
-            if "already exists" not in str(error):
-                raise
-
-
-def lacks_functions(reply: object) -> bool:
-    """Return whether a reply says that the server lacks our functions."""
-    return isinstance(reply, ResponseError) and "Function not found" in str(reply)
+        return await client.execute_command(*as_taken(client, command), **target)
 
 
 async def _owner(client: Caller, key: bytes) -> dict[str, Any]:

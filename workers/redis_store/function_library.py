@@ -1,9 +1,11 @@
 """The functions of a store: their Lua sources, with the constants of Python in them."""
 
 import re
+from collections.abc import Mapping
 from functools import cache
-from hashlib import blake2b
+from hashlib import blake2b, sha1
 from importlib.resources import files
+from typing import NamedTuple
 
 from nearstream.schemas.document import CLOCKS_MS
 from nearstream.streams.ingest.sites import SITE_BYTES
@@ -15,7 +17,27 @@ from nearstream.workers.redis_store import layout
 from nearstream.workers.redis_store.layout import STATE_FORMAT, STUB, KeyKind, python_struct
 
 _SOURCES = ("slot.lua", "sweeping.lua", "buckets.lua", "history.lua", "families.lua", "decisions.lua", "claims.lua")
+# What a script begins with. It makes all functions, which takes some microseconds, and calls one.
+_SCRIPT = """\
+local called
+local function register(name, callback)
+  if type(name) == 'table' then name, callback = name.function_name, name.callback end
+  if name == '@@' then called = callback end
+end
+"""
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
+
+
+class Script(NamedTuple):
+    """A script for servers without functions.
+
+    Attributes:
+        sha: By which EVALSHA calls it.
+        source: Its text in Lua.
+    """
+
+    sha: str
+    source: str
 
 
 def _is_plain(value: object) -> bool:
@@ -52,6 +74,19 @@ def function_library() -> tuple[str, str]:
     source = _NAME.sub(lambda name: _literal(CONSTANTS[name[0]]) if name[0] in CONSTANTS else name[0], source)
     suffix = blake2b(source.encode(), digest_size=4).hexdigest()
     return suffix, source.replace("@@", suffix)
+
+
+@cache
+def scripts() -> Mapping[str, Script]:
+    """Return for each function the script that does the same, by the name of the function."""
+    suffix, source = function_library()
+    _, _, functions = source.replace("redis.register_function", "register").partition("\n")
+    names = re.findall(rf"'(nearstream_store_\w+_{suffix})'", source)
+    names += [f"nearstream_store_{name}_{suffix}" for name in re.findall(r"^define\('(\w+)'", source, re.MULTILINE)]
+    sources = {name: f"{_SCRIPT.replace('@@', name)}{functions}\nreturn called(KEYS, ARGV)\n" for name in names}
+    return {
+        name: Script(sha1(text.encode(), usedforsecurity=False).hexdigest(), text) for name, text in sources.items()
+    }
 
 
 def function_name(call: str) -> str:

@@ -21,8 +21,9 @@ from redis.exceptions import (
 
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.streams.store.store import Call
-from nearstream.workers.redis_index.client import Caller, lacks_functions, load_functions
+from nearstream.workers.redis_index.client import Caller
 from nearstream.workers.redis_index.errors import errors_mapped
+from nearstream.workers.redis_index.functions import as_taken, lacks_functions, load_functions
 from nearstream.workers.redis_index.shared_connection import SharedConnection
 from nearstream.workers.redis_store.calls import Command, LaneCalls
 from nearstream.workers.redis_store.layout import StoreLayout
@@ -128,10 +129,11 @@ class RedisTransport:
 
     async def _pipeline(self, server: _Server, commands: Sequence[Command]) -> list[Any]:
         """Return the replies of one server, or the error that kept it from answering."""
+        words = [as_taken(self._client, command.arguments) for command in commands]
         if isinstance(server, SharedConnection):
-            return await server.execute_commands([command.arguments for command in commands])
+            return await server.execute_commands(words)
         # The packing of redis-py takes four times as long.
-        packed = b"".join([pack_command(command.arguments) for command in commands])  # type: ignore[arg-type]
+        packed = b"".join([pack_command(tuple(each)) for each in words])  # type: ignore[arg-type]
         try:
             return await _exchanged(server, packed, len(commands))
         except (RedisError, OSError, AttributeError) as error:  # see `errors.py` for the last one

@@ -38,7 +38,8 @@ def test_memory_that_is_left_is_told_with_the_remedy(told: dict[str, object], gr
     [
         ({"redis_version": "7.0.15"}, Grade.OK, "Redis 7.0.15 answers (Redis 7.0: tested"),
         ({"redis_version": "7.2.4", "valkey_version": "9.1.2"}, Grade.OK, "Valkey 9.1.2 answers (Valkey 9: tested"),
-        ({"redis_version": "7.4.1"}, Grade.OK, "Redis 7.4.1 answers (Redis 7: expected"),
+        ({"redis_version": "7.4.1"}, Grade.OK, "Redis 7.4.1 answers (Redis 7.4: tested"),
+        ({"redis_version": "6.2.5"}, Grade.OK, "Redis 6.2.5 answers (Redis 6: tested"),
         ({"redis_version": "7.4.0", "dragonfly_version": "df-v1.27.1"}, Grade.FAIL, "Dragonfly df-v1.27.1 answers"),
         ({"redis_version": "99.0.0"}, Grade.WARN, "Redis 99.0.0 answers, of which nothing is known"),
     ],

@@ -1,0 +1,129 @@
+"""Events are written to tables with the files that `nearstream topics --connect` writes."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession
+
+from nearstream.schemas.published.sinks import STORED, table
+from nearstream.schemas.topics import NEAR_DUPLICATES, VERDICTS
+from tests.devstack.server import running
+from tests.devstack.sinks import Postgres, connect_to_tables, readers, registry_server
+from tests.support.deployment import LINES, LocalDeployment, deployed, until
+
+pytestmark = pytest.mark.sinks
+
+WITHIN_SECONDS = 300
+PAGE = (Path(__file__).parents[2] / "docs/events.md").read_text()
+
+
+@pytest.fixture(scope="module")
+async def matched(
+    kafka: str, redis_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[LocalDeployment]:
+    """Return a deployment that has sent the verdicts of the example documents."""
+    async with deployed(kafka, redis_url, tmp_path_factory.mktemp("matched")) as deployment:
+        await deployment.send(deployment.examples(LINES))
+        with deployment.worker():
+            await deployment.drained()
+        yield deployment
+
+
+def files(deployment: LocalDeployment, folder: Path) -> Path:
+    done = deployment.run("topics", "--connect", str(folder))
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+async def test_postgresql_has_a_row_for_each_event(matched: LocalDeployment, tmp_path: Path, kafka: str) -> None:
+    folder, database = files(matched, tmp_path / "sinks"), Postgres(tmp_path)
+    connectors = {
+        name: (folder / f"{name}.properties")
+        .read_text()
+        .replace("jdbc:postgresql://127.0.0.1:5432/nearstream", database.url)
+        for name in ("verdicts", "near_duplicates")
+    }
+    verdicts, pairs = await matched.read(VERDICTS.name), await matched.read(NEAR_DUPLICATES.name)
+    sent = {json.loads(record.value)["event_id"]: json.loads(record.value) for record in (*verdicts, *pairs)}
+
+    async def has_all() -> bool:
+        assert connect.pid, (tmp_path / "connect/connect.log").read_text()[-4_000:]
+        tables = {name for (name,) in database.ask("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")}
+        if not tables >= set(connectors):
+            return False
+        return [database.ask(f"SELECT count(*) FROM {name}") for name in connectors] == [  # noqa: S608
+            [[str(len({json.loads(each.value)["event_id"] for each in some}))]] for some in (verdicts, pairs)
+        ]
+
+    with running(database.server), running(connect_to_tables(tmp_path / "connect", kafka, connectors)) as connect:
+        await until(has_all, WITHIN_SECONDS)
+        rows = database.ask("SELECT event_id, verdict, of_id, resemblance_value FROM verdicts")
+        for event_id, verdict, of, resemblance in rows:
+            event = sent[event_id]
+            assert verdict == event["verdict"]
+            assert of == ((event["of"] or {}).get("id") or "")
+            if resemblance:
+                assert float(resemblance) == event["resemblance"]["value"]
+        assert len({verdict for _, verdict, *_ in rows}) > 3
+
+
+async def test_each_schema_is_registered_once(matched: LocalDeployment, tmp_path: Path) -> None:
+    with running(registry_server(tmp_path)) as server:
+        url = f"http://{server.address}/apis/ccompat/v7"
+        first, second = matched.run("topics", "--register", url), matched.run("topics", "--register", url)
+        assert first.returncode == 0, first.stderr
+        assert first.stdout == second.stdout
+        async with ClientSession() as session, session.get(f"{url}/subjects") as answer:
+            subjects = await answer.json(content_type=None)
+        assert sorted(subjects) == sorted(line.split()[1].decode() for line in first.stdout.splitlines())
+        assert f"{matched.topic(VERDICTS)}-verdict" in subjects
+
+
+async def test_parquet_has_what_tail_prints(matched: LocalDeployment, tmp_path: Path) -> None:
+    told = matched.run("tail", "--from-start", "--until-end", "--json", "--type", "verdict")
+    assert told.returncode == 0, told.stderr
+    (tmp_path / "verdicts.jsonl").write_bytes(told.stdout)
+    (command,) = re.findall(r'^python -c "(import duckdb.*)"$', PAGE, re.MULTILINE)
+    read(tmp_path, command)
+    question = "import duckdb; print(duckdb.sql(\"SELECT count(*) FROM 'verdicts.parquet'\").fetchall()[0][0])"
+    assert int(read(tmp_path, question)) == len(told.stdout.splitlines()) > len(LINES) // 2
+
+
+async def test_clickhouse_takes_events_into_its_tables(matched: LocalDeployment, tmp_path: Path) -> None:
+    """ClickHouse in one process has no engine for Kafka, so the rows are inserted as that engine reads them."""
+    tables = (files(matched, tmp_path / "sinks") / "clickhouse.sql").read_text()
+    (settings,) = set(re.findall(r"input_format.*(?=;)", tables))
+    for topic in STORED:
+        rows = [record.value for record in await matched.read(topic.name)]
+        (create,) = re.findall(rf"^CREATE TABLE {table(topic)} .*?(?=;)", tables, re.MULTILINE | re.DOTALL)
+        (tmp_path / "rows").write_bytes(b"\n".join([*rows, b""]))
+        insert = f"INSERT INTO {table(topic)} SETTINGS {settings} FORMAT JSONEachRow\n"
+        counted = f"SELECT count() FROM {table(topic)} FINAL"  # noqa: S608 - a name of ours
+        program = f"""
+from pathlib import Path
+from chdb.session import Session
+session = Session()
+session.query({create!r})
+rows = Path("rows").read_text()
+if rows:
+    session.query({insert!r} + rows)
+print(session.query({counted!r}, "CSV").bytes().decode())
+"""
+        assert int(read(tmp_path, program)) == len({json.loads(row)["event_id"] for row in rows}), topic.name
+
+
+def read(folder: Path, program: str) -> str:
+    """Run a program with the packages that read tables, and return what it prints."""
+    environment = os.environ | {"PYTHONPATH": str(readers())}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
