@@ -114,7 +114,8 @@ def test_the_command_reports_the_goals_of_labelled_documents(
     assert "docs.jsonl.gz" in capsys.readouterr().err
 
 
-def test_documents_of_one_family_are_what_their_texts_are() -> None:
+def test_documents_of_one_family_are_what_their_texts_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(labelled, "_SAMPLED", 500)
     known = labelled.Labelled.of(read_texts(PAIRS), read_pairs(PAIRS), 1_000)
     everything = dict.fromkeys(known.signatures, "one family")
     found = labelled.within(known, everything)["in_one_family"]

@@ -200,6 +200,7 @@ def server_properties(ports: KafkaPorts, data: Path) -> str:
         "auto.create.topics.enable": "false",
         "broker.session.timeout.ms": 3_000,
         "broker.heartbeat.interval.ms": 500,
+        "metadata.max.idle.interval.ms": 10_000,  # by default it writes a record twice a second that says nothing
         "num.network.threads": 2,
         "num.io.threads": 2,
         "log.cleaner.dedupe.buffer.size": 16_777_216,
