@@ -1,19 +1,20 @@
 """Which partitions are in work, and how long more records are waited for.
 
 A batch has its own requests to Kafka and Redis, whether it holds one record or thirty. Where records come one by one,
-each is taken at once. Where several come together, the broker waits a moment for more of them, and a batch that is not
-full waits until the one before it is done.
+each is taken at once. Where several come together, the broker waits a moment for more. Two or three batches share them,
+so that one is decided while another one waits for the index.
 """
 
 import asyncio
+import math
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 LINGER_MS = 20  # at most
 LINGER_BYTES = 256 * 1024  # for which a broker does not linger: more than arrives meanwhile, less than a backlog
-GATHERING_SECONDS = 0.04  # at most, until a batch in work is done
 _FIRST_LINGER_MS = 2
+_SHARES = 8 / 3  # in which a full batch is divided
 _SEVERAL = 3  # records of a batch, when they come faster than one by one
 
 Partition = tuple[str, int]
@@ -43,11 +44,12 @@ class Claims:
             async with asyncio.timeout(seconds):
                 await self.released.wait()
 
-    async def gather(self) -> None:
-        """Let records gather while a batch is in work, if there is time: the last batch was not full."""
-        if self.partitions and self.linger_ms and not self._was_full:
-            self.released.clear()
-            await self.wait(GATHERING_SECONDS)
+    def most(self, records: int) -> int:
+        """Return how many of these records the next batch may have: a share, unless they fill one batch after another.
+
+        One batch with records of all partitions would leave nothing for the next one to begin with.
+        """
+        return records if self._was_full or not self.linger_ms else math.ceil(records / _SHARES)
 
     def claim(self, partitions: Collection[Partition], records: int, most: int) -> None:
         """Claim the partitions of a batch, and learn from its size whether to linger.

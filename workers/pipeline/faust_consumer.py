@@ -85,12 +85,12 @@ class BatchConsumer(aiokafka.Consumer):
         """
         claims = self._claims[topic]
         async with claims.taking:
-            await claims.gather()
-            records = await self._take(topic, claims, max_records)
+            most = claims.most(max_records)
+            records = await self._take(topic, claims, most)
             # Nothing waits between the check of the generation in `_take` and the end of this block: the batch could
             # belong to another generation by then.
             claimed = {TP(record.topic, record.partition) for record in records}
-            claims.claim(claimed, len(records), max_records)
+            claims.claim(claimed, len(records), most)
             self._in_flight += 1
             self._idle.clear()
         try:
