@@ -18,6 +18,7 @@ import threading
 from importlib import import_module
 from typing import NoReturn
 
+from tests.devstack.server import end_with_parent
 from tests.support.commands import COMMANDS
 
 MODULES = (
@@ -48,12 +49,17 @@ _FILES = 4
 
 
 def serve(control: socket.socket) -> list[str]:
-    """Start processes until the other end is closed, and return only in each of them, with its arguments."""
+    """Start processes until the other end is closed, and return only in each of them, with its arguments.
+
+    They end with this process, so that a run of tests which is killed leaves none.
+    """
+    tie = end_with_parent()
     while True:
         message, files, _, _ = socket.recv_fds(control, MESSAGE_BYTES, _FILES)
         if not message:
             os._exit(0)
         if os.fork() == 0:
+            tie()
             control.close()
             return _forked(json.loads(message), files)
         for file in files:
@@ -64,9 +70,11 @@ def serve(control: socket.socket) -> list[str]:
 def _forked(asked: dict[str, list[str]], files: list[int]) -> list[str]:
     """Fork once more, into a program and a process that waits for its end."""
     *streams, status = files
+    tie = end_with_parent()
     program = os.fork()
     if program:
         _report(program, streams, status)
+    tie()
     os.close(status)
     for number, file in enumerate(streams):
         os.dup2(file, number)

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,27 @@ def test_an_interrupt_reaches_it_and_not_the_process_that_reports_its_end() -> N
         assert process.stdout.readline()  # it reads by now
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
+
+
+def test_it_ends_with_the_process_that_started_it() -> None:
+    """It waits for a Kafka that never comes, and whoever started it is killed."""
+    worker = [sys.executable, "-m", "nearstream", "worker", "--timeout", "600"]
+    code = f"""if True:
+        import os, time
+        from tests.support.forking import started
+        print(started({worker}, os.environ).pid, flush=True)
+        time.sleep(600)
+    """
+    environment = os.environ | {"NEARSTREAM_KAFKA": "127.0.0.1:1", "NEARSTREAM_STATUS": "off"}
+    with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        program = Path(f"/proc/{int(parent.stdout.readline())}")
+        assert program.exists()
+        parent.kill()
+    deadline = time.monotonic() + 60
+    while program.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_what_is_read_at_a_start_needs_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
