@@ -29,6 +29,8 @@ from nearstream.workers.pipeline.faust_consumer import BatchConsumer
 from nearstream.workers.pipeline.retry import OutageTooLongError, RetryPolicy
 from nearstream.workers.pipeline.step import Lost, Recovery, Send, Step
 
+# Linger after a partial batch so that the next one is fuller. A single record is never delayed.
+LINGER_SECONDS = 0.005
 UNCONFIRMED_SECONDS = 5.0
 HALT_LOG_SECONDS = 60.0
 CHECK_SECONDS = 5.0
@@ -88,6 +90,8 @@ class Delivery:
                     if len(records) == 1:
                         raise
                     await self._process_each(step, records)
+            if len(records) < step.batch:
+                await asyncio.sleep(LINGER_SECONDS)
 
     async def _process_each(self, step: Step, records: Sequence[ConsumerRecord]) -> None:
         """Process the records of a failed batch one by one.

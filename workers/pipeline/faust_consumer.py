@@ -13,7 +13,7 @@ Faust has no public hook for that. These names of its classes, and of aiokafka's
 | `AIOKafkaConsumerThread._fetch_records` | call: fetch a batch of some partitions |
 | `AIOKafkaConsumer._coordinator` | read: aiokafka's side of the group |
 | `AIOKafkaConsumer._fetcher` | read: it asks the brokers for records |
-| `Fetcher._fetch_max_wait_ms`, `._fetch_min_bytes` | set: how long a broker waits for how much, by the load |
+| `Fetcher._fetch_max_wait_ms` | set: how long a broker waits for records, which Faust has no setting for |
 | `GroupCoordinator.check_errors` | call: nothing else raises its errors, and until then it joins no rebalance |
 | `Consumer._new_consumer_thread` | override: make our thread |
 | `Consumer._thread`, `ServiceThread.thread_loop` | read: fetches run in the loop of that thread |
@@ -38,7 +38,8 @@ Faust has no public hook for that. These names of its classes, and of aiokafka's
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
@@ -48,7 +49,6 @@ from mode import Service
 
 from nearstream.schemas.record import ConsumerRecord
 from nearstream.workers.kafka.records import as_record
-from nearstream.workers.pipeline.claims import LINGER_BYTES, Claims
 from nearstream.workers.pipeline.faust_thread import ConsumerThread
 
 FETCH_SECONDS = 1.0
@@ -59,6 +59,27 @@ POLL_SECONDS = 0.01  # between two looks for records of free partitions while ot
 BUSY_WAIT_MS = 20
 IDLE_WAIT_MS = 100
 BUSY_SECONDS = 1.0  # since records were last handed out
+
+
+@dataclass
+class Claims:
+    """The partitions of a topic whose records are in work.
+
+    Attributes:
+        partitions: These partitions. No other batch gets records of them.
+        released: Set when some are free again.
+        taking: Held by the one who takes a batch, because two fetches could return records of one partition.
+    """
+
+    partitions: set[TP] = field(default_factory=set)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+    taking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until `released` is set, at most for this many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.released.wait()
 
 
 class BatchConsumer(aiokafka.Consumer):
@@ -85,18 +106,18 @@ class BatchConsumer(aiokafka.Consumer):
         """
         claims = self._claims[topic]
         async with claims.taking:
-            most = claims.most(max_records)
-            records = await self._take(topic, claims, most)
+            records = await self._take(topic, claims, max_records)
             # Nothing waits between the check of the generation in `_take` and the end of this block: the batch could
             # belong to another generation by then.
             claimed = {TP(record.topic, record.partition) for record in records}
-            claims.claim(claimed, len(records), most)
+            claims.partitions |= claimed
             self._in_flight += 1
             self._idle.clear()
         try:
             yield records
         finally:
-            claims.release(claimed)
+            claims.partitions -= claimed
+            claims.released.set()
             self._in_flight -= 1
             if not self._in_flight:
                 self._idle.set()
@@ -116,13 +137,12 @@ class BatchConsumer(aiokafka.Consumer):
                 await self.can_resume_flow.wait()
             partitions = {partition for partition in self._get_active_partitions() if partition.topic == topic}
             claims.released.clear()
-            free = partitions.difference(claims.partitions)
+            free = partitions - claims.partitions
             if not free:
                 await claims.wait(FETCH_SECONDS)
                 continue
             # A fetch that waits would not see records of partitions that are released meanwhile.
             seconds = 0.0 if claims.partitions else FETCH_SECONDS
-            self._set_waits()
             fetching = self._fetch(free, max_records, seconds)
             fetch = asyncio.run_coroutine_threadsafe(fetching, self._thread.thread_loop)
             generation, records = await asyncio.wrap_future(fetch)
@@ -133,14 +153,6 @@ class BatchConsumer(aiokafka.Consumer):
             if not seconds:
                 await claims.wait(POLL_SECONDS)
 
-    def _set_waits(self) -> None:
-        """Set how long a broker waits for how many bytes, in requests from now on."""
-        fetcher = self._thread._ensure_consumer()._fetcher
-        is_busy = monotonic() < self._busy_until
-        linger_ms = max(claims.linger_ms for claims in self._claims.values()) if is_busy else 0
-        fetcher._fetch_min_bytes = LINGER_BYTES if linger_ms else 1
-        fetcher._fetch_max_wait_ms = linger_ms or (BUSY_WAIT_MS if is_busy else IDLE_WAIT_MS)
-
     async def _fetch(self, partitions: set[TP], max_records: int, seconds: float) -> tuple[int, list[ConsumerRecord]]:
         """Return the generation and the next records, in the consumer's thread.
 
@@ -149,6 +161,7 @@ class BatchConsumer(aiokafka.Consumer):
         thread = self._thread
         client = thread._ensure_consumer()
         client._coordinator.check_errors()
+        client._fetcher._fetch_max_wait_ms = BUSY_WAIT_MS if monotonic() < self._busy_until else IDLE_WAIT_MS
         fetched = await thread._fetch_records(client, partitions, seconds, max_records)
         if not self.flow_active:
             # The fetch may outlast a rebalance and return records of partitions that were assigned meanwhile.

@@ -22,7 +22,6 @@ from nearstream.schemas.record import ConsumerRecord
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline import faust_consumer, faust_thread
-from nearstream.workers.pipeline.claims import LINGER_BYTES
 from nearstream.workers.pipeline.faust_consumer import BatchConsumer, Transport
 from nearstream.workers.worker.topology import create_app
 
@@ -52,7 +51,6 @@ class Thread:
     errors: list[Exception] = field(default_factory=list)
     assigned: set[TP] = field(default_factory=lambda: {TP("in", 0), TP("in", 1), TP("other", 0)})
     _fetch_max_wait_ms: int = 0
-    _fetch_min_bytes: int = 1
 
     @property
     def _fetcher(self) -> "Thread":
@@ -385,20 +383,6 @@ async def test_the_broker_waits_for_quiet_partitions_only_briefly_while_others_a
         async with consumer.batch("in", 10):
             waits.append(thread(consumer)._fetch_max_wait_ms)
     assert waits == [faust_consumer.IDLE_WAIT_MS, faust_consumer.BUSY_WAIT_MS, faust_consumer.IDLE_WAIT_MS]
-
-
-async def test_the_broker_lingers_where_records_come_together_and_not_after_a_pause(
-    consumer: BatchConsumer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waits = []
-    several = [[fetched(5), fetched(6), fetched(7)], [fetched(8), fetched(9), fetched(10)]]
-    thread(consumer).answers = [*several, [fetched(11)], [fetched(12)]]
-    for now in (100.0, 100.1, 100.2, 102.0):
-        monkeypatch.setattr(faust_consumer, "monotonic", partial(float, now))
-        async with consumer.batch("in", 10):
-            waits.append((thread(consumer)._fetch_max_wait_ms, thread(consumer)._fetch_min_bytes))
-    lingering = [(2, LINGER_BYTES), (4, LINGER_BYTES)]
-    assert waits == [(faust_consumer.IDLE_WAIT_MS, 1), *lingering, (faust_consumer.IDLE_WAIT_MS, 1)]
 
 
 @pytest.mark.parametrize("is_closed", [False, True])

@@ -34,7 +34,6 @@ USED_BY_OUR_CONSUMER = [
     (AIOKafkaConsumer, "_coordinator"),
     (AIOKafkaConsumer, "_fetcher"),
     (fetcher.Fetcher, "_fetch_max_wait_ms"),
-    (fetcher.Fetcher, "_fetch_min_bytes"),
     (fetcher.Fetcher, "_prefetch_backoff"),
     (GroupCoordinator, "generation"),
     (GroupCoordinator, "check_errors"),
