@@ -7,7 +7,7 @@ SHELL := bash
 PYTHON ?= python3
 BIN := .venv/bin
 STACK ?= build/stack
-SIGNER := $(wildcard streams/native/*.[ch] streams/native/*/*.h)
+SIGNER := $(wildcard src/nearstream/streams/native/*.[ch] src/nearstream/streams/native/*/*.h)
 SPACE := $() $()
 # What pip does goes to stderr line by line, because a first install takes minutes, and `make -s stack` is evaluated.
 SHOWN := | awk '!/already satisfied/ { print "  " substr($$0, 1, 110); fflush() }' >&2
@@ -59,11 +59,11 @@ fuzz: .venv/installed-test ## compare the C code with its twins on random texts 
 	@$(BIN)/python -m tests.fuzz_native --seconds $(or $(FUZZ_SECONDS),600)
 
 sanitize: .venv/installed-test ## fuzz the C code for a minute under AddressSanitizer and UBSan: FUZZ_SECONDS=600
-	@touch streams/native/module.c
+	@touch src/nearstream/streams/native/module.c
 	@CFLAGS="-g -fsanitize=address,undefined -fno-sanitize-recover=all" $(BIN)/pip install --quiet --editable .
 	@ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 		$(BIN)/python -m tests.fuzz_native --seconds $(or $(FUZZ_SECONDS),60); found=$$?; \
-		touch streams/native/module.c && $(BIN)/pip install --quiet --editable . && exit $$found
+		touch src/nearstream/streams/native/module.c && $(BIN)/pip install --quiet --editable . && exit $$found
 
 check: .venv/installed-dev ## run linters, type checker, import contracts, dependency check
 	@$(BIN)/ruff check .
@@ -90,7 +90,8 @@ stack-stop: .venv/installed-test ## stop them, the data stay in build/stack
 
 clean: ## stop the stack and remove what was built
 	@if [ -x $(BIN)/python ] && [ -d $(STACK) ]; then $(BIN)/python -m tests.devstack stop --folder $(STACK); fi
-	@rm -rf .venv build dist src/*.egg-info streams/native/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf .venv build dist src/*.egg-info src/nearstream/streams/native/*.so \
+		.pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 .venv/installed: pyproject.toml $(SIGNER) | .venv/bin/python
 	@$(WRITABLE)

@@ -15,7 +15,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def make(folder: Path) -> Path:
         sources = copy_sources(folder / "sources")
         # An editable installation leaves the compiled part there, but a source distribution must not contain it.
-        (sources / "streams" / "native" / "_native.abi3.so").write_bytes(b"")
+        (sources / "src/nearstream/streams/native/_native.abi3.so").write_bytes(b"")
         return build("build_sdist", sources, folder / "made")
 
     return make_once(tmp_path_factory, "sdist", make)

@@ -70,7 +70,7 @@ def git(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "folders", [("schemas", "streams", "workers"), ("README.md", "docs")], ids=["code", "documents"]
+    "folders", [("src",), ("README.md", "docs")], ids=["code", "documents"]
 )
 def test_a_change_adds_few_lines_that_have_to_be_decoded(folders: tuple[str, ...]) -> None:
     roots, added = [ROOT / folder for folder in folders], added_text(folders)

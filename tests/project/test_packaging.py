@@ -90,14 +90,14 @@ def test_a_wheel_contains_the_license_and_the_command(wheel: Path) -> None:
 
 
 def test_a_source_distribution_contains_what_a_build_needs(sdist_names: set[str]) -> None:
-    native = {str(path.relative_to(ROOT)) for path in (ROOT / "streams/native").rglob("*.[ch]")}
+    native = {str(path.relative_to(ROOT)) for path in (ROOT / "src/nearstream/streams/native").rglob("*.[ch]")}
     assert {name for name in sdist_names if name.endswith((".c", ".h"))} == native
     assert sdist_names >= {f"src/{name}" for name in DATA} | {"pyproject.toml", "README.md", "LICENSE"}
 
 
 def test_a_source_distribution_contains_nothing_compiled_and_no_tests(sdist_names: set[str]) -> None:
     assert [name for name in sdist_names if name.endswith((".so", ".o", ".pyc"))] == []
-    assert {name.split("/")[0] for name in sdist_names if "/" in name} == {"src", "streams"}
+    assert {name.split("/")[0] for name in sdist_names if "/" in name} == {"src"}
 
 
 def test_the_command_runs_outside_the_checkout(installed: Path, tmp_path: Path) -> None:

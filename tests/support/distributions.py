@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README_EXAMPLE = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0]
 HAS_COMPILER = any(map(shutil.which, ("cc", "gcc", "clang")))
 NO_COMPILER = {"CC": "/bin/false", "LDSHARED": "/bin/false"}
-_SOURCES = ("pyproject.toml", "README.md", "LICENSE", "src", "schemas", "streams", "workers", "examples")
+_SOURCES = ("pyproject.toml", "README.md", "LICENSE", "src", "examples")
 _SETUPTOOLS_MIN = 77
 INSTALL_SECONDS = 400
 _PIP = ("--quiet", "--no-compile", "--disable-pip-version-check")
