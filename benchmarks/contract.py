@@ -20,17 +20,17 @@ from cloudevents.core.v1.event import CloudEvent
 from benchmarks.speed import gates
 from benchmarks.speed.measure import Effort, cpu, effort_options, pin, timed
 from benchmarks.texts import texts
-from nearstream.schemas.codec import (
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.topics.codec import (
     decode_document,
     encode_document,
     encode_event,
     encode_signature,
     event_headers,
 )
-from nearstream.schemas.document import Document
-from nearstream.schemas.events import NearDuplicate, kind_of, subject_of
+from nearstream.schemas.verdicts.events import NearDuplicate, kind_of, subject_of
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, Scheme, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits

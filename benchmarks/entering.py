@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from nearstream.schemas.signature import Signature
-from nearstream.streams.arriving import Arrival, Arriving, message_of, pack_keys
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.matching.arriving import Arrival, Arriving, message_of, pack_keys
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.store.messages import Entry
 from nearstream.streams.store.store import Store

@@ -30,14 +30,14 @@ from benchmarks.speed.measure import positive
 from benchmarks.storing import add_option, new_store, through
 from benchmarks.stream.prose import Prose, sources
 from benchmarks.stream.texts import STREAMS
-from nearstream.schemas.document import Document
-from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams import telling
-from nearstream.streams.counterpart import novelty_of
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.estimates.comparing import Unpacked
 from nearstream.streams.estimates.covering import cover
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching import telling
+from nearstream.streams.matching.counterpart import novelty_of
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.relations.novelty import Source, novelty
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer

@@ -14,17 +14,17 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nearstream.schemas.signature import Signature
-from nearstream.streams.arriving import Arrival, Arriving, message_of
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.records.record import unpack_signature
+from nearstream.streams.matching.arriving import Arrival, Arriving, message_of
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.local import local_store
 from nearstream.streams.store.messages import Query
+from nearstream.streams.store.record import unpack_signature
 from nearstream.streams.store.store import Call, Store, Transport
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.server.address import IndexAddress
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
 from tests.support.stores import through as carried

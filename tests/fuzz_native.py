@@ -8,7 +8,7 @@ from functools import cache
 from random import Random
 from time import monotonic
 
-from nearstream.schemas.document import Document
+from nearstream.schemas.documents.document import Document
 from nearstream.streams.estimates import alignment_numpy
 from nearstream.streams.estimates.alignment import reach_table
 from nearstream.streams.estimates.comparing import Unpacked, compare_native, compare_numpy, fields_of
@@ -16,7 +16,6 @@ from nearstream.streams.estimates.distance import PACKED_COSTS
 from nearstream.streams.estimates.pair import pair
 from nearstream.streams.estimates.passages import common_text_native, common_text_numpy
 from nearstream.streams.native import native
-from nearstream.streams.records.text_part import pack_text, unpack_text_slowly
 from nearstream.streams.signing import packed_fields, packed_fields_numpy
 from nearstream.streams.signing.native_backend import packed_context
 from nearstream.streams.signing.native_unicode import unicode_tables
@@ -25,7 +24,8 @@ from nearstream.streams.signing.signer import Signer
 from nearstream.streams.signing.signs import found_slowly
 from nearstream.streams.signing.small_keys import small_keys_slowly
 from nearstream.streams.store.patching import patch_slowly, patched
-from nearstream.workers.redis_store.entries import pack_natively, pack_slowly
+from nearstream.streams.store.text_part import pack_text, unpack_text_slowly
+from nearstream.workers.redis.store.entries import pack_natively, pack_slowly
 from tests.support.compared import made_up
 from tests.support.entered import made_up as made_up_entries
 from tests.support.implementations import PUBLIC, signer_of

@@ -6,10 +6,10 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 from benchmarks.check.texts import arrivals
-from nearstream.schemas.topics import SIGNATURES
+from nearstream.schemas.topics.names import SIGNATURES
 from nearstream.workers.config.settings import load
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex
 
 _BATCH = 32
 _PARTS = 2  # partitions with documents, those of each are matched by a process

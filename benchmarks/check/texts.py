@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
-from nearstream.schemas.codec import decode_document
-from nearstream.schemas.document import Document
-from nearstream.schemas.signature import Origin
-from nearstream.schemas.topics import DOCUMENTS
-from nearstream.streams.arriving import Arrival
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.signature import Origin
+from nearstream.schemas.topics.codec import decode_document
+from nearstream.schemas.topics.names import DOCUMENTS
 from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.store import Position

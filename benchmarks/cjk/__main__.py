@@ -31,9 +31,9 @@ from benchmarks.cjk.texts import (
 from benchmarks.quality.corpus import share
 from benchmarks.speed.measure import positive
 from benchmarks.storing import add_option, new_store, through
-from nearstream.schemas.events import Retraction, kind_of
+from nearstream.schemas.verdicts.events import Retraction, kind_of
 from nearstream.streams.fingerprints.parameters import AnchorRules, LdRules, SketchRules, TextRules
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signer import Signer
 

@@ -11,11 +11,11 @@ from rapidfuzz.distance import Levenshtein
 
 from benchmarks.cjk.texts import TextPair
 from benchmarks.quality.corpus import share
-from nearstream.schemas.document import Document
+from nearstream.schemas.documents.document import Document
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.parameters import LdRules
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.relations.describe import Related
 from nearstream.streams.signing.numpy_backend import NumpySigning
 from nearstream.streams.signing.scheme import Scheme, preset

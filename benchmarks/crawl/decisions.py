@@ -19,10 +19,10 @@ from datetime import UTC, datetime, timedelta
 from benchmarks.crawl.web import FOOTER_WORDS, Page, Web, is_marked
 from benchmarks.speed.measure import positive
 from benchmarks.stream.prose import Prose, sources
-from nearstream.schemas.codec import encode_event
-from nearstream.schemas.document import to_milliseconds
-from nearstream.schemas.events import Overlap, PairEvent
-from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.documents.document import to_milliseconds
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.codec import encode_event
+from nearstream.schemas.verdicts.events import Overlap, PairEvent
 from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.deciding.deciding import may_skip
 from nearstream.streams.deciding.memory import MemoryDecisions
@@ -30,8 +30,8 @@ from nearstream.streams.deciding.states import PageState
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.ingest.sites import site_of
 from nearstream.workers.config.settings import load
+from nearstream.workers.files.source import Item
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_source import Item
 from nearstream.workers.pipeline.in_process import Embedded, Outcome, embedded
 
 _FIRST = datetime(2026, 1, 1, tzinfo=UTC)

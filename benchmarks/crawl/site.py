@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from benchmarks.crawl.site_pages import WALLS, Site, SitePage, site_of_80_pages
-from nearstream.schemas.decision import Decision
-from nearstream.schemas.document import to_milliseconds
-from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.documents.document import to_milliseconds
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.labels.decision import Decision
 from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.deciding.deciding import may_skip
 from nearstream.streams.deciding.memory import MemoryDecisions
@@ -28,8 +28,8 @@ from nearstream.streams.deciding.times import LONGEST_SECONDS, SHORTEST_SECONDS,
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.ingest.sites import site_of
 from nearstream.workers.config.settings import load
+from nearstream.workers.files.source import Item
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_source import Item
 from nearstream.workers.pipeline.in_process import Embedded, embedded
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.crawl.pages import pages
 from benchmarks.stream.measuring import servers
 from benchmarks.workers.deployed import deployment
-from nearstream.workers.pipeline.file_source import Refused, read
+from nearstream.workers.files.source import Refused, read
 
 _DISTINCT_PAGES = 500
 

@@ -8,14 +8,14 @@ from functools import cached_property
 from itertools import islice
 
 from benchmarks.quality.scoring import Figures
-from nearstream.schemas.codec import encode_event, event_headers
-from nearstream.schemas.document import Document, document_key
-from nearstream.schemas.events import PairEvent, Retraction, subject_of
-from nearstream.schemas.signature import Signature
-from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.arriving import Arrival
+from nearstream.schemas.documents.document import Document, document_key
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.codec import encode_event, event_headers
+from nearstream.schemas.verdicts.events import PairEvent, Retraction, subject_of
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.store import Store

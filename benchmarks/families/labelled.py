@@ -19,9 +19,9 @@ from benchmarks.quality.labels import Measured, label
 from benchmarks.quality.scoring import Figures
 from benchmarks.quality.strata import LONG_CHARACTERS
 from benchmarks.storing import new_store
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import estimate
-from nearstream.streams.matching import picking
+from nearstream.streams.matching.protocol import picking
 from nearstream.streams.relations.verdict import is_copy, rule_of_texts
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits

@@ -12,11 +12,11 @@ from benchmarks.families.feeding import BATCH, SCHEME, Fed, feed, signed
 from benchmarks.families.texts import edited_in_one_place, mails, unique
 from benchmarks.index.datasketch_peer import Meter
 from benchmarks.quality.scoring import Figures
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.store import Store
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.server.address import IndexAddress
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
 

@@ -27,17 +27,17 @@ from benchmarks.index.texts import documents
 from benchmarks.speed.measure import positive
 from benchmarks.stream.texts import STREAMS
 from benchmarks.workers.deployed import described
-from nearstream.schemas.document import Document
-from nearstream.schemas.signature import Signature
-from nearstream.streams.arriving import Arrival
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, LABELS, Scheme, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.store import Position
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.server.address import IndexAddress
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
 

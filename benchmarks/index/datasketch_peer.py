@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from redis import Redis
 
 from benchmarks.index.texts import NOW, text
-from nearstream.schemas.document import Document
+from nearstream.schemas.documents.document import Document
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signer import Signer

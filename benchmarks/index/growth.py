@@ -28,15 +28,15 @@ from benchmarks.speed.gates import at_most, failed
 from benchmarks.stream.prose import Prose, sources
 from benchmarks.stream.texts import STREAMS
 from benchmarks.workers.deployed import described, log_progress
-from nearstream.schemas.document import Document
-from nearstream.streams.arriving import Arrival
+from nearstream.schemas.documents.document import Document
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.server.address import IndexAddress
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
-from nearstream.schemas.codec import decode_document
-from nearstream.schemas.document import Document
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.topics.codec import decode_document
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 _EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "documents.jsonl"

@@ -10,10 +10,10 @@ from benchmarks.quality.corpus import document
 from benchmarks.quality.retrieval import BEGIN
 from benchmarks.quality.scoring import Figures
 from benchmarks.storing import new_store
-from nearstream.schemas.events import PairEvent, Retraction, kind_of
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.verdicts.events import PairEvent, Retraction, kind_of
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits

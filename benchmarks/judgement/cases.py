@@ -7,7 +7,7 @@ from functools import cached_property
 
 from benchmarks.quality.corpus import Text
 from benchmarks.stream.prose import Prose
-from nearstream.schemas.events import PairEvent
+from nearstream.schemas.verdicts.events import PairEvent
 from nearstream.streams.fingerprints.normalize import normalize
 
 Place = tuple[int, int]

@@ -8,8 +8,8 @@ from rapidfuzz.distance import Levenshtein
 
 from benchmarks.judgement.cases import Figure, Place, Told
 from benchmarks.quality.labels import Measured, label
-from nearstream.schemas.events import Containment, kind_of
-from nearstream.schemas.evidence import Distance
+from nearstream.schemas.documents.evidence import Distance
+from nearstream.schemas.verdicts.events import Containment, kind_of
 
 
 def is_changed(told: Told) -> bool:

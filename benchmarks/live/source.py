@@ -5,9 +5,9 @@ import sys
 import time
 from datetime import UTC, datetime
 
-from nearstream.schemas.document import from_milliseconds
-from nearstream.schemas.evidence import DocumentRef, Interval
-from nearstream.schemas.verdict import DocumentVerdict, FamilyRef
+from nearstream.schemas.documents.document import from_milliseconds
+from nearstream.schemas.documents.evidence import DocumentRef, Interval
+from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.application import application, listening
 from nearstream.workers.http.live import add_live_routes

@@ -26,14 +26,14 @@ from benchmarks.quality.corpus import CorpusError, Pair, Text, read_pairs, read_
 from benchmarks.speed.measure import positive
 from benchmarks.stream.prose import Prose
 from benchmarks.stream.texts import Record, mail
-from nearstream.schemas.document import Document
-from nearstream.schemas.signature import Signature
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.minhash import resemblance
 from nearstream.streams.fingerprints.rewriting import rewritten
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.relations.verdict import relate
 from nearstream.streams.signing.scheme import LABELS, Scheme, preset

@@ -34,8 +34,8 @@ from benchmarks.quality.corpus import (
 from benchmarks.quality.exact_distance import speed
 from benchmarks.quality.scoring import Figures, Judged, accuracy_by, confusion, distances, grouped, origin, scores
 from benchmarks.storing import add_option, as_stored, through
-from nearstream.schemas.codec import InvalidMessageError, encode_signature
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.codec import InvalidMessageError, encode_signature
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.estimates.passages import common_text
 from nearstream.streams.fingerprints.hashing import HashKey

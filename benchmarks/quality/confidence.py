@@ -21,9 +21,9 @@ from benchmarks.quality.corpus import RELATED, CorpusError, Relation, Text, read
 from benchmarks.quality.labels import Measured, label
 from benchmarks.quality.scoring import Figures
 from benchmarks.speed.measure import positive
-from nearstream.schemas.codec import InvalidMessageError, decode_event
-from nearstream.schemas.events import PairEvent, Retraction, kind_of
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_event
+from nearstream.schemas.verdicts.events import PairEvent, Retraction, kind_of
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 
 _NEAR = "near_threshold"
 

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from nearstream.schemas.document import Document
+from nearstream.schemas.documents.document import Document
 
 RELATIONS = (
     "exact_duplicate",

@@ -24,10 +24,10 @@ from benchmarks.quality.recording import Both
 from benchmarks.quality.retrieval import BEGIN
 from benchmarks.quality.scoring import Figures
 from benchmarks.stream.prose import Prose, joined, sources
-from nearstream.schemas.document import Document
-from nearstream.schemas.events import Overlap, Retraction
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.verdicts.events import Overlap, Retraction
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits

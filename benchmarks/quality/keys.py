@@ -18,8 +18,8 @@ from rapidfuzz.distance import Levenshtein
 
 from benchmarks.quality.corpus import share
 from benchmarks.speed.measure import positive
-from nearstream.schemas.document import Document
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.relations.verdict import is_copy, rule_of_texts

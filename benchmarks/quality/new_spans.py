@@ -22,10 +22,10 @@ from benchmarks.quality.accuracy import sign
 from benchmarks.quality.corpus import CorpusError, check, read_pairs, read_texts, share
 from benchmarks.quality.scoring import Figures
 from benchmarks.speed.measure import positive
-from nearstream.schemas.events import ChangeEvent
+from nearstream.schemas.verdicts.events import ChangeEvent
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import normalize
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.relations.describe import describe
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.store.local import local_store

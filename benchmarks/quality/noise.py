@@ -26,13 +26,13 @@ from benchmarks.quality.retrieval import BEGIN
 from benchmarks.quality.scoring import Figures
 from benchmarks.quality.strata import FAMILIES, LONG_CHARACTERS
 from benchmarks.speed.measure import positive
-from nearstream.schemas.document import Document
-from nearstream.schemas.signature import Signature
-from nearstream.streams.counterpart import Newcomer
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import normalize
-from nearstream.streams.looking_up import look_up
+from nearstream.streams.matching.counterpart import Newcomer
+from nearstream.streams.matching.looking_up import look_up
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.relations.verdict import relate
 from nearstream.streams.signing.scheme import LABELS, Scheme, preset

@@ -39,7 +39,7 @@ from benchmarks.reference.stop_words import ENGLISH, stop_word_shingles
 from benchmarks.reference.supershingles import groups
 from benchmarks.reference.text_profile import profile_digest
 from benchmarks.stream.prose import Prose
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.minhash import sketch
 from nearstream.streams.fingerprints.parameters import SketchRules

@@ -20,7 +20,7 @@ from benchmarks.families.feeding import KEY, SCHEME, Fed, feed
 from benchmarks.quality.corpus import CorpusError, document, read_texts
 from benchmarks.quality.scoring import Figures
 from benchmarks.speed.measure import positive
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.local import local_store

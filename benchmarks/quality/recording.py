@@ -7,13 +7,13 @@ from typing import Self
 
 from benchmarks.quality.corpus import words
 from benchmarks.quality.scoring import Figures
-from nearstream.streams.counterpart import Compared
-from nearstream.streams.judge import Documents
-from nearstream.streams.matcher import Matcher
-from nearstream.streams.matching.case import Case
-from nearstream.streams.matching.known import Known
-from nearstream.streams.matching.picking import ENOUGH, FAMILY_CANDIDATES
-from nearstream.streams.matching.tally import held_by
+from nearstream.streams.matching.counterpart import Compared
+from nearstream.streams.matching.judge import Documents
+from nearstream.streams.matching.matcher import Matcher
+from nearstream.streams.matching.protocol.case import Case
+from nearstream.streams.matching.protocol.known import Known
+from nearstream.streams.matching.protocol.picking import ENOUGH, FAMILY_CANDIDATES
+from nearstream.streams.matching.protocol.tally import held_by
 from nearstream.streams.signing.scheme import Keys
 
 Both = frozenset[str]

@@ -31,10 +31,10 @@ from benchmarks.quality.scoring import Figures
 from benchmarks.quality.strata import LONG_CHARACTERS, strata
 from benchmarks.speed.measure import positive
 from benchmarks.storing import add_option, new_store, through
-from nearstream.schemas.codec import encode_event, encode_signature
-from nearstream.schemas.events import PairEvent, Retraction, kind_of
+from nearstream.schemas.topics.codec import encode_event, encode_signature
+from nearstream.schemas.verdicts.events import PairEvent, Retraction, kind_of
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, LABELS, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits

@@ -33,7 +33,7 @@ from benchmarks.quality.corpus import (
 from benchmarks.quality.labels import Measured, label
 from benchmarks.quality.scoring import Figures
 from benchmarks.speed.measure import positive
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.relations.verdict import relate

@@ -25,19 +25,19 @@ from typing import Any
 from benchmarks.entering import enter
 from benchmarks.quality.corpus import CorpusError, Text, document, read_texts
 from benchmarks.speed.measure import cpu, pin, positive
-from nearstream.schemas.signature import Signature
-from nearstream.streams.counterpart import Newcomer, compare_with
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import compare_native, compare_numpy
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.candidate import Candidate
-from nearstream.streams.looking_up import look_up
-from nearstream.streams.records.record import Recorded, pack_signature, unpack_record
+from nearstream.streams.matching.candidate import Candidate
+from nearstream.streams.matching.counterpart import Newcomer, compare_with
+from nearstream.streams.matching.looking_up import look_up
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.relations.verdict import first_rule, rule_of_texts
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.local import local_store
+from nearstream.streams.store.record import Recorded, pack_signature, unpack_record
 
 _LONGEST = 100_000  # characters
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from benchmarks.speed import ours
 from benchmarks.speed.measure import Effort, timed
 from benchmarks.texts import english
-from nearstream.schemas.document import Document
+from nearstream.schemas.documents.document import Document
 from nearstream.streams.fingerprints.normalize import normalize
 
 LARGEST = 1 << 20

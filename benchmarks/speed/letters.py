@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from benchmarks.speed.measure import Effort, effort_options, timed
-from nearstream.schemas.document import Document
+from nearstream.schemas.documents.document import Document
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from importlib import import_module
 
 from benchmarks.speed.peers import SLOTS, Entrant
-from nearstream.schemas.document import Document
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import NormalForm, normal_forms
 from nearstream.streams.fingerprints.shingles import FeatureHasher

@@ -18,19 +18,19 @@ from benchmarks.stream import by_hand
 from benchmarks.stream.reporting import Reporter
 from benchmarks.stream.stages import StageClock
 from benchmarks.workers import loops
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
-from nearstream.streams import telling
-from nearstream.streams.judge import Documents, MatchCounts, Rules
-from nearstream.streams.matcher import Matcher
-from nearstream.streams.matching.lane import Lane
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES
+from nearstream.streams.matching import telling
+from nearstream.streams.matching.judge import Documents, MatchCounts, Rules
+from nearstream.streams.matching.matcher import Matcher
+from nearstream.streams.matching.protocol.lane import Lane
 from nearstream.workers.cli.main import main
 from nearstream.workers.config.settings import Settings, load
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.pipeline import match, sign
 from nearstream.workers.pipeline.delivery import Delivery
 from nearstream.workers.pipeline.faust_consumer import BatchConsumer
-from nearstream.workers.redis_store.transport import RedisTransport
+from nearstream.workers.redis.store.transport import RedisTransport
 from nearstream.workers.worker import topology
 
 STAGES: tuple[tuple[object, str, str], ...] = (

@@ -12,7 +12,7 @@ import msgspec
 
 from benchmarks.stream.latency import number_of
 from benchmarks.stream.stages import StageClock, main_thread_seconds, whole
-from nearstream.schemas.record import ConsumerRecord, traceparent
+from nearstream.schemas.documents.record import ConsumerRecord, traceparent
 from nearstream.workers.monitoring.traces import Times
 
 

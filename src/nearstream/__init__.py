@@ -8,8 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nearstream.schemas.document import Document
-    from nearstream.schemas.events import (
+    from nearstream.schemas.documents.document import Document
+    from nearstream.schemas.documents.signature import Signature
+    from nearstream.schemas.verdicts.events import (
         Containment,
         Event,
         ExactDuplicate,
@@ -19,19 +20,18 @@ if TYPE_CHECKING:
         Retraction,
         Version,
     )
-    from nearstream.schemas.signature import Signature
-    from nearstream.schemas.verdict import DocumentVerdict, FamilyRef
-    from nearstream.streams.arriving import Arrival
+    from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef
     from nearstream.streams.fingerprints.hashing import HashKey
     from nearstream.streams.fingerprints.sent_places import sent_places
-    from nearstream.streams.matcher import Matcher
+    from nearstream.streams.matching.arriving import Arrival
+    from nearstream.streams.matching.matcher import Matcher
+    from nearstream.streams.matching.telling import Matched
     from nearstream.streams.relations.thresholds import Thresholds
     from nearstream.streams.signing.scheme import Scheme, preset
     from nearstream.streams.signing.signer import Signer
     from nearstream.streams.store.limits import IndexLimits
     from nearstream.streams.store.local import local_store
     from nearstream.streams.store.store import Store
-    from nearstream.streams.telling import Matched
 
 __all__ = [
     "Arrival",
@@ -62,24 +62,24 @@ __all__ = [
 
 # The public names, by the module below `nearstream` that defines them.
 _MODULES = {
-    "schemas.document": ("Document",),
-    "schemas.events": (
+    "schemas.documents.document": ("Document",),
+    "schemas.verdicts.events": (
         *("Containment", "Event", "ExactDuplicate", "NearDuplicate"),
         *("Overlap", "Rearranged", "Retraction", "Version"),
     ),
-    "schemas.signature": ("Signature",),
-    "schemas.verdict": ("DocumentVerdict", "FamilyRef"),
-    "streams.arriving": ("Arrival",),
+    "schemas.documents.signature": ("Signature",),
+    "schemas.verdicts.verdict": ("DocumentVerdict", "FamilyRef"),
+    "streams.matching.arriving": ("Arrival",),
     "streams.fingerprints.hashing": ("HashKey",),
     "streams.fingerprints.sent_places": ("sent_places",),
-    "streams.matcher": ("Matcher",),
+    "streams.matching.matcher": ("Matcher",),
     "streams.relations.thresholds": ("Thresholds",),
     "streams.signing.scheme": ("Scheme", "preset"),
     "streams.signing.signer": ("Signer",),
     "streams.store.limits": ("IndexLimits",),
     "streams.store.local": ("local_store",),
     "streams.store.store": ("Store",),
-    "streams.telling": ("Matched",),
+    "streams.matching.telling": ("Matched",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

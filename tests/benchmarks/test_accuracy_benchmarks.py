@@ -21,8 +21,8 @@ from benchmarks.quality.corpus import RELATIONS, CorpusError, Pair, check, read_
 from benchmarks.quality.recording import longest_common_run
 from benchmarks.quality.scoring import Judged, metrics, scores
 from benchmarks.quality.strata import strata
-from nearstream.schemas.codec import decode_event
-from nearstream.schemas.events import Retraction, kind_of
+from nearstream.schemas.topics.codec import decode_event
+from nearstream.schemas.verdicts.events import Retraction, kind_of
 
 PAIRS = Path(__file__).parents[1] / "data" / "pairs"
 RUN_WORDS = 4

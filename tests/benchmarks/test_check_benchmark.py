@@ -6,7 +6,7 @@ import secrets
 from benchmarks.check.__main__ import questions
 from benchmarks.check.filling import fill
 from benchmarks.check.texts import text
-from nearstream.schemas.document import Document, from_milliseconds
+from nearstream.schemas.documents.document import Document, from_milliseconds
 from tests.support.api import START_MS, served
 
 DOCUMENTS = 200

@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks import contract
 from benchmarks.texts import texts
-from nearstream.schemas.codec import decode_event, encode_document
-from nearstream.schemas.events import NearDuplicate
+from nearstream.schemas.topics.codec import decode_event, encode_document
+from nearstream.schemas.verdicts.events import NearDuplicate
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 
 

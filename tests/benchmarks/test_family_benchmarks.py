@@ -11,7 +11,7 @@ from benchmarks.families.feeding import signed, sizes
 from benchmarks.families.goals import at_least, at_most
 from benchmarks.families.texts import edited_in_one_place, mails, revisions, unique, varied
 from benchmarks.quality.corpus import read_pairs, read_texts
-from nearstream.streams.matching import picking
+from nearstream.streams.matching.protocol import picking
 
 PAIRS = Path(__file__).parents[1] / "data" / "pairs"
 

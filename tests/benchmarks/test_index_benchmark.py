@@ -13,7 +13,7 @@ from redis import Redis
 from benchmarks.index.__main__ import KEY, measured
 from benchmarks.index.growth import documents_of
 from benchmarks.index.texts import documents
-from nearstream.schemas.document import Document
+from nearstream.schemas.documents.document import Document
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.workers.operations.tuning import ENTRY_BYTES, document_bytes

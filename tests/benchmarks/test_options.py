@@ -4,7 +4,7 @@ from benchmarks.quality.corpus import Details, Pair, Text, document
 from benchmarks.quality.options import compare_bits, compare_keys, megashingles
 from benchmarks.quality.retrieval import BEGIN
 from benchmarks.stream.prose import Prose, sources
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer

@@ -6,10 +6,10 @@ from random import Random
 import pytest
 
 from benchmarks.texts import english
-from nearstream.schemas.document import Document
-from nearstream.schemas.events import Event, kind_of
-from nearstream.schemas.signature import Signature
-from nearstream.streams.matcher import Matcher
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.verdicts.events import Event, kind_of
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.store.local import local_store
 from tests.support.implementations import PUBLIC, each_implementation, signer_of

@@ -9,8 +9,8 @@ from redis import Redis
 
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.store import Shape, Store
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.server.address import IndexAddress
 from tests.support.made_up import KEY, STANDARD
 from tests.support.stores import Make, parts_store
 
@@ -25,7 +25,7 @@ def _patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     Tests of what happens at a deadline have a server of their own, which they stop.
     """
     if not {"own_server", "own_address", "nodes"} & set(request.fixturenames):
-        monkeypatch.setattr("nearstream.workers.redis_index.opening._DEADLINE_SECONDS", 60.0)
+        monkeypatch.setattr("nearstream.workers.redis.index.opening._DEADLINE_SECONDS", 60.0)
 
 
 @pytest.fixture

@@ -3,14 +3,14 @@
 import time
 from collections.abc import Sequence
 
-from nearstream.streams.index.details import details_of
+from nearstream.streams.matching.details import details_of
 from nearstream.streams.store.limits import ADDRESSES_CAP, HOUR_MS
 from nearstream.streams.store.messages import Join, Measure
 from nearstream.streams.store.store import Store
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.members import addresses as stored_addresses
-from nearstream.workers.redis_index.members import stored_family
-from nearstream.workers.redis_store.layout import KeyKind
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.reading.members import addresses as stored_addresses
+from nearstream.workers.redis.reading.members import stored_family
+from nearstream.workers.redis.server.layout import KeyKind
 from tests.support.filing import OTHER, Filing, near
 
 FOUNDER, MINUTE_MS = 4, 60_000

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from nearstream.streams.matching.tally import held_by
+from nearstream.streams.matching.protocol.tally import held_by
 from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, LINEAGE, Entry
 from nearstream.streams.store.store import Store
 from tests.contract.conftest import PARTITIONS

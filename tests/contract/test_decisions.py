@@ -4,14 +4,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from nearstream.schemas.codec import encode_decision
+from nearstream.schemas.topics.codec import encode_decision
 from nearstream.streams.deciding.decider import Decisions
 from nearstream.streams.deciding.memory import MemoryDecisions
 from nearstream.streams.deciding.states import FOLLOWERS_MAX, ErrorText, HostErrors, PageState, Turn
 from nearstream.streams.estimates.frames import Seen
-from nearstream.workers.redis_index import decisions
-from nearstream.workers.redis_index.client import ask, open_client
-from nearstream.workers.redis_index.decisions import DecisionStore
+from nearstream.workers.redis.kept import decisions
+from nearstream.workers.redis.kept.decisions import DecisionStore
+from nearstream.workers.redis.server.client import ask, open_client
 from tests.support.decisions import decision
 from tests.support.verdicts import ref
 
@@ -46,7 +46,7 @@ async def test_a_state_is_read_as_it_was_written_under_each_name_of_its_page(sto
 
 async def test_a_list_of_pages_has_an_end(store: Decisions, monkeypatch: pytest.MonkeyPatch) -> None:
     assert FOLLOWERS_MAX == 1_000
-    for module in ("nearstream.streams.deciding.memory", "nearstream.workers.redis_index.decisions"):
+    for module in ("nearstream.streams.deciding.memory", "nearstream.workers.redis.kept.decisions"):
         monkeypatch.setattr(f"{module}.FOLLOWERS_MAX", 3)
     assert [await store.follow("default", PAGE, name) for name in ("ü", "b", "c", "d", "b")] == [True] * 3 + [
         False,

@@ -9,15 +9,15 @@ from random import Random
 import pytest
 from msgspec.structs import replace as with_fields
 
-from nearstream.schemas.document import to_milliseconds
-from nearstream.schemas.signature import Signature
-from nearstream.streams.arriving import Arrival
-from nearstream.streams.matcher import Matcher
+from nearstream.schemas.documents.document import to_milliseconds
+from nearstream.schemas.documents.signature import Signature
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.matcher import Matcher
+from nearstream.streams.matching.telling import Matched
 from nearstream.streams.store.families import Growth
 from nearstream.streams.store.limits import HOUR_MS, IndexLimits
 from nearstream.streams.store.registration import Status
 from nearstream.streams.store.store import Store
-from nearstream.streams.telling import Matched
 from tests.support.families import (
     BODY,
     COPIES,

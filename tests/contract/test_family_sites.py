@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from nearstream.streams.arriving import Arrival
+from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.store.limits import SITES_CAP
 from nearstream.streams.store.messages import Join, Leave, Measure, Query
 from nearstream.streams.store.store import Store

@@ -7,18 +7,18 @@ from datetime import timedelta
 
 import pytest
 
-from nearstream.schemas.signature import Signature
-from nearstream.streams.arriving import Arrival, Arriving, message_of
-from nearstream.streams.matcher import Matcher
+from nearstream.schemas.documents.signature import Signature
+from nearstream.streams.matching.arriving import Arrival, Arriving, message_of
+from nearstream.streams.matching.matcher import Matcher
+from nearstream.streams.matching.telling import Matched
 from nearstream.streams.store.messages import Cover
 from nearstream.streams.store.store import Position, Shape, Store
-from nearstream.streams.telling import Matched
 from nearstream.workers.kafka.partitioning import partition_of
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.document_facts import DocumentFacts, StateFacts
-from nearstream.workers.redis_index.index import Lane, RedisIndex
-from nearstream.workers.redis_index.inspect import inspect_buckets, inspect_document
-from nearstream.workers.redis_store.layout import NO_LEASE
+from nearstream.workers.redis.index.index import Lane, RedisIndex
+from nearstream.workers.redis.reading.document_facts import DocumentFacts, StateFacts
+from nearstream.workers.redis.reading.inspect import inspect_buckets, inspect_document
+from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.redis.server.layout import NO_LEASE
 from tests.support import made_up
 from tests.support.made_up import KEY, NOON, STANDARD, words
 

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from nearstream.streams.index.details import FamilyDetails, details_of
-from nearstream.streams.index.labels import LabelCounts
-from nearstream.streams.looking_up import find, look_up, newcomer
+from nearstream.streams.matching.details import FamilyDetails, details_of
+from nearstream.streams.matching.labels import LabelCounts
+from nearstream.streams.matching.looking_up import find, look_up, newcomer
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.store.limits import LABELS_CAP
 from nearstream.streams.store.registration import Labelling, Order, Put

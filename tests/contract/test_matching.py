@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as with_fields
 
-from nearstream.schemas.codec import decode_signature, encode_signature
-from nearstream.schemas.document import LABELS_MAX, OBSERVED_MAX_MS, OFFSET_MAX, PARTITION_MAX, YEAR_9999_MS
-from nearstream.schemas.events import Containment, Retraction, Version
-from nearstream.schemas.signature import Origin, Signature
-from nearstream.streams.arriving import Arrival
-from nearstream.streams.index.labels import Labelling, unpack_label
+from nearstream.schemas.documents.document import LABELS_MAX, OBSERVED_MAX_MS, OFFSET_MAX, PARTITION_MAX, YEAR_9999_MS
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.topics.codec import decode_signature, encode_signature
+from nearstream.schemas.verdicts.events import Containment, Retraction, Version
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.labels import Labelling, unpack_label
 from nearstream.streams.store.limits import IndexLimits, IndexUnavailableError
 from nearstream.streams.store.messages import Measure
 from nearstream.streams.store.registration import Status

@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from nearstream.streams.store.messages import Join
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.labelled import LabelledFamilies, labelled_documents
-from nearstream.workers.redis_index.members import (
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.reading.labelled import LabelledFamilies, labelled_documents
+from nearstream.workers.redis.reading.members import (
     addresses,
     family_of_document,
     living,
@@ -18,6 +17,7 @@ from nearstream.workers.redis_index.members import (
     spellings,
     stored_family,
 )
+from nearstream.workers.redis.server.address import IndexAddress
 from tests.contract.conftest import PARTITIONS
 from tests.support.filing import OTHER, Filing, near
 

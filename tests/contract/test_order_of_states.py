@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from nearstream.streams.arriving import Arrival
+from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.store.registration import Status
 from nearstream.streams.store.store import Store
 from tests.support.made_up import words

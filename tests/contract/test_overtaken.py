@@ -4,11 +4,11 @@ from random import Random
 
 import pytest
 
-from nearstream.streams.arriving import Arrival
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.telling import Matched
 from nearstream.streams.store.limits import REMOVAL_MS
 from nearstream.streams.store.registration import Sent, Status
 from nearstream.streams.store.store import Store
-from nearstream.streams.telling import Matched
 from tests.support.made_up import words
 from tests.support.matched import found, in_order, matcher, put, removal, sent_at, sign
 from tests.support.stores import at_time

@@ -7,13 +7,13 @@ from random import Random
 import pytest
 from msgspec.structs import replace as with_fields
 
-from nearstream.schemas.signature import Signature
-from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.matcher import Matcher
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
+from nearstream.streams.matching.matcher import Matcher
+from nearstream.streams.matching.telling import Matched
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.registration import Status
 from nearstream.streams.store.store import Store
-from nearstream.streams.telling import Matched
 from tests.support.families import arrivals, campaign, lines, pair_events, real_traffic, verdict
 from tests.support.matching import KEY, SCHEME
 from tests.support.stores import Make, Shaky, growths, through, until_done

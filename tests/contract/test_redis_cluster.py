@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from nearstream.streams.arriving import Arrival
+from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.store.limits import IndexLimits, IndexState, IndexUnavailableError
 from nearstream.streams.store.local import Local
 from nearstream.streams.store.part import Part
 from nearstream.streams.store.registration import Status
 from nearstream.streams.store.store import Position, Shape, Store
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.rebuild import IndexRebuild
-from nearstream.workers.redis_index.schemes import schemes, switch_scheme
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.index.rebuild import IndexRebuild
+from nearstream.workers.redis.index.schemes import schemes, switch_scheme
+from nearstream.workers.redis.server.address import IndexAddress
 from tests.devstack.server import LocalServer
 from tests.support.arrivals import arrivals, crawl, matcher
 from tests.support.cluster import NODES

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.client import Client, open_client
-from nearstream.workers.redis_index.deployments import (
+from nearstream.workers.redis.kept.deployments import (
     DeploymentRecord,
     add_deployment,
     deployments,
     forget_scheme,
     replace_deployment,
 )
+from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.redis.server.client import Client, open_client
 
 TOPIC = "nearstream.signatures.v1"
 FIRST = DeploymentRecord("dense-1", "0d3e89c8", "one", 6)

@@ -13,18 +13,18 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from nearstream.streams.arriving import pack_keys
+from nearstream.streams.matching.arriving import pack_keys
+from nearstream.streams.matching.telling import Matched
 from nearstream.streams.store.limits import IndexLimits, IndexLostError, IndexState, IndexUnavailableError
 from nearstream.streams.store.messages import Cover, Entry, Query
 from nearstream.streams.store.registration import Status
-from nearstream.streams.telling import Matched
 from nearstream.workers import redis_store
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.rebuild import IndexRebuild
-from nearstream.workers.redis_store import function_library
-from nearstream.workers.redis_store.layout import BUCKET_KINDS
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.index.rebuild import IndexRebuild
+from nearstream.workers.redis.server import function_library
+from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.redis.server.layout import BUCKET_KINDS
 from tests.contract.conftest import PARTITIONS
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, running

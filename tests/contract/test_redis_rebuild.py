@@ -9,13 +9,14 @@ from datetime import timedelta
 import pytest
 from redis.asyncio import Redis
 
-from nearstream.schemas.codec import encode_event
-from nearstream.schemas.document import to_milliseconds
-from nearstream.streams.arriving import Arrival
-from nearstream.streams.counterpart import Newcomer
-from nearstream.streams.index.family import FamilyFacts
-from nearstream.streams.judge import own_family_id
-from nearstream.streams.looking_up import Neighbours
+from nearstream.schemas.documents.document import to_milliseconds
+from nearstream.schemas.topics.codec import encode_event
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.counterpart import Newcomer
+from nearstream.streams.matching.family import FamilyFacts
+from nearstream.streams.matching.judge import own_family_id
+from nearstream.streams.matching.looking_up import Neighbours
+from nearstream.streams.matching.telling import Matched
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.store.limits import HOUR_MS, IndexLimits, IndexLostError, IndexState, IndexUnavailableError
 from nearstream.streams.store.local import Local
@@ -23,14 +24,13 @@ from nearstream.streams.store.messages import Join, Measure, Query
 from nearstream.streams.store.part import Part
 from nearstream.streams.store.registration import Status
 from nearstream.streams.store.store import Position, Shape, Store
-from nearstream.streams.telling import Matched
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.operations.former_families import founder_joins
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.index import IndexReplacedError, RedisIndex
-from nearstream.workers.redis_index.rebuild import IndexRebuild
-from nearstream.workers.redis_store.layout import KeyKind
-from nearstream.workers.redis_store.opening import RebuildRefusedError
+from nearstream.workers.redis.index.index import IndexReplacedError, RedisIndex
+from nearstream.workers.redis.index.rebuild import IndexRebuild
+from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.redis.server.layout import KeyKind
+from nearstream.workers.redis.store.opening import RebuildRefusedError
 from tests.contract.conftest import PARTITIONS
 from tests.support.arrivals import NEAR, OTHER, TEXT, arrivals, crawl, matcher
 from tests.support.made_up import KEY, NOON, STANDARD, words

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from nearstream.streams.looking_up import newcomer
+from nearstream.streams.matching.looking_up import newcomer
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.store.limits import IndexLimits, IndexLostError, IndexUnavailableError
 from nearstream.streams.store.store import Position
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.errors import IndexReadOnlyError
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.redis.server.errors import IndexReadOnlyError
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
 from tests.support.arrivals import OTHER, TEXT, arrivals, matcher

@@ -10,10 +10,10 @@ from redis.asyncio import Redis
 from nearstream.streams.store.limits import IndexState
 from nearstream.streams.store.registration import Status
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.rebuild import IndexRebuild
-from nearstream.workers.redis_index.schemes import SchemeFacts, SchemeRefusedError, drop_scheme, schemes, switch_scheme
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.index.rebuild import IndexRebuild
+from nearstream.workers.redis.index.schemes import SchemeFacts, SchemeRefusedError, drop_scheme, schemes, switch_scheme
+from nearstream.workers.redis.server.address import IndexAddress
 from tests.contract.conftest import PARTITIONS
 from tests.support.arrivals import crawl, matcher
 from tests.support.made_up import STANDARD

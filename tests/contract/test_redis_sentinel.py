@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from nearstream.streams.matcher import Matched
+from nearstream.streams.matching.matcher import Matched
 from nearstream.streams.store.limits import IndexLimits, IndexState, IndexUnavailableError
 from nearstream.streams.store.registration import Status
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.server.address import IndexAddress
 from tests.devstack.redis import find_program, redis_answers, redis_server
 from tests.devstack.server import LocalServer, free_ports, running
 from tests.support.arrivals import crawl, matcher

@@ -8,23 +8,23 @@ from random import Random
 import pytest
 from redis.asyncio import Redis
 
-from nearstream.schemas.signature import Origin
-from nearstream.streams.arriving import Arrival, document_hash
-from nearstream.streams.index.family import FamilyFacts, facts_of
-from nearstream.streams.index.labels import Labelling
-from nearstream.streams.matcher import Matcher
+from nearstream.schemas.documents.signature import Origin
+from nearstream.streams.matching.arriving import Arrival, document_hash
+from nearstream.streams.matching.family import FamilyFacts, facts_of
+from nearstream.streams.matching.labels import Labelling
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.store.limits import IndexState
 from nearstream.streams.store.messages import Measure
 from nearstream.streams.store.registration import Order, Put
 from nearstream.streams.store.store import Position
 from nearstream.workers.kafka.partitioning import partition_of
-from nearstream.workers.redis_index import scanning, stats
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.families import families
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.scanning import sample_keys
-from nearstream.workers.redis_index.stats import CROWDED, SlotFacts, index_facts, mean_fields
-from nearstream.workers.redis_index.totals import Totals, totals
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.reading import scanning, stats
+from nearstream.workers.redis.reading.families import families
+from nearstream.workers.redis.reading.scanning import sample_keys
+from nearstream.workers.redis.reading.stats import CROWDED, SlotFacts, index_facts, mean_fields
+from nearstream.workers.redis.reading.totals import Totals, totals
+from nearstream.workers.redis.server.address import IndexAddress
 from tests.devstack.server import LocalServer
 from tests.support.made_up import KEY, NOON, STANDARD, sign, words
 

@@ -32,12 +32,12 @@ from nearstream.streams.store.patching import PATCH
 from nearstream.streams.store.registration import DOCUMENT_BYTES, Labelling, Order, Put, Removal, Status
 from nearstream.streams.store.store import Call, Shape
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.redis_index.functions import load_functions
-from nearstream.workers.redis_store.calls import _FORMS, LaneCalls
-from nearstream.workers.redis_store.function_library import function_library, function_name, scripts
-from nearstream.workers.redis_store.layout import CHUNKED_KINDS, KeyKind, StoreLayout
-from nearstream.workers.redis_store.opening import RebuildRefusedError, begin_rebuild, finish_rebuild, open_store
-from nearstream.workers.redis_store.transport import RedisTransport
+from nearstream.workers.redis.server.function_library import function_library, function_name, scripts
+from nearstream.workers.redis.server.functions import load_functions
+from nearstream.workers.redis.server.layout import CHUNKED_KINDS, KeyKind, StoreLayout
+from nearstream.workers.redis.store.calls import _FORMS, LaneCalls
+from nearstream.workers.redis.store.opening import RebuildRefusedError, begin_rebuild, finish_rebuild, open_store
+from nearstream.workers.redis.store.transport import RedisTransport
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, running
 from tests.support.declared import watched
@@ -335,7 +335,7 @@ async def test_what_is_decided_waits_for_replicas(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: StoreLayout
 ) -> None:
     primary, replica = (redis_server(tmp_path / name, _AT_ONCE) for name in ("primary", "replica"))
-    monkeypatch.setattr("nearstream.workers.redis_store.calls._WAIT_MS", 300)
+    monkeypatch.setattr("nearstream.workers.redis.store.calls._WAIT_MS", 300)
     put = Put(1, DOCUMENTS[0], Order(1, 0, 1, b"version1"), 1, b"record", 5)
     decision = (1).to_bytes(5, "big") + b"x"
     confirmed = [

@@ -3,9 +3,9 @@
 import pytest
 from msgspec import UNSET
 
-from nearstream.schemas.evidence import ReferenceMatch
+from nearstream.schemas.documents.evidence import ReferenceMatch
+from nearstream.streams.matching.telling import Matched
 from nearstream.streams.store.store import Store
-from nearstream.streams.telling import Matched
 from tests.support.made_up import words
 from tests.support.matched import found, in_order, matcher, put, removal, sign, verdict
 

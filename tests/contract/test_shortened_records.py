@@ -1,12 +1,12 @@
 """What copies have in common with the founder of their family is stored once, and read as if it were not."""
 
-from nearstream.schemas.signature import Signature
-from nearstream.streams.records.record import pack_signature, unpack_signature
+from nearstream.schemas.documents.signature import Signature
+from nearstream.streams.matching.telling import Matched
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import Query
 from nearstream.streams.store.patching import PATCH
+from nearstream.streams.store.record import pack_signature, unpack_signature
 from nearstream.streams.store.store import Call, Store
-from nearstream.streams.telling import Matched
 from tests.support.made_up import STANDARD, words
 from tests.support.matched import found, in_order, matcher, put, removal, sign
 from tests.support.stores import Make, at_time

@@ -7,9 +7,9 @@ from functools import partial
 import pytest
 
 from nearstream.streams.alerting.counting import Arrival, Rule, Subject, Tally, count, end_quiet
-from nearstream.workers.redis_index.address import Connection
-from nearstream.workers.redis_index.client import open_client
-from nearstream.workers.redis_index.tallies import KEPT_MS, TallyStore
+from nearstream.workers.redis.kept.tallies import KEPT_MS, TallyStore
+from nearstream.workers.redis.server.address import Connection
+from nearstream.workers.redis.server.client import open_client
 
 RULE = Rule("duplicate_storm", 30, 600)
 FAMILY = Subject("news", "f", "s", "a")

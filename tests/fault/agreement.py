@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from nearstream.schemas.codec import decode_event, decode_signature
-from nearstream.schemas.document import document_key
-from nearstream.schemas.events import Retraction
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.topics import SIGNATURES
+from nearstream.schemas.documents.document import document_key
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.codec import decode_event, decode_signature
+from nearstream.schemas.topics.names import SIGNATURES
+from nearstream.schemas.verdicts.events import Retraction
 from nearstream.workers.pipeline.deployment import Deployment
 from tests.fault.oracle import expected, in_order_of_time
 from tests.fault.reading import TOPICS, grouped, text

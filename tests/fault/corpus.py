@@ -10,7 +10,7 @@ from hashlib import blake2b
 from itertools import count, cycle
 from typing import NamedTuple
 
-from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.documents.record import ProducerRecord
 
 MARK = "zqx"
 """Stands in every third word of every text, so that a text which leaks anywhere is seen."""

@@ -12,8 +12,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.topics import SIGNATURES
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.topics.names import SIGNATURES
 from nearstream.workers.cli.main import main
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import topics as kafka_topics

@@ -7,11 +7,11 @@ from math import ceil
 
 import msgspec
 
-from nearstream.schemas.codec import decode_event
-from nearstream.schemas.document import document_key
-from nearstream.schemas.event_id import family_id
-from nearstream.schemas.record import ConsumerRecord, traceparent
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.documents.document import document_key
+from nearstream.schemas.documents.event_id import family_id
+from nearstream.schemas.documents.record import ConsumerRecord, traceparent
+from nearstream.schemas.topics.codec import decode_event
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from tests.fault.oracle import Expected
 from tests.fault.texts import Place, Text, places_of, text_of
 

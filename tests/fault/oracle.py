@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from nearstream.schemas.codec import InvalidMessageError, encode_event
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.signature import Signature
-from nearstream.streams.arriving import Arrival
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.codec import InvalidMessageError, encode_event
 from nearstream.streams.ingest.parse import Removal
+from nearstream.streams.matching.arriving import Arrival
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.in_process import Embedded, embedded

@@ -5,10 +5,10 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from nearstream.schemas.codec import decode_signature
-from nearstream.schemas.dead_letter import Stage
-from nearstream.schemas.record import ConsumerRecord, header
-from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
+from nearstream.schemas.documents.record import ConsumerRecord, header
+from nearstream.schemas.topics.codec import decode_signature
+from nearstream.schemas.topics.dead_letter import Stage
+from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
 from tests.fault.texts import Place
 from tests.support.deployment import LocalDeployment
 

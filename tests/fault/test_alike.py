@@ -10,18 +10,18 @@ from random import Random
 import pytest
 from msgspec.structs import replace as with_fields
 
-from nearstream.schemas.document import Document
-from nearstream.schemas.signature import Signature
-from nearstream.streams.arriving import Arrival
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import normalize
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.local import local_store
 from nearstream.workers.config.settings import load
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, running
 from tests.support.collisions import colliding_blocks, thue_morse

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from nearstream.schemas.events import Retraction
+from nearstream.schemas.verdicts.events import Retraction
 from tests.fault.conftest import Stage
 from tests.fault.corpus import storm, traced
 from tests.fault.runner import RECOVERY_SECONDS, in_flight

@@ -14,13 +14,13 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace as with_fields
 
-from nearstream.schemas.codec import decode_event, encode_event
-from nearstream.schemas.document import document_key
-from nearstream.schemas.events import Retraction
-from nearstream.schemas.evidence import DocumentRef
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.topics import DOCUMENTS
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.documents.document import document_key
+from nearstream.schemas.documents.evidence import DocumentRef
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.codec import decode_event, encode_event
+from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.verdicts.events import Retraction
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.workers.config.settings import load
 from nearstream.workers.kafka import client as kafka_client
 from tests.fault.corpus import corpus

@@ -9,21 +9,21 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from nearstream.schemas.codec import decode_event, decode_signature
-from nearstream.schemas.document import document_key
-from nearstream.schemas.events import Retraction
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.topics import SIGNATURES, VERDICTS
-from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.arriving import pack_keys
-from nearstream.streams.matching.tally import keys_that_hold
+from nearstream.schemas.documents.document import document_key
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.codec import decode_event, decode_signature
+from nearstream.schemas.topics.names import SIGNATURES, VERDICTS
+from nearstream.schemas.verdicts.events import Retraction
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
+from nearstream.streams.matching.arriving import pack_keys
+from nearstream.streams.matching.protocol.tally import keys_that_hold
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, LINEAGE, Entry
 from nearstream.streams.store.registration import Removal
 from nearstream.streams.store.store import Position, Store
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
 from tests.fault.conftest import Stage

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.schemas.events import Retraction
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES
+from nearstream.schemas.verdicts.events import Retraction
 from tests.support.deployment import TEXTS, LocalDeployment, deployed, until
 
 KEY = b"default/x"

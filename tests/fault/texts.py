@@ -5,11 +5,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from nearstream.schemas.codec import encode_event
-from nearstream.schemas.events import Event
-from nearstream.schemas.signature import Signature
-from nearstream.streams.arriving import pack_keys
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.codec import encode_event
+from nearstream.schemas.verdicts.events import Event
 from nearstream.streams.estimates.comparing import estimate
+from nearstream.streams.matching.arriving import pack_keys
 from nearstream.streams.relations.verdict import is_copy, relate, rule_of_texts
 from nearstream.streams.store.local import local_store
 from nearstream.streams.store.messages import Entry

@@ -9,13 +9,13 @@ from datetime import timedelta
 from itertools import pairwise
 from operator import itemgetter
 
-from nearstream.schemas.codec import decode_event
-from nearstream.schemas.document import document_key
-from nearstream.schemas.events import Event, Retraction
-from nearstream.schemas.evidence import DocumentRef
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.topics import DOCUMENTS
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.documents.document import document_key
+from nearstream.schemas.documents.evidence import DocumentRef
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.codec import decode_event
+from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.verdicts.events import Event, Retraction
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.relations.verdict import MANY_SIBLINGS
 from tests.fault.corpus import MARK
 from tests.fault.entry import STALL

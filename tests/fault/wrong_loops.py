@@ -10,14 +10,14 @@ from typing import Any
 
 from mode.supervisors import OneForOneSupervisor
 
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import RELATION_TOPICS, SIGNATURES
-from nearstream.streams import counterpart
-from nearstream.streams.matcher import Matcher
-from nearstream.streams.matching import lane
-from nearstream.streams.matching.case import Case
-from nearstream.streams.matching.choosing import Choice, choose
-from nearstream.streams.matching.lane import Patience
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.topics.names import RELATION_TOPICS, SIGNATURES
+from nearstream.streams.matching import counterpart
+from nearstream.streams.matching.matcher import Matcher
+from nearstream.streams.matching.protocol import lane
+from nearstream.streams.matching.protocol.case import Case
+from nearstream.streams.matching.protocol.choosing import Choice, choose
+from nearstream.streams.matching.protocol.lane import Patience
 from nearstream.streams.relations import describe
 from nearstream.streams.store.messages import Entry, FamilyView, Join, Joined, View
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal, Status

@@ -10,8 +10,10 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from nearstream.schemas import document
-from nearstream.schemas.codec import (
+from nearstream.schemas.documents import document
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.published.json_schema import MESSAGES
+from nearstream.schemas.topics.codec import (
     ORIGIN_HEADER,
     InvalidMessageError,
     decode_label_request,
@@ -20,9 +22,7 @@ from nearstream.schemas.codec import (
     encode_signature,
     origin_of,
 )
-from nearstream.schemas.published.json_schema import MESSAGES
-from nearstream.schemas.signature import Signature
-from nearstream.streams.records.record import pack_signature
+from nearstream.streams.store.record import pack_signature
 from tests.golden.test_every_field import EXAMPLES, decode, fields, holder, shown
 from tests.support.matching import matching, record
 

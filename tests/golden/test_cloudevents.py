@@ -11,11 +11,11 @@ from cloudevents.core.base import BaseCloudEvent
 from cloudevents.core.bindings.kafka import KafkaMessage, from_kafka
 from cloudevents.core.formats.json import JSONFormat
 
-from nearstream.schemas.alert import Alert
-from nearstream.schemas.codec import decode_alert, decode_event, encode_alert, encode_event, event_headers
-from nearstream.schemas.document import document_key
-from nearstream.schemas.events import Event, Retraction, kind_of
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.alerts.alert import Alert
+from nearstream.schemas.documents.document import document_key
+from nearstream.schemas.topics.codec import decode_alert, decode_event, encode_alert, encode_event, event_headers
+from nearstream.schemas.verdicts.events import Event, Retraction, kind_of
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 
 EXAMPLES = Path(__file__).parents[2] / "schemas" / "examples"
 RELATIONS = ("exact_duplicate", "near_duplicate", "containment", "version", "rearranged", "overlap")

@@ -15,7 +15,10 @@ import msgspec
 import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 
-from nearstream.schemas.codec import (
+from nearstream.schemas.documents.record import ConsumerRecord, PageFacts, page_headers
+from nearstream.schemas.published.asyncapi import VOCABULARY, asyncapi_document
+from nearstream.schemas.published.json_schema import MESSAGES, json_schemas
+from nearstream.schemas.topics.codec import (
     ORIGIN_HEADER,
     decode_alert,
     decode_decision,
@@ -30,12 +33,9 @@ from nearstream.schemas.codec import (
     encode_signature,
     event_headers,
 )
-from nearstream.schemas.dead_letter import PRIVATE_HEADER, DeadLetter, Payload, Reason, Stage, outgoing
-from nearstream.schemas.events import RELATIONS
-from nearstream.schemas.published.asyncapi import VOCABULARY, asyncapi_document
-from nearstream.schemas.published.json_schema import MESSAGES, json_schemas
-from nearstream.schemas.record import ConsumerRecord, PageFacts, page_headers
-from nearstream.schemas.topics import ALL
+from nearstream.schemas.topics.dead_letter import PRIVATE_HEADER, DeadLetter, Payload, Reason, Stage, outgoing
+from nearstream.schemas.topics.names import ALL
+from nearstream.schemas.verdicts.events import RELATIONS
 from nearstream.streams.ingest.parse import _FIELD_HEADERS, _LIST_HEADERS, _REMOVAL_HEADERS
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka.acls import needed

@@ -10,8 +10,9 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from nearstream.schemas.check import ApiError, CheckAnswer, CheckMatch, Health, Readiness, Removal, SkipAnswer
-from nearstream.schemas.codec import (
+from nearstream.schemas.checks.check import ApiError, CheckAnswer, CheckMatch, Health, Readiness, Removal, SkipAnswer
+from nearstream.schemas.published.json_schema import MESSAGES
+from nearstream.schemas.topics.codec import (
     InvalidMessageError,
     decode_alert,
     decode_decision,
@@ -28,7 +29,6 @@ from nearstream.schemas.codec import (
     encode_label_change,
     encode_signature,
 )
-from nearstream.schemas.published.json_schema import MESSAGES
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "schemas/examples"

@@ -10,7 +10,7 @@ from aiohttp import web
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from nearstream.schemas.check import (
+from nearstream.schemas.checks.check import (
     ApiError,
     BareAnswer,
     CheckAnswer,
@@ -21,7 +21,7 @@ from nearstream.schemas.check import (
     SkipAnswer,
     UnknownDocument,
 )
-from nearstream.schemas.members import FamilyLabel, FamilyMember, FamilyMembers
+from nearstream.schemas.checks.members import FamilyLabel, FamilyMember, FamilyMembers
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.workers.http.cdx import CdxServer
 from nearstream.workers.http.check import Checker

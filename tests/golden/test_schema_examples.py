@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.schemas.alert import alert_id
-from nearstream.schemas.codec import (
+from nearstream.schemas.alerts.alert import alert_id
+from nearstream.schemas.documents.document import document_key
+from nearstream.schemas.documents.event_id import DocumentState, event_id, family_id
+from nearstream.schemas.documents.evidence import DocumentRef
+from nearstream.schemas.documents.signature import Origin
+from nearstream.schemas.labels.label_change import label_change_id
+from nearstream.schemas.topics.codec import (
     decode_alert,
     decode_decision,
     decode_document,
@@ -22,14 +27,9 @@ from nearstream.schemas.codec import (
     encode_label_change,
     encode_signature,
 )
-from nearstream.schemas.document import document_key
-from nearstream.schemas.event_id import DocumentState, event_id, family_id
-from nearstream.schemas.events import ChangeEvent, Event, RelationEvent, Retraction, kind_of
-from nearstream.schemas.evidence import DocumentRef
-from nearstream.schemas.label_change import label_change_id
-from nearstream.schemas.signature import Origin
-from nearstream.schemas.topics import ALL, EVENT_TOPICS, topics_of
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.topics.names import ALL, EVENT_TOPICS, topics_of
+from nearstream.schemas.verdicts.events import ChangeEvent, Event, RelationEvent, Retraction, kind_of
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults

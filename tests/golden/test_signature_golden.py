@@ -5,8 +5,8 @@ from hashlib import blake2b
 
 import pytest
 
-from nearstream.schemas.document import Document
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.case_folding import BASE, CODE_POINT, MARK, fold_table
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.ld_encoding import unpack_words

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from nearstream.schemas.codec import decode_event, encode_event
-from nearstream.schemas.events import Containment, Event
-from nearstream.schemas.signature import SIGNATURE_MAX_BYTES
-from nearstream.schemas.topics import (
+from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES
+from nearstream.schemas.topics.codec import decode_event, encode_event
+from nearstream.schemas.topics.names import (
     ALERTS,
     ALL,
     DEAD_LETTERS,
@@ -22,7 +21,8 @@ from nearstream.schemas.topics import (
     SILENCES,
     Topic,
 )
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.verdicts.events import Containment, Event
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.estimates.passages import PASSAGES_MAX
 
 ROOT = Path(__file__).parents[2]

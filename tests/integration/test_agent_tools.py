@@ -12,7 +12,7 @@ import mcp
 from nearstream.workers.agent_tools import agent_tools
 from nearstream.workers.api_client import api_client
 from nearstream.workers.config.settings import load
-from nearstream.workers.redis_index.client import ask
+from nearstream.workers.redis.server.client import ask
 from tests.devstack.server import free_ports
 from tests.support.api import PATIENT_SECONDS, served
 from tests.support.deployment import TEXTS

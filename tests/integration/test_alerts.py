@@ -8,18 +8,18 @@ from pathlib import Path
 
 import msgspec
 
-from nearstream.schemas.alert import ALL_COLLECTIONS, Alert
-from nearstream.schemas.codec import decode_alert, encode_alert
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.silence import Silence, silence_key
-from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, DOCUMENTS, SILENCES, VERDICTS
+from nearstream.schemas.alerts.alert import ALL_COLLECTIONS, Alert
+from nearstream.schemas.alerts.silence import Silence, silence_key
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.topics.codec import decode_alert, encode_alert
+from nearstream.schemas.topics.names import ALERTS, DEAD_LETTERS, DOCUMENTS, SILENCES, VERDICTS
 from nearstream.workers.config.alert_rules import load_alerts
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline.alert import Alerting
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.client import Client, open_client
-from nearstream.workers.redis_index.tallies import TallyStore
+from nearstream.workers.redis.kept.tallies import TallyStore
+from nearstream.workers.redis.server.client import Client, open_client
 from tests.support.deployment import TEXTS, LocalDeployment, deployed, until
 from tests.support.webhooks import Receiver, receiving
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.topics.names import DOCUMENTS
 from tests.support.deployment import LINES, LocalDeployment, deployed
 
 CLUSTERS = 30

@@ -16,9 +16,9 @@ from warcio.archiveiterator import ArchiveIterator
 
 from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.ingest.sites import site_of
-from nearstream.workers.pipeline.file_source import read
+from nearstream.workers.files.source import read
 from nearstream.workers.pipeline.in_process import embedded
-from nearstream.workers.redis_index.decisions import DecisionStore
+from nearstream.workers.redis.kept.decisions import DecisionStore
 from tests.devstack.debian import unpacked
 from tests.support.api import Api, served
 from tests.support.crawled_site import html, words

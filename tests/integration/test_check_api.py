@@ -12,7 +12,7 @@ import pytest
 
 from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.http import routes
-from nearstream.workers.redis_index.client import ask, keys_of
+from nearstream.workers.redis.server.client import ask, keys_of
 from tests.support.api import Api, served
 from tests.support.deployment import TEXTS
 

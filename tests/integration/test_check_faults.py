@@ -15,8 +15,8 @@ import aiohttp
 import pytest
 from redis import Redis
 
-from nearstream.schemas.document import EPOCH, Document
-from nearstream.streams.looking_up import newcomer
+from nearstream.schemas.documents.document import EPOCH, Document
+from nearstream.streams.matching.looking_up import newcomer
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.http.check import AT_ONCE
 from tests.devstack.redis import redis_server

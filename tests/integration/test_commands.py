@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS, EVENT_TOPICS, SIGNATURES
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.topics.names import DOCUMENTS, EVENT_TOPICS, SIGNATURES
 from nearstream.workers.operations.terminal import columns
 from tests.support.deployment import LINES, LocalDeployment, deployed, until
 from tests.support.forking import finished

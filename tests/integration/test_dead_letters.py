@@ -15,7 +15,8 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.admin import RecordsToDelete
 
-from nearstream.schemas.dead_letter import (
+from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, header
+from nearstream.schemas.topics.dead_letter import (
     REASON_HEADER,
     REPLAYS_HEADER,
     DeadLetter,
@@ -25,8 +26,7 @@ from nearstream.schemas.dead_letter import (
     dead_id,
     outgoing,
 )
-from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, header
-from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS
+from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.operations.replay import COMMIT_EVERY
 from nearstream.workers.operations.terminal import printable

@@ -4,16 +4,16 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from nearstream.schemas.codec import decode_decision
-from nearstream.schemas.decision import Decision
-from nearstream.schemas.record import Headers, ProducerRecord
-from nearstream.schemas.topics import DECISIONS, DOCUMENTS, VERDICTS
+from nearstream.schemas.documents.record import Headers, ProducerRecord
+from nearstream.schemas.labels.decision import Decision
+from nearstream.schemas.topics.codec import decode_decision
+from nearstream.schemas.topics.names import DECISIONS, DOCUMENTS, VERDICTS
 from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.ingest.sites import site_of
 from nearstream.workers.pipeline.decide import Deciding
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.client import open_client
-from nearstream.workers.redis_index.decisions import DecisionStore
+from nearstream.workers.redis.kept.decisions import DecisionStore
+from nearstream.workers.redis.server.client import open_client
 from tests.support.crawled_site import words
 from tests.support.deployment import TEXTS, LocalDeployment, deployed, until
 

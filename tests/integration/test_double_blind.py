@@ -6,8 +6,8 @@ from pathlib import Path
 
 import aiohttp
 
-from nearstream.schemas.events import Retraction
-from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
+from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
+from nearstream.schemas.verdicts.events import Retraction
 from nearstream.workers.http.reading import SIGNATURE_TYPE
 from nearstream.workers.kafka.partitioning import partition_of
 from tests.devstack.server import free_ports

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.schemas.codec import decode_event, encode_event
-from nearstream.schemas.events import RELATIONS, kind_of
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS, EVENT_TOPICS
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.topics.codec import decode_event, encode_event
+from nearstream.schemas.topics.names import DOCUMENTS, EVENT_TOPICS
+from nearstream.schemas.verdicts.events import RELATIONS, kind_of
+from nearstream.workers.files.source import Item
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_source import Item
 from nearstream.workers.pipeline.in_process import embedded
 from tests.support.deployment import TEXTS, LocalDeployment, deployed
 from tests.support.implementations import implementation_of

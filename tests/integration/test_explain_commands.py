@@ -5,13 +5,13 @@ from random import Random
 
 from redis.asyncio import Redis
 
-from nearstream.schemas.events import RELATIONS, Retraction
-from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.verdicts.events import RELATIONS, Retraction
 from nearstream.workers.operations.explaining import explain
 from nearstream.workers.operations.lost_pair import Loss, Tier, first_loss
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.inspect import inspect_document
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.reading.inspect import inspect_document
 from tests.support.deployment import LocalDeployment, deployed
 
 # Pages with one frame: more than a rare key has, and more than a bucket of anchors holds.

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.topics.names import DOCUMENTS
 from tests.support.deployment import TEXTS, LocalDeployment, deployed
 
 

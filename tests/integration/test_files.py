@@ -4,8 +4,8 @@ import gzip
 import json
 from pathlib import Path
 
-from nearstream.schemas.topics import DOCUMENTS
-from nearstream.workers.pipeline.file_content import zstd
+from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.workers.files.content import zstd
 from tests.support.deployment import TEXTS, deployed
 
 

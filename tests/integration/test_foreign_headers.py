@@ -10,9 +10,9 @@ from aiokafka import TopicPartition
 from aiokafka.consumer import fetcher
 from aiokafka.record.memory_records import MemoryRecords
 
-from nearstream.schemas.dead_letter import REASON_HEADER, Reason
-from nearstream.schemas.record import ConsumerRecord, Headers, header
-from nearstream.schemas.topics import DOCUMENTS
+from nearstream.schemas.documents.record import ConsumerRecord, Headers, header
+from nearstream.schemas.topics.dead_letter import REASON_HEADER, Reason
+from nearstream.schemas.topics.names import DOCUMENTS
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import records as kafka_records
 from tests.support.deployment import TEXTS, LocalDeployment, deployed

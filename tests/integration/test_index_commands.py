@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import load
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.rebuild import IndexRebuild
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.index.rebuild import IndexRebuild
+from nearstream.workers.redis.server.address import IndexAddress
 from tests.devstack.server import LocalServer
 from tests.fault.agreement import disagreement
 from tests.support.deployment import LINES, TEXTS, LocalDeployment, deployed, until

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from redis.asyncio import Redis
 
-from nearstream.schemas.events import PairEvent, Retraction
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES
+from nearstream.schemas.verdicts.events import PairEvent, Retraction
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.pipeline.deployment import Deployment
 from tests.devstack.redis import command_line, find_program, redis_answers, redis_server

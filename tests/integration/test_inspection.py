@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import SIGNATURES
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.topics.names import SIGNATURES
 from nearstream.workers.operations.inspection import FIRST_BLOCK, newest_of_key, record_at
 from tests.support.deployment import deployed
 

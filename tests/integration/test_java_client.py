@@ -4,9 +4,9 @@ import asyncio
 import subprocess
 from pathlib import Path
 
-from nearstream.schemas.document import document_key
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import SIGNATURES
+from nearstream.schemas.documents.document import document_key
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.topics.names import SIGNATURES
 from nearstream.workers.kafka.partitioning import partition_of
 from tests.devstack.kafka import tool
 from tests.support.deployment import LocalDeployment, deployed

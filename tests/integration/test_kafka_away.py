@@ -8,7 +8,7 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.admin import NewTopic
 
-from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.workers.config.settings import Settings, load
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import records as kafka_records

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.schemas.topics import DOCUMENTS
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from tests.devstack.connect import connect_server
 from tests.devstack.server import running
 from tests.support.deployment import LINES, TEXTS, LocalDeployment, deployed, until

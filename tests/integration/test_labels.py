@@ -14,13 +14,13 @@ from urllib.parse import quote
 from msgspec.structs import replace
 from redis.asyncio import Redis
 
-from nearstream.schemas.codec import decode_alert, decode_label_change, encode_signature_line
-from nearstream.schemas.dead_letter import REASON_HEADER
-from nearstream.schemas.document import Document
-from nearstream.schemas.label import Label
-from nearstream.schemas.record import ProducerRecord, header
-from nearstream.schemas.signature import Origin, Signature
-from nearstream.schemas.topics import ALERTS, LABELS_CHANGED, SIGNATURES
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.record import ProducerRecord, header
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.labels.label import Label
+from nearstream.schemas.topics.codec import decode_alert, decode_label_change, encode_signature_line
+from nearstream.schemas.topics.dead_letter import REASON_HEADER
+from nearstream.schemas.topics.names import ALERTS, LABELS_CHANGED, SIGNATURES
 from nearstream.workers.pipeline.signature_records import label_record
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running

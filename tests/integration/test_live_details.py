@@ -2,9 +2,9 @@
 
 from urllib.parse import quote
 
-from nearstream.streams.index.family import FamilyFacts
-from nearstream.workers.redis_index.families import families
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.streams.matching.family import FamilyFacts
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.reading.families import families
 from tests.support.api import served
 from tests.support.deployment import TEXTS
 from tests.support.live import alert

@@ -16,10 +16,10 @@ from unittest.mock import patch
 import aiohttp
 from msgspec.json import encode
 
-from nearstream.schemas.document import from_milliseconds
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.silence import Silence
-from nearstream.schemas.topics import DOCUMENTS, SILENCES, VERDICTS
+from nearstream.schemas.alerts.silence import Silence
+from nearstream.schemas.documents.document import from_milliseconds
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.topics.names import DOCUMENTS, SILENCES, VERDICTS
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.operator import replay_reason
 from nearstream.workers.http.outbox import connected
@@ -30,7 +30,7 @@ from nearstream.workers.live import kafka_source
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.kafka_source import fed_by_kafka, say_ended
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.client import keys_of, open_client
+from nearstream.workers.redis.server.client import keys_of, open_client
 from tests.support.deployment import TEXTS, deployed, stop, until
 from tests.support.forking import started
 from tests.support.live import alert, live_server

@@ -12,18 +12,18 @@ import pytest
 from msgspec.structs import replace
 from playwright.async_api import Browser, Page, Route, expect
 
-from nearstream.schemas.alert import ALL_COLLECTIONS
-from nearstream.schemas.document import Document, from_milliseconds
-from nearstream.schemas.evidence import Amount, Interval, ReferenceMatch, SourceRef
-from nearstream.schemas.live import LiveLag
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.alerts.alert import ALL_COLLECTIONS
+from nearstream.schemas.documents.document import Document, from_milliseconds
+from nearstream.schemas.documents.evidence import Amount, Interval, ReferenceMatch, SourceRef
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.live.page import LiveLag
 from nearstream.workers.config.settings import load
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.ring import Ring
 from nearstream.workers.operations.replay import ReplayOutcome
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.worker_states import WorkerState
+from nearstream.workers.redis.kept.worker_states import WorkerState
 from tests.devstack.chromium import chromium
 from tests.devstack.npm import npm_packages
 from tests.devstack.server import free_ports

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.schemas.topics import DOCUMENTS
+from nearstream.schemas.topics.names import DOCUMENTS
 from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex
 from tests.devstack.debian import unpacked
 from tests.devstack.postfix import main_lines, postfix_folder, postfix_server
 from tests.devstack.server import free_ports, running

@@ -8,9 +8,9 @@ import json
 import random
 from pathlib import Path
 
-from nearstream.schemas.events import Retraction
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS, RELATION_TOPICS, SIGNATURES
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.topics.names import DOCUMENTS, RELATION_TOPICS, SIGNATURES
+from nearstream.schemas.verdicts.events import Retraction
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
 from tests.fault.agreement import disagreement

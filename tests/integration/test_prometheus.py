@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.topics.names import DOCUMENTS
 from tests.devstack.prometheus import alertmanager_server, prometheus_server
 from tests.devstack.server import free_ports, running
 from tests.support.dashboards import RULES, expressions

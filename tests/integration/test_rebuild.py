@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from nearstream.schemas.codec import encode_signature
-from nearstream.schemas.dead_letter import REASON_HEADER
-from nearstream.schemas.document import Document
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord, header
-from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
-from nearstream.streams.arriving import Arrival
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord, header
+from nearstream.schemas.topics.codec import encode_signature
+from nearstream.schemas.topics.dead_letter import REASON_HEADER
+from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES
+from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.operations import rebuild
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.step import cooperative_yield
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_store.layout import KeyKind
+from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.redis.server.layout import KeyKind
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
 from tests.fault.agreement import disagreement

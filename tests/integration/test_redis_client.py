@@ -10,10 +10,10 @@ import pytest
 from redis.exceptions import AuthenticationError, ConnectionError, ResponseError
 
 from nearstream.workers.config.settings import SettingsError, load
-from nearstream.workers.redis_index import shared_connection
-from nearstream.workers.redis_index.address import Connection
-from nearstream.workers.redis_index.client import ask, connect_to_ask, open_client
-from nearstream.workers.redis_index.shared_connection import SharedConnection
+from nearstream.workers.redis.server import shared_connection
+from nearstream.workers.redis.server.address import Connection
+from nearstream.workers.redis.server.client import ask, connect_to_ask, open_client
+from nearstream.workers.redis.server.shared_connection import SharedConnection
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
 from tests.support.secured import SecuredRedis, secured_redis

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from aiohttp import ClientSession
 
-from nearstream.schemas.codec import decode_decision
-from nearstream.schemas.decision import Decision
-from nearstream.schemas.topics import DECISIONS
+from nearstream.schemas.labels.decision import Decision
+from nearstream.schemas.topics.codec import decode_decision
+from nearstream.schemas.topics.names import DECISIONS
 from nearstream.streams.ingest.lineage import canonical_url
 from tests.devstack.server import free_ports
 from tests.support.crawled_site import ARTICLES, CHANGED, MIRRORS, NOTES, PAGES, SESSIONS, Site, served

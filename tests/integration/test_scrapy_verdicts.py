@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scrapy.utils.test import get_crawler
 
-from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.workers.config.settings import load
 from nearstream.workers.scrapy.pipeline import PageItem
 from nearstream.workers.scrapy.signals import verdict_received

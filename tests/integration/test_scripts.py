@@ -5,15 +5,15 @@ from random import Random
 
 import pytest
 
-from nearstream.schemas.document import Document
+from nearstream.schemas.documents.document import Document
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.matcher import Arrival, Matched, Matcher
+from nearstream.streams.matching.matcher import Arrival, Matched, Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.local import local_store
 from nearstream.streams.store.store import Position
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.server.address import IndexAddress
 
 KEY = HashKey.public()
 SCHEME = preset(DEFAULT_LABEL, KEY)

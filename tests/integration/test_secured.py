@@ -15,8 +15,8 @@ import aiohttp
 import pytest
 from redis import Redis
 
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.cli.demo import EXAMPLES
 from nearstream.workers.config.exit_codes import Exit
@@ -26,7 +26,7 @@ from nearstream.workers.kafka import errors as kafka_errors
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka.security import tokens
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex
 from tests.devstack.server import free_ports
 from tests.fault.agreement import disagreement
 from tests.support.deployment import LINES, LocalDeployment, ids, until

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 from redis.asyncio import Redis
 
-from nearstream.schemas.codec import decode_signature
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, NEAR_DUPLICATES, SIGNATURES, VERDICTS
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.topics.codec import decode_signature
+from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, NEAR_DUPLICATES, SIGNATURES, VERDICTS
 from tests.support.deployment import LocalDeployment, deployed
 from tests.support.forged import FORGED, dangerous
 from tests.support.matching import prose

@@ -10,12 +10,12 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS, VERDICTS, Topic
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.topics.names import DOCUMENTS, VERDICTS, Topic
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.kafka_source import fed_by_kafka
-from nearstream.workers.redis_index.worker_states import (
+from nearstream.workers.redis.kept.worker_states import (
     GONE_SECONDS,
     SAID_SECONDS,
     WorkerState,

@@ -6,8 +6,8 @@ import json
 import socket
 from pathlib import Path
 
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS, EVENT_TOPICS, SIGNATURES
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.topics.names import DOCUMENTS, EVENT_TOPICS, SIGNATURES
 from nearstream.workers.config.exit_codes import Exit
 from tests.devstack.redis import redis_server
 from tests.devstack.server import free_ports, running

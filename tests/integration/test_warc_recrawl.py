@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.schemas.events import PairEvent, Retraction, Version
+from nearstream.schemas.verdicts.events import PairEvent, Retraction, Version
 from tests.support.crawled_site import CHANGED, article, html, words
 from tests.support.deployment import LocalDeployment, deployed, until
 from tests.support.warc import Crawl

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from nearstream.schemas.record import Headers, ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS
+from nearstream.schemas.documents.record import Headers, ProducerRecord
+from nearstream.schemas.topics.names import DOCUMENTS
 from tests.support.deployment import TEXTS, LocalDeployment, deployed, until
 
 FRAME = "<nav>" + "".join(f"<a href='/{number}'>Topic {number} of our site</a>" for number in range(300)) + "</nav>"

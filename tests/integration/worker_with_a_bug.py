@@ -6,7 +6,7 @@ Its argument is the step that fails, `sign` or `match`.
 import sys
 from typing import Any
 
-from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.workers.cli.main import main
 from nearstream.workers.pipeline import match, sign
 

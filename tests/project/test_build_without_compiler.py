@@ -12,7 +12,7 @@ LIBRARY = "nearstream/streams/native/_native.abi3.so"
 SIGN = """
 from datetime import UTC, datetime
 from nearstream import Document, HashKey, Signer, preset
-from nearstream.schemas.codec import encode_signature
+from nearstream.schemas.topics.codec import encode_signature
 from nearstream.streams.signing import signer
 key = HashKey.public()
 text = "語 e\\u0323\\u0301t " * 50 + "word " * 400

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from prometheus_client import REGISTRY
 
-from nearstream.streams.judge import MatchCounts
+from nearstream.streams.matching.judge import MatchCounts
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.metrics import WorkerMetrics, recall_metrics

@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 from prometheus_client import REGISTRY
 
-from nearstream.schemas.dead_letter import Reason
+from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.judge import MatchCounts
-from nearstream.streams.matching.tally import COPY_PERCENT
+from nearstream.streams.matching.judge import MatchCounts
+from nearstream.streams.matching.protocol.tally import COPY_PERCENT
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.workers.cli.main import main
 from nearstream.workers.config.bounds import PATTERNS
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import SettingsError, load, table
+from nearstream.workers.files.content import DOCUMENT_MAX_BYTES
 from nearstream.workers.kafka.batches import TAKE_BYTES
 from nearstream.workers.kafka.client import SESSION_SECONDS
 from nearstream.workers.monitoring.health import BEHIND_SECONDS, Health
@@ -29,7 +30,6 @@ from nearstream.workers.operations.audit.symbols import SYMBOLS_MAX
 from nearstream.workers.operations.replay import COMMIT_EVERY
 from nearstream.workers.operations.tuning import SAMPLE_MAX, SAMPLED_BYTES
 from nearstream.workers.pipeline.dead_letters import MIN_WINDOW_RECORDS, WINDOW_RECORDS
-from nearstream.workers.pipeline.file_content import DOCUMENT_MAX_BYTES
 from nearstream.workers.worker.topology import MATCH_LANES
 
 ROOT = Path(__file__).parent.parent.parent

@@ -10,14 +10,14 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from nearstream.schemas.codec import InvalidMessageError, decode_event, event_headers
-from nearstream.schemas.dead_letter import PRIVATE_HEADER, DeadLetter, Payload, Reason, Stage, outgoing
-from nearstream.schemas.document import Document
-from nearstream.schemas.events import RELATIONS, Event, RelationEvent
-from nearstream.schemas.evidence import Evidence
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.topics import ALL, SIGNATURES
-from nearstream.schemas.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.evidence import Evidence
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_event, event_headers
+from nearstream.schemas.topics.dead_letter import PRIVATE_HEADER, DeadLetter, Payload, Reason, Stage, outgoing
+from nearstream.schemas.topics.names import ALL, SIGNATURES
+from nearstream.schemas.verdicts.events import RELATIONS, Event, RelationEvent
+from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
 from nearstream.streams.ingest.defaults import LINEAGE_MAX_CHARACTERS, DocumentLimits
 from nearstream.streams.ingest.parse import (
     _FIELD_HEADERS,

@@ -69,9 +69,7 @@ def git(*arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
-@pytest.mark.parametrize(
-    "folders", [("src",), ("README.md", "docs")], ids=["code", "documents"]
-)
+@pytest.mark.parametrize("folders", [("src",), ("README.md", "docs")], ids=["code", "documents"])
 def test_a_change_adds_few_lines_that_have_to_be_decoded(folders: tuple[str, ...]) -> None:
     roots, added = [ROOT / folder for folder in folders], added_text(folders)
     files = [path for root in roots for path in ([root] if root.is_file() else sorted(root.rglob("*")))]

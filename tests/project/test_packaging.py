@@ -23,7 +23,7 @@ DATA = {
     "nearstream/examples/documents.jsonl",
     "nearstream/examples/relations.jsonl",
     *(f"nearstream/workers/live/page/{path.name}" for path in (ROOT / "workers/live/page").iterdir()),
-    *(f"nearstream/workers/redis_store/lua/{path.name}" for path in (ROOT / "workers/redis_store/lua").iterdir()),
+    *(f"nearstream/workers/redis/server/lua/{path.name}" for path in (ROOT / "workers/redis/server/lua").iterdir()),
 }
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CLIENT = """
@@ -130,7 +130,7 @@ def test_a_type_checker_sees_the_types_of_the_package(
     mypy = [sys.executable, "-m", "mypy", *options]
     scheme, match, error = run([*mypy, "client.py"], tmp_path, exit_code=1).splitlines()
     assert 'Revealed type is "nearstream.streams.signing.scheme.Scheme"' in scheme
-    assert "nearstream.streams.telling.Matched" in match
+    assert "nearstream.streams.matching.telling.Matched" in match
     assert 'has incompatible type "str"; expected "HashKey"' in error
     (tmp_path / "readme.py").write_text(README_EXAMPLE)
     assert run([*mypy, "readme.py"], tmp_path) == ""

@@ -22,20 +22,20 @@ import msgspec
 import pytest
 
 import nearstream
-from nearstream.schemas.codec import encode_signature
-from nearstream.schemas.document import Document, to_milliseconds
-from nearstream.schemas.record import ConsumerRecord, header
-from nearstream.schemas.signature import SIGNATURE_MAX_BYTES
+from nearstream.schemas.documents.document import Document, to_milliseconds
+from nearstream.schemas.documents.record import ConsumerRecord, header
+from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES
+from nearstream.schemas.topics.codec import encode_signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.scheme import Keys, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.workers.config.bounds import PATTERNS
 from nearstream.workers.config.settings import Settings, SettingsError, load
+from nearstream.workers.files.source import Item
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_source import Item
 from nearstream.workers.pipeline.in_process import embedded
-from nearstream.workers.redis_store.function_library import function_library
+from nearstream.workers.redis.server.function_library import function_library
 from nearstream.workers.worker.topology import create_app
 from tests.support.forged import FORGED, dangerous
 from tests.support.matching import TIME, matching, prose, record, signed

@@ -12,20 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nearstream.schemas.codec import (
-    InvalidMessageError,
-    decode_document,
-    decode_event,
-    decode_signature,
-    encode_document,
-    encode_event,
-    encode_signature,
-)
-from nearstream.schemas.dead_letter import DeadLetter, Payload, Stage, outgoing
-from nearstream.schemas.document import PARTITION_MAX, YEAR_9999_MS, Document, to_milliseconds
-from nearstream.schemas.event_id import DocumentState, event_id
-from nearstream.schemas.events import Containment, Event, PairEvent, Retraction, Version
-from nearstream.schemas.evidence import (
+from nearstream.schemas.documents.document import PARTITION_MAX, YEAR_9999_MS, Document, to_milliseconds
+from nearstream.schemas.documents.event_id import DocumentState, event_id
+from nearstream.schemas.documents.evidence import (
     CommonSymbols,
     ContainmentShares,
     Distance,
@@ -35,10 +24,21 @@ from nearstream.schemas.evidence import (
     SharedKeys,
     Span,
 )
-from nearstream.schemas.record import ConsumerRecord, Headers
-from nearstream.schemas.signature import Origin, Signature
-from nearstream.schemas.topics import DEAD_LETTERS
-from nearstream.schemas.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
+from nearstream.schemas.documents.record import ConsumerRecord, Headers
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.topics.codec import (
+    InvalidMessageError,
+    decode_document,
+    decode_event,
+    decode_signature,
+    encode_document,
+    encode_event,
+    encode_signature,
+)
+from nearstream.schemas.topics.dead_letter import DeadLetter, Payload, Stage, outgoing
+from nearstream.schemas.topics.names import DEAD_LETTERS
+from nearstream.schemas.verdicts.events import Containment, Event, PairEvent, Retraction, Version
+from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
 from nearstream.streams.ingest.lineage import canonical_url
 from nearstream.streams.ingest.parse import ParsedDocument, parse_record

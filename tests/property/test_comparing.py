@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace as with_fields
 
-from nearstream.schemas.document import Document
-from nearstream.schemas.signature import VERSION_BYTES, Signature
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.signature import VERSION_BYTES, Signature
 from nearstream.streams.estimates.alignment import reach_table
 from nearstream.streams.estimates.comparing import Unpacked, compare_native, compare_numpy, estimate
 from nearstream.streams.estimates.covering import cover_native, cover_numpy
@@ -22,9 +22,9 @@ from nearstream.streams.estimates.distance import PACKED_COSTS
 from nearstream.streams.estimates.estimate import PACKED
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.native import FAULT, native
-from nearstream.streams.records.record import Recorded, pack_signature, unpack_record
 from nearstream.streams.signing.scheme import LABELS, preset
 from nearstream.streams.signing.signer import Signer
+from nearstream.streams.store.record import Recorded, pack_signature, unpack_record
 from tests.support.compared import BASE, made_up
 from tests.support.made_up import sign, with_noise, words
 

@@ -6,7 +6,7 @@ import pytest
 
 from nearstream.streams.native import native
 from nearstream.streams.store.messages import Entry
-from nearstream.workers.redis_store import entries
+from nearstream.workers.redis.store import entries
 from tests.support.entered import made_up
 
 pytestmark = pytest.mark.skipif(native is None, reason="the C extension is not installed")

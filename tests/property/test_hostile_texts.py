@@ -21,9 +21,9 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.speed.hostile import hostile_texts
-from nearstream.schemas.codec import InvalidMessageError, decode_signature, encode_signature
-from nearstream.schemas.document import Document
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature, encode_signature
 from nearstream.streams.fingerprints import minhash, normalize, polynomials, shingles
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.ld import view

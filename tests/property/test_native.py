@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearstream.schemas.document import Document
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.native import native

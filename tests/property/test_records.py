@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from nearstream.schemas.codec import encode_signature
-from nearstream.schemas.document import Document
-from nearstream.schemas.signature import Origin, Signature
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.topics.codec import encode_signature
 from nearstream.streams.estimates.comparing import Unpacked, compare
 from nearstream.streams.fingerprints import ld_compact
 from nearstream.streams.fingerprints.hashing import HashKey
@@ -19,11 +19,11 @@ from nearstream.streams.fingerprints.ld import kept_symbols
 from nearstream.streams.fingerprints.ld_encoding import pack_varints, pack_words
 from nearstream.streams.fingerprints.ragged import RaggedRows
 from nearstream.streams.native import native
-from nearstream.streams.records.record import pack_signature, unpack_record, unpack_signature
-from nearstream.streams.records.text_part import pack_text, unpack_text_slowly
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.patching import patch_slowly, patched
+from nearstream.streams.store.record import pack_signature, unpack_record, unpack_signature
+from nearstream.streams.store.text_part import pack_text, unpack_text_slowly
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = HashKey.from_secret(b"test")

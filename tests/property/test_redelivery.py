@@ -6,15 +6,15 @@ from functools import cache
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearstream.schemas.codec import encode_event
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.signature import Signature
-from nearstream.schemas.topics import DOCUMENTS
-from nearstream.streams.arriving import Arrival
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.codec import encode_event
+from nearstream.schemas.topics.names import DOCUMENTS
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import ParsedDocument, parse_record
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits

@@ -11,8 +11,8 @@ from random import Random
 
 import pytest
 
-from nearstream.schemas.document import Document
-from nearstream.streams.matcher import Matcher
+from nearstream.schemas.documents.document import Document
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.local import local_store

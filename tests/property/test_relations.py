@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearstream.schemas.evidence import SharedKeys
+from nearstream.schemas.documents.evidence import SharedKeys
 from nearstream.streams.estimates.comparing import Unpacked, estimate
 from nearstream.streams.estimates.covering import cover
 from nearstream.streams.estimates.estimate import Estimate

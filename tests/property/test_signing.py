@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from nearstream.schemas.codec import InvalidMessageError, decode_signature, encode_signature
-from nearstream.schemas.document import Document
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature, encode_signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.ld import view
 from nearstream.streams.fingerprints.ld_encoding import pack_varints, pack_words, unpack_varints, unpack_words

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from nearstream.streams.matching import tally
+from nearstream.streams.matching.protocol import tally
 from nearstream.streams.native import native
 from nearstream.streams.store.buckets import BUCKET
 from nearstream.streams.store.limits import IndexLimits

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from nearstream.streams.matching.case import Case
-from nearstream.streams.matching.lane import Lane
+from nearstream.streams.matching.protocol.case import Case
+from nearstream.streams.matching.protocol.lane import Lane
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import Cover
 from nearstream.streams.store.part import Part

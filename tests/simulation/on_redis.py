@@ -10,10 +10,10 @@ from redis import Redis
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.part import Part
 from nearstream.streams.store.store import Call, Shape
-from nearstream.workers.redis_store.calls import LaneCalls
-from nearstream.workers.redis_store.function_library import function_library
-from nearstream.workers.redis_store.layout import CHUNKED_KINDS, GONE, GROUP, KeyKind, StoreLayout
-from nearstream.workers.redis_store.states import Former
+from nearstream.workers.redis.server.function_library import function_library
+from nearstream.workers.redis.server.layout import CHUNKED_KINDS, GONE, GROUP, KeyKind, StoreLayout
+from nearstream.workers.redis.store.calls import LaneCalls
+from nearstream.workers.redis.store.states import Former
 from tests.simulation.texts import PARTITIONS
 
 _EPOCH = b"an epoch"

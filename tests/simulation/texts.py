@@ -7,9 +7,9 @@ from hashlib import blake2b
 from random import Random
 from typing import NamedTuple
 
-from nearstream.streams.matching.case import Case
-from nearstream.streams.matching.decision import Decision, Pair, founder_of, pack_links
-from nearstream.streams.matching.known import Known
+from nearstream.streams.matching.protocol.case import Case
+from nearstream.streams.matching.protocol.decision import Decision, Pair, founder_of, pack_links
+from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.store.messages import BAND, DIGEST, Join
 from nearstream.streams.store.registration import Order, Put, Removal
 

@@ -3,14 +3,14 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nearstream.streams.matching.case import Case
-from nearstream.streams.matching.choosing import Choice
-from nearstream.streams.matching.judging import Judge
-from nearstream.streams.matching.known import Known
-from nearstream.streams.matching.lane import Lane, Patience
-from nearstream.streams.matching.meeting import Meeting
-from nearstream.streams.matching.picking import representative_of
-from nearstream.streams.matching.tally import keys_that_hold
+from nearstream.streams.matching.protocol.case import Case
+from nearstream.streams.matching.protocol.choosing import Choice
+from nearstream.streams.matching.protocol.judging import Judge
+from nearstream.streams.matching.protocol.known import Known
+from nearstream.streams.matching.protocol.lane import Lane, Patience
+from nearstream.streams.matching.protocol.meeting import Meeting
+from nearstream.streams.matching.protocol.picking import representative_of
+from nearstream.streams.matching.protocol.tally import keys_that_hold
 from nearstream.streams.store.families import Family
 from nearstream.streams.store.messages import ANCHOR, BAND, Cover, Decided, Entry, Join, Joined, Proposal
 from nearstream.streams.store.part import Part

@@ -9,9 +9,9 @@ from itertools import count
 import aiohttp
 from yarl import URL
 
-from nearstream.schemas.document import DEFAULT_COLLECTION, Document, from_milliseconds
-from nearstream.schemas.signature import Signature
-from nearstream.streams.arriving import Arrival
+from nearstream.schemas.documents.document import DEFAULT_COLLECTION, Document, from_milliseconds
+from nearstream.schemas.documents.signature import Signature
+from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.store.store import Position
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.outbox import Outbox, connected
@@ -19,7 +19,7 @@ from nearstream.workers.http.server import serving
 from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex
 
 START_MS = 1_760_000_000_000
 PARTITIONS = 6

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 
-from nearstream.streams.arriving import Arrival
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.store.store import Position, Store
 from tests.support.made_up import KEY, NOON, STANDARD, sign, words
 

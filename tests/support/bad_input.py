@@ -6,7 +6,7 @@ The last field of each is the reason of its dead letter.
 import gzip
 import json
 
-from nearstream.schemas.record import Headers
+from nearstream.schemas.documents.record import Headers
 
 GZIP: Headers = [("content-encoding", b"gzip")]
 _LARGE = json.dumps({"text": "large " * 200_000}).encode()

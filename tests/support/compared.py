@@ -6,7 +6,7 @@ from random import Random
 import numpy as np
 from msgspec.structs import replace
 
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.ld_encoding import pack_varints, pack_words
 from nearstream.streams.fingerprints.ragged import RaggedRows
 from tests.support.made_up import sign

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
-from nearstream.schemas.decision import Action, Decision
-from nearstream.schemas.evidence import DocumentRef
+from nearstream.schemas.documents.evidence import DocumentRef
+from nearstream.schemas.labels.decision import Action, Decision
 from nearstream.streams.deciding.states import PageState
-from nearstream.workers.redis_index.decisions import DecisionStore
+from nearstream.workers.redis.kept.decisions import DecisionStore
 from tests.support.api import Api
 
 NOW = datetime.now(UTC)

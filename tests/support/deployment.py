@@ -17,23 +17,23 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import GroupCoordinatorNotAvailableError
 
-from nearstream.schemas.codec import decode_event
-from nearstream.schemas.events import PairEvent, Retraction
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.topics import ALL, DEAD_LETTERS, DOCUMENTS, RELATION_TOPICS, SIGNATURES, VERDICTS, Topic
-from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.index.family import FamilyFacts
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.topics.codec import decode_event
+from nearstream.schemas.topics.names import ALL, DEAD_LETTERS, DOCUMENTS, RELATION_TOPICS, SIGNATURES, VERDICTS, Topic
+from nearstream.schemas.verdicts.events import PairEvent, Retraction
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
+from nearstream.streams.matching.family import FamilyFacts
 from nearstream.workers.cli.demo import EXAMPLES
 from nearstream.workers.config.settings import Settings, load
+from nearstream.workers.files.source import Item
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import errors as kafka_errors
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_source import Item
 from nearstream.workers.pipeline.in_process import embedded
-from nearstream.workers.redis_index.families import families
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.reading.families import families
 from tests.support.forking import finished, started
 
 DOCUMENT_PARTITIONS = 4

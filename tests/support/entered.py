@@ -5,7 +5,7 @@ from random import Random
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import Entry
 from nearstream.streams.store.store import Shape
-from nearstream.workers.redis_store.layout import StoreLayout, new_layout
+from nearstream.workers.redis.server.layout import StoreLayout, new_layout
 
 
 def made_up(draw: Random) -> tuple[StoreLayout, list[Entry]]:

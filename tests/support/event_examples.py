@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from nearstream.schemas.codec import decode_document, encode_event, encode_signature
-from nearstream.schemas.document import Document
-from nearstream.schemas.events import RELATIONS, Event, kind_of
-from nearstream.schemas.signature import Origin, Signature
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.topics.codec import decode_document, encode_event, encode_signature
+from nearstream.schemas.verdicts.events import RELATIONS, Event, kind_of
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.local import local_store

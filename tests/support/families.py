@@ -5,13 +5,13 @@ from random import Random
 
 from msgspec.structs import replace as with_fields
 
-from nearstream.schemas.codec import encode_event
-from nearstream.schemas.events import PairEvent
-from nearstream.schemas.signature import Origin, Signature
-from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.arriving import Arrival
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.topics.codec import encode_event
+from nearstream.schemas.verdicts.events import PairEvent
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.telling import Matched
 from nearstream.streams.store.store import Position
-from nearstream.streams.telling import Matched
 from tests.support.matching import WORDS, prose, signed
 
 BODY = prose(1)

@@ -5,14 +5,14 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from nearstream.schemas.document import to_milliseconds
-from nearstream.schemas.label import LabelKind, label_key
-from nearstream.schemas.signature import Origin, Signature
-from nearstream.streams.arriving import Arrival
-from nearstream.streams.index.labels import Labelling
-from nearstream.streams.matcher import Matcher
+from nearstream.schemas.documents.document import to_milliseconds
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.labels.label import LabelKind, label_key
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.labels import Labelling
+from nearstream.streams.matching.matcher import Matcher
+from nearstream.streams.matching.telling import Matched
 from nearstream.streams.store.store import Position, Store
-from nearstream.streams.telling import Matched
 from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.pipeline.signature_records import at_home
 from tests.support.made_up import KEY, STANDARD, sign, words

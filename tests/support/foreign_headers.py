@@ -9,7 +9,7 @@ from unittest.mock import patch
 from aiokafka import AIOKafkaProducer
 from aiokafka.record.default_records import _DefaultRecordBatchBuilderPy
 
-from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.documents.record import ConsumerRecord
 
 CAFE = "café"
 

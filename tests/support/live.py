@@ -7,8 +7,12 @@ from typing import Literal
 
 import aiohttp
 
-from nearstream.schemas.alert import Alert, AlertName, alert_id
-from nearstream.schemas.dead_letter import (
+from nearstream.schemas.alerts.alert import Alert, AlertName, alert_id
+from nearstream.schemas.documents.document import from_milliseconds
+from nearstream.schemas.documents.evidence import DocumentRef, Interval
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.dead_letter import (
     DeadLetter,
     Payload,
     Reason,
@@ -17,12 +21,8 @@ from nearstream.schemas.dead_letter import (
     outgoing,
     read_dead_letter,
 )
-from nearstream.schemas.document import from_milliseconds
-from nearstream.schemas.events import Retraction
-from nearstream.schemas.evidence import DocumentRef, Interval
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.signature import Signature
-from nearstream.schemas.verdict import DocumentVerdict, FamilyRef, VerdictKind
+from nearstream.schemas.verdicts.events import Retraction
+from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef, VerdictKind
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.application import application, listening
 from nearstream.workers.http.live import add_live_routes

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from random import Random
 
-from nearstream.schemas.document import Document
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer

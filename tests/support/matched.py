@@ -6,14 +6,14 @@ from datetime import timedelta
 
 from msgspec.structs import replace as replace_fields
 
-from nearstream.schemas.signature import Origin, Signature
-from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.arriving import Arrival
-from nearstream.streams.looking_up import Neighbours, look_up, newcomer
-from nearstream.streams.matcher import Matcher
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.looking_up import Neighbours, look_up, newcomer
+from nearstream.streams.matching.matcher import Matcher
+from nearstream.streams.matching.telling import Matched
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.store.store import Position, Store
-from nearstream.streams.telling import Matched
 from tests.support import made_up
 from tests.support.made_up import KEY, NOON, STANDARD
 

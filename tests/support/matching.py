@@ -7,15 +7,15 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from nearstream.schemas.codec import encode_signature
-from nearstream.schemas.dead_letter import Payload
-from nearstream.schemas.document import Document, to_milliseconds
-from nearstream.schemas.record import ConsumerRecord, Headers
-from nearstream.schemas.signature import Origin, Signature
+from nearstream.schemas.documents.document import Document, to_milliseconds
+from nearstream.schemas.documents.record import ConsumerRecord, Headers
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.topics.codec import encode_signature
+from nearstream.schemas.topics.dead_letter import Payload
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.family import FamilyFacts
 from nearstream.streams.ingest.defaults import DocumentLimits
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.family import FamilyFacts
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexBehindError, IndexLimits

@@ -1,7 +1,7 @@
 """Records of documents and a signer for tests."""
 
-from nearstream.schemas.dead_letter import Payload
-from nearstream.schemas.record import ConsumerRecord, Headers
+from nearstream.schemas.documents.record import ConsumerRecord, Headers
+from nearstream.schemas.topics.dead_letter import Payload
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.signing.scheme import preset

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from random import Random
 from typing import Any, TypeVar
 
-from nearstream.streams.matching.decision import founder_of
+from nearstream.streams.matching.protocol.decision import founder_of
 from nearstream.streams.store.families import Growth
 from nearstream.streams.store.limits import IndexLimits, IndexUnavailableError
 from nearstream.streams.store.local import Local

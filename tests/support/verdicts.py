@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from nearstream.schemas.decision import Decision
-from nearstream.schemas.evidence import DocumentRef
-from nearstream.schemas.record import PageFacts
-from nearstream.schemas.verdict import DocumentVerdict, FamilyRef
+from nearstream.schemas.documents.evidence import DocumentRef
+from nearstream.schemas.documents.record import PageFacts
+from nearstream.schemas.labels.decision import Decision
+from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef
 from nearstream.streams.deciding.decider import Decider, Said
 from nearstream.streams.deciding.memory import MemoryDecisions
 from nearstream.streams.deciding.states import PageState

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from aiokafka.admin import NewTopic
 
-from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.workers.config.settings import Settings, load
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import offsets as kafka_offsets

@@ -6,10 +6,10 @@ from hashlib import blake2b, sha256
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.dead_letter import HEAD_BYTES, DeadLetter, Payload, Reason, Stage, dead_id, outgoing
-from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, header
-from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS
+from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, header
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.topics.dead_letter import HEAD_BYTES, DeadLetter, Payload, Reason, Stage, dead_id, outgoing
+from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import parse_record
 

@@ -4,9 +4,9 @@ from typing import get_args
 
 import pytest
 
-from nearstream.schemas.events import RELATIONS, Event, PairEvent
-from nearstream.schemas.topics import EVENT_TOPICS, RELATION_TOPICS, VERDICTS, topics_of
-from nearstream.schemas.verdict import VERDICT_KINDS
+from nearstream.schemas.topics.names import EVENT_TOPICS, RELATION_TOPICS, VERDICTS, topics_of
+from nearstream.schemas.verdicts.events import RELATIONS, Event, PairEvent
+from nearstream.schemas.verdicts.verdict import VERDICT_KINDS
 from nearstream.streams.relations.describe import CONFIDENCE
 from nearstream.workers.config.settings import Settings
 

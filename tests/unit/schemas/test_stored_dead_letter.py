@@ -4,7 +4,8 @@ from hashlib import sha256
 
 import pytest
 
-from nearstream.schemas.dead_letter import (
+from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, header
+from nearstream.schemas.topics.dead_letter import (
     REPLAYS_HEADER,
     DeadLetter,
     Payload,
@@ -16,7 +17,6 @@ from nearstream.schemas.dead_letter import (
     read_dead_letter,
     sent_again,
 )
-from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, header
 
 FOREIGN: Headers = [("x", b"1"), ("x", None), ("__connect.errors.topic", b"of another pipeline"), ("", b"\xff")]
 ORIGINAL = ConsumerRecord("nearstream.documents.v1", 3, 8812, 1_772_439_301_000, b"k", b"{broken", FOREIGN)

@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nearstream.schemas.codec import decode_event
-from nearstream.schemas.events import NearDuplicate, Retraction, is_void
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.topics.codec import decode_event
+from nearstream.schemas.verdicts.events import NearDuplicate, Retraction, is_void
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 
 EXAMPLES = Path(__file__).parents[3] / "schemas" / "examples"
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from nearstream.schemas.alert import Alert
-from nearstream.schemas.evidence import DocumentRef
-from nearstream.schemas.verdict import DocumentVerdict, FamilyRef
+from nearstream.schemas.alerts.alert import Alert
+from nearstream.schemas.documents.evidence import DocumentRef
+from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef
 from nearstream.streams.alerting.counting import (
     KEPT_ALERTS,
     KEPT_LIMITS,

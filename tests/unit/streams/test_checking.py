@@ -2,16 +2,16 @@
 
 import pytest
 
-from nearstream.schemas.document import Document, from_milliseconds
-from nearstream.schemas.label import LabelState
-from nearstream.schemas.signature import Signature
-from nearstream.streams.checking import answer, contained
+from nearstream.schemas.documents.document import Document, from_milliseconds
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.labels.label import LabelState
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.index.details import FamilyDetails
-from nearstream.streams.index.family import FamilyFacts
-from nearstream.streams.index.labels import LabelCounts
-from nearstream.streams.looking_up import Found, find, look_up, newcomer
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.checking import answer, contained
+from nearstream.streams.matching.details import FamilyDetails
+from nearstream.streams.matching.family import FamilyFacts
+from nearstream.streams.matching.labels import LabelCounts
+from nearstream.streams.matching.looking_up import Found, find, look_up, newcomer
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from nearstream.schemas.verdict import DocumentVerdict, FamilyRef
+from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef
 from nearstream.streams.alerting.counting import Rule, Subject, Tally
 from nearstream.streams.alerting.floods import LabelledGrowth, find_flood, rate_before
 from nearstream.streams.store.limits import DAY_MS, HOUR_MS, SLOT_MS

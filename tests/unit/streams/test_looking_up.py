@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nearstream.streams.looking_up import look_up, newcomer
+from nearstream.streams.matching.looking_up import look_up, newcomer
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.store import Call, Shape, Store, Transport

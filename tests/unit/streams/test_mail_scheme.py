@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
-from nearstream.schemas.document import Document
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import TextRules
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer

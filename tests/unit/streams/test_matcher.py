@@ -9,10 +9,11 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace as replace_fields
 
-from nearstream.schemas.codec import decode_event, encode_event
-from nearstream.schemas.document import Document
-from nearstream.schemas.event_id import DocumentState, event_id
-from nearstream.schemas.events import (
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.event_id import DocumentState, event_id
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.topics.codec import decode_event, encode_event
+from nearstream.schemas.verdicts.events import (
     RELATIONS,
     Containment,
     Event,
@@ -23,11 +24,10 @@ from nearstream.schemas.events import (
     Version,
     kind_of,
 )
-from nearstream.schemas.signature import Origin, Signature
-from nearstream.streams.arriving import Arrival
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.matcher import Matcher
-from nearstream.streams.matching.tally import RARE_BELOW
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.matcher import Matcher
+from nearstream.streams.matching.protocol.tally import RARE_BELOW
 from nearstream.streams.signing.scheme import Keys, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits

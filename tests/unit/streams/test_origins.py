@@ -2,7 +2,7 @@
 
 from msgspec import UNSET
 
-from nearstream.schemas.alert import ORIGIN_CHARACTERS
+from nearstream.schemas.alerts.alert import ORIGIN_CHARACTERS
 from nearstream.streams.alerting.counting import Arrival, Rule, Subject, Tally, count
 from nearstream.streams.alerting.origins import name_origins, origins_of
 from tests.support.live import verdict

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from nearstream.schemas.document import MAIL_SOURCE, Document
+from nearstream.schemas.documents.document import MAIL_SOURCE, Document
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.local import local_store

@@ -2,8 +2,8 @@
 
 import pytest
 
-from nearstream.schemas.document import from_milliseconds
-from nearstream.schemas.silence import Silence
+from nearstream.schemas.alerts.silence import Silence
+from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.streams.alerting.silences import Silences
 from tests.support.live import NOW_MS, alert
 

@@ -9,9 +9,9 @@ from functools import partial
 
 import pytest
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.document import Document
-from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.charset import decode
 from nearstream.streams.ingest.defaults import DocumentLimits

@@ -6,10 +6,15 @@ from typing import Any
 
 import msgspec
 
-from nearstream.schemas.alert import Alert
-from nearstream.schemas.decision import Decision
-from nearstream.schemas.document import Document
-from nearstream.schemas.events import (
+from nearstream.schemas.alerts.alert import Alert
+from nearstream.schemas.alerts.silence import Silence
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.labels.decision import Decision
+from nearstream.schemas.labels.label import Label
+from nearstream.schemas.labels.label_change import LabelChange
+from nearstream.schemas.topics.names import ALL, SIGNATURES
+from nearstream.schemas.verdicts.events import (
     Containment,
     ExactDuplicate,
     NearDuplicate,
@@ -18,12 +23,7 @@ from nearstream.schemas.events import (
     Retraction,
     Version,
 )
-from nearstream.schemas.label import Label
-from nearstream.schemas.label_change import LabelChange
-from nearstream.schemas.signature import Signature
-from nearstream.schemas.silence import Silence
-from nearstream.schemas.topics import ALL, SIGNATURES
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 
 Json = dict[str, Any]  # parts of a schema, each with a form of its own
 

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from nearstream.schemas.alert import Alert, AlertName, alert_id
-from nearstream.schemas.document import YEAR_9999_MS
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.alerts.alert import Alert, AlertName, alert_id
+from nearstream.schemas.documents.document import YEAR_9999_MS
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 
 ON_SITES: AlertName = "new_family_on_sites"
 KEPT_LIMITS = 4  # a tally keeps at most this multiple of the limit of its rule

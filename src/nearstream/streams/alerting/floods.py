@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.alerting.counting import Rule, Subject, Tally, begun, milliseconds, with_alert
 from nearstream.streams.store.limits import HOUR_MS, SLOT_MS
 

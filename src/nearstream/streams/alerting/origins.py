@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from nearstream.schemas.alert import ORIGIN_CHARACTERS, ORIGINS_MAX
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.alerts.alert import ORIGIN_CHARACTERS, ORIGINS_MAX
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.alerting.counting import Caused, Tally
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from nearstream.schemas.evidence import DocumentRef
+from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.streams.deciding.states import name_of
 
 # Parameters that name a visit and no page. Those that `canonical_url` removes are not here.

@@ -6,11 +6,11 @@ from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace as with_fields
 
-from nearstream.schemas.decision import Decision
-from nearstream.schemas.events import Retraction
-from nearstream.schemas.evidence import DocumentRef
-from nearstream.schemas.record import PageFacts
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.documents.evidence import DocumentRef
+from nearstream.schemas.documents.record import PageFacts
+from nearstream.schemas.labels.decision import Decision
+from nearstream.schemas.verdicts.events import Retraction
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.deciding.deciding import Outcome, decide_page, may_be_error_page
 from nearstream.streams.deciding.resting import named
 from nearstream.streams.deciding.states import (

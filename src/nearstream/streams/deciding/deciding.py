@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace as with_fields
 
-from nearstream.schemas.decision import Action, Because, Decision
-from nearstream.schemas.document import to_milliseconds
-from nearstream.schemas.evidence import DocumentRef
-from nearstream.schemas.record import PageFacts
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.documents.document import to_milliseconds
+from nearstream.schemas.documents.evidence import DocumentRef
+from nearstream.schemas.documents.record import PageFacts
+from nearstream.schemas.labels.decision import Action, Because, Decision
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.deciding.fetch import COPIES, Fetch, base_of, change_share, has_turned
 from nearstream.streams.deciding.resting import Choice, Fetched, choose
 from nearstream.streams.deciding.states import HostErrors, Known, PageState, Turn, name_of

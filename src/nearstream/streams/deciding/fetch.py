@@ -7,10 +7,10 @@ from zlib import crc32
 
 from msgspec import UnsetType
 
-from nearstream.schemas.document import SURROUNDINGS_LABEL
-from nearstream.schemas.evidence import DocumentRef
-from nearstream.schemas.record import PageFacts
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.documents.document import SURROUNDINGS_LABEL
+from nearstream.schemas.documents.evidence import DocumentRef
+from nearstream.schemas.documents.record import PageFacts
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.deciding.resting import named
 from nearstream.streams.deciding.states import Known, PageState, name_of
 from nearstream.streams.deciding.times import RETRY_SECONDS, SKIP_SECONDS

@@ -2,7 +2,7 @@
 
 from msgspec import UNSET
 
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 
 
 def is_redundant(verdict: DocumentVerdict) -> bool:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from nearstream.schemas.evidence import DocumentRef
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.documents.evidence import DocumentRef
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.deciding.canonical import rank
 from nearstream.streams.deciding.redundancy import is_redundant
 from nearstream.streams.deciding.states import Known, PageState, name_of

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from nearstream.schemas.decision import Decision
-from nearstream.schemas.evidence import DocumentRef
+from nearstream.schemas.documents.evidence import DocumentRef
+from nearstream.schemas.labels.decision import Decision
 from nearstream.streams.estimates.frames import Frame
 
 TURNS_MAX = 64  # of a host

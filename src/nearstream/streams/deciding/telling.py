@@ -4,8 +4,8 @@ from typing import Any
 
 from msgspec.structs import replace as with_fields
 
-from nearstream.schemas.decision import Because
-from nearstream.schemas.evidence import DocumentRef
+from nearstream.schemas.documents.evidence import DocumentRef
+from nearstream.schemas.labels.decision import Because
 from nearstream.streams.deciding.states import Cause, PageState, Standing, name_of
 from nearstream.streams.deciding.times import RETRY_SECONDS, SHORTEST_SECONDS, SKIP_SECONDS, later
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from nearstream.schemas.document import LATEST
+from nearstream.schemas.documents.document import LATEST
 
 SHORTEST_SECONDS = 3_600  # after a change, and of the first skip
 LONGEST_SECONDS = 30 * 86_400

@@ -9,7 +9,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Protocol
 
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.estimate import PACKED, Estimate
 from nearstream.streams.estimates.stated import Stated, refuse_incomparable, tie
 from nearstream.streams.native import PackedText, TextFields, native, required

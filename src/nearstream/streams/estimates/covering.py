@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from struct import Struct
 
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.alignment import align, reach_table
 from nearstream.streams.estimates.comparing import Comparable, fields_of
 from nearstream.streams.estimates.pair import pair

@@ -3,7 +3,7 @@
 Floats are added from the first to the last, so that C repeats every bit of the results.
 """
 
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.alignment import align
 from nearstream.streams.estimates.common_text import common_shingles, find_moved, layout
 from nearstream.streams.estimates.distance import edit_distance

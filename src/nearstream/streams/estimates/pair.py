@@ -7,7 +7,7 @@ from math import ceil
 
 import numpy as np
 
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.alignment import Side
 from nearstream.streams.estimates.stated import ONE_SITE, refuse_incomparable, same_lineage, tie
 from nearstream.streams.fingerprints.ld import LdSignature, compared_bits, view

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.alignment import Alignment, Side, align, reach_table
 from nearstream.streams.estimates.common_text import layout
 from nearstream.streams.estimates.comparing import fields_of

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Protocol
 
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.ingest.lineage import host_of
 
 NO_TIE, ONE_LINEAGE, ONE_SITE = 0, 1, 2

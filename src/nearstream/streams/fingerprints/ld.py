@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.ld_encoding import GAP_BITS, pack_varints, pack_words, unpack_varints, unpack_words
 from nearstream.streams.fingerprints.parameters import (
     GAP_STEPS,

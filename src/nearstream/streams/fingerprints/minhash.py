@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.parameters import KEPT_SLOT_BITS, SLOTS, SketchRules
 from nearstream.streams.fingerprints.polynomials import constant, fmix64
 from nearstream.streams.fingerprints.ragged import starts_run

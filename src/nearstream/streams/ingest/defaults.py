@@ -7,9 +7,9 @@ from hashlib import blake2b
 
 import msgspec
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.document import EPOCH, ID_PATTERN, Document, from_milliseconds, to_milliseconds
+from nearstream.schemas.documents.document import EPOCH, ID_PATTERN, Document, from_milliseconds, to_milliseconds
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.ingest.fields import FieldMap
 from nearstream.streams.ingest.lineage import canonical_url, joined_url
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from nearstream.schemas.document import Document, from_milliseconds
+from nearstream.schemas.documents.document import Document, from_milliseconds
 
 _LABEL = "labels."
 _NAMES = frozenset(Document.__struct_fields__) - {

@@ -7,11 +7,11 @@ from datetime import datetime
 
 import msgspec
 
-from nearstream.schemas.codec import InvalidMessageError, decode_document, reason_of
-from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.document import Document, document_key
-from nearstream.schemas.record import ConsumerRecord, Headers, header
-from nearstream.schemas.signature import Origin
+from nearstream.schemas.documents.document import Document, document_key
+from nearstream.schemas.documents.record import ConsumerRecord, Headers, header
+from nearstream.schemas.documents.signature import Origin
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_document, reason_of
+from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.ingest.charset import REPLACEMENT, decode
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults, shortened
 from nearstream.streams.ingest.fields import FieldMap, with_our_names

@@ -1,1 +1,1 @@
-"""From signatures to decisions: which earlier documents count, and which family a document joins."""
+"""From signatures to verdicts and events, through a store."""

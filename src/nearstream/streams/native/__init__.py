@@ -68,13 +68,13 @@ class Native(Protocol):
         """Return what an index keeps of a sketch and of LD symbols (see `signing/packed_fields.py`)."""
 
     def unpack_text(self, packed: bytes, start: int, /) -> TextFields:
-        """Return the text part of a record of the index, which begins at `start` (see `records/text_part.py`)."""
+        """Return the text part of a record of the index, which begins at `start` (see `store/text_part.py`)."""
 
     def patch(self, other: bytes, text: bytes, /) -> bytes:
         """Return what turns one text part into another (see `store/patching.py`)."""
 
     def shortlist(self, found: Sequence[tuple[bytes, bytes]], numbers: tuple[int, ...], /) -> tuple[bytes, int, int]:
-        """Return who shares most keys with a document (see `matching/tally.py`).
+        """Return who shares most keys with a document (see `matching/protocol/tally.py`).
 
         Args:
             found: A list of keys, and what their buckets held.
@@ -87,15 +87,15 @@ class Native(Protocol):
     def keys_that_hold(
         self, found: Sequence[tuple[bytes, bytes]], number: int, own: int, kinds: bytes, /
     ) -> tuple[bytes, bytes]:
-        """Return the keys whose buckets held a number (see `matching/tally.py`)."""
+        """Return the keys whose buckets held a number (see `matching/protocol/tally.py`)."""
 
     def held_for(self, found: Sequence[tuple[bytes, bytes]], keys: bytes, number: int, /) -> bytes:
-        """Return what the buckets of some keys held, as a reply for these (see `matching/tally.py`)."""
+        """Return what the buckets of some keys held, as a reply for these (see `matching/protocol/tally.py`)."""
 
     def pack_entries(
         self, entries: Sequence[tuple[int, int, bytes]], tag: bytes, kinds: bytes, numbers: tuple[int, ...], /
     ) -> tuple[list[bytes], list[bytes]]:
-        """Return the keys and the items of a command with entries (see `redis_store/entries.py`).
+        """Return the keys and the items of a command with entries (see `redis/store/entries.py`).
 
         Args:
             entries: A list of numbers, hints and keys.

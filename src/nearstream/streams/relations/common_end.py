@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from nearstream.schemas.document import SENDER_DOMAIN_LABEL
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.document import SENDER_DOMAIN_LABEL
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.alignment import Side
 from nearstream.streams.estimates.pair import pair
 

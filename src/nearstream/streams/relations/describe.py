@@ -7,19 +7,9 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, UnsetType
 
-from nearstream.schemas.document import from_milliseconds
-from nearstream.schemas.event_id import DocumentState, event_id
-from nearstream.schemas.events import (
-    Containment,
-    ExactDuplicate,
-    NearDuplicate,
-    Overlap,
-    PairEvent,
-    Rearranged,
-    Retraction,
-    Version,
-)
-from nearstream.schemas.evidence import (
+from nearstream.schemas.documents.document import from_milliseconds
+from nearstream.schemas.documents.event_id import DocumentState, event_id
+from nearstream.schemas.documents.evidence import (
     CommonSymbols,
     ContainmentShares,
     Distance,
@@ -29,7 +19,17 @@ from nearstream.schemas.evidence import (
     SharedKeys,
     Span,
 )
-from nearstream.schemas.signature import VERSION_BYTES, Origin, Signature
+from nearstream.schemas.documents.signature import VERSION_BYTES, Origin, Signature
+from nearstream.schemas.verdicts.events import (
+    Containment,
+    ExactDuplicate,
+    NearDuplicate,
+    Overlap,
+    PairEvent,
+    Rearranged,
+    Retraction,
+    Version,
+)
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.estimates.passages import CommonText, changed, common_text, longest_spans, uncovered
 from nearstream.streams.relations.rules import SAME_LINEAGE

@@ -6,8 +6,8 @@ from math import sqrt
 
 from msgspec.structs import replace as replace_fields
 
-from nearstream.schemas.evidence import Amount, Place, SourceRef
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.evidence import Amount, Place, SourceRef
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.covering import Cover, union
 
 SPANS_MAX = 16
@@ -41,7 +41,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Novelty:
-    """What is new in a document. `schemas/verdict.py` describes the fields."""
+    """What is new in a document. `schemas/verdicts/verdict.py` describes the fields."""
 
     added: Amount | None
     novel: Amount

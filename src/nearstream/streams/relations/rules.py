@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from nearstream.schemas import evidence
+from nearstream.schemas.documents import evidence
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.relations.thresholds import Thresholds
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from nearstream.schemas.evidence import Place
+from nearstream.schemas.documents.evidence import Place
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.fingerprints.sent_places import sent_places
 from nearstream.streams.relations.novelty import Novelty, longest_first

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Literal
 
-from nearstream.schemas.document import ATTACHMENTS_LABEL, ATTACHMENTS_UNREAD, SURROUNDINGS_LABEL
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.document import ATTACHMENTS_LABEL, ATTACHMENTS_UNREAD, SURROUNDINGS_LABEL
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.relations.common_end import have_other_texts_above
 from nearstream.streams.relations.rules import (

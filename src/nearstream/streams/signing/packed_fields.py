@@ -3,7 +3,7 @@
 C does this if it is installed, else numpy, which is loaded only then.
 """
 
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.parameters import KEPT_SYMBOL_BITS, SPLIT_SYMBOL_BITS, WORD_SYMBOL_BITS
 from nearstream.streams.native import native, required
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.ld import kept_symbols
 from nearstream.streams.fingerprints.ld_encoding import unpack_words
 from nearstream.streams.fingerprints.minhash import kept_sketch

@@ -12,9 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace as replace_fields
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL as DEFAULT_LABEL
 from nearstream.streams.fingerprints.parameters import (

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.document import Document, to_milliseconds
-from nearstream.schemas.signature import VERSION_BYTES, Origin, Signature
+from nearstream.schemas.documents.document import Document, to_milliseconds
+from nearstream.schemas.documents.signature import VERSION_BYTES, Origin, Signature
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import invalid_parameters
 from nearstream.streams.fingerprints.rewriting import rewritten

@@ -1,7 +1,7 @@
 """Validation of the byte fields of a signature that another process made."""
 
-from nearstream.schemas.document import ADDRESS_BYTES
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.document import ADDRESS_BYTES
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import DIGEST_BYTES
 from nearstream.streams.fingerprints.parameters import AnchorRules, LdRules, NoiseRules, SampledRules, SketchRules
 from nearstream.streams.signing.packed_fields import ascends, words_end

@@ -7,7 +7,7 @@ home of a state follows from its number, and the numbers of one partition are in
 from enum import IntEnum
 from typing import NamedTuple
 
-from nearstream.schemas.document import CLOCKS_MS
+from nearstream.schemas.documents.document import CLOCKS_MS
 
 NUMBER_BYTES = 5
 TIME_BYTES = 6

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 
-from nearstream.schemas.document import ID_PATTERN, NAME_PATTERN, REFERENCES_MAX
+from nearstream.schemas.documents.document import ID_PATTERN, NAME_PATTERN, REFERENCES_MAX
 
 _DAY_SECONDS = 86_400
 _LOOPBACK = re.compile(r"(?:127\.0\.0\.1|localhost):(\d{1,5})")

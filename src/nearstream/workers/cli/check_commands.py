@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
-from nearstream.schemas.check import CheckAnswer
+from nearstream.schemas.checks.check import CheckAnswer
 from nearstream.workers.cli.event_lines import reference_line
 from nearstream.workers.cli.fitting import COLUMNS, KIND_COLUMNS, cut, sentence, with_details
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
+from nearstream.workers.files.source import Refused
 from nearstream.workers.operations.check import Checked, check_signatures
 from nearstream.workers.operations.signatures import Signed, read_signatures, sign_files
 from nearstream.workers.operations.terminal import (
@@ -24,7 +25,6 @@ from nearstream.workers.operations.terminal import (
     print_message,
 )
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_source import Refused
 
 
 def check_documents(settings: Settings, options: argparse.Namespace) -> Exit:

@@ -6,11 +6,11 @@ from typing import Any
 
 from msgspec import UnsetType
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.events import ChangeEvent, Containment
-from nearstream.schemas.evidence import Evidence, Span
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.evidence import Evidence, Span
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.topics.dead_letter import Reason
+from nearstream.schemas.verdicts.events import ChangeEvent, Containment
 from nearstream.streams.relations.describe import Related, common_spans, describe, evidence
 from nearstream.streams.signing.scheme import hit_probability
 from nearstream.workers.operations.one_document import signed_file

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from contextlib import aclosing
 
-from nearstream.schemas.dead_letter import Payload, StoredDeadLetter, dead_id
-from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.dead_letter import Payload, StoredDeadLetter, dead_id
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka.client import TopicPartition

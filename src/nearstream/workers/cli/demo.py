@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from nearstream.schemas.events import Containment, Event, Retraction, kind_of
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.verdicts.events import Containment, Event, Retraction, kind_of
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 
 EXAMPLES = Path(str(files("nearstream"))) / "examples"
 AGREEMENT_MIN = 0.95

@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from nearstream.schemas.document import document_key
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.document import document_key
+from nearstream.schemas.documents.signature import Signature
 from nearstream.workers.cli.family_report import family_object
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
@@ -19,7 +19,7 @@ from nearstream.workers.operations.inspection import DocumentStatus, Inspected, 
 from nearstream.workers.operations.remove import remove_documents
 from nearstream.workers.operations.terminal import escaped, print_json, print_line, row, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.document_facts import BucketFacts, DocumentFacts, MemberFacts, StateFacts
+from nearstream.workers.redis.reading.document_facts import BucketFacts, DocumentFacts, MemberFacts, StateFacts
 
 _STATUS_BEFORE = {
     DocumentStatus.LIVE: "live",

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UnsetType, to_builtins
 
-from nearstream.schemas.events import (
+from nearstream.schemas.documents.evidence import DocumentRef, ReferenceMatch
+from nearstream.schemas.verdicts.events import (
     ChangeEvent,
     Containment,
     Event,
@@ -14,8 +15,7 @@ from nearstream.schemas.events import (
     Retraction,
     kind_of,
 )
-from nearstream.schemas.evidence import DocumentRef, ReferenceMatch
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.workers.cli.fitting import COLUMNS, KIND_COLUMNS, cut, sentence, with_details
 from nearstream.workers.operations.terminal import columns, escaped, print_line
 

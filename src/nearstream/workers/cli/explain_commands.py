@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.streams.counterpart import Compared, novelty_of
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.streams.matching.counterpart import Compared, novelty_of
 from nearstream.streams.relations.conditions import Condition, conditions
 from nearstream.streams.relations.describe import evidence
 from nearstream.streams.relations.novelty import Novelty
@@ -17,12 +17,12 @@ from nearstream.workers.cli.comparison import change_lines, number_lines
 from nearstream.workers.cli.family_report import family_object
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
+from nearstream.workers.files.content import UnreadableFileError
 from nearstream.workers.operations.explaining import Explained, Meeting, Side, explain
 from nearstream.workers.operations.inspection import DocumentStatus
 from nearstream.workers.operations.lost_pair import Loss, Tier, comparison_text, event_id_of, first_loss, stored_pair
 from nearstream.workers.operations.terminal import escaped, print_json, print_line, print_message, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_content import UnreadableFileError
 
 
 def explain_pair(settings: Settings, options: argparse.Namespace) -> Exit:

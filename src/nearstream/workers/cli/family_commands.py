@@ -7,19 +7,19 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
-from nearstream.schemas.document import document_key
-from nearstream.streams.index.family import FamilyFacts
-from nearstream.streams.records.record import Recorded
+from nearstream.schemas.documents.document import document_key
+from nearstream.streams.matching.family import FamilyFacts
+from nearstream.streams.store.record import Recorded
 from nearstream.workers.cli.family_report import RANKINGS, best, family_object, report_lines
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.operations.terminal import Progress, escaped, print_json, print_line, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.client import until_answered
-from nearstream.workers.redis_index.families import families
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.members import StoredFamily, members, stored_family
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.reading.families import families
+from nearstream.workers.redis.reading.members import StoredFamily, members, stored_family
+from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.redis.server.client import until_answered
 
 # Families that are held at a time, beside those to be shown.
 HELD = 10_000

@@ -4,8 +4,8 @@ import heapq
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from nearstream.schemas.document import DEFAULT_COLLECTION
-from nearstream.streams.index.family import FamilyFacts
+from nearstream.schemas.documents.document import DEFAULT_COLLECTION
+from nearstream.streams.matching.family import FamilyFacts
 from nearstream.workers.cli.fitting import COLUMNS, cut
 from nearstream.workers.operations.terminal import utc_time
 

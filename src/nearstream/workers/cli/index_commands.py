@@ -6,17 +6,17 @@ from collections.abc import Callable, Coroutine
 from dataclasses import asdict, replace
 from functools import partial
 
-from nearstream.schemas.topics import SIGNATURES
+from nearstream.schemas.topics.names import SIGNATURES
 from nearstream.streams.store.limits import IndexLostError, IndexState
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.operations.terminal import escaped, print_json, print_line, print_message, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.client import until_answered
-from nearstream.workers.redis_index.deployments import forget_scheme
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.schemes import SchemeRefusedError, drop_scheme, schemes, switch_scheme
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.index.schemes import SchemeRefusedError, drop_scheme, schemes, switch_scheme
+from nearstream.workers.redis.kept.deployments import forget_scheme
+from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.redis.server.client import until_answered
 
 
 def list_schemes(settings: Settings, options: argparse.Namespace) -> Exit:

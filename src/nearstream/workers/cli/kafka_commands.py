@@ -11,7 +11,7 @@ from pathlib import Path
 from nearstream.schemas.published import sinks
 from nearstream.schemas.published.asyncapi import asyncapi_document
 from nearstream.schemas.published.json_schema import json_schemas, subjects
-from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.workers.cli.event_lines import arrival_object, print_arrival
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.groups import own_group
@@ -141,8 +141,8 @@ def _print_states(settings: Settings, unread_topics: Sequence[str]) -> None:
     from nearstream.streams.store.limits import IndexUnavailableError
     from nearstream.workers.operations.standing import sentence
     from nearstream.workers.pipeline.deployment import Deployment
-    from nearstream.workers.redis_index.client import open_client, until_answered
-    from nearstream.workers.redis_index.worker_states import WorkerState, worker_states
+    from nearstream.workers.redis.kept.worker_states import WorkerState, worker_states
+    from nearstream.workers.redis.server.client import open_client, until_answered
 
     async def states() -> list[WorkerState]:
         async with open_client(Deployment.of(settings).index_address().connection) as client:

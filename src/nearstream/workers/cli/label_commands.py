@@ -5,15 +5,15 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
-from nearstream.schemas.label import Label
+from nearstream.schemas.labels.label import Label
 from nearstream.workers.cli.arguments import document_id
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
+from nearstream.workers.files.source import Refused
 from nearstream.workers.operations.labelling import Labelled, Target, decide_label, label_documents
 from nearstream.workers.operations.signatures import sign_files
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped, print_line, print_message
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_source import Refused
 
 
 def label_as(settings: Settings, options: argparse.Namespace) -> Exit:

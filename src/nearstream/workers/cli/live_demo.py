@@ -8,8 +8,8 @@ import webbrowser
 from dataclasses import replace
 from pathlib import Path
 
-from nearstream.schemas.codec import decode_document
-from nearstream.schemas.document import Document
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.topics.codec import decode_document
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings, load
 from nearstream.workers.operations.terminal import print_line, print_message

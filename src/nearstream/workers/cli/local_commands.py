@@ -10,10 +10,10 @@ from pathlib import Path
 from msgspec import UnsetType
 from msgspec.structs import replace
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.document import Document
-from nearstream.schemas.events import RELATIONS, Event, Retraction
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.verdicts.events import RELATIONS, Event, Retraction
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.relations.sent_novelty import sent_spans
 from nearstream.workers.cli import comparison, demo, family_report
@@ -21,6 +21,8 @@ from nearstream.workers.cli.event_lines import NOTHING_NEW, print_event, print_v
 from nearstream.workers.cli.live_demo import show_day
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
+from nearstream.workers.files.content import UnreadableFileError
+from nearstream.workers.files.source import Item, Refused, count_lines, read
 from nearstream.workers.operations.reading import report
 from nearstream.workers.operations.terminal import (
     PATH_CHARACTERS,
@@ -31,8 +33,6 @@ from nearstream.workers.operations.terminal import (
     print_message,
 )
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_content import UnreadableFileError
-from nearstream.workers.pipeline.file_source import Item, Refused, count_lines, read
 from nearstream.workers.pipeline.in_process import Embedded, Outcome, as_it_is, embedded
 
 _REFERENCE = "reference"  # the collection of what others are compared with

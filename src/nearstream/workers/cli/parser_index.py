@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, get_args
 
-from nearstream.schemas.label import WEIGHT_MAX, LabelKind
+from nearstream.schemas.labels.label import WEIGHT_MAX, LabelKind
 from nearstream.workers.cli.arguments import document_id, family, whole_number
 from nearstream.workers.cli.parser_options import (
     add,

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from nearstream.schemas.document import DEFAULT_COLLECTION
+from nearstream.schemas.documents.document import DEFAULT_COLLECTION
 from nearstream.workers.cli.arguments import collection, loopback, positive_seconds, references, share, since
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.events import RELATIONS
+from nearstream.schemas.topics.dead_letter import Reason
+from nearstream.schemas.verdicts.events import RELATIONS
 from nearstream.workers.cli.arguments import collection, whole_number
 from nearstream.workers.cli.parser_options import (
     add,

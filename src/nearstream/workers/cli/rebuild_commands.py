@@ -6,15 +6,15 @@ import signal
 from collections.abc import Awaitable
 from dataclasses import replace
 
-from nearstream.schemas.topics import SIGNATURES
+from nearstream.schemas.topics.names import SIGNATURES
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.operations.claim import claim_deployment
 from nearstream.workers.operations.rebuild import Rebuilt, rebuild, require_own_signatures
 from nearstream.workers.operations.terminal import print_line, print_message
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_store.opening import RebuildRefusedError
+from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.redis.store.opening import RebuildRefusedError
 
 
 def rebuild_index(settings: Settings, options: argparse.Namespace) -> Exit:

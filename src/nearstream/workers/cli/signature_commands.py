@@ -3,14 +3,14 @@
 import argparse
 from collections import Counter
 
-from nearstream.schemas.codec import encode_signature_line
+from nearstream.schemas.topics.codec import encode_signature_line
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
+from nearstream.workers.files.source import Refused
 from nearstream.workers.operations.reading import report
 from nearstream.workers.operations.signatures import anonymous, sign_files
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped, print_line, print_message
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_source import Refused
 
 _PUBLIC_KEY = "nearstream: NEARSTREAM_HASH_KEY is not set: whoever sees these signatures can test guesses of the texts"
 

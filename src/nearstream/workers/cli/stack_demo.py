@@ -15,10 +15,10 @@ from functools import partial
 
 from msgspec.structs import replace as replace_fields
 
-from nearstream.schemas.codec import encode_document
-from nearstream.schemas.document import Document
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import ALL, DOCUMENTS
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.topics.codec import encode_document
+from nearstream.schemas.topics.names import ALL, DOCUMENTS
 from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.http.outbox import connected
@@ -33,9 +33,9 @@ from nearstream.workers.live.replay import WARM_UP_MS
 from nearstream.workers.operations.terminal import print_message
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.document_records import removal_of
-from nearstream.workers.redis_index.client import open_client, until_answered
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.schemes import delete_keys
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.index.schemes import delete_keys
+from nearstream.workers.redis.server.client import open_client, until_answered
 
 _ROLES = ("all", "alert")
 _START_SECONDS = 120.0

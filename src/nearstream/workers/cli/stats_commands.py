@@ -13,12 +13,12 @@ from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.operations.terminal import Progress, in_bytes, print_json, print_line, row, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.client import until_answered
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.scanning import sample_keys
-from nearstream.workers.redis_index.stats import CROWDED, SlotFacts, index_facts
-from nearstream.workers.redis_index.totals import Totals, totals
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.reading.scanning import sample_keys
+from nearstream.workers.redis.reading.stats import CROWDED, SlotFacts, index_facts
+from nearstream.workers.redis.reading.totals import Totals, totals
+from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.redis.server.client import until_answered
 
 _NOTABLE = 100_000  # keys. Fewer show no progress.
 

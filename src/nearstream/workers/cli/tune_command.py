@@ -7,10 +7,10 @@ from typing import Any
 
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
+from nearstream.workers.files.source import read
 from nearstream.workers.operations.terminal import in_bytes, print_json, print_line, print_message
 from nearstream.workers.operations.tuning import Tuned, sample, tune
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_source import read
 
 _BAR_CELLS = 40
 _STEPS = [step / 10 for step in range(1, 11)]

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from nearstream.schemas.alert import ALERT_NAMES
-from nearstream.schemas.document import NAME_PATTERN
+from nearstream.schemas.alerts.alert import ALERT_NAMES
+from nearstream.schemas.documents.document import NAME_PATTERN
 from nearstream.streams.alerting.counting import Rule
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.config.webhook_targets import WebhookTarget, parse_targets

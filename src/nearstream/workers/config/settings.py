@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from nearstream.schemas.dead_letter import Payload
-from nearstream.schemas.events import RELATIONS
+from nearstream.schemas.topics.dead_letter import Payload
+from nearstream.schemas.verdicts.events import RELATIONS
 from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.workers.config.bounds import PATTERNS, RANGES

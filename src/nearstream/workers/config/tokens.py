@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from nearstream.schemas.document import NAME_PATTERN, REFERENCES_MAX
+from nearstream.schemas.documents.document import NAME_PATTERN, REFERENCES_MAX
 
 TOKENS = 256
 _MIN_CHARACTERS = 16

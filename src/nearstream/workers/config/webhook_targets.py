@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from nearstream.schemas.document import NAME_PATTERN
+from nearstream.schemas.documents.document import NAME_PATTERN
 
 TARGETS = 16
 _SECRET_MIN_BYTES = 16

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from nearstream.schemas.document import LABELS_MAX, SURROUNDINGS_LABEL, Document
-from nearstream.schemas.record import PageFacts
+from nearstream.schemas.documents.document import LABELS_MAX, SURROUNDINGS_LABEL, Document
+from nearstream.schemas.documents.record import PageFacts
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.page_parts import pack_parts
 from nearstream.streams.ingest.charset import REPLACEMENT

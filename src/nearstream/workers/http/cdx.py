@@ -10,7 +10,7 @@ from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.ingest.lineage import host_of
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.redis_index.decisions import DecisionStore
+from nearstream.workers.redis.kept.decisions import DecisionStore
 
 # By name the letter of each field in the header of a CDX file.
 FIELDS = {

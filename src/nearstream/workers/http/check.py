@@ -9,16 +9,16 @@ from typing import Any, TypeVar, TypeVarTuple
 
 from msgspec.structs import replace as replace_fields
 
-from nearstream.schemas.check import CheckAnswer, CheckReason, LearnReason
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.evidence import ReferenceMatch
-from nearstream.schemas.record import ConsumerRecord, header
-from nearstream.schemas.signature import Signature
-from nearstream.streams.checking import answer, contained, found_in_text
-from nearstream.streams.counterpart import Newcomer
-from nearstream.streams.index.details import FamilyDetails
-from nearstream.streams.index.labels import LabelCounts
-from nearstream.streams.looking_up import Found, Neighbours, find, newcomers, reference_match
+from nearstream.schemas.checks.check import CheckAnswer, CheckReason, LearnReason
+from nearstream.schemas.documents.evidence import ReferenceMatch
+from nearstream.schemas.documents.record import ConsumerRecord, header
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.streams.matching.checking import answer, contained, found_in_text
+from nearstream.streams.matching.counterpart import Newcomer
+from nearstream.streams.matching.details import FamilyDetails
+from nearstream.streams.matching.labels import LabelCounts
+from nearstream.streams.matching.looking_up import Found, Neighbours, find, newcomers, reference_match
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.streams.signing.signer import MAX_BYTES, Signer, Unsigned
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
@@ -41,8 +41,8 @@ from nearstream.workers.http.reading import (
 from nearstream.workers.http.threads import in_thread
 from nearstream.workers.http.turns import Turns
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.label_guards import LabelGuards
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.kept.label_guards import LabelGuards
 
 AT_ONCE = 64  # requests in work
 TURNS = 12  # of these, short texts that are signed, looked up and compared at a time

@@ -7,11 +7,11 @@ from functools import partial
 
 from aiohttp import web
 
-from nearstream.schemas.check import CheckAnswer
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.document import Document
-from nearstream.streams.checking import answer, found_in_text
-from nearstream.streams.looking_up import find, look_up, newcomer
+from nearstream.schemas.checks.check import CheckAnswer
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.streams.matching.checking import answer, found_in_text
+from nearstream.streams.matching.looking_up import find, look_up, newcomer
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.workers.http.application import application, listening
 from nearstream.workers.http.live import add_live_routes

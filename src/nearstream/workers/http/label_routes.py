@@ -3,12 +3,12 @@
 import msgspec
 from aiohttp import web
 
-from nearstream.schemas.check import Labelled, UnknownDocument
-from nearstream.schemas.codec import InvalidMessageError, decode_document, decode_label_request
-from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.document import DEFAULT_COLLECTION, document_key
-from nearstream.schemas.label import Label
-from nearstream.schemas.members import MEMBERS_MAX
+from nearstream.schemas.checks.check import Labelled, UnknownDocument
+from nearstream.schemas.checks.members import MEMBERS_MAX
+from nearstream.schemas.documents.document import DEFAULT_COLLECTION, document_key
+from nearstream.schemas.labels.label import Label
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_document, decode_label_request
+from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.workers.http import openapi
 from nearstream.workers.http.access import ForbiddenError

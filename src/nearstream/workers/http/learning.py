@@ -9,21 +9,21 @@ import time
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
-from nearstream.schemas.check import LearnReason
-from nearstream.schemas.label import Label
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.checks.check import LearnReason
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.labels.label import Label
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import Removal, parse_record
 from nearstream.streams.signing.signer import Unsigned
 from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.files.mail import mail_record
 from nearstream.workers.http.access import Access
 from nearstream.workers.http.outbox import Outbox, OutboxFullError
 from nearstream.workers.http.rare_log import RareLog
 from nearstream.workers.http.threads import in_thread
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.pipeline.document_records import record_key, removal_of
-from nearstream.workers.pipeline.mail_source import mail_record
 from nearstream.workers.pipeline.sign import signature_record
 from nearstream.workers.pipeline.signature_records import label_record
 

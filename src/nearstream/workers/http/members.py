@@ -6,16 +6,16 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from nearstream.schemas.document import document_key, from_milliseconds
-from nearstream.schemas.members import FamilyLabel, FamilyMember, FamilyMembers
+from nearstream.schemas.checks.members import FamilyLabel, FamilyMember, FamilyMembers
+from nearstream.schemas.documents.document import document_key, from_milliseconds
 from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http.rare_log import RareLog
-from nearstream.workers.redis_index.documents import current_state
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.label_guards import LabelGuards
-from nearstream.workers.redis_index.labelled import labels_of
-from nearstream.workers.redis_index.members import addresses, members, spellings, stored_family
+from nearstream.workers.redis.index.documents import current_state
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.kept.label_guards import LabelGuards
+from nearstream.workers.redis.reading.labelled import labels_of
+from nearstream.workers.redis.reading.members import addresses, members, spellings, stored_family
 
 _LOOK_SECONDS = 2.0
 

@@ -4,7 +4,7 @@ from importlib.metadata import version
 
 import msgspec
 
-from nearstream.schemas.check import (
+from nearstream.schemas.checks.check import (
     ApiError,
     BareAnswer,
     CheckAnswer,
@@ -16,8 +16,8 @@ from nearstream.schemas.check import (
     SkipAnswer,
     UnknownDocument,
 )
-from nearstream.schemas.document import Document
-from nearstream.schemas.members import FamilyMembers
+from nearstream.schemas.checks.members import FamilyMembers
+from nearstream.schemas.documents.document import Document
 from nearstream.workers.http.openapi_live import LIVE_MESSAGES, PAGE_FILE_PATH, PAGE_PATH, live_paths
 from nearstream.workers.http.openapi_parts import REFUSALS, TOKEN, Json, header, in_path, in_query, reference, response
 

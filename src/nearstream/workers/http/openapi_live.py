@@ -2,8 +2,9 @@
 
 import msgspec
 
-from nearstream.schemas.check import ApiError
-from nearstream.schemas.live import (
+from nearstream.schemas.checks.check import ApiError
+from nearstream.schemas.live.details import LiveDocument, LivePair
+from nearstream.schemas.live.page import (
     LiveDeployment,
     LiveFamily,
     LiveFamilyDetail,
@@ -24,7 +25,6 @@ from nearstream.schemas.live import (
     LiveState,
     LiveWorker,
 )
-from nearstream.schemas.live_details import LiveDocument, LivePair
 from nearstream.workers.http.openapi_parts import REFUSALS, TOKEN, Json, header, in_path, in_query, reference, response
 
 PAGE_PATH, PAGE_FILE_PATH = "/", "/page/{file}"

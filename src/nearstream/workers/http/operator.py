@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from aiohttp import web
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.live import LiveReplay, LiveReplayRequest
+from nearstream.schemas.live.page import LiveReplay, LiveReplayRequest
+from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http import openapi_live

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from nearstream.schemas.codec import InvalidMessageError, decode_document, decode_signature_line
-from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.document import DEFAULT_COLLECTION
-from nearstream.schemas.record import ConsumerRecord, header
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.document import DEFAULT_COLLECTION
+from nearstream.schemas.documents.record import ConsumerRecord, header
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_document, decode_signature_line
+from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.media_type import HTML_TYPES

@@ -3,7 +3,7 @@
 import msgspec
 from aiohttp import web
 
-from nearstream.schemas.codec import InvalidMessageError, decode_document
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_document
 from nearstream.workers.http.access import ForbiddenError
 from nearstream.workers.http.requests import ACCESS, is_from_another_site, refusal
 

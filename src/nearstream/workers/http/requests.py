@@ -7,17 +7,17 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from nearstream.schemas.check import ApiError
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.checks.check import ApiError
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.topics.dead_letter import Reason
+from nearstream.workers.files.source import INPUT
 from nearstream.workers.http.access import Access
 from nearstream.workers.http.openapi import CHECK_PATH
 from nearstream.workers.http.reading import DEFAULT_TYPE, READABLE, is_mail_type, is_readable, is_signature_type
 from nearstream.workers.mail.memory import Memory
 from nearstream.workers.mail.message import MESSAGE_MAX_BYTES
 from nearstream.workers.operations.signatures import LINE_MAX_BYTES
-from nearstream.workers.pipeline.file_source import INPUT
 
 HEADER_BYTES = 8190  # of one header, and of the request line
 HEADERS = 64

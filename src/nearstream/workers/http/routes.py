@@ -7,9 +7,9 @@ from time import perf_counter
 import msgspec
 from aiohttp import web
 
-from nearstream.schemas.check import BareAnswer, CheckAnswer, Health, Readiness, Removal
-from nearstream.schemas.codec import InvalidMessageError, decode_document
-from nearstream.schemas.document import Document
+from nearstream.schemas.checks.check import BareAnswer, CheckAnswer, Health, Readiness, Removal
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_document
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http import openapi
@@ -35,7 +35,7 @@ from nearstream.workers.http.requests import (
 from nearstream.workers.http.skipping import SkipChecker
 from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS, EXPOSITION_TYPE, SKIPS, exposition
 from nearstream.workers.operations.standing import public_sentence, standing_still
-from nearstream.workers.redis_index.worker_states import WorkerState, worker_states
+from nearstream.workers.redis.kept.worker_states import WorkerState, worker_states
 
 _CHECKER = web.AppKey("checker", Checker)
 _LEARNER = web.AppKey("learner", Learner)

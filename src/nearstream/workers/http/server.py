@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 
-from nearstream.schemas.document import EPOCH, Document
-from nearstream.schemas.signature import Signature
-from nearstream.schemas.topics import DOCUMENTS, SIGNATURES, SILENCES
+from nearstream.schemas.documents.document import EPOCH, Document
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES, SILENCES
 from nearstream.streams.ingest.charset import decode
 from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
 from nearstream.workers.crawl.html_processes import HtmlProcesses
@@ -36,11 +36,11 @@ from nearstream.workers.live.kafka_source import fed_by_kafka
 from nearstream.workers.live.redis_source import watching_redis
 from nearstream.workers.live.stored_family import family_in_index
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.client import until_answered
-from nearstream.workers.redis_index.decisions import DecisionStore
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.inspect import inspect_document
-from nearstream.workers.redis_index.label_guards import LabelGuards
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.kept.decisions import DecisionStore
+from nearstream.workers.redis.kept.label_guards import LabelGuards
+from nearstream.workers.redis.reading.inspect import inspect_document
+from nearstream.workers.redis.server.client import until_answered
 
 # Of the time for an answer, for a process and then for the text: an answer that waits for longer would come too late.
 _HTML_SHARE = 2 / 3

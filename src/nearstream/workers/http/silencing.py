@@ -7,11 +7,11 @@ from datetime import timedelta
 import msgspec
 from aiohttp import web
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.document import from_milliseconds
-from nearstream.schemas.live import LiveSilenceRequest
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.silence import Silence, silence_key
+from nearstream.schemas.alerts.silence import Silence, silence_key
+from nearstream.schemas.documents.document import from_milliseconds
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.live.page import LiveSilenceRequest
+from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http import openapi_live
 from nearstream.workers.http.outbox import Outbox, OutboxFullError

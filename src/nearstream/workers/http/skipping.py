@@ -4,13 +4,13 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from nearstream.schemas.check import SkipAnswer, SkipReason
-from nearstream.schemas.decision import Decision
+from nearstream.schemas.checks.check import SkipAnswer, SkipReason
+from nearstream.schemas.labels.decision import Decision
 from nearstream.streams.deciding.deciding import may_skip
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.redis_index.decisions import DecisionStore
+from nearstream.workers.redis.kept.decisions import DecisionStore
 
 
 @dataclass(frozen=True)

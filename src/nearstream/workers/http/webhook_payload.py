@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from nearstream.schemas.alert import Alert
+from nearstream.schemas.alerts.alert import Alert
 from nearstream.workers.config.webhook_targets import WebhookTarget
 
 ID_HEADER = "nearstream-event-id"

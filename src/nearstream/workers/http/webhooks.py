@@ -14,7 +14,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 import aiohttp
 
-from nearstream.schemas.alert import Alert
+from nearstream.schemas.alerts.alert import Alert
 from nearstream.workers.config.webhook_targets import WebhookTarget
 from nearstream.workers.http.webhook_payload import request_of
 from nearstream.workers.monitoring.metrics import WEBHOOKS

@@ -21,7 +21,7 @@ from aiokafka.record.default_records import DefaultRecordBatch
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import decode_varint
 
-from nearstream.schemas.record import Headers
+from nearstream.schemas.documents.record import Headers
 from nearstream.workers.config.bounds import MAX_VALUE_BYTES
 from nearstream.workers.kafka.unpacking import PieceReader, unpacked
 

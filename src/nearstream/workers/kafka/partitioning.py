@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from struct import iter_unpack
 
-from nearstream.schemas.label import LABEL_PREFIX
+from nearstream.schemas.labels.label import LABEL_PREFIX
 
 _REMEMBERED_KEYS, _REMEMBERED_BYTES = 4_096, 1_024
 _SEED, _FACTOR, _WORD = 0x9747B28C, 0x5BD1E995, 0xFFFFFFFF

@@ -5,10 +5,10 @@ import logging
 import threading
 from collections.abc import Callable
 
-from nearstream.schemas.codec import decode_silence
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.silence import Silence
-from nearstream.schemas.topics import SILENCES
+from nearstream.schemas.alerts.silence import Silence
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.codec import decode_silence
+from nearstream.schemas.topics.names import SILENCES
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.kafka.whole_topic import read_topic

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from contextlib import aclosing
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka.client import consumer
 from nearstream.workers.kafka.offsets import partitions

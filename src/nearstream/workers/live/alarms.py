@@ -3,8 +3,8 @@
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from nearstream.schemas.alert import ALL_COLLECTIONS, Alert
-from nearstream.schemas.silence import Silence
+from nearstream.schemas.alerts.alert import ALL_COLLECTIONS, Alert
+from nearstream.schemas.alerts.silence import Silence
 from nearstream.streams.alerting.silences import Silences
 
 ALERTS = 256

@@ -7,7 +7,7 @@ from random import Random
 
 import msgspec
 
-from nearstream.schemas.document import Document, from_milliseconds
+from nearstream.schemas.documents.document import Document, from_milliseconds
 
 BEGIN_MS = 1_772_438_400_000  # 2026-03-02T08:00:00Z
 HOUR_MS = 3_600_000

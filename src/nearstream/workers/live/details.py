@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from nearstream.schemas.document import from_milliseconds
-from nearstream.schemas.evidence import ContainmentShares, Distance, SharedKeys
-from nearstream.schemas.live import LiveFamilyDetail
-from nearstream.schemas.live_details import (
+from nearstream.schemas.documents.document import from_milliseconds
+from nearstream.schemas.documents.evidence import ContainmentShares, Distance, SharedKeys
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.live.details import (
     LiveChange,
     LiveComparison,
     LiveDocument,
@@ -18,8 +18,8 @@ from nearstream.schemas.live_details import (
     LiveSpan,
     LiveVersion,
 )
-from nearstream.schemas.signature import Signature
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.live.page import LiveFamilyDetail
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.minhash import kept_sketch
 from nearstream.streams.relations.conditions import Condition, conditions

@@ -7,11 +7,11 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET
 
-from nearstream.schemas.codec import encode_event
-from nearstream.schemas.document import from_milliseconds
-from nearstream.schemas.events import Event, Retraction, kind_of
-from nearstream.schemas.live import LiveFamilyDetail, LiveLag, LiveLetters, LiveNewText, LiveState, LiveWorker
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.documents.document import from_milliseconds
+from nearstream.schemas.live.page import LiveFamilyDetail, LiveLag, LiveLetters, LiveNewText, LiveState, LiveWorker
+from nearstream.schemas.topics.codec import encode_event
+from nearstream.schemas.verdicts.events import Event, Retraction, kind_of
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.live.alarms import Alarms
 from nearstream.workers.live.growth import Growth
@@ -19,7 +19,7 @@ from nearstream.workers.live.letters import Letters
 from nearstream.workers.live.rates import SLOT_MS, Rates
 from nearstream.workers.live.ring import Entry, Ring
 from nearstream.workers.operations.standing import sentence, standing_still
-from nearstream.workers.redis_index.worker_states import WorkerState
+from nearstream.workers.redis.kept.worker_states import WorkerState
 
 COLLECTIONS = 64  # whose rates are counted, beside those of all together
 _SHOWN = 12  # families in each ranking

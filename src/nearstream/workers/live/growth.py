@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from msgspec import UNSET
 
-from nearstream.schemas.document import from_milliseconds
-from nearstream.schemas.live import LiveFamily, LiveFamilyDetail, LiveMark, LiveMember
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.documents.document import from_milliseconds
+from nearstream.schemas.live.page import LiveFamily, LiveFamilyDetail, LiveMark, LiveMember
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 
 FAMILIES = 2_000
 MEMBERS = 40

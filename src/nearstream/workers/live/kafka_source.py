@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 
-from nearstream.schemas.codec import decode_alert
-from nearstream.schemas.dead_letter import read_dead_letter
-from nearstream.schemas.events import Retraction
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.topics import ALERTS, DEAD_LETTERS, EVENT_TOPICS, VERDICTS
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.codec import decode_alert
+from nearstream.schemas.topics.dead_letter import read_dead_letter
+from nearstream.schemas.topics.names import ALERTS, DEAD_LETTERS, EVENT_TOPICS, VERDICTS
+from nearstream.schemas.verdicts.events import Retraction
 from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.client import (

@@ -3,10 +3,10 @@
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 
-from nearstream.schemas.dead_letter import StoredDeadLetter
-from nearstream.schemas.document import from_milliseconds
-from nearstream.schemas.live import LiveLetter, LiveLetterDetail, LiveLetters, LiveReason
-from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.documents.document import from_milliseconds
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.live.page import LiveLetter, LiveLetterDetail, LiveLetters, LiveReason
+from nearstream.schemas.topics.dead_letter import StoredDeadLetter
 
 LETTERS = 200
 _REASONS = 64  # that are counted apart, because a reason is a text of a record

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 
-from nearstream.schemas.verdict import VERDICT_KINDS
+from nearstream.schemas.verdicts.verdict import VERDICT_KINDS
 
 SLOT_MS = 10_000
 SLOTS = 360  # an hour

@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from nearstream.schemas.alert import Alert
+from nearstream.schemas.alerts.alert import Alert
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.kafka_source import say_ended
-from nearstream.workers.redis_index.client import Caller
-from nearstream.workers.redis_index.label_guards import LabelGuards
-from nearstream.workers.redis_index.worker_states import worker_states
+from nearstream.workers.redis.kept.label_guards import LabelGuards
+from nearstream.workers.redis.kept.worker_states import worker_states
+from nearstream.workers.redis.server.client import Caller
 
 _WATCH_SECONDS = 0.5
 _ANSWER_SECONDS = 2.0

@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from nearstream.schemas.codec import decode_alert, encode_event
-from nearstream.schemas.dead_letter import read_dead_letter
-from nearstream.schemas.document import Document
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.signature import Origin, Signature
-from nearstream.schemas.topics import ALERTS, DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.topics.codec import decode_alert, encode_event
+from nearstream.schemas.topics.dead_letter import read_dead_letter
+from nearstream.schemas.topics.names import ALERTS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.streams.alerting.counting import Rule, Subject, Tally, end_quiet
-from nearstream.streams.arriving import Arrival
+from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.store.local import local_store
 from nearstream.workers.config.alert_rules import load_alerts
 from nearstream.workers.live.day import BEGIN_MS, HOUR_MS, Happening, hours

@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from nearstream.schemas.document import document_key, from_milliseconds
-from nearstream.schemas.live import LiveFamily, LiveFamilyDetail, LiveMark, LiveMember
-from nearstream.streams.records.record import Recorded
+from nearstream.schemas.documents.document import document_key, from_milliseconds
+from nearstream.schemas.live.page import LiveFamily, LiveFamilyDetail, LiveMark, LiveMember
+from nearstream.streams.store.record import Recorded
 from nearstream.workers.live.growth import MARKS, MEMBERS, MINUTE_MS, MINUTES, TEN_MINUTES, marks_of
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.members import StoredFamily, members, stored_family
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.reading.members import StoredFamily, members, stored_family
 
 _READ = 400  # members that are read, of a larger family about the newest
 

@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from hashlib import blake2b
 from itertools import islice
 
-from nearstream.schemas.document import ADDRESS_BYTES, EPOCH, ID_PATTERN, RECIPIENTS_MAX
+from nearstream.schemas.documents.document import ADDRESS_BYTES, EPOCH, ID_PATTERN, RECIPIENTS_MAX
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.charset import decode
 

@@ -6,9 +6,7 @@ from email.parser import BytesParser
 from email.policy import compat32
 from math import inf
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.document import (
+from nearstream.schemas.documents.document import (
     ATTACHMENTS_LABEL,
     ATTACHMENTS_UNREAD,
     DEFAULT_COLLECTION,
@@ -17,6 +15,8 @@ from nearstream.schemas.document import (
     Document,
     to_milliseconds,
 )
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
 from nearstream.workers.crawl.html_processes import HtmlProcesses

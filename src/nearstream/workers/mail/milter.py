@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from io import BytesIO
 
-from nearstream.schemas.check import CHECK_VERDICTS
+from nearstream.schemas.checks.check import CHECK_VERDICTS
 from nearstream.workers.mail import milter_packets as packets
 from nearstream.workers.mail.check_client import Answer, CheckClient
 from nearstream.workers.mail.connections import Connections, serving

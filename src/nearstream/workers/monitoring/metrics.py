@@ -19,13 +19,13 @@ from prometheus_client import (
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from nearstream.schemas.alert import Alert
-from nearstream.schemas.codec import decode_alert, decode_decision
-from nearstream.schemas.dead_letter import REASON_HEADER
-from nearstream.schemas.label import is_label_key
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord, header
-from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.judge import MatchCounts
+from nearstream.schemas.alerts.alert import Alert
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord, header
+from nearstream.schemas.labels.label import is_label_key
+from nearstream.schemas.topics.codec import decode_alert, decode_decision
+from nearstream.schemas.topics.dead_letter import REASON_HEADER
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
+from nearstream.streams.matching.judge import MatchCounts
 from nearstream.streams.store.registration import Status
 from nearstream.workers.monitoring.health import Health
 

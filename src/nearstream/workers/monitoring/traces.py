@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from nearstream.schemas.record import ConsumerRecord, traceparent
+from nearstream.schemas.documents.record import ConsumerRecord, traceparent
 from nearstream.workers.config.settings import SettingsError
 
 EXPORT_SECONDS = 5.0

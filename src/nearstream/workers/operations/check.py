@@ -6,17 +6,17 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from nearstream.schemas.check import CheckAnswer
-from nearstream.streams.checking import answer, contained, found_in_text
-from nearstream.streams.counterpart import novelty_of
-from nearstream.streams.looking_up import find, newcomers, reference_match
+from nearstream.schemas.checks.check import CheckAnswer
+from nearstream.streams.matching.checking import answer, contained, found_in_text
+from nearstream.streams.matching.counterpart import novelty_of
+from nearstream.streams.matching.looking_up import find, newcomers, reference_match
 from nearstream.streams.relations.novelty import Novelty
 from nearstream.streams.relations.sent_novelty import novelty_in_text
+from nearstream.workers.files.source import Refused
 from nearstream.workers.operations.signatures import Signed
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_source import Refused
-from nearstream.workers.redis_index.client import until_answered
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.server.client import until_answered
 
 
 class Checked(NamedTuple):

@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
-from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.client import Client, open_client, until_answered
-from nearstream.workers.redis_index.deployments import (
+from nearstream.workers.redis.index.schemes import schemes
+from nearstream.workers.redis.kept.deployments import (
     DeploymentRecord,
     Records,
     add_deployment,
@@ -18,7 +18,7 @@ from nearstream.workers.redis_index.deployments import (
     replace_deployment,
     require_same,
 )
-from nearstream.workers.redis_index.schemes import schemes
+from nearstream.workers.redis.server.client import Client, open_client, until_answered
 
 _READ = {
     "sign": (DOCUMENTS,),

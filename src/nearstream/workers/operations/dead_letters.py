@@ -5,9 +5,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from nearstream.schemas.dead_letter import StoredDeadLetter, read_dead_letter
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.topics import DEAD_LETTERS
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.dead_letter import StoredDeadLetter, read_dead_letter
+from nearstream.schemas.topics.names import DEAD_LETTERS
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka.client import (

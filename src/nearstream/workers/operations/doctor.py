@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Any
 
-from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS, Topic
+from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS, Topic
 from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
 from nearstream.workers.config.groups import own_group
@@ -24,13 +24,13 @@ from nearstream.workers.operations.claim import describe_lost_index, describe_lo
 from nearstream.workers.operations.redis_servers import server
 from nearstream.workers.operations.standing import sentence, standing_still
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.address import Connection, IndexAddress
-from nearstream.workers.redis_index.client import open_client, server_facts, server_time_ms, until_answered
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.opening import check as check_server
-from nearstream.workers.redis_index.stats import CROWDED, mean_fields
-from nearstream.workers.redis_index.worker_states import WorkerState, worker_states
-from nearstream.workers.redis_store.opening import require_shape
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.index.opening import check as check_server
+from nearstream.workers.redis.kept.worker_states import WorkerState, worker_states
+from nearstream.workers.redis.reading.stats import CROWDED, mean_fields
+from nearstream.workers.redis.server.address import Connection, IndexAddress
+from nearstream.workers.redis.server.client import open_client, server_facts, server_time_ms, until_answered
+from nearstream.workers.redis.store.opening import require_shape
 
 ALERTS_BEHIND_SECONDS = 60.0
 _GRADES = {"gone": Grade.WARN, "catching_up": Grade.WARN}

@@ -5,20 +5,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from nearstream.schemas.codec import InvalidMessageError, decode_signature
-from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.document import document_key
-from nearstream.schemas.signature import Signature
-from nearstream.streams.counterpart import Compared, Newcomer, compare_with
+from nearstream.schemas.documents.document import document_key
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature
+from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.estimates.comparing import Unpacked
-from nearstream.streams.index.candidate import Candidate
+from nearstream.streams.matching.candidate import Candidate
+from nearstream.streams.matching.counterpart import Compared, Newcomer, compare_with
 from nearstream.streams.signing.scheme import Keys, hit_probability
 from nearstream.workers.operations.inspection import DocumentStatus, Inspected, inspect
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.client import until_answered
-from nearstream.workers.redis_index.document_facts import BucketFacts, StateFacts
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.reading.document_facts import BucketFacts, StateFacts
+from nearstream.workers.redis.server.client import until_answered
 
 ID_PREFIX, SIGNATURE_SUFFIX = "id:", ".msgpack"
 SIGNATURE_BYTES_MAX = 4 * 1024 * 1024

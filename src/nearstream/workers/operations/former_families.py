@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from contextlib import aclosing
 
-from nearstream.schemas.codec import InvalidMessageError, decode_event
-from nearstream.schemas.document import document_key, to_milliseconds
-from nearstream.schemas.event_id import family_id
-from nearstream.schemas.topics import VERDICTS
-from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.arriving import Arrival
+from nearstream.schemas.documents.document import document_key, to_milliseconds
+from nearstream.schemas.documents.event_id import family_id
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_event
+from nearstream.schemas.topics.names import VERDICTS
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.telling import Matched
 from nearstream.streams.store.messages import Join
 from nearstream.streams.store.registration import Status
-from nearstream.streams.telling import Matched
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.rebuild import FormerFamilies
+from nearstream.workers.redis.index.rebuild import FormerFamilies
 
 
 async def former_families(deployment: Deployment, wait_seconds: float) -> FormerFamilies:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 
-from nearstream.schemas.codec import InvalidMessageError, decode_signature
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.signature import Signature
-from nearstream.schemas.topics import SIGNATURES
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature
+from nearstream.schemas.topics.names import SIGNATURES
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import records as kafka_records
@@ -20,10 +20,10 @@ from nearstream.workers.kafka.offsets import partitions
 from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.operations.terminal import Progress, escaped
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.client import until_answered
-from nearstream.workers.redis_index.document_facts import DocumentFacts
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.inspect import inspect_buckets, inspect_document
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.reading.document_facts import DocumentFacts
+from nearstream.workers.redis.reading.inspect import inspect_buckets, inspect_document
+from nearstream.workers.redis.server.client import until_answered
 
 # A search goes backwards in blocks of this many offsets. Each block is twice as long as the one before.
 FIRST_BLOCK = 1_000

@@ -5,21 +5,21 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from nearstream.schemas.document import document_key
-from nearstream.schemas.label import Label
-from nearstream.schemas.signature import Signature
-from nearstream.schemas.topics import SIGNATURES
+from nearstream.schemas.documents.document import document_key
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.labels.label import Label
+from nearstream.schemas.topics.names import SIGNATURES
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.sign import signature_record
 from nearstream.workers.pipeline.signature_records import label_record
-from nearstream.workers.redis_index.client import until_answered
-from nearstream.workers.redis_index.documents import current_state
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.label_guards import LabelGuards
-from nearstream.workers.redis_index.labelled import labelled_documents
-from nearstream.workers.redis_index.members import spellings, stored_family
+from nearstream.workers.redis.index.documents import current_state
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.kept.label_guards import LabelGuards
+from nearstream.workers.redis.reading.labelled import labelled_documents
+from nearstream.workers.redis.reading.members import spellings, stored_family
+from nearstream.workers.redis.server.client import until_answered
 
 
 class Target(NamedTuple):

@@ -4,17 +4,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from nearstream.schemas.event_id import event_id
-from nearstream.schemas.signature import Signature
-from nearstream.streams.counterpart import COVERED_FROM, Compared
+from nearstream.schemas.documents.event_id import event_id
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.parameters import MIN_SPACELESS_BYTES, MIN_WORDS
+from nearstream.streams.matching.counterpart import COVERED_FROM, Compared
 from nearstream.streams.relations.conditions import Comparison, nearest
 from nearstream.streams.relations.describe import document_state
 from nearstream.streams.relations.rules import TOO_SHORT
 from nearstream.workers.operations.explaining import Explained, Side
 from nearstream.workers.operations.inspection import DocumentStatus
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.document_facts import PairFacts
+from nearstream.workers.redis.reading.document_facts import PairFacts
 
 
 class Tier(StrEnum):

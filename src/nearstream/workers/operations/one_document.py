@@ -2,15 +2,15 @@
 
 from itertools import islice
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.ingest.parse import Removal
+from nearstream.workers.files.content import UnreadableFileError
+from nearstream.workers.files.source import Refused, read
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_content import UnreadableFileError
-from nearstream.workers.pipeline.file_source import Refused, read
 from nearstream.workers.pipeline.in_process import Embedded
 
 

@@ -5,11 +5,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.record import ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES
 from nearstream.streams.ingest.parse import parse_record
 from nearstream.workers.config.settings import Settings
+from nearstream.workers.files.source import Refused, count_lines, read
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.operations.reading import reported
@@ -17,7 +18,6 @@ from nearstream.workers.operations.signatures import read_signatures
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, Progress, escaped, print_message
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.document_records import record_key
-from nearstream.workers.pipeline.file_source import Refused, count_lines, read
 from nearstream.workers.pipeline.sign import signature_record
 
 BATCH = 500

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from nearstream.workers.files.source import Item, Refused
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped, print_message
-from nearstream.workers.pipeline.file_source import Item, Refused
 
 _BROKEN = frozenset({"parse_fallback", "truncated"})
 

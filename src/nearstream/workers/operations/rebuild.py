@@ -10,12 +10,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field
 
-from nearstream.schemas.codec import InvalidMessageError, decode_signature
-from nearstream.schemas.dead_letter import Stage
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.topics import SIGNATURES
-from nearstream.streams.arriving import Arrival
-from nearstream.streams.matcher import Matcher
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature
+from nearstream.schemas.topics.dead_letter import Stage
+from nearstream.schemas.topics.names import SIGNATURES
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.store.limits import IndexBehindError, IndexUnavailableError
 from nearstream.streams.store.store import Position
 from nearstream.workers.config.settings import Settings, SettingsError
@@ -27,9 +27,9 @@ from nearstream.workers.pipeline.dead_letters import decide_apart
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.signature_records import arrival_of, at_home
 from nearstream.workers.pipeline.step import cooperative_yield
-from nearstream.workers.redis_index.address import IndexAddress
-from nearstream.workers.redis_index.rebuild import LEASE_SECONDS, FormerFamilies, IndexRebuild
-from nearstream.workers.redis_store.opening import RebuildRefusedError
+from nearstream.workers.redis.index.rebuild import LEASE_SECONDS, FormerFamilies, IndexRebuild
+from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.redis.store.opening import RebuildRefusedError
 
 BATCH = 32
 _NAMED = 5  # schemes that a message names

@@ -8,19 +8,19 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.topics.names import DOCUMENTS
 from nearstream.streams.ingest.parse import Removal, parse_record
 from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.files.content import UnreadableFileError
+from nearstream.workers.files.mail import MailReading
+from nearstream.workers.files.source import INPUT
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError, retriable
 from nearstream.workers.mail.lmtp import lmtp
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_content import UnreadableFileError
-from nearstream.workers.pipeline.file_source import INPUT
-from nearstream.workers.pipeline.mail_source import MailReading
 
 CONFIRM_SECONDS = 20.0
 _READERS = 4

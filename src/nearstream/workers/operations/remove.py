@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from nearstream.schemas.document import document_key
-from nearstream.schemas.topics import DOCUMENTS
+from nearstream.schemas.documents.document import document_key
+from nearstream.schemas.topics.names import DOCUMENTS
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.operations.inspection import DocumentStatus
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.document_records import removal_of
-from nearstream.workers.redis_index.client import until_answered
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.inspect import inspect_document
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.reading.inspect import inspect_document
+from nearstream.workers.redis.server.client import until_answered
 
 
 @dataclass(frozen=True)

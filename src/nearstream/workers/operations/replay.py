@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 
-from nearstream.schemas.dead_letter import MAX_REPLAYS, Reason, StoredDeadLetter, sent_again, size_of
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.topics import DEAD_LETTERS, DOCUMENTS, SIGNATURES
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.dead_letter import MAX_REPLAYS, Reason, StoredDeadLetter, sent_again, size_of
+from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS, SIGNATURES
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka.client import AIOKafkaAdminClient, AIOKafkaConsumer, TopicPartition, admin, consumer

@@ -9,10 +9,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from nearstream.schemas.codec import InvalidMessageError, decode_signature, encode_signature
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.signature import Origin, Signature
-from nearstream.schemas.topics import DOCUMENTS
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature, encode_signature
+from nearstream.schemas.topics.names import DOCUMENTS
 from nearstream.streams.ingest.parse import Removal
 from nearstream.workers.kafka.client import AIOKafkaConsumer, TopicPartition
 from nearstream.workers.kafka.records import record_at

@@ -9,14 +9,14 @@ from typing import BinaryIO, NamedTuple
 
 from msgspec.structs import replace
 
-from nearstream.schemas.codec import InvalidMessageError, decode_signature_line
-from nearstream.schemas.signature import SIGNATURE_MAX_BYTES, Signature
+from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES, Signature
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature_line
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signer import Signer
 from nearstream.workers.crawl.page import PageReader
+from nearstream.workers.files.source import STDIN, Item, Refused, read
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_source import STDIN, Item, Refused, read
 from nearstream.workers.pipeline.sign import parse_document
 
 LINE_MAX_BYTES = 2 * SIGNATURE_MAX_BYTES  # base64 takes a third more than bytes, names may be escaped

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from nearstream.schemas.dead_letter import DeadLetter, Reason, Stage
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.topics import DOCUMENTS, SIGNATURES
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.topics.dead_letter import DeadLetter, Reason, Stage
+from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES
 from nearstream.streams.store.store import Position
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka.client import (
@@ -17,7 +17,7 @@ from nearstream.workers.kafka.client import (
 )
 from nearstream.workers.kafka.records import record_at, sender
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex
 
 DETAIL = "passed over by hand"
 

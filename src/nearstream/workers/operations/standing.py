@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from nearstream.workers.operations.terminal import utc_time
-from nearstream.workers.redis_index.worker_states import WorkerState
+from nearstream.workers.redis.kept.worker_states import WorkerState
 
 _SAID = {
     "starting": "has no partitions yet",

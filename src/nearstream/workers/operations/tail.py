@@ -5,10 +5,10 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 
-from nearstream.schemas.codec import InvalidMessageError, decode_event
-from nearstream.schemas.events import Event, Retraction, kind_of
-from nearstream.schemas.record import ConsumerRecord, header
-from nearstream.schemas.topics import EVENT_TOPICS
+from nearstream.schemas.documents.record import ConsumerRecord, header
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_event
+from nearstream.schemas.topics.names import EVENT_TOPICS
+from nearstream.schemas.verdicts.events import Event, Retraction, kind_of
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import offsets as kafka_offsets

@@ -7,16 +7,16 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from nearstream.schemas.codec import InvalidMessageError
+from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.estimates.intervals import wilson
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.shingles import Hashes
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.signing.scheme import Scheme, band_values, choose, hit_probability
 from nearstream.streams.signing.shingle_sets import exact_resemblance, shingle_set
+from nearstream.workers.files.source import Item, Refused
 from nearstream.workers.operations.terminal import Progress
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_source import Item, Refused
 from nearstream.workers.pipeline.in_process import Embedded, embedded
 from nearstream.workers.pipeline.sign import parse_document
 

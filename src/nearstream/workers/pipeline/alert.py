@@ -11,12 +11,12 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from nearstream.schemas.alert import ALL_COLLECTIONS, Alert
-from nearstream.schemas.codec import InvalidMessageError, decode_event, encode_alert, event_headers
-from nearstream.schemas.dead_letter import DeadLetter, Reason, Stage, StoredDeadLetter, read_dead_letter
-from nearstream.schemas.document import document_key
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.alerts.alert import ALL_COLLECTIONS, Alert
+from nearstream.schemas.documents.document import document_key
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_event, encode_alert, event_headers
+from nearstream.schemas.topics.dead_letter import DeadLetter, Reason, Stage, StoredDeadLetter, read_dead_letter
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.alerting.counting import (
     ON_SITES,
     Arrival,

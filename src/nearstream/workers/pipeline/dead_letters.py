@@ -11,7 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from nearstream.schemas.dead_letter import (
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord, header
+from nearstream.schemas.topics.dead_letter import (
     ID_HEADER,
     REASON_HEADER,
     DeadLetter,
@@ -21,8 +22,7 @@ from nearstream.schemas.dead_letter import (
     dead_id,
     outgoing,
 )
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord, header
-from nearstream.schemas.topics import DEAD_LETTERS
+from nearstream.schemas.topics.names import DEAD_LETTERS
 from nearstream.workers.pipeline.step import Decide
 
 LOG_INTERVAL_SECONDS = 60.0

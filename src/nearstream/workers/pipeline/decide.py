@@ -4,11 +4,11 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nearstream.schemas.codec import InvalidMessageError, decode_event, encode_decision
-from nearstream.schemas.dead_letter import DeadLetter, Stage
-from nearstream.schemas.events import Event, Retraction
-from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, page_facts
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, page_facts
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_event, encode_decision
+from nearstream.schemas.topics.dead_letter import DeadLetter, Stage
+from nearstream.schemas.verdicts.events import Event, Retraction
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.deciding.decider import Decider, Said
 from nearstream.workers.monitoring.metrics import ERROR_TEXTS
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter, decide_apart

@@ -18,7 +18,7 @@ from typing import Any, NoReturn, cast
 import faust
 from faust.exceptions import ProducerSendError
 
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.streams.store.limits import IndexBehindError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka.errors import first_failure

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from nearstream.schemas.dead_letter import Payload
-from nearstream.schemas.topics import DEAD_LETTERS, Topic
-from nearstream.schemas.verdict import VERDICT_KINDS
+from nearstream.schemas.topics.dead_letter import Payload
+from nearstream.schemas.topics.names import DEAD_LETTERS, Topic
+from nearstream.schemas.verdicts.verdict import VERDICT_KINDS
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.fields import parse_field_map
@@ -15,12 +15,12 @@ from nearstream.streams.store.limits import IndexLimits
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.config.tls import trusting
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
-from nearstream.workers.redis_index.address import IndexAddress
+from nearstream.workers.redis.server.address import IndexAddress
 
 # Imported on use, since most commands neither sign nor match nor read pages.
 if TYPE_CHECKING:
-    from nearstream.streams.matcher import Matcher
-    from nearstream.streams.matching.lane import Patience
+    from nearstream.streams.matching.matcher import Matcher
+    from nearstream.streams.matching.protocol.lane import Patience
     from nearstream.streams.signing.signer import Signer
     from nearstream.streams.store.store import Store
     from nearstream.workers.crawl.page import PageReader
@@ -79,7 +79,7 @@ class Deployment:
             store: The store of the index.
             patience: Waits for other lanes. None: there are none.
         """
-        from nearstream.streams.matcher import Matcher, no_patience
+        from nearstream.streams.matching.matcher import Matcher, no_patience
 
         relations = frozenset(self.settings.relations.split())
         return Matcher(store, self.scheme, self.key, self.thresholds, relations, patience or no_patience)

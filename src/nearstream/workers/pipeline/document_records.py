@@ -1,7 +1,7 @@
 """Records of `documents` that other parts than a producer's program send."""
 
-from nearstream.schemas.document import DEFAULT_COLLECTION
-from nearstream.schemas.record import Headers, ProducerRecord
+from nearstream.schemas.documents.document import DEFAULT_COLLECTION
+from nearstream.schemas.documents.record import Headers, ProducerRecord
 from nearstream.streams.ingest.parse import ParsedDocument, Removal
 
 

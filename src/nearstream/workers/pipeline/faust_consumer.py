@@ -47,7 +47,7 @@ from faust.transport.drivers import aiokafka
 from faust.types.tuples import TP
 from mode import Service
 
-from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.workers.kafka.records import as_record
 from nearstream.workers.pipeline.faust_thread import ConsumerThread
 

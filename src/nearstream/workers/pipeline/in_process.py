@@ -4,24 +4,24 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.document import Document
-from nearstream.schemas.events import PairEvent, Retraction
-from nearstream.schemas.record import ConsumerRecord, PageFacts
-from nearstream.schemas.signature import Signature
-from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.arriving import Arrival
-from nearstream.streams.index.family import FamilyFacts
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.record import ConsumerRecord, PageFacts
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.verdicts.events import PairEvent, Retraction
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import Removal
-from nearstream.streams.looking_up import families_of
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.family import FamilyFacts
+from nearstream.streams.matching.looking_up import families_of
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.signer import Signer, Unsigned
 from nearstream.streams.store.local import local_store
 from nearstream.streams.store.store import Store
 from nearstream.workers.crawl.page import PageReader
+from nearstream.workers.files.source import Item, Refused
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_source import Item, Refused
 from nearstream.workers.pipeline.sign import facts_with_payload, parse_document
 
 

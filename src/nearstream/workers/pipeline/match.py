@@ -7,18 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
-from nearstream.schemas.codec import (
-    InvalidMessageError,
-    encode_event,
-    encode_label_change,
-    event_headers,
-    origin_header,
-)
-from nearstream.schemas.dead_letter import DeadLetter, Stage
-from nearstream.schemas.document import document_key, from_milliseconds
-from nearstream.schemas.events import Event, kind_of, subject_of
-from nearstream.schemas.label_change import LabelChange, label_change_id
-from nearstream.schemas.record import (
+from nearstream.schemas.documents.document import document_key, from_milliseconds
+from nearstream.schemas.documents.record import (
     ConsumerRecord,
     Headers,
     ProducerRecord,
@@ -26,20 +16,30 @@ from nearstream.schemas.record import (
     page_headers,
     traceparent,
 )
-from nearstream.schemas.signature import Origin
-from nearstream.schemas.topics import DOCUMENTS, LABELS_CHANGED, topics_of
-from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.arriving import Arrival
-from nearstream.streams.index.family import FamilyFacts
-from nearstream.streams.index.labels import Labelling
+from nearstream.schemas.documents.signature import Origin
+from nearstream.schemas.labels.label_change import LabelChange, label_change_id
+from nearstream.schemas.topics.codec import (
+    InvalidMessageError,
+    encode_event,
+    encode_label_change,
+    event_headers,
+    origin_header,
+)
+from nearstream.schemas.topics.dead_letter import DeadLetter, Stage
+from nearstream.schemas.topics.names import DOCUMENTS, LABELS_CHANGED, topics_of
+from nearstream.schemas.verdicts.events import Event, kind_of, subject_of
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.ingest.defaults import DocumentLimits
-from nearstream.streams.matcher import Matcher
-from nearstream.streams.matching.meeting import Pause
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.family import FamilyFacts
+from nearstream.streams.matching.labels import Labelling
+from nearstream.streams.matching.matcher import Matcher
+from nearstream.streams.matching.protocol.meeting import Pause
+from nearstream.streams.matching.telling import Matched
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.store.limits import IndexBehindError
 from nearstream.streams.store.registration import Registered, Status
 from nearstream.streams.store.store import Position
-from nearstream.streams.telling import Matched
 from nearstream.workers.monitoring.metrics import GAP_RECORDS, count_verdict
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter, decide_apart
 from nearstream.workers.pipeline.signature_records import arrival_of, at_home

@@ -5,10 +5,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from nearstream.schemas.codec import InvalidMessageError, encode_signature, origin_header
-from nearstream.schemas.dead_letter import DeadLetter, Reason, Stage
-from nearstream.schemas.document import YEAR_9999_MS
-from nearstream.schemas.record import (
+from nearstream.schemas.documents.document import YEAR_9999_MS
+from nearstream.schemas.documents.record import (
     ConsumerRecord,
     Headers,
     PageFacts,
@@ -17,13 +15,15 @@ from nearstream.schemas.record import (
     page_payload,
     traceparent,
 )
-from nearstream.schemas.signature import Origin, Signature
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.topics.codec import InvalidMessageError, encode_signature, origin_header
+from nearstream.schemas.topics.dead_letter import DeadLetter, Reason, Stage
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import Removal, parse_record
 from nearstream.streams.signing.signer import Signer, Unsigned
 from nearstream.workers.crawl.page import PageReader, ReadDocument, patience
+from nearstream.workers.files.source import INPUT
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter, decide_apart
-from nearstream.workers.pipeline.file_source import INPUT
 from nearstream.workers.pipeline.step import cooperative_yield
 
 GROUP_BYTES = 4 * 1024 * 1024  # of contents that are held at a time, or one longer content

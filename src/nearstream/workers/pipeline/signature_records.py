@@ -5,15 +5,15 @@ from dataclasses import replace
 
 from msgspec.structs import replace as replace_fields
 
-from nearstream.schemas.codec import InvalidMessageError, decode_label, decode_signature, encode_label, origin_of
-from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.document import ID_PATTERN, NAME_PATTERN, YEAR_9999_MS
-from nearstream.schemas.label import Label, label_key, labelled_document
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.signature import Signature
-from nearstream.streams.arriving import Arrival
-from nearstream.streams.index.labels import Labelling
+from nearstream.schemas.documents.document import ID_PATTERN, NAME_PATTERN, YEAR_9999_MS
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.labels.label import Label, label_key, labelled_document
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_label, decode_signature, encode_label, origin_of
+from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.ingest.defaults import DocumentLimits
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.labels import Labelling
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.store.store import Position
 from nearstream.workers.kafka.partitioning import partition_of

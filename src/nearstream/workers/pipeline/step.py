@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import NamedTuple, Protocol
 
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 
 YIELD_SECONDS = 0.005
 # Pauses double from one to the next, up to 64 times the first one.

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
-from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.kafka.records import SendAll, sender

@@ -9,7 +9,7 @@ from typing import Any
 from itemadapter import ItemAdapter
 from scrapy.crawler import Crawler
 
-from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.workers.api_client import ApiClient, api_client
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.scrapy.environment import count, seconds_to_ask

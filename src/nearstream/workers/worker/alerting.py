@@ -3,8 +3,8 @@
 import time
 from functools import partial
 
-from nearstream.schemas.alert import Alert
-from nearstream.schemas.topics import ALERTS
+from nearstream.schemas.alerts.alert import Alert
+from nearstream.schemas.topics.names import ALERTS
 from nearstream.streams.alerting.silences import Silences
 from nearstream.workers.config.alert_rules import AlertSettings
 from nearstream.workers.http.webhooks import Webhooks
@@ -12,10 +12,10 @@ from nearstream.workers.kafka.silences import follow_in_thread, read_silences
 from nearstream.workers.pipeline.alert import Alerting, LabelWatch
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.client import connect
-from nearstream.workers.redis_index.label_guards import LabelGuards
-from nearstream.workers.redis_index.labelled import LabelledFamilies
-from nearstream.workers.redis_index.tallies import TallyStore
+from nearstream.workers.redis.kept.label_guards import LabelGuards
+from nearstream.workers.redis.kept.tallies import TallyStore
+from nearstream.workers.redis.reading.labelled import LabelledFamilies
+from nearstream.workers.redis.server.client import connect
 
 
 async def alerting(

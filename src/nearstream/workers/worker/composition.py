@@ -10,9 +10,9 @@ from functools import partial
 from importlib.metadata import version
 from typing import NamedTuple
 
-from nearstream.schemas.live import WorkerStateName
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.topics import DEAD_LETTERS, DECISIONS, DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.live.page import WorkerStateName
+from nearstream.schemas.topics.names import DEAD_LETTERS, DECISIONS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.ingest.sites import site_of
 from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
@@ -41,12 +41,12 @@ from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.match import Matching, SignatureTopic
 from nearstream.workers.pipeline.sign import Signing
 from nearstream.workers.pipeline.step import patience
-from nearstream.workers.redis_index.client import connect, pipelined, server_facts, until_answered
-from nearstream.workers.redis_index.decisions import DecisionStore
-from nearstream.workers.redis_index.index import RedisIndex
-from nearstream.workers.redis_index.members import family_of_document
-from nearstream.workers.redis_index.worker_states import WorkerState, forget_worker, say_state
-from nearstream.workers.redis_store.layout import KeyKind
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.kept.decisions import DecisionStore
+from nearstream.workers.redis.kept.worker_states import WorkerState, forget_worker, say_state
+from nearstream.workers.redis.reading.members import family_of_document
+from nearstream.workers.redis.server.client import connect, pipelined, server_facts, until_answered
+from nearstream.workers.redis.server.layout import KeyKind
 from nearstream.workers.worker.alerting import alerting as alerting_of
 from nearstream.workers.worker.waiting import reported
 

@@ -7,10 +7,10 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from nearstream.schemas.decision import Decision
-from nearstream.schemas.document import LATEST
-from nearstream.schemas.evidence import Distance, DocumentRef, Interval
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.documents.document import LATEST
+from nearstream.schemas.documents.evidence import Distance, DocumentRef, Interval
+from nearstream.schemas.labels.decision import Decision
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.deciding.deciding import may_skip
 from nearstream.streams.deciding.times import LONGEST_SECONDS, SHORTEST_SECONDS, SKIP_SECONDS
 from nearstream.streams.fingerprints.hashing import HashKey

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.deciding.deciding import may_skip
 from nearstream.streams.deciding.times import SKIP_SECONDS
 from tests.support.verdicts import COLLECTION, TIME, Pages, ref, verdict

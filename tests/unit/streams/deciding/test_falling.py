@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from nearstream.schemas.events import Retraction
-from nearstream.schemas.record import PageFacts
+from nearstream.schemas.documents.record import PageFacts
+from nearstream.schemas.verdicts.events import Retraction
 from nearstream.streams.deciding import states
 from nearstream.streams.deciding.decider import Said
 from nearstream.streams.deciding.deciding import may_skip

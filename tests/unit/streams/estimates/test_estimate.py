@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace as replace_fields
 from rapidfuzz.distance import Levenshtein
 
-from nearstream.schemas.document import Document
+from nearstream.schemas.documents.document import Document
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.estimates.intervals import containment_share, resemblance_share, wilson

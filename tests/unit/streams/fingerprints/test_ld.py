@@ -6,7 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.ld import LdSignature, LdView, compared_bits, kept_symbols, ld_signatures, view
 from nearstream.streams.fingerprints.parameters import LdRules

@@ -5,9 +5,9 @@ from hashlib import blake2b
 
 import pytest
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.document import EPOCH, Document, to_milliseconds
+from nearstream.schemas.documents.document import EPOCH, Document, to_milliseconds
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
 from nearstream.streams.ingest.lineage import canonical_url
 

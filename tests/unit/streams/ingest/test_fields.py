@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.document import Document
-from nearstream.schemas.record import ConsumerRecord, Headers
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.record import ConsumerRecord, Headers
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.fields import parse_field_map
 from nearstream.streams.ingest.parse import ParsedDocument, parse_record

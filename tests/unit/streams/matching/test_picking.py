@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nearstream.streams.matching.picking import BEST, pick
-from nearstream.streams.matching.tally import COMMON_READS, RARE_BELOW, Shared, shortlist_slowly, weight
+from nearstream.streams.matching.protocol.picking import BEST, pick
+from nearstream.streams.matching.protocol.tally import COMMON_READS, RARE_BELOW, Shared, shortlist_slowly, weight
 from nearstream.streams.store.buckets import BUCKET
 from nearstream.streams.store.history import NO_ORDER
 from nearstream.streams.store.limits import IndexLimits

@@ -6,7 +6,7 @@ from statistics import fmean, median
 
 import pytest
 
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import Unpacked
 from nearstream.streams.estimates.covering import cover, cover_native, cover_numpy
 from nearstream.streams.native import native

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace as replace_fields
 from rapidfuzz.distance import Levenshtein
 
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.relations.rules import consulted_thresholds, decide

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as replace_fields
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.document import Document
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import BandRules, SampledRules, SketchRules, TextRules
 from nearstream.streams.signing.scheme import LABELS, Keys, Scheme, preset

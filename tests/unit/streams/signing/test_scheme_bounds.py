@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.document import EPOCH, Document
+from nearstream.schemas.documents.document import EPOCH, Document
+from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.ld_encoding import pack_varints
 from nearstream.streams.fingerprints.parameters import AnchorRules, LdRules, NoiseRules, SketchRules, TextRules

@@ -8,10 +8,10 @@ from random import Random
 import msgspec
 import pytest
 
-from nearstream.schemas.codec import InvalidMessageError, decode_signature, encode_signature
-from nearstream.schemas.dead_letter import Reason
-from nearstream.schemas.document import Document
-from nearstream.schemas.signature import Origin, Signature
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature, encode_signature
+from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.minhash import resemblance
 from nearstream.streams.signing.scheme import preset

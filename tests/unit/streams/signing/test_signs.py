@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from nearstream.schemas.document import Document
+from nearstream.schemas.documents.document import Document
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.local import local_store
 from nearstream.streams.store.store import Position

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from nearstream.schemas.codec import decode_event
-from nearstream.schemas.events import RELATIONS, Event, Retraction
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.topics.codec import decode_event
+from nearstream.schemas.verdicts.events import RELATIONS, Event, Retraction
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.workers.cli.demo import KnownRelation, Row, check_relations, read_known_relations, table
 
 EXAMPLES = Path(__file__).parents[4] / "schemas" / "examples"

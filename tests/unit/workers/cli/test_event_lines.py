@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearstream.schemas.codec import decode_event, encode_event, event_headers
-from nearstream.schemas.events import RELATIONS, Event, Retraction, Version
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.codec import decode_event, encode_event, event_headers
+from nearstream.schemas.verdicts.events import RELATIONS, Event, Retraction, Version
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.workers.cli.event_lines import arrival_object, line, print_arrival
 from nearstream.workers.cli.fitting import COLUMNS
 from nearstream.workers.operations.tail import Arrival, EventFilter

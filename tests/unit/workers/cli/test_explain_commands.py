@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from nearstream.schemas.codec import encode_signature
-from nearstream.schemas.document import Document
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.topics.codec import encode_signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer

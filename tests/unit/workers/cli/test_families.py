@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from nearstream import Document, HashKey, Matcher, Signer, local_store, preset
-from nearstream.streams.index.family import FamilyFacts
-from nearstream.streams.looking_up import families_of
+from nearstream.streams.matching.family import FamilyFacts
+from nearstream.streams.matching.looking_up import families_of
 from nearstream.workers.cli import family_commands as families_command
 from nearstream.workers.cli.family_commands import selected
 from nearstream.workers.cli.family_report import best, family_object, report_lines, summary_lines

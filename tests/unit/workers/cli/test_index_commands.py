@@ -13,8 +13,8 @@ from nearstream.workers.cli.stats_commands import index_lines, index_object, slo
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis_index.stats import ChunkFacts, SlotFacts
-from nearstream.workers.redis_index.totals import Totals
+from nearstream.workers.redis.reading.stats import ChunkFacts, SlotFacts
+from nearstream.workers.redis.reading.totals import Totals
 
 NOW_MS = 1_700_000_000_000
 OBSERVED = "2023-11-14T22:13:20+00:00"

@@ -6,12 +6,18 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from nearstream.schemas.signature import Origin, Signature
-from nearstream.streams.index.family import FamilyFacts
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.streams.matching.family import FamilyFacts
 from nearstream.streams.store.store import Position
 from nearstream.workers.cli.document_commands import document_lines, document_object
 from nearstream.workers.operations.inspection import DocumentStatus, Inspected
-from nearstream.workers.redis_index.document_facts import BucketFacts, DocumentFacts, MemberFacts, PairFacts, StateFacts
+from nearstream.workers.redis.reading.document_facts import (
+    BucketFacts,
+    DocumentFacts,
+    MemberFacts,
+    PairFacts,
+    StateFacts,
+)
 
 DAY_MS = 86_400_000
 NOW_MS = 1_700_000_000_000

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nearstream.schemas.events import RELATIONS
+from nearstream.schemas.verdicts.events import RELATIONS
 from nearstream.workers.cli.demo import EXAMPLES
 from nearstream.workers.config.settings import load, table
 from tests.support.deployment import TEXTS

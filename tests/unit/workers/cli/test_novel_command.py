@@ -1,8 +1,8 @@
 """The new parts of a document, as `nearstream novel` prints them."""
 
-from nearstream.schemas.document import Document
-from nearstream.streams.checking import answer, found_in_text
-from nearstream.streams.looking_up import find, look_up, newcomer
+from nearstream.schemas.documents.document import Document
+from nearstream.streams.matching.checking import answer, found_in_text
+from nearstream.streams.matching.looking_up import find, look_up, newcomer
 from nearstream.workers.cli.check_commands import new_parts, part_lines
 from nearstream.workers.config.settings import load
 from nearstream.workers.operations.check import Checked

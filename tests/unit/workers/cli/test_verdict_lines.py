@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from nearstream.schemas.codec import decode_event
-from nearstream.schemas.evidence import DocumentRef
-from nearstream.schemas.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
+from nearstream.schemas.documents.evidence import DocumentRef
+from nearstream.schemas.topics.codec import decode_event
+from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
 from nearstream.workers.cli.event_lines import line, print_verdict, verdict_line
 from nearstream.workers.cli.fitting import COLUMNS
 from nearstream.workers.operations.terminal import columns

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.schemas.events import RELATIONS
+from nearstream.schemas.verdicts.events import RELATIONS
 from nearstream.workers.config.settings import PREFIX, Settings, SettingsError, load, shown, table
 
 KEY = "0123456789abcdef0123456789abcdef"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nearstream.schemas.document import Document
+from nearstream.schemas.documents.document import Document
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.page_parts import pack_parts
 from nearstream.streams.signing.signer import Unsigned

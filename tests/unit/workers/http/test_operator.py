@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections import Counter
 
-from nearstream.schemas.alert import ALL_COLLECTIONS
+from nearstream.schemas.alerts.alert import ALL_COLLECTIONS
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.operations.replay import ReplayOutcome
 from nearstream.workers.operations.replay_log import TooManySpansError

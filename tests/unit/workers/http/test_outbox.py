@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.workers.http import outbox
 from nearstream.workers.http.outbox import Outbox, OutboxFullError
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError

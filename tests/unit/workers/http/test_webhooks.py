@@ -16,8 +16,8 @@ from msgspec import UNSET
 from msgspec.structs import replace
 from prometheus_client import REGISTRY
 
-from nearstream.schemas.alert import Alert
-from nearstream.schemas.codec import decode_alert
+from nearstream.schemas.alerts.alert import Alert
+from nearstream.schemas.topics.codec import decode_alert
 from nearstream.workers.config.webhook_targets import WebhookTarget
 from nearstream.workers.http import webhooks
 from nearstream.workers.http.webhook_payload import link_of, request_of, summary

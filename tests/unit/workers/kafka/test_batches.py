@@ -9,7 +9,7 @@ import pytest
 from aiokafka.consumer import fetcher
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from nearstream.schemas.record import Headers
+from nearstream.schemas.documents.record import Headers
 from nearstream.workers.kafka.batches import KEPT_BYTES, TAKE_BYTES, WHOLE_BYTES, use_our_batches
 
 MEBIBYTE = 1024 * 1024

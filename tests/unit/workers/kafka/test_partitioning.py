@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from aiokafka.partitioner import DefaultPartitioner
 
-from nearstream.schemas.label import Label
+from nearstream.schemas.labels.label import Label
 from nearstream.workers.kafka import partitioning
 from nearstream.workers.kafka.partitioning import choose_partition, partition_of
 from nearstream.workers.pipeline.signature_records import label_record

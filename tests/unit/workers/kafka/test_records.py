@@ -7,7 +7,7 @@ import pytest
 from aiokafka import ConsumerRecord as FetchedRecord
 from aiokafka.errors import KafkaTimeoutError
 
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.workers.kafka import records
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.kafka.records import as_record

@@ -4,9 +4,9 @@ from itertools import permutations
 
 import pytest
 
-from nearstream.schemas.alert import ALL_COLLECTIONS
-from nearstream.schemas.document import from_milliseconds
-from nearstream.schemas.silence import Silence
+from nearstream.schemas.alerts.alert import ALL_COLLECTIONS
+from nearstream.schemas.alerts.silence import Silence
+from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.workers.live.alarms import ALERTS, Alarms
 from tests.support.live import NOW_MS, alert
 

@@ -5,8 +5,8 @@ from itertools import islice, takewhile
 
 import pytest
 
-from nearstream.schemas.codec import decode_document
-from nearstream.schemas.document import Document
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.topics.codec import decode_document
 from nearstream.workers.cli.demo import EXAMPLES
 from nearstream.workers.config.settings import load
 from nearstream.workers.live.day import BEGIN_MS, HOUR_MS, Happening, hours

@@ -9,7 +9,7 @@ from email.mime.text import MIMEText
 
 import pytest
 
-from nearstream.schemas.codec import InvalidMessageError
+from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.mail.body import TEXT_MAX_BYTES

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.notices import split_notices
-from nearstream.streams.looking_up import find, look_up, newcomer
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.looking_up import find, look_up, newcomer
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer

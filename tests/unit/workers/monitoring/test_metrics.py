@@ -8,11 +8,11 @@ import pytest
 from prometheus_client import REGISTRY
 from prometheus_client.metrics_core import Metric
 
-from nearstream.schemas.codec import decode_event
-from nearstream.schemas.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.judge import MatchCounts
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.topics.codec import decode_event
+from nearstream.schemas.topics.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
+from nearstream.streams.matching.judge import MatchCounts
 from nearstream.streams.store.registration import Status
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.monitoring import metrics

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from nearstream.schemas.codec import encode_signature
-from nearstream.schemas.document import Document
-from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.codec import encode_signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.scheme import Scheme, preset
 from nearstream.streams.signing.signer import Signer

@@ -7,13 +7,13 @@ from contextlib import closing
 
 import pytest
 
-from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.workers.config.settings import SettingsError, load
+from nearstream.workers.files.mail import MailReading
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.operations import receive_mail
 from nearstream.workers.operations.receive_mail import ACCEPTED, LATER, REFUSED, Receiver
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.mail_source import MailReading
 from tests.support.mail import campaign_mail
 
 

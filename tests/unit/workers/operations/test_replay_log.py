@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.workers.cli.arguments import since
 from nearstream.workers.operations.dead_letters import ReasonCount, RecentIds
 from nearstream.workers.operations.replay_log import ALL_REASONS, Replayed, TooManySpansError, parse_replay_log

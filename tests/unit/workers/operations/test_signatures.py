@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nearstream.schemas.codec import encode_signature_line
-from nearstream.schemas.signature import Origin, Signature
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.topics.codec import encode_signature_line
 from nearstream.workers.config.settings import Settings
+from nearstream.workers.files.source import Refused
 from nearstream.workers.operations.signatures import LINE_MAX_BYTES, Signed, mismatch, read_signatures, sign_files
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_source import Refused
 
 TEXT = "the heron waits above the frozen weir until dusk, and no one but the miller has seen it there this winter"
 KEY, OTHER_KEY = "k" * 32, "o" * 32

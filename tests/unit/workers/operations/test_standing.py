@@ -7,7 +7,7 @@ import pytest
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.kafka.members import GroupMembers, unread
 from nearstream.workers.operations.standing import public_sentence, sentence, standing_still
-from nearstream.workers.redis_index.worker_states import WorkerState
+from nearstream.workers.redis.kept.worker_states import WorkerState
 
 START = " since 2023-11-14T22:13:20+00:00"
 ROWS = [PartitionLag("d", 0, 5, 0, 9, 3.0), PartitionLag("d", 1, 7, 0, 7, None), PartitionLag("s", 0, -1, 0, 2, 3.0)]

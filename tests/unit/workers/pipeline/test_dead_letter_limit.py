@@ -2,8 +2,8 @@
 
 import pytest
 
-from nearstream.schemas.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.topics.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
 from nearstream.workers.pipeline.dead_letters import (
     MIN_WINDOW_RECORDS,
     WINDOW_RECORDS,

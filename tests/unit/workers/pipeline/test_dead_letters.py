@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from nearstream.schemas.dead_letter import DETAIL_HEADER, DeadLetter, Payload, Reason, Stage, header
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.topics.dead_letter import DETAIL_HEADER, DeadLetter, Payload, Reason, Stage, header
 from nearstream.workers.pipeline import dead_letters, match
 from nearstream.workers.pipeline.dead_letters import DeadLetterLog, DeadLetterWriter, decide_apart
 from tests.support.matching import Topic, matching, prose, record, signed

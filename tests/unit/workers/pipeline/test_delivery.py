@@ -20,8 +20,8 @@ from aiokafka.errors import (
 )
 from faust.exceptions import ProducerSendError
 
-from nearstream.schemas.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
-from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord
+from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord
+from nearstream.schemas.topics.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
 from nearstream.streams.store.limits import IndexBehindError, IndexLostError, IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.monitoring.health import Health

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nearstream.schemas.verdict import VERDICT_KINDS
+from nearstream.schemas.verdicts.verdict import VERDICT_KINDS
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.local import local_store

@@ -12,8 +12,8 @@ from time import thread_time
 
 import pytest
 
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.verdict import VERDICT_KINDS
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.verdicts.verdict import VERDICT_KINDS
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.local import local_store

@@ -18,7 +18,7 @@ from aiokafka.errors import KafkaError
 from faust.transport.consumer import Fetcher
 from faust.types.tuples import TP
 
-from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline import faust_consumer, faust_thread

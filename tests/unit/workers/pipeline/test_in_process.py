@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.workers.config.settings import load
+from nearstream.workers.files.source import Item
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.file_source import Item
 from nearstream.workers.pipeline.in_process import embedded
 from tests.support.made_up import words
 

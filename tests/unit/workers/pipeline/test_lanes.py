@@ -14,8 +14,8 @@ from aiokafka import ConsumerRecord as FetchedRecord
 from aiokafka import TopicPartition
 from faust.types.tuples import TP
 
-from nearstream.schemas.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
-from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord
+from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord
+from nearstream.schemas.topics.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
 from nearstream.streams.store.limits import IndexBehindError, IndexLimits
 from nearstream.streams.store.local import Local
 from nearstream.streams.store.part import Part

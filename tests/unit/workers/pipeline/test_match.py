@@ -7,13 +7,21 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from nearstream.schemas.codec import decode_event, encode_signature
-from nearstream.schemas.document import Document, to_milliseconds
-from nearstream.schemas.event_id import DocumentState, event_id
-from nearstream.schemas.events import Containment, Event, ExactDuplicate, NearDuplicate, Rearranged, Retraction, Version
-from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, header
-from nearstream.schemas.signature import SIGNATURE_MAX_BYTES, Signature
-from nearstream.schemas.topics import EVENT_TOPICS
+from nearstream.schemas.documents.document import Document, to_milliseconds
+from nearstream.schemas.documents.event_id import DocumentState, event_id
+from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, header
+from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES, Signature
+from nearstream.schemas.topics.codec import decode_event, encode_signature
+from nearstream.schemas.topics.names import EVENT_TOPICS
+from nearstream.schemas.verdicts.events import (
+    Containment,
+    Event,
+    ExactDuplicate,
+    NearDuplicate,
+    Rearranged,
+    Retraction,
+    Version,
+)
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer

@@ -8,9 +8,9 @@ from time import thread_time
 
 import pytest
 
-from nearstream.schemas.codec import decode_signature
-from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, header
-from nearstream.schemas.signature import Origin, Signature
+from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, header
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.topics.codec import decode_signature
 from nearstream.streams.signing.signer import Signer
 from nearstream.workers.pipeline import sign, step
 from tests.support.implementations import each_implementation, implementation_of

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from nearstream.schemas.codec import decode_event
-from nearstream.schemas.events import Event, ExactDuplicate, Retraction
-from nearstream.schemas.record import ConsumerRecord, Headers, ProducerRecord, header
-from nearstream.schemas.topics import EVENT_TOPICS, VERDICTS
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, header
+from nearstream.schemas.topics.codec import decode_event
+from nearstream.schemas.topics.names import EVENT_TOPICS, VERDICTS
+from nearstream.schemas.verdicts.events import Event, ExactDuplicate, Retraction
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.store.store import Store
 from nearstream.workers.config.settings import load
 from nearstream.workers.pipeline.deployment import Deployment

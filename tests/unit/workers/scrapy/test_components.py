@@ -16,13 +16,13 @@ from scrapy.http import Headers, HtmlResponse, Request
 from scrapy.responsetypes import responsetypes
 from scrapy.utils.test import get_crawler
 
-from nearstream.schemas.document import Document
-from nearstream.schemas.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import ParsedDocument, parse_record
 from nearstream.workers.config.settings import Settings, SettingsError
+from nearstream.workers.files.source import Item, read
 from nearstream.workers.kafka.errors import KafkaUnreachableError
-from nearstream.workers.pipeline.file_source import Item, read
 from nearstream.workers.scrapy.addon import NearstreamAddon
 from nearstream.workers.scrapy.environment import keep_client_out_of_log, settings_of
 from nearstream.workers.scrapy.pipeline import NearstreamPipeline, is_page, page_item

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiokafka.errors import OutOfOrderSequenceNumber
 
-from nearstream.schemas.record import ProducerRecord
+from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.kafka.records import SendAll

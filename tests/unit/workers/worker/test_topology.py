@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from nearstream.schemas.dead_letter import Payload
+from nearstream.schemas.topics.dead_letter import Payload
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits
-from nearstream.streams.matcher import Matcher
+from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.local import local_store
@@ -22,10 +22,10 @@ from nearstream.workers.pipeline.decide import Deciding
 from nearstream.workers.pipeline.faust_consumer import BatchConsumer, IdempotentProducer, Transport
 from nearstream.workers.pipeline.match import Matching, SignatureTopic
 from nearstream.workers.pipeline.sign import Signing
-from nearstream.workers.redis_index.address import Connection
-from nearstream.workers.redis_index.client import connect
-from nearstream.workers.redis_index.decisions import DecisionStore
-from nearstream.workers.redis_index.tallies import TallyStore
+from nearstream.workers.redis.kept.decisions import DecisionStore
+from nearstream.workers.redis.kept.tallies import TallyStore
+from nearstream.workers.redis.server.address import Connection
+from nearstream.workers.redis.server.client import connect
 from nearstream.workers.worker.topology import create_app
 from tests.support.matching import no_family
 

@@ -13,11 +13,11 @@ from random import Random
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from nearstream.schemas.document import document_key
-from nearstream.schemas.events import Event, PairEvent, Retraction, kind_of
-from nearstream.schemas.evidence import DocumentRef
-from nearstream.schemas.signature import Signature
-from nearstream.schemas.verdict import DocumentVerdict
+from nearstream.schemas.documents.document import document_key
+from nearstream.schemas.documents.evidence import DocumentRef
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.verdicts.events import Event, PairEvent, Retraction, kind_of
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.estimates.side_field import Mean, is_telling, share_interval, true_share
 from nearstream.streams.estimates.stated import same_lineage
 from nearstream.workers.operations.audit.window import Window, WindowTooLargeError

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import blake2b
 
-from nearstream.schemas.document import document_key
-from nearstream.schemas.record import ConsumerRecord
+from nearstream.schemas.documents.document import document_key
+from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.streams.estimates.intervals import wilson
 from nearstream.streams.fingerprints.shingles import Hashes
-from nearstream.streams.index.exact_join import ExactJoin
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.signing.shingle_sets import shingle_set
 from nearstream.streams.signing.signer import Unsigned
+from nearstream.workers.operations.audit.exact_join import ExactJoin
 from nearstream.workers.operations.audit.window import Place, Told, Window, WindowTooLargeError
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.in_process import embedded

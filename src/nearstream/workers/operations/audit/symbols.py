@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.entropy import corrected_entropy
 from nearstream.streams.fingerprints.ld import LdSignature, symbol_bits, view
 from nearstream.workers.operations.audit.window import Window

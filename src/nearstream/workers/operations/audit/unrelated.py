@@ -9,8 +9,8 @@ from statistics import fmean, stdev
 
 from rapidfuzz.distance import Levenshtein
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.signature import Signature
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.estimates.stated import same_lineage
 from nearstream.streams.ingest.parse import Removal

@@ -4,14 +4,14 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from nearstream.schemas.codec import InvalidMessageError
-from nearstream.schemas.events import Event, Retraction
-from nearstream.schemas.evidence import DocumentRef
-from nearstream.schemas.record import ConsumerRecord
-from nearstream.schemas.topics import DOCUMENTS, SIGNATURES, Topic
-from nearstream.schemas.verdict import DocumentVerdict
-from nearstream.streams.arriving import Arrival
+from nearstream.schemas.documents.evidence import DocumentRef
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES, Topic
+from nearstream.schemas.verdicts.events import Event, Retraction
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.ingest.parse import Removal
+from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.signing.signer import Unsigned
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import offsets as kafka_offsets

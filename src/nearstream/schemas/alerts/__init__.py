@@ -1,0 +1,1 @@
+"""Alerts, and what silences them."""

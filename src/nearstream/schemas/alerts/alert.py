@@ -1,0 +1,83 @@
+"""The alert that something happens too often, and its end."""
+
+from typing import Annotated, Literal, get_args
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from nearstream.schemas.documents.document import COUNT_MAX, Count, Id, SchemeName, Time, Word, require_times
+from nearstream.schemas.documents.event_id import DocumentState, event_id
+from nearstream.schemas.documents.evidence import HexId
+
+AlertName = Literal["duplicate_storm", "new_family_of_size", "new_family_on_sites", "dead_letters", "label_flood"]
+ALERT_NAMES: tuple[str, ...] = get_args(AlertName)
+ALL_COLLECTIONS = "*"
+_COLLECTION_PATTERN = r"^(?:\*|[a-z0-9][a-z0-9-]{0,62})(?!\n)$"
+OfCollections = Annotated[str, Meta(pattern=_COLLECTION_PATTERN)]
+EVENTS_MAX = 1_000
+ORIGINS_MAX, ORIGIN_CHARACTERS = 3, 300
+Origins = Annotated[tuple[Annotated[str, Meta(max_length=ORIGIN_CHARACTERS)], ...], Meta(max_length=ORIGINS_MAX)]
+Amount = Annotated[float, Meta(ge=0, le=COUNT_MAX)]
+
+
+class Alert(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="alert"):
+    """The beginning or the end of something that happens too often.
+
+    Attributes:
+        event_id: 32 hex characters. The beginning and the end have different ones.
+        collection: The tenant, `*` for all.
+        scheme: Name of the scheme of the deployment.
+        name: `duplicate_storm`: a family gains members fast. `new_family_of_size`: a new family has become large.
+            `new_family_on_sites`: many sites carry a new family. `dead_letters`: many records are refused.
+            `label_flood`: far more matches the label of a family than before, so that it is suspended.
+        state: `firing` at the beginning, `resolved` at the end. Alerts of new families and a `label_flood` have no end.
+        subject: What it is about: the id of the family, or the reason of the dead letters.
+        value: How many were counted within the window. Of a `label_flood`: copies, else their senders or recipients. Of
+            a `new_family_on_sites`: sites.
+        limit: The limit of the rule. Of a `label_flood`: this multiple of the copies within an hour before the label.
+        window_seconds: The window of the rule.
+        since: When the count went above the limit, by the times of the documents. Of a new family, when its founder
+            was observed.
+        until: When the count had fallen to half of the limit. Null at the beginning.
+        events: Ids of the verdicts or dead letters that brought the count above the limit.
+        size: How many documents had joined the family by then. Left out for dead letters.
+        founder: The id of the first document of the family, null if it was removed or has expired. Left out for
+            refused records.
+        origins: Where the documents come from that brought the count above the limit, such as `host a.example`, the
+            most frequent first. Left out where none is known.
+    """
+
+    event_id: HexId
+    collection: OfCollections
+    scheme: SchemeName
+    name: AlertName
+    state: Literal["firing", "resolved"]
+    subject: Word
+    value: Amount
+    limit: Amount
+    window_seconds: Count
+    since: Time
+    until: Time | None
+    events: Annotated[tuple[HexId, ...], Meta(max_length=EVENTS_MAX)]
+    size: Count | UnsetType = UNSET
+    founder: Id | UnsetType | None = UNSET
+    origins: Origins | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        """Check the times."""
+        require_times(self.since, self.until)
+
+
+def alert_id(collection: str, name: str, subject: str, state: str, since_ms: int, scheme: str) -> str:
+    """Return the deterministic id of an alert, 32 hex characters.
+
+    Args:
+        collection: The tenant, `*` for all.
+        name: Name of the alert.
+        subject: What it is about.
+        state: `firing` or `resolved`.
+        since_ms: When the count went above the limit, in milliseconds since 1970.
+        scheme: Name of the scheme of the deployment.
+    """
+    older = DocumentState(f"{collection}/{name}", subject)
+    return event_id("alert", older, DocumentState(version=state, position=str(since_ms)), scheme)

@@ -1,0 +1,1 @@
+"""Questions about one document, and their answers."""

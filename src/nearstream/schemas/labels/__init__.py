@@ -1,0 +1,1 @@
+"""What people say of documents, and what a crawler is told to do."""

@@ -1,0 +1,298 @@
+"""Conversion between messages and bytes, and the headers of events."""
+
+import re
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import msgspec
+
+from nearstream.schemas.alerts.alert import Alert
+from nearstream.schemas.alerts.silence import Silence
+from nearstream.schemas.checks.check import LabelRequest
+from nearstream.schemas.documents.document import OFFSET_MAX, PARTITION_MAX, Document
+from nearstream.schemas.documents.record import Headers, header
+from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES, Origin, Signature
+from nearstream.schemas.labels.decision import Decision
+from nearstream.schemas.labels.label import Label
+from nearstream.schemas.labels.label_change import LabelChange
+from nearstream.schemas.topics.dead_letter import Reason
+from nearstream.schemas.verdicts.events import Event, kind_of, subject_of
+
+ORIGIN_HEADER = "nearstream-origin"
+_ORIGIN = re.compile(r"\A([A-Za-z0-9._-]{1,249})/([0-9]{1,5})/([0-9]{1,15})")
+# What the patterns in `document.py` allow, by the path in the error of msgspec.
+_EXPECTED = {
+    "`$.id`": "1 to 512 characters without control characters",
+    "`$.lineage`": "at least one character, no control characters",
+    "`key` in `$.labels`": "1 to 31 lower-case letters, digits, dashes",
+}
+# Only the content of a document may be larger than `_FIELD_MAX_BYTES`. Smaller documents are read at once.
+_LARGE_BYTES = 64 * 1024
+_CONTENTS = frozenset({"text", "html", "raw"})
+_FIELD_MAX_BYTES = 64 * 1024  # in JSON
+_UTF8_BOM = b"\xef\xbb\xbf"
+_QUOTING = ("Invalid enum value", "Invalid value")  # how errors of msgspec begin that quote a value
+_REASON_OF_PATH = {"id": Reason.INVALID_ID, "observed_at": Reason.INVALID_TIME}
+
+
+class InvalidMessageError(Exception):
+    """Data that cannot be read, which no retry changes.
+
+    Attributes:
+        reason: What is wrong, as dead letters name it.
+        detail: The path of the field with what was expected. It never holds a value of the payload.
+    """
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        """Compose the message from the reason and its detail."""
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+
+
+_Message = TypeVar(
+    "_Message", Document, Event, Decision, Alert, Label, LabelChange, LabelRequest, Silence, msgspec.Struct
+)
+
+_DOCUMENT = msgspec.json.Decoder(Document)
+_FIELDS = [field.encode_name for field in msgspec.structs.fields(Document)]
+_AS_SENT = msgspec.json.Decoder(msgspec.defstruct("AsSent", [(name, msgspec.Raw, msgspec.Raw()) for name in _FIELDS]))
+_ALERT = msgspec.json.Decoder(Alert)
+_DECISION = msgspec.json.Decoder(Decision)
+_LABEL = msgspec.json.Decoder(Label)
+_LABEL_CHANGE = msgspec.json.Decoder(LabelChange)
+_SILENCE = msgspec.json.Decoder(Silence)
+_LABEL_REQUEST = msgspec.json.Decoder(LabelRequest)
+_EVENT: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_JSON = msgspec.json.Encoder()
+_MSGPACK = msgspec.msgpack.Encoder()
+_SIGNATURE = msgspec.msgpack.Decoder(Signature)
+_SIGNATURE_LINE = msgspec.json.Decoder(Signature)
+
+
+def decode_document(value: bytes) -> Document:
+    """Decode a document from JSON, with or without a byte order mark.
+
+    Raises:
+        InvalidMessageError: `not_json`, `invalid_id`, `invalid_time` or `invalid_message`.
+    """
+    return _decode_json(_DOCUMENT, _without_junk(value) if len(value) > _LARGE_BYTES else value)
+
+
+def _without_junk(value: bytes) -> bytes:
+    """Return a large document in JSON without repeated and unknown fields.
+
+    To compare a million labels with their pattern would hold the interpreter for half a second.
+
+    Raises:
+        InvalidMessageError: `not_json`, or the reason for a field that is too large and holds no content.
+    """
+    sent = _decode_json(_AS_SENT, value)
+    fields = {name: raw for name in _FIELDS if (raw := bytes(getattr(sent, name)))}
+    for name, raw in fields.items():
+        if name not in _CONTENTS and len(raw) > _FIELD_MAX_BYTES:
+            raise InvalidMessageError(reason_of(name), f"Expected at most {_FIELD_MAX_BYTES} bytes - at `$.{name}`")
+    return b"{" + b",".join(b'"%b":%b' % (name.encode(), raw) for name, raw in fields.items()) + b"}"
+
+
+def decode_event(value: bytes) -> Event:
+    """Decode a verdict, a relation event or a retraction from JSON.
+
+    Raises:
+        InvalidMessageError: `not_json`, or `invalid_message` if a field is invalid or the type is unknown.
+    """
+    return _decode_json(_EVENT, value)
+
+
+def decode_decision(value: bytes) -> Decision:
+    """Decode a decision from JSON, as `decode_alert` decodes an alert."""
+    return _decode_json(_DECISION, value)
+
+
+def decode_alert(value: bytes) -> Alert:
+    """Decode an alert from JSON.
+
+    Raises:
+        InvalidMessageError: `not_json`, or `invalid_message` if a field is invalid.
+    """
+    return _decode_json(_ALERT, value)
+
+
+def decode_silence(value: bytes) -> Silence:
+    """Decode a silence as `decode_alert` decodes an alert."""
+    return _decode_json(_SILENCE, value)
+
+
+def decode_label(value: bytes) -> Label:
+    """Decode a label from JSON, as `decode_alert` decodes an alert."""
+    return _decode_json(_LABEL, value)
+
+
+def decode_label_change(value: bytes) -> LabelChange:
+    """Decode the change of a label as `decode_label` decodes a label."""
+    return _decode_json(_LABEL_CHANGE, value)
+
+
+def decode_label_request(value: bytes) -> LabelRequest:
+    """Decode from JSON what a client of the HTTP API says about a document.
+
+    Raises:
+        InvalidMessageError: `not_json`, `invalid_id`, or `invalid_message` if another field is invalid.
+    """
+    request = _decode_json(_LABEL_REQUEST, value)
+    if (request.id is None) is (request.signature is None):
+        raise InvalidMessageError(Reason.INVALID_MESSAGE, "expected either $.id or $.signature")
+    return request
+
+
+def decode_signature(value: bytes) -> Signature:
+    """Decode a signature from msgpack, without checking its byte fields.
+
+    Their content depends on the scheme, see `Scheme.check`.
+
+    Raises:
+        InvalidMessageError: `invalid_signature`, also if there are more than `SIGNATURE_MAX_BYTES`.
+    """
+    if len(value) > SIGNATURE_MAX_BYTES:
+        raise InvalidMessageError(Reason.INVALID_SIGNATURE, f"expected at most {SIGNATURE_MAX_BYTES} bytes")
+    try:
+        return _SIGNATURE.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidMessageError(Reason.INVALID_SIGNATURE, _detail(error)) from None
+
+
+def reason_of(field: str) -> Reason:
+    """Return the reason for refusing a document with this invalid field."""
+    return _REASON_OF_PATH.get(field, Reason.INVALID_MESSAGE)
+
+
+def encode_document(document: Document) -> bytes:
+    """Encode a document as JSON, leaving out the defaults."""
+    return _JSON.encode(document)
+
+
+def encode_decision(decision: Decision) -> bytes:
+    """Encode a decision as JSON. Equal decisions give equal bytes."""
+    return _JSON.encode(decision)
+
+
+def encode_alert(alert: Alert) -> bytes:
+    """Encode an alert as JSON with `type` first. Equal alerts give equal bytes."""
+    return _JSON.encode(alert)
+
+
+def encode_label(label: Label) -> bytes:
+    """Encode a label as JSON. Equal labels give equal bytes."""
+    return _JSON.encode(label)
+
+
+def encode_label_change(change: LabelChange) -> bytes:
+    """Encode the change of a label as JSON with `type` first. Equal changes give equal bytes."""
+    return _JSON.encode(change)
+
+
+def encode_event(event: Event) -> bytes:
+    """Encode an event as JSON with `type` first.
+
+    Equal events give equal bytes.
+    """
+    return _JSON.encode(event)
+
+
+def encode_signature(signature: Signature) -> bytes:
+    """Encode a signature as a msgpack array."""
+    return _MSGPACK.encode(signature)
+
+
+def encode_signature_line(signature: Signature) -> bytes:
+    """Encode a signature as a JSON array in one line, with bytes in base64, for files."""
+    return _JSON.encode(signature)
+
+
+def decode_signature_line(line: bytes) -> Signature:
+    """Decode a signature from the line that `encode_signature_line` has made.
+
+    Raises:
+        InvalidMessageError: `invalid_signature`, also if the signature could not be sent because it is too large.
+    """
+    try:
+        signature = _SIGNATURE_LINE.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidMessageError(Reason.INVALID_SIGNATURE, _detail(error)) from None
+    if len(encode_signature(signature)) > SIGNATURE_MAX_BYTES:
+        raise InvalidMessageError(Reason.INVALID_SIGNATURE, f"expected at most {SIGNATURE_MAX_BYTES} bytes")
+    return signature
+
+
+def origin_header(origin: Origin) -> tuple[str, bytes]:
+    """Return the header by which a removal on `signatures` names its record on `documents`."""
+    return ORIGIN_HEADER, f"{origin.topic}/{origin.position}".encode()
+
+
+def origin_of(headers: Headers) -> Origin | None:
+    """Return the origin that a removal names, None if it names none or cannot be read."""
+    match = _ORIGIN.fullmatch((header(headers, ORIGIN_HEADER) or b"").decode("utf-8", "replace"))
+    if match is None or int(match[2]) > PARTITION_MAX or int(match[3]) > OFFSET_MAX:
+        return None
+    return Origin(match[1], int(match[2]), int(match[3]))
+
+
+def event_headers(event: Event | Alert | LabelChange, sent_at: datetime, traceparent: bytes | None = None) -> Headers:
+    """Return the Kafka headers of an event: CloudEvents 1.0 in binary mode.
+
+    When an event is sent again, only `ce_time` differs.
+
+    Args:
+        event: The event, alert or change of a label to send.
+        sent_at: The time of sending, with time zone.
+        traceparent: The W3C trace of the record that caused the event.
+    """
+    pairs: Headers = [
+        ("ce_specversion", b"1.0"),
+        ("ce_id", event.event_id.encode()),
+        ("ce_source", f"/nearstream/{event.collection}".encode()),
+        ("ce_type", f"nearstream.{kind_of(event)}.v1".encode()),
+        ("ce_subject", subject_of(event).encode()),
+        ("ce_time", sent_at.astimezone(UTC).isoformat().replace("+00:00", "Z").encode()),
+        ("ce_scheme", event.scheme.encode()),
+        ("content-type", b"application/json"),
+    ]
+    if traceparent is not None:
+        pairs.append(("traceparent", traceparent))
+    return pairs
+
+
+def _decode_json(decoder: msgspec.json.Decoder[_Message], value: bytes) -> _Message:
+    try:
+        return decoder.decode(value.removeprefix(_UTF8_BOM))
+    except msgspec.ValidationError as error:
+        raise InvalidMessageError(_reason(str(error)), _detail(error)) from None
+    # Invalid UTF-8 raises UnicodeDecodeError, deep nesting in an unknown field RecursionError.
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidMessageError(Reason.NOT_JSON, _detail(error)) from None
+
+
+def _reason(message: str) -> Reason:
+    """Return the reason for the field that an error of msgspec names.
+
+    Its message ends like this: "... - at `$.field...`".
+    """
+    _, _, path = message.rpartition(" - at `$.")
+    return reason_of(path.removesuffix("`"))
+
+
+def _detail(error: Exception) -> str:
+    """Return the path with what was expected.
+
+    A pattern is described in words, because msgspec quotes it as it is. A value of the payload, which msgspec quotes
+    too, is left out.
+    """
+    if isinstance(error, UnicodeDecodeError):
+        return "expected UTF-8"  # the text of the error quotes a byte of the payload
+    message, at, path = str(error).rpartition(" - at ")
+    if " matching regex " in message:
+        usual = "16 or 32 hex digits" if "[0-9a-f]" in message else "lower-case letters, digits, dashes"
+        message = f"Expected {_EXPECTED.get(path, usual)}"
+    if message.startswith(_QUOTING):
+        message = "Expected another value, one of those that this release knows"
+    return f"{message}{at}{path}"

@@ -1,0 +1,192 @@
+"""Events: verdicts about documents, relations of pairs, and removals."""
+
+from datetime import timedelta
+from typing import Annotated, Literal, get_args
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from nearstream.schemas.alerts.alert import Alert
+from nearstream.schemas.documents.document import (
+    CLOCKS_MS,
+    COUNT_MAX,
+    Count,
+    Id,
+    Name,
+    Offset,
+    Partition,
+    SchemeName,
+    Share,
+    Time,
+    TopicName,
+    Word,
+    Words,
+    require_times,
+)
+from nearstream.schemas.documents.evidence import DocumentRef, Evidence, HexId, Place, Places, Relation
+from nearstream.schemas.labels.label_change import LabelChange
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
+
+# The `type` of each relation event. Append only: the shared index stores a relation as its position in this tuple.
+RELATIONS: tuple[str, ...] = get_args(Relation)
+Threshold = Annotated[float, Meta(ge=-COUNT_MAX, le=COUNT_MAX)]
+
+
+class RelationEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """The fields of every relation event.
+
+    Attributes:
+        event_id: 32 hex characters, always equal for a pair and relation.
+        collection: The tenant of both documents.
+        scheme: Name of the scheme of both signatures.
+        newer: The document that is larger by (observed_at, id, position, version), whichever arrived first.
+        older: The other document.
+        same_lineage: Whether both are states of one thing.
+        rule: The rule that decided.
+        thresholds: All thresholds in the condition of the rule, name to value.
+        confidence: Proportion of events of this type that were right on labelled documents.
+        evidence: The numbers on which the event is based.
+        low_confidence: Reasons to trust the numbers less, if there are any.
+        degraded: What was incomplete in the input or the environment.
+        family: Id of the family of the document whose arrival caused the event, usually the newer one.
+    """
+
+    event_id: HexId
+    collection: Name
+    scheme: SchemeName
+    newer: DocumentRef
+    older: DocumentRef
+    same_lineage: bool
+    rule: Word
+    thresholds: Annotated[dict[Word, Threshold], Meta(max_length=32)]
+    confidence: Share
+    evidence: Evidence
+    low_confidence: Words
+    degraded: Words
+    family: HexId | UnsetType = UNSET
+
+
+class ExactDuplicate(RelationEvent, frozen=True, kw_only=True, tag="exact_duplicate"):
+    """Both documents have equal normal forms."""
+
+
+class ChangeEvent(RelationEvent, frozen=True, kw_only=True):
+    """A relation event that also describes what the newer document changed.
+
+    A scheme without an LD signature leaves out these fields.
+
+    Attributes:
+        added: Estimated characters of the newer document that the older does not have.
+        removed: Estimated characters of the older document that the newer does not have.
+        new_spans: The longest parts of the newer document, `[start, end)` in characters of its normal form, in which
+            no passage of the older was found. New text is inside them. Empty if `added` is 0.
+        new_spans_omitted: How many more such parts there are.
+        symbols_differ: Whether letters and digits are equal, so that only signs differ, such as currency or operators.
+    """
+
+    added: Count | UnsetType = UNSET
+    removed: Count | UnsetType = UNSET
+    new_spans: Places | UnsetType = UNSET
+    new_spans_omitted: Count | UnsetType = UNSET
+    symbols_differ: bool | UnsetType = UNSET
+
+
+class NearDuplicate(ChangeEvent, frozen=True, kw_only=True, tag="near_duplicate"):
+    """Both have the same content in the same order, with small edits."""
+
+
+class Containment(ChangeEvent, frozen=True, kw_only=True, tag="containment"):
+    """One document is inside the other.
+
+    Attributes:
+        inner: The document that is inside the other.
+        place: Its span, `[start, end)` in characters of the outer normal form.
+    """
+
+    inner: Literal["newer", "older"]
+    place: Place
+
+
+class Version(ChangeEvent, frozen=True, kw_only=True, tag="version"):
+    """Both documents are states of one thing."""
+
+
+class Rearranged(RelationEvent, frozen=True, kw_only=True, tag="rearranged"):
+    """Both have the same content in another order."""
+
+
+class Overlap(RelationEvent, frozen=True, kw_only=True, tag="overlap"):
+    """Both documents share a passage, and neither is inside the other."""
+
+
+class Retraction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="retraction"):
+    """The removal of a document, which voids events about its earlier states: see `is_void`.
+
+    Attributes:
+        event_id: 32 hex characters, always equal for a removal.
+        collection: The tenant of the document.
+        scheme: Name of the scheme of its signature.
+        document_id: The document's id.
+        removed_at: Timestamp of the removal.
+        reason: Why it was removed.
+        topic: The topic of the removal's record. Left out, as the next two are, if it came from no topic.
+        partition: The partition of that record.
+        offset: The offset of that record.
+    """
+
+    event_id: HexId
+    collection: Name
+    scheme: SchemeName
+    document_id: Id
+    removed_at: Time
+    reason: Word = "tombstone"
+    topic: TopicName | UnsetType = UNSET
+    partition: Partition | UnsetType = UNSET
+    offset: Offset | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        """Check the time."""
+        require_times(self.removed_at)
+
+
+_CLOCKS = timedelta(milliseconds=CLOCKS_MS)
+
+PairEvent = ExactDuplicate | NearDuplicate | Containment | Version | Rearranged | Overlap
+Event = DocumentVerdict | PairEvent | Retraction
+
+
+def is_void(event: PairEvent | DocumentVerdict, retraction: Retraction) -> bool:
+    """Return whether an event is about a state of the removed document from before its removal.
+
+    A relation event is about both documents, a verdict only about its own. Positions on `documents` decide. A
+    state that was sent more than `CLOCKS_MS` after the removal belongs to a new topic, and is valid. Without a
+    common partition to compare, the time of sending decides, or of observation where that is not known.
+    """
+    about = (event,) if isinstance(event, DocumentVerdict) else (event.newer, event.older)
+    named = [ref for ref in about if ref.id == retraction.document_id]
+    return event.collection == retraction.collection and any(_is_before(ref, retraction) for ref in named)
+
+
+def _is_before(ref: DocumentRef, removal: Retraction) -> bool:
+    same_partition = (ref.topic, ref.partition) == (removal.topic, removal.partition)
+    if same_partition and ref.offset is not None and removal.offset is not UNSET:
+        is_of_a_new_topic = ref.sent_at is not None and ref.sent_at > removal.removed_at + _CLOCKS
+        return ref.offset < removal.offset and not is_of_a_new_topic
+    return (ref.sent_at or ref.observed_at) <= removal.removed_at
+
+
+def kind_of(event: Event | RelationEvent | Alert | LabelChange) -> str:
+    """Return the `type` of an event in JSON, such as `near_duplicate`."""
+    return str(type(event).__struct_config__.tag)
+
+
+def subject_of(event: Event | RelationEvent | Alert | LabelChange) -> str:
+    """Return the id of the document that an event is about, which also makes its record key.
+
+    It is that of a verdict, a retraction or a label, and the newer one of a pair. An alert has a subject of its own.
+    """
+    if isinstance(event, Alert):
+        return event.subject
+    if isinstance(event, Retraction | LabelChange):
+        return event.document_id
+    return event.id if isinstance(event, DocumentVerdict) else event.newer.id

@@ -1,1 +1,0 @@
-"""The contract of an index, and its in-memory implementation."""

@@ -1,0 +1,121 @@
+"""What arrives at the matcher, and what the store is told about it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.streams.matching.labels import Labelling, pack_label
+from nearstream.streams.signing.scheme import Keys
+from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, LINEAGE
+from nearstream.streams.store.record import pack_signature
+from nearstream.streams.store.registration import DOCUMENT_BYTES, Order, Put, Removal
+from nearstream.streams.store.registration import Labelling as Label
+from nearstream.streams.store.store import Position
+
+
+@dataclass(frozen=True)
+class Arriving:
+    """An arriving document.
+
+    Attributes:
+        signature: Its signature, as a record keeps it.
+        keys: Its index keys.
+    """
+
+    signature: Signature
+    keys: Keys
+
+    @cached_property
+    def record(self) -> bytes:
+        """What the store keeps of it."""
+        return pack_signature(self.signature)
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A document for the matcher, or the removal or the label of one.
+
+    Attributes:
+        document_key: `<collection>/<id>`.
+        signature: The whole signature, None for a removal or a label.
+        position: Partition and offset of its record, None in embedded use.
+        removed_at_ms: Time of a removal in milliseconds since 1970.
+        removal: Record of a removal on `documents`, None if it came from no topic.
+        labelling: The label, None if this is no label.
+
+    Raises:
+        ValueError: A removal has no time, or the signature belongs to another document.
+    """
+
+    document_key: str
+    signature: Signature | None
+    position: Position | None = None
+    removed_at_ms: int | None = None
+    removal: Origin | None = None
+    labelling: Labelling | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a signature of another document, and a removal without a time."""
+        if self.signature is None and self.labelling is None and self.removed_at_ms is None:
+            raise ValueError(f"removed_at_ms expected with the removal of {self.document_key!r}")
+        if self.signature is not None and self.signature.document_key != self.document_key:
+            raise ValueError(f"document_key of the signature expected, not {self.document_key!r}")
+
+
+def message_of(arrival: Arrival, arriving: Arriving | None, number: int) -> Put | Removal | Label:
+    """Return the message to the store about an arrival.
+
+    Args:
+        arrival: What arrives.
+        arriving: The document. None: it is a removal or a label.
+        number: The number of its record.
+    """
+    document = document_hash(arrival.document_key)
+    if arriving is None and arrival.labelling is not None:
+        return Label(number, document, pack_label(arrival.labelling), arrival.labelling.given_ms)
+    if arriving is None:
+        return Removal(number, document, *_place(arrival.removal), sent_ms=_sent_ms(arrival.removal))
+    signature = arriving.signature
+    order = Order(signature.observed_at_ms, *_place(signature.origin), bytes.fromhex(signature.version))
+    anchors, sent_ms = len(arriving.keys.anchors), _sent_ms(signature.origin)
+    return Put(number, document, order, anchors, arriving.record, sent_ms=sent_ms)
+
+
+def _place(origin: Origin | None) -> tuple[int, int]:
+    return (origin.partition, origin.offset) if origin else (-1, 0)
+
+
+def _sent_ms(origin: Origin | None) -> int:
+    return origin.sent_at_ms if origin else 0
+
+
+def document_hash(document_key: str) -> bytes:
+    """Return the hash under which a store knows a document."""
+    return blake2b(document_key.encode("utf-8", "surrogatepass"), digest_size=DOCUMENT_BYTES).digest()
+
+
+def pack_keys(keys: Keys) -> tuple[bytes, bytes]:
+    """Return the packed digest and lineage keys, and the packed band and anchor keys."""
+    lineage = b"" if keys.lineage is None else LINEAGE + keys.lineage
+    named = (DIGEST + keys.digest if keys.digest else b"") + lineage
+    return named, b"".join([*(BAND + key for key in keys.bands), *(ANCHOR + key for key in keys.anchors)])
+
+
+def runs(documents: Sequence[tuple[Arrival, Arriving | None]]) -> Iterator[list[tuple[Arrival, Arriving | None]]]:
+    """Yield what arrives in runs without two of one document.
+
+    A state that is superseded within its batch has to be alive to those between both, as it is in smaller batches.
+    """
+    run: list[tuple[Arrival, Arriving | None]] = []
+    names: set[str] = set()
+    for one in documents:
+        key = one[0].document_key
+        if key in names:
+            yield run
+            run, names = [], set()
+        run.append(one)
+        names.add(key)
+    if run:
+        yield run

@@ -1,0 +1,268 @@
+"""Which of the earlier documents counts: for the family of a document, and for its verdict."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+from msgspec import UNSET
+from msgspec.structs import asdict, replace
+
+from nearstream.schemas.documents.document import MAIL_SOURCE, from_milliseconds
+from nearstream.schemas.documents.event_id import DocumentState, event_id, family_id
+from nearstream.schemas.documents.evidence import SharedKeys
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef, VerdictKind
+from nearstream.streams.estimates.comparing import compare
+from nearstream.streams.estimates.covering import cover
+from nearstream.streams.estimates.estimate import Estimate
+from nearstream.streams.matching.candidate import Candidate
+from nearstream.streams.matching.family import Family, own_sites
+from nearstream.streams.relations.describe import Related, distance, document_ref, document_state, resemblance
+from nearstream.streams.relations.novelty import Novelty, Source, not_redundant, novelty
+from nearstream.streams.relations.rules import COMMON_END, SAME_LINEAGE, Rule
+from nearstream.streams.relations.thresholds import Thresholds
+from nearstream.streams.relations.verdict import (
+    SURROUNDINGS_DIFFER,
+    Verdict,
+    first_rule,
+    is_copy,
+    rule_of_surroundings,
+    rule_of_texts,
+)
+from nearstream.streams.signing.scheme import Keys, Scheme
+
+# The relations of verdicts, the best first. A version of the same lineage comes before a containment.
+_BEST_FIRST = ("exact_duplicate", "near_duplicate", "", "containment", "rearranged", "version", "overlap")
+_RANKS = {relation: place for place, relation in enumerate(_BEST_FIRST)}
+_BY_LINEAGE = _RANKS[""]
+COVERED_FROM = 0.80  # a text of which this share is in another one has its event, even if many documents have it
+_OVERLAP_FROM = 0.20  # below this share of common symbols, two of three overlaps are boilerplate
+
+
+@dataclass(frozen=True)
+class Newcomer:
+    """An arriving document, as far as its comparisons need it.
+
+    Attributes:
+        signature: Its signature, as an index keeps it.
+        keys: Its index keys.
+        scheme: The scheme of all signatures.
+        thresholds: The thresholds of all rules.
+        lacks: Whether buckets were full, and whether candidates were left out.
+        former: Number of the former state of the document, or 0.
+    """
+
+    signature: Signature
+    keys: Keys
+    scheme: Scheme
+    thresholds: Thresholds
+    lacks: tuple[bool, bool]
+    former: int = 0
+
+
+@dataclass(frozen=True)
+class Compared:
+    """An earlier document after the comparison with the arriving one.
+
+    Attributes:
+        candidate: The earlier document.
+        newcomer: The arriving one.
+        estimate: Their estimate.
+        rule: The rule that decided their relation.
+        is_copy: Their texts are equal or near-duplicates, whatever their lineage.
+        is_followed: The representative of its family is no copy, so only the equal text counts.
+    """
+
+    candidate: Candidate
+    newcomer: Newcomer
+    estimate: Estimate
+    rule: Rule
+    is_copy: bool
+    is_followed: bool = False
+
+    @cached_property
+    def pair(self) -> Related:
+        """Both documents with all that an event says about them."""
+        arriving, earlier, keys = self.newcomer.signature, self.candidate.signature, self.newcomer.keys
+        anchors = (len(keys.anchors), self.candidate.anchor_count)
+        is_newer = arriving.order > earlier.order
+        newer, older = (arriving, earlier) if is_newer else (earlier, arriving)
+        anchors = anchors if is_newer else anchors[::-1]
+        bands_of = min(len(keys.bands), self.newcomer.scheme.bands.bands)
+        shared = SharedKeys(self.candidate.bands, bands_of, self.candidate.anchors, *anchors)
+        thresholds, in_full_bucket = self.newcomer.thresholds, self.candidate.in_full_bucket
+        verdict = Verdict(newer, older, self.estimate, self.rule, thresholds, in_full_bucket, self.is_common_text)
+        return Related(newer, older, shared, self.estimate, verdict, degraded(newer, older, self.newcomer.lacks))
+
+    @property
+    def number(self) -> int:
+        """Number of the earlier state."""
+        return self.candidate.number
+
+    @property
+    def relation(self) -> str:
+        """Their relation."""
+        return self.rule.relation
+
+    @cached_property
+    def is_common_text(self) -> bool:
+        """Whether both share only what many documents have, such as the frame of a site, and neither is inside it."""
+        if self.rule is COMMON_END:
+            return True
+        if self.candidate.shares_rare or self.is_copy or self.same_lineage:
+            return False
+        return self.estimate.containment_shorter.value < COVERED_FROM
+
+    @property
+    def is_boilerplate(self) -> bool:
+        """Whether both share too little to be related."""
+        return self.is_common_text and self.relation == "overlap" and self.estimate.order_free < _OVERLAP_FROM
+
+    @property
+    def same_lineage(self) -> bool:
+        """Whether both are states of one document or of one lineage."""
+        return self.estimate.same_lineage
+
+    @property
+    def is_former(self) -> bool:
+        """Whether the earlier document is the former state of the arriving one."""
+        return self.candidate.number == self.newcomer.former
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether both texts are equal."""
+        return self.estimate.is_equal
+
+    @property
+    def rank(self) -> tuple[bool, int, float, tuple[int, str, str]]:
+        """The sort key of counterparts, the best first."""
+        earlier = self.candidate.earlier
+        place = _BY_LINEAGE if self.rule is SAME_LINEAGE else _RANKS[self.rule.relation]
+        return (
+            self.is_common_text,
+            place,
+            -self.estimate.mean_resemblance,  # that of the sketches says nothing of repetition
+            (earlier.observed_at_ms, earlier.id, earlier.version),
+        )
+
+
+def compare_with(newcomer: Newcomer, candidates: Sequence[Candidate]) -> list[Compared]:
+    """Compare a document with candidates, in their order."""
+    estimates, found = compare(newcomer.signature, [candidate.earlier for candidate in candidates]), []
+    for candidate, numbers in zip(candidates, estimates, strict=True):
+        by_text = rule_of_texts(numbers, newcomer.thresholds)
+        if is_copy(by_text):
+            by_text = rule_of_surroundings(by_text, newcomer.signature, candidate.signature)
+        rule = first_rule(by_text, numbers)
+        found.append(Compared(candidate, newcomer, numbers, rule, is_copy(by_text)))
+    return found
+
+
+def joined(compared: Sequence[Compared], presumed: int) -> Compared | None:
+    """Return the document whose family is joined, or None.
+
+    This is the former state of the document, else one with an equal text, else the presumed one, else the best
+    representative, provided that its text is a copy.
+    """
+    copies = [each for each in compared if each.is_copy]
+
+    def preference(each: Compared) -> tuple[bool, bool, bool, bool, tuple[bool, int, float, tuple[int, str, str]]]:
+        is_presumed = each.candidate.number == presumed
+        return not each.is_former, not each.is_exact, not is_presumed, not each.candidate.represents, each.rank
+
+    eligible = [each for each in copies if each.is_former or each.is_exact or each.candidate.represents]
+    return min(eligible, key=preference, default=None)
+
+
+def degraded(newer: Signature, older: Signature, lacks: tuple[bool, bool] = (False, False)) -> tuple[str, ...]:
+    """Return what was incomplete about two documents and about the answer of the index."""
+    reasons = {*newer.degraded, *older.degraded}
+    reasons.update(
+        reason for reason, holds in zip(("bucket_overflow", "candidates_capped"), lacks, strict=True) if holds
+    )
+    return tuple(sorted(reasons))
+
+
+def own_family(number: int, arriving: Signature) -> Family:
+    """Return the family that a document founds."""
+    own_id = family_id(arriving.document_key, arriving.version, arriving.scheme)
+    return Family(number, own_id, 1, arriving, arriving.observed_at_ms, own_sites(arriving))
+
+
+def is_mail(signature: Signature) -> bool:
+    """Return whether a document is a mail, whose Subject and attachments are not in its text."""
+    return signature.source == MAIL_SOURCE
+
+
+def novelty_of(newcomer: Signature, compared: Sequence[Compared]) -> Novelty | None:
+    """Return how much of a document is new, beside the documents that it was compared with.
+
+    The best one of these comes first.
+
+    None: the scheme has no LD signatures, so that only equal texts are known.
+    """
+    if not newcomer.rate and not any(each.is_exact for each in compared[:1]):
+        return None
+    covers = cover(newcomer, [each.candidate.earlier for each in compared])
+    sources = [
+        Source(each.candidate.signature, covered, each.is_common_text)
+        for each, covered in zip(compared, covers, strict=True)
+    ]
+    found = novelty(newcomer, sources)
+    is_uncertain = any(
+        each.newcomer.scheme.text.masks or SURROUNDINGS_DIFFER in each.pair.verdict.low_confidence
+        for each in compared[:1]
+    )
+    return not_redundant(found) if is_uncertain or is_mail(newcomer) else found
+
+
+def with_novelty(verdict: DocumentVerdict, found: Novelty | None) -> DocumentVerdict:
+    """Return a verdict that says what is new in its document."""
+    if found is None:
+        return verdict
+    return replace(
+        verdict,
+        added=UNSET if found.added is None else found.added,
+        novel=found.novel,
+        novel_spans=found.novel_spans,
+        sources=found.sources,
+        common=found.common,
+        redundant=found.redundant,
+    )
+
+
+def document_verdict(
+    arriving: Signature, kind: str, best: Related | None, family: Family, degraded: tuple[str, ...] = ()
+) -> DocumentVerdict:
+    """Build the verdict about a document.
+
+    Args:
+        arriving: The document.
+        kind: The best relation.
+        best: The pair of that relation, or None if there is no pair or the other document is gone.
+        family: Its family.
+        degraded: What was incomplete.
+    """
+    founder = None if family.founder is None else document_ref(family.founder)
+    return DocumentVerdict(
+        **asdict(document_ref(arriving)),
+        event_id=event_id("verdict", DocumentState(), document_state(arriving), arriving.scheme),
+        collection=arriving.collection,
+        scheme=arriving.scheme,
+        verdict=cast(VerdictKind, kind),
+        of=None if best is None else document_ref(best.older if best.newer == arriving else best.newer),
+        family=FamilyRef(
+            id=family.family_id,
+            ordinal=family.ordinal,
+            first_seen=from_milliseconds(family.first_seen_ms),
+            founder=founder,
+            sites=family.sites,
+        ),
+        events=0,
+        resemblance=UNSET if best is None else resemblance(best.estimate),
+        distance=UNSET if best is None else distance(best.estimate),
+        inner=best.verdict.inner if best is not None and best.verdict.inner else UNSET,
+        low_confidence=() if best is None else best.verdict.low_confidence,
+        degraded=degraded,
+    )

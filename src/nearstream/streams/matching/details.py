@@ -1,0 +1,45 @@
+"""The details of a family that only checks ask for: its labels, and how many senders and recipients it has."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from nearstream.schemas.labels.label import LabelState
+from nearstream.streams.matching.labels import LabelCounts, unpack_label
+from nearstream.streams.store.families import Growth
+from nearstream.streams.store.messages import Query
+from nearstream.streams.store.store import Store
+
+
+@dataclass(frozen=True)
+class FamilyDetails:
+    """Details of a family.
+
+    Attributes:
+        labels: The labels of its documents.
+        senders: Distinct senders of the documents that joined within the last hour, at most 256.
+        recipients: Distinct recipients of these, at most 256.
+        label_state: `suspended`: the labels do not count, because too many match them. `confirmed`: they count all the
+            same. Else empty.
+    """
+
+    labels: LabelCounts = field(default_factory=LabelCounts)
+    senders: int = 0
+    recipients: int = 0
+    label_state: LabelState = ""
+
+
+async def details_of(store: Store, growth: Growth, delay_ms: int) -> FamilyDetails:
+    """Return the details of a family. Labels count from the age `delay_ms` on, as long as their documents live.
+
+    Raises:
+        IndexUnavailableError: The index cannot answer now.
+        IndexLostError: The index was emptied.
+    """
+    given = [(number, unpack_label(packed)) for _, number, packed in growth.marks]
+    old = [(number, label) for number, label in given if label.given_ms <= growth.now_ms - delay_ms]
+    views = await store.fetch([Query(number) for number, _ in old]) if old else ()
+    weights = Counter[str]()
+    for (_, label), view in zip(old, views, strict=True):
+        if view is not None and not view.is_dead:
+            weights[label.label or ""] += label.weight
+    return FamilyDetails(LabelCounts(weights["spam"], weights["ham"]), growth.senders, growth.recipients)

@@ -1,0 +1,295 @@
+"""What knows the documents of a lane: how they compare, and what is decided about them."""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from nearstream.schemas.documents.signature import Signature
+from nearstream.streams.ingest.sites import site_hash
+from nearstream.streams.matching.arriving import Arriving
+from nearstream.streams.matching.candidate import Candidate
+from nearstream.streams.matching.counterpart import Compared, Newcomer, compare_with
+from nearstream.streams.matching.family import own_family_id
+from nearstream.streams.matching.hints import Hints
+from nearstream.streams.matching.protocol.case import Case
+from nearstream.streams.matching.protocol.decision import PAIRS_CAP, Decision, Pair, founder_of, pack_links
+from nearstream.streams.matching.protocol.known import Known
+from nearstream.streams.matching.protocol.picking import representative_of
+from nearstream.streams.matching.protocol.tally import COPY_PERCENT, Shared
+from nearstream.streams.relations.thresholds import Thresholds
+from nearstream.streams.signing.scheme import Keys, Scheme
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.messages import Join
+from nearstream.streams.store.patching import shortened
+from nearstream.streams.store.record import Recorded, unpack_record
+
+HINTS_CAP = 200_000  # anchors of which the lane remembers who represents the family that has them
+UNPACKED_CAP = 4_096  # unpacked records that the lane remembers
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What decides about documents.
+
+    Attributes:
+        scheme: The scheme of all signatures.
+        thresholds: The thresholds of the rules.
+        relations: Names of the relations to be sent.
+        limits: Bounds of the index.
+    """
+
+    scheme: Scheme
+    thresholds: Thresholds
+    relations: frozenset[str]
+    limits: IndexLimits
+
+
+@dataclass
+class MatchCounts:
+    """What a matcher has done since its start.
+
+    Attributes:
+        candidates: Number of earlier documents: all as `looked_up`, and each as `verified` (related) or `rejected`.
+        suppressed: Number of relations found but not asked for, by relation.
+        full_buckets: Number of buckets of registered documents that were full.
+        cut: Number of documents for which the limit of candidates left some out.
+        overtaken: Number of documents that arrived after their removal.
+    """
+
+    candidates: Counter[str] = field(default_factory=Counter)
+    suppressed: Counter[str] = field(default_factory=Counter)
+    full_buckets: int = 0
+    cut: int = 0
+    overtaken: int = 0
+
+
+class Documents:
+    """Compares documents by their signatures. It is the `Judge` of a lane.
+
+    Attributes:
+        counts: What was done since the start, for metrics. No decision depends on it.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        """Take the rules."""
+        self.counts = MatchCounts()
+        self._rules = rules
+        self._hints = Hints(HINTS_CAP)
+        self._records: OrderedDict[int, tuple[bytes, Recorded]] = OrderedDict()
+
+    def compare(self, case: Case, numbers: Sequence[int], known: Known) -> list[Compared]:
+        """Compare a document with states whose records are known, and return the related ones."""
+        arriving: Arriving = case.document
+        candidates = self.candidates(case, numbers, known)
+        lacks = (case.full_buckets > 0, case.cut)
+        former = case.registered.former
+        rules = self._rules
+        newcomer = Newcomer(arriving.signature, arriving.keys, rules.scheme, rules.thresholds, lacks, former)
+        related = [each for each in compare_with(newcomer, candidates) if self._is_related(each)] if candidates else []
+        self.counts.candidates += Counter(
+            looked_up=len(candidates), verified=len(related), rejected=len(candidates) - len(related)
+        )
+        return related
+
+    def candidates(self, case: Case, numbers: Sequence[int], known: Known) -> list[Candidate]:
+        """Return what a document shares with states whose records are known.
+
+        Those of other collections are left out: a store may shorten keys, so that by chance two collections share a
+        bucket.
+        """
+        arriving: Arriving = case.document
+        stored = {pair.number: _shared(pair) for pair in case.decision.pairs} if case.decision else {}
+        found = []
+        for number in numbers:
+            shared = stored.get(number) or case.shared.get(number) or Shared()
+            candidate = self._candidate(case, number, shared, known)
+            if candidate.earlier.collection == arriving.signature.collection:
+                found.append(candidate)
+        return found
+
+    def _candidate(self, case: Case, number: int, shared: Shared, known: Known) -> Candidate:
+        is_former = number == case.registered.former
+        bands, anchors = shared.bands, shared.anchors
+        if shared.by_digest and not (bands or anchors):  # whose buckets the document left out
+            keys: Keys = case.document.keys
+            bands, anchors = len(keys.bands), len(keys.anchors)
+        return Candidate(
+            number,
+            self.record_of(number, known),
+            bands,
+            anchors,
+            known.views[number].anchors,
+            by_digest=shared.by_digest,
+            by_lineage=shared.by_lineage or is_former,
+            in_full_bucket=shared.in_full_bucket,
+            represents=representative_of(known.family_of(number), known.families) == number,
+            shares_rare=shared.shares_rare or not self._rules.limits.events_per_family,
+        )
+
+    def record_of(self, number: int, known: Known) -> Recorded:
+        """Return the record of a state, unpacked as far as a comparison needs it.
+
+        Raises:
+            KeyError: Its record is not known.
+        """
+        packed = known.records[number]
+        held = self._records.get(number)
+        if held is None or held[0] is not packed:
+            order = known.views[number].order
+            held = packed, unpack_record(packed, self._rules.scheme.name, order.version, order.observed_ms)
+            self._records[number] = held
+            while len(self._records) > UNPACKED_CAP:
+                self._records.popitem(last=False)
+        return held[1]
+
+    def _is_related(self, compared: Compared) -> bool:
+        """Return whether two documents are related, and share more than boilerplate.
+
+        Relations that are found but not sent are counted.
+        """
+        relation = compared.relation
+        if relation == "unrelated":
+            return False
+        if compared.is_common_text or relation not in self._rules.relations:
+            self.counts.suppressed[relation] += 1
+        return not compared.is_boilerplate
+
+    def decision(self, case: Case, founder: int, known: Known) -> Decision:
+        """Return the family of a document and its related documents.
+
+        Of each other family, the best member gets an event. The former state always gets one. The best of all
+        related documents is stored even if its event is not sent.
+        """
+        related, former = [each for each in ranked(case) if each.number not in case.yields], former_state(case)
+        sent = set(self._sent(related, former, founder, known))
+        pairs = [
+            self._pair(each, founder, known, is_sent=each.number in sent, is_always=each is former)
+            for place, each in enumerate(related)
+            if each.number in sent or not place
+        ]
+        return Decision(founder, tuple(pairs[:PAIRS_CAP]), case.full_buckets > 0, case.cut)
+
+    def _sent(self, related: Sequence[Compared], former: Compared | None, founder: int, known: Known) -> Iterator[int]:
+        most, told = self._rules.limits.events_per_family, Counter[int]()
+        for each in sorted(related, key=lambda each: each is not former):
+            if each.relation not in self._rules.relations or each.is_common_text:
+                continue
+            family = _family_of(each, founder, known)
+            limit = min(most, 1) if family == founder else most
+            if each is not former and limit and told[family] >= limit:
+                continue
+            told[family] += 1
+            yield each.number
+
+    def _pair(self, each: Compared, founder: int, known: Known, *, is_sent: bool, is_always: bool) -> Pair:
+        family, candidate = _family_of(each, founder, known), each.candidate
+        is_link = is_sent and not is_always and family != founder and self._rules.limits.events_per_family > 0
+        return Pair(
+            each.number,
+            family,
+            each.relation,
+            is_sent,
+            is_link,
+            min(candidate.bands, 0xFF),
+            min(candidate.anchors, 0xFFFF),
+            candidate.by_digest,
+            candidate.by_lineage,
+            candidate.in_full_bucket,
+            candidate.shares_rare,
+        )
+
+    def shortened(self, case: Case, founder: bytes) -> bytes:
+        """Return the record of a copy as a patch of that of the founder of its family, or nothing."""
+        return shortened(case.document.record, founder)
+
+    def join(self, case: Case, founder: int, known: Known) -> Join:
+        """Return the message with which a document joins a family."""
+        own: Signature = case.document.signature
+        former = case.registered.former_decision
+        keeps = former is not None and founder_of(former) == founder and not case.is_late
+        # If the founder was removed before a second member joined, the family gets the id of that member.
+        first = self.record_of(founder, known) if known.has_text(founder) else own
+        is_founder = founder == case.number
+        named = own if is_founder else first
+        return Join(
+            founder,
+            case.number,
+            case.is_dead or case.is_late,
+            not case.left and not case.is_late,
+            pack_links(case.decision.links) if case.decision else b"",
+            case.registered.former if keeps else 0,
+            bytes.fromhex(own_family_id(named, self._rules.scheme.name)),
+            named.observed_at_ms,
+            own.sender,
+            own.recipients,
+            site=site_hash(own.url),
+            first_site=site_hash(named.url),
+        )
+
+    def hint(self, case: Case) -> int:
+        """Return the representative of the family that most anchors of a document belong to, or 0.
+
+        It may be a document of the same batch, which will found a family or join one.
+        """
+        if not self._rules.limits.events_per_family:
+            return 0
+        anchors = case.document.keys.anchors
+        known = self._hints.numbers(anchors)
+        number, count = Counter(known).most_common(1)[0] if known else (0, 0)
+        is_usable = number not in (0, case.number, case.registered.former)  # the former state is dead by now
+        if is_usable and 100 * count >= COPY_PERCENT * len(anchors):
+            return number
+        self.learn(case, case.number)  # a copy may follow in its batch
+        return 0
+
+    def learn(self, case: Case, representative: int) -> None:
+        """Remember who represents the family that has the anchors of a document."""
+        if representative:
+            self._hints.learn(case.document.keys.anchors, representative)
+
+
+def ranked(case: Case) -> list[Compared]:
+    """Return the related documents, the best first. Equal states of the document itself are left out."""
+    own: Signature = case.document.signature
+    others = [
+        each
+        for each in case.compared.values()
+        if isinstance(each, Compared)
+        and (each.candidate.earlier.id, each.candidate.earlier.version) != (own.id, own.version)
+    ]
+    return sorted(others, key=lambda each: each.rank)
+
+
+def former_state(case: Case) -> Compared | None:
+    """Return the former state of the document, else the last one of its lineage, or None."""
+    related = ranked(case)
+    own = [each for each in related if each.is_former]
+    if own:
+        return own[0]
+    lineage = [each for each in related if each.same_lineage]
+    return max(lineage, key=lambda each: each.candidate.signature.order, default=None)
+
+
+def _family_of(each: Compared, founder: int, known: Known) -> int:
+    """Return the family of a related document for one that joins a founder's.
+
+    Equal texts are one family, so one that is undecided will join it too.
+    """
+    view = known.views.get(each.number)
+    is_undecided = view is None or view.decision is None
+    return founder if each.is_exact and is_undecided else known.family_of(each.number)
+
+
+def _shared(pair: Pair) -> Shared:
+    """Return the keys that were shared when a pair was decided."""
+    keys = pair.bands + pair.anchors
+    rare = keys if pair.shares_rare else 0
+    return Shared(
+        0,
+        pair.anchors,
+        pair.bands,
+        max(rare, 2) if pair.shares_rare else 0,
+        pair.by_digest,
+        pair.by_lineage,
+        pair.in_full_bucket,
+    )

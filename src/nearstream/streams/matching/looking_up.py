@@ -1,0 +1,288 @@
+"""Look up the neighbours of a document in its collection and in references."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from msgspec import UNSET
+from msgspec.structs import replace as with_fields
+
+from nearstream.schemas.documents.document import from_milliseconds
+from nearstream.schemas.documents.evidence import ReferenceMatch, Relation
+from nearstream.schemas.documents.signature import Signature
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.matching.arriving import Arriving, pack_keys
+from nearstream.streams.matching.candidate import Candidate
+from nearstream.streams.matching.counterpart import Compared as Counterpart
+from nearstream.streams.matching.counterpart import Newcomer, compare_with, joined, novelty_of
+from nearstream.streams.matching.family import FamilyFacts, family_of_growth, family_of_one
+from nearstream.streams.matching.judge import Documents, Rules
+from nearstream.streams.matching.protocol.case import Case, Compared
+from nearstream.streams.matching.protocol.known import Known
+from nearstream.streams.matching.protocol.meeting import Meeting, Pause
+from nearstream.streams.relations.describe import distance, resemblance
+from nearstream.streams.relations.novelty import Novelty
+from nearstream.streams.relations.rules import COVERED
+from nearstream.streams.relations.thresholds import Thresholds
+from nearstream.streams.signing.scheme import Scheme
+from nearstream.streams.store.families import Growth
+from nearstream.streams.store.messages import Entry, Leave, Measure, Query, View
+from nearstream.streams.store.record import unpack_document_key
+from nearstream.streams.store.registration import Registered, Status
+from nearstream.streams.store.store import Store
+
+_ASKED = Registered(Status.NEW)
+_COVERING = 16  # related documents of which is asked what they have
+_NEVER_COMPLETE = (False, False)  # whether buckets were full and candidates cut, which a look-up does not say
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """What a look-up finds.
+
+    Attributes:
+        candidates: The neighbours, the best first.
+        families: The family of each of them, by the number of the neighbour.
+        growths: How the families grow, by the number of the founder. One that nobody has joined has none, unless its
+            document is labelled.
+    """
+
+    candidates: Sequence[Candidate]
+    families: Mapping[int, FamilyFacts]
+    growths: Mapping[int, Growth]
+
+
+class _Reading:
+    """A store of which a look-up only reads.
+
+    What is asked about a state comes with its record. Most of those that are asked about are compared, and to ask for
+    their records afterwards takes longer than to read a few in vain.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.limits = store.limits
+        self._store = store
+        self._views: dict[int, View | None] = {}
+
+    async def fetch(self, batch: Sequence[Query]) -> list[View | None]:
+        """Return what is known of each state."""
+        wanted = [query.number for query in batch if query.number not in self._views]
+        if wanted:
+            answers = await self._store.fetch([Query(number, record=True) for number in wanted])
+            self._views.update(zip(wanted, answers, strict=True))
+        return [self._views[query.number] for query in batch]
+
+    async def enter(self, batch: Sequence[Entry]) -> list[list[tuple[bytes, bytes]]]:
+        """Return what buckets hold."""
+        return await self._store.peek(batch)
+
+    peek = enter
+
+    async def leave(self, batch: Sequence[Leave]) -> list[int]:
+        """Tell nobody that a representative is dead. The next copy that arrives does."""
+        return [0] * len(batch)
+
+
+class _Listing:
+    """Lists the earlier documents that are worth a comparison, and compares with none."""
+
+    def __init__(self, documents: Documents) -> None:
+        self.found: dict[Case, list[Candidate]] = {}
+        self._documents = documents
+
+    def compare(self, case: Case, numbers: Sequence[int], known: Known) -> Sequence[Compared]:
+        """List some states."""
+        self.found.setdefault(case, []).extend(self._documents.candidates(case, numbers, known))
+        return ()
+
+
+async def _no_pause() -> None:
+    """Continue at once."""
+
+
+async def look_up(store: Store, asked: Newcomer, now_ms: int = 0) -> Neighbours:
+    """Return the neighbours of a document, with their families. `look_up_all` says the rest."""
+    (near,) = await look_up_all(store, [asked], now_ms)
+    return near
+
+
+async def look_up_all(
+    store: Store, asked: Sequence[Newcomer], now_ms: int = 0, pause: Pause = _no_pause
+) -> list[Neighbours]:
+    """Return the neighbours of each document, with their families.
+
+    Args:
+        store: The store, of which this only reads.
+        asked: The documents, at least one, of one scheme.
+        now_ms: The time at which the growth of families is asked for, in milliseconds since 1970. 0: that of the store.
+        pause: Awaited after each document that is compared.
+
+    Raises:
+        IndexUnavailableError: The index cannot answer now.
+        IndexLostError: The index was emptied.
+    """
+    documents = Documents(Rules(asked[0].scheme, asked[0].thresholds, frozenset(), store.limits))
+    listing, known = _Listing(documents), Known()
+    meeting = Meeting(_Reading(store), listing, pause)
+    cases = [_case(each) for each in asked]
+    await meeting.look(cases, lambda case: case.named + case.words)
+    await meeting.meet(cases, known)
+    listed = [listing.found.get(case, []) for case in cases]
+    numbers = {each.number for found in listed for each in found}
+    founders = sorted({known.family_of(number) for number in numbers} & known.families.keys())
+    grown = await store.growth([Measure(founder, now_ms) for founder in founders]) if founders else []
+    growths = {founder: growth for founder, growth in zip(founders, grown, strict=True) if growth is not None}
+    return [
+        Neighbours(found, {each.number: _facts(each, known, growths, documents) for each in found}, growths)
+        for found in listed
+    ]
+
+
+def _case(asked: Newcomer) -> Case:
+    named, words = pack_keys(asked.keys)
+    return Case(Arriving(asked.signature, asked.keys), 0, _ASKED, named, words, len(asked.keys.anchors))
+
+
+def _facts(candidate: Candidate, known: Known, growths: Mapping[int, Growth], documents: Documents) -> FamilyFacts:
+    founder = known.family_of(candidate.number)
+    first = founder if known.has_text(founder) else candidate.number
+    return family_of_growth(growths.get(founder)) or family_of_one(founder, documents.record_of(first, known))
+
+
+def newcomer(signature: Signature, scheme: Scheme, key: HashKey, thresholds: Thresholds) -> Newcomer:
+    """Return a document with the keys under which the index knows others like it.
+
+    Raises:
+        ValueError: The normal form is empty, or the signature belongs to another scheme.
+    """
+    return Newcomer(scheme.kept(signature), scheme.keys(signature, key), scheme, thresholds, _NEVER_COMPLETE)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a document is to the candidates that an index gave for its keys.
+
+    Attributes:
+        newcomer: The document.
+        best: The most closely related candidate. None: there is no related one.
+        novelty: What is new in it. None: the scheme has no LD signatures.
+        joins: The candidate whose family the document would join. None: it is no copy.
+        holds: The candidates whose texts lie in the document, which is no copy of them.
+        related: The related candidates, the best first.
+    """
+
+    newcomer: Newcomer
+    best: Counterpart | None
+    novelty: Novelty | None
+    joins: Counterpart | None
+    holds: tuple[Counterpart, ...] = ()
+    related: tuple[Counterpart, ...] = ()
+
+
+def find(asked: Newcomer, candidates: Sequence[Candidate]) -> Found:
+    """Compare a document with its candidates.
+
+    Those of other collections are left out, because a store may shorten keys. A stored state of the document itself
+    counts like any other document.
+    """
+    own = asked.signature.collection
+    compared = compare_with(asked, [each for each in candidates if each.earlier.collection == own])
+    related = [each for each in compared if each.relation != "unrelated" and not each.is_boilerplate]
+    related.sort(key=lambda each: each.rank)
+    new = novelty_of(asked.signature, related[:_COVERING])
+    holds = tuple(each for each in compared if not each.is_copy and share_of(each) >= asked.thresholds.containment_min)
+    return Found(asked, related[0] if related else None, new, joined(related, 0), holds, tuple(related))
+
+
+def share_of(compared: Counterpart) -> float:
+    """Return how much of the earlier text lies in the document."""
+    estimate = compared.estimate
+    if estimate.is_short:
+        return 0.0
+    is_shorter = estimate.shorter_digest == compared.candidate.signature.digest
+    return estimate.shared_shorter if is_shorter else estimate.containment_longer.value
+
+
+def newcomers(
+    signature: Signature,
+    scheme: Scheme,
+    key: HashKey,
+    thresholds: Thresholds,
+    against: frozenset[str] = frozenset(),
+) -> list[Newcomer]:
+    """Return a newcomer to the own collection, then one to each reference.
+
+    Of these its text alone is asked about, not its id and lineage.
+
+    Args:
+        signature: Its signature.
+        scheme: The scheme.
+        key: The key of the scheme.
+        thresholds: Thresholds of the rules.
+        against: Further references.
+    """
+    # No document has an empty id, so this one is a state of none.
+    of_text = with_fields(signature, id="", lineage=None)
+    others = dict.fromkeys((*signature.against, *sorted(against)))
+    asked = [signature, *(with_fields(of_text, collection=name) for name in others if name != signature.collection)]
+    return [newcomer(each, scheme, key, thresholds) for each in asked]
+
+
+def reference_match(found: Found, families: Mapping[int, FamilyFacts]) -> ReferenceMatch | None:
+    """Return the most closely related document of a reference collection, None if none is related."""
+    best, own = found.best, found.newcomer.signature
+    if best is None:
+        return None
+    earlier, symbols = best.candidate.signature, distance(best.estimate)
+    is_inside = best.estimate.shorter_digest == own.digest
+    new = found.novelty
+    return ReferenceMatch(
+        collection=own.collection,
+        id=earlier.id,
+        version=earlier.version,
+        observed_at=from_milliseconds(earlier.observed_at_ms),
+        relation=cast(Relation, best.relation),
+        resemblance=resemblance(best.estimate),
+        distance=symbols,
+        inner=("document" if is_inside else "reference") if best.rule is COVERED else UNSET,
+        characters=UNSET if new is None else own.characters - new.novel.value,
+        family=families[best.number].family_id,
+    )
+
+
+async def look_up_references(
+    store: Store, asked: Sequence[Sequence[Newcomer]], pause: Pause
+) -> list[tuple[ReferenceMatch, ...]]:
+    """Return the references of documents, each with its newcomers to them."""
+    flat = [each for some in asked for each in some]
+    near = iter(await look_up_all(store, flat, pause=pause) if flat else [])
+    matches: list[tuple[ReferenceMatch, ...]] = []
+    for some in asked:
+        found = [_reference(each, next(near)) for each in some]
+        matches.append(tuple(each for each in found if each is not None))
+        await pause()
+    return matches
+
+
+def _reference(asked: Newcomer, near: Neighbours) -> ReferenceMatch | None:
+    return reference_match(find(asked, near.candidates), near.families)
+
+
+async def families_of(store: Store, founders: Sequence[int], now_ms: int = 0) -> list[FamilyFacts]:
+    """Return those families of these founders that have a second member.
+
+    Args:
+        store: The store.
+        founders: The numbers of states, which may have founded families.
+        now_ms: The time, in milliseconds since 1970. 0: that of the store.
+
+    Raises:
+        IndexUnavailableError: The index cannot answer now.
+        IndexLostError: The index was emptied.
+    """
+    grown = map(family_of_growth, await store.growth([Measure(founder, now_ms) for founder in founders]))
+    families = [each for each in grown if each is not None]
+    views = await store.fetch([Query(each.number, record=True) for each in families])
+    records = [view.record if view else None for view in views]
+    names = [unpack_document_key(record) if record else "" for record in records]
+    return [replace(each, founder=name) for each, name in zip(families, names, strict=True)]

@@ -1,0 +1,93 @@
+"""Which family a document joins, and which undecided copies stand in the way of that."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nearstream.streams.matching.protocol.case import Case, Compared
+from nearstream.streams.matching.protocol.decision import founder_of
+from nearstream.streams.store.messages import FamilyView, View
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The family to join.
+
+    Attributes:
+        founder: Who founded it. 0: the document founds one.
+        waits_for: Undecided copies that have to know of the document, or be decided, before it goes on.
+    """
+
+    founder: int
+    waits_for: tuple[int, ...] = ()
+
+
+def choose(case: Case, views: Mapping[int, View], families: Mapping[int, FamilyView]) -> Choice:
+    """Choose the family of a document.
+
+    This is its own if others have followed it; one that counts it already; else that of a decided equal text; else
+    that of its former state, if it is a copy; else that of the representative of which it is the best copy. Where an
+    equal text is undecided, it goes before other copies, or else equal texts that are copies of two families would end
+    in both.
+
+    Args:
+        case: The document, compared with all that it met.
+        views: What is known about these.
+        families: What is known about their families.
+    """
+    followers = any(_founder(each.number, views) == case.number for each in case.copies)
+    if case.registered.is_founder or followers:
+        return Choice(case.number)
+    if case.counted_in:
+        return Choice(min(case.counted_in))
+    eligible = [each for each in case.copies if _is_eligible(case, each, views, families)]
+    undecided = [each for each in case.copies if is_undecided(each.number, views)]
+    best = min(eligible, key=lambda each: _preference(case, each, views, families), default=None)
+    if best is None:
+        return Choice(0, tuple(each.number for each in undecided))
+    twins = () if best.is_exact else tuple(each.number for each in undecided if each.is_exact)
+    return Choice(_founder(best.number, views), twins)
+
+
+def _preference(
+    case: Case, each: Compared, views: Mapping[int, View], families: Mapping[int, FamilyView]
+) -> tuple[bool, bool, bool, int, object]:
+    founder = _founder(each.number, views)
+    is_former = each.number == case.registered.former
+    if each.is_exact:  # equal texts have to agree on one family
+        return False, False, not _representative(founder, views, families), founder, each.number
+    return True, not is_former, each.number != _representative(founder, views, families), 0, each.rank
+
+
+def _is_eligible(case: Case, each: Compared, views: Mapping[int, View], families: Mapping[int, FamilyView]) -> bool:
+    """Return whether the family of a copy can be joined through it.
+
+    A family is joined through its representative, so that it does not drift from copy to copy, or through an equal
+    text, or the former state. If nobody represents it, every copy does that was alive when it was met.
+    """
+    view = views.get(each.number)
+    if view is None or view.decision is None or view.is_late:
+        return False
+    representative = _representative(founder_of(view.decision), views, families)
+    is_former = each.number == case.registered.former
+    was_alive = each.number in case.undecided or each.number in case.superseded
+    is_alive = not view.is_dead or representative > 0 or was_alive
+    return (is_alive or is_former) and (each.is_exact or is_former or representative in (0, each.number))
+
+
+def is_undecided(number: int, views: Mapping[int, View]) -> bool:
+    """Return whether a state is still to be decided."""
+    view = views.get(number)
+    return view is not None and view.decision is None and not view.is_gone and not view.is_late
+
+
+def _founder(number: int, views: Mapping[int, View]) -> int:
+    view = views.get(number)
+    return founder_of(view.decision) if view is not None and view.decision is not None else 0
+
+
+def _representative(founder: int, views: Mapping[int, View], families: Mapping[int, FamilyView]) -> int:
+    """Return the living representative of a family, or 0. One that its slot has lost represents nobody."""
+    family = families.get(founder)
+    representative = founder if family is None else family.representative
+    view = views.get(representative)
+    return 0 if view is None or view.is_dead else representative

@@ -1,0 +1,126 @@
+"""What is decided about a state: its family, and the related documents that its events name."""
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from nearstream.schemas.verdicts.events import RELATIONS
+from nearstream.streams.store.messages import LINK_BYTES
+from nearstream.streams.store.registration import NUMBER_BYTES
+
+PAIRS_CAP = 64  # related documents that are stored with a decision
+_PAIR = Struct(f">BB{NUMBER_BYTES}s{NUMBER_BYTES}sBHB")
+_FULL_BUCKETS, _CANDIDATES_CUT = 1, 2
+_BY_DIGEST, _BY_LINEAGE, _IN_FULL_BUCKET, _SHARES_RARE = 1, 2, 4, 8
+_NEVER, _ONCE, _ALWAYS = 0, 1, 2
+
+
+class Pair(NamedTuple):
+    """A related earlier document.
+
+    Attributes:
+        number: Its number.
+        family: The founder of its family, itself if nothing was decided about it.
+        relation: Type of the event.
+        is_sent: Its event is sent, unless `is_link` and another member of the family has sent it.
+        is_link: The event depends on the other members of the family.
+        bands: Number of shared band keys.
+        anchors: Number of shared anchor keys.
+        by_digest: Both have one digest.
+        by_lineage: Both have one lineage.
+        in_full_bucket: A shared bucket was full.
+        shares_rare: Both share more than what many documents have.
+    """
+
+    number: int
+    family: int
+    relation: str
+    is_sent: bool
+    is_link: bool
+    bands: int
+    anchors: int
+    by_digest: bool
+    by_lineage: bool
+    in_full_bucket: bool
+    shares_rare: bool
+
+    @property
+    def link(self) -> bytes:
+        """The relation to the other family, as a store remembers it."""
+        return bytes((RELATIONS.index(self.relation),)) + self.family.to_bytes(NUMBER_BYTES, "big")
+
+
+class Decision(NamedTuple):
+    """What is decided about a state.
+
+    Attributes:
+        founder: Number of the state that founded its family. Its own: it founded one.
+        pairs: Related documents, the best one first.
+        full_buckets: Some of its buckets were full.
+        cut: Candidates were left out.
+    """
+
+    founder: int
+    pairs: tuple[Pair, ...] = ()
+    full_buckets: bool = False
+    cut: bool = False
+
+    @property
+    def links(self) -> tuple[Pair, ...]:
+        """The pairs whose events depend on the other members of the family."""
+        return tuple(pair for pair in self.pairs if pair.is_link)
+
+
+def founder_of(packed: bytes) -> int:
+    """Return the founder of the family that a packed decision names."""
+    return int.from_bytes(packed[:NUMBER_BYTES], "big")
+
+
+def pack_decision(decision: Decision) -> bytes:
+    """Return a decision in bytes.
+
+    It begins with the founder, which a store reads. Flags follow, then 16 bytes for each pair.
+    """
+    flags = _FULL_BUCKETS * decision.full_buckets | _CANDIDATES_CUT * decision.cut
+    head = decision.founder.to_bytes(NUMBER_BYTES, "big") + bytes((flags,))
+    return b"".join((head, *map(_pack_pair, decision.pairs)))
+
+
+def unpack_decision(packed: bytes) -> Decision:
+    """Return the decision that was packed."""
+    flags = packed[NUMBER_BYTES]
+    pairs = tuple(map(_unpack_pair, _PAIR.iter_unpack(packed[NUMBER_BYTES + 1 :])))
+    return Decision(founder_of(packed), pairs, bool(flags & _FULL_BUCKETS), bool(flags & _CANDIDATES_CUT))
+
+
+def pack_links(pairs: Sequence[Pair]) -> bytes:
+    """Return the links of pairs, `LINK_BYTES` each."""
+    packed = b"".join([pair.link for pair in pairs])
+    if len(packed) != LINK_BYTES * len(pairs):
+        raise ValueError("links of equal length expected")
+    return packed
+
+
+def _pack_pair(pair: Pair) -> bytes:
+    sending = (_ONCE if pair.is_link else _ALWAYS) if pair.is_sent else _NEVER
+    flags = _BY_DIGEST * pair.by_digest | _BY_LINEAGE * pair.by_lineage
+    flags |= _IN_FULL_BUCKET * pair.in_full_bucket | _SHARES_RARE * pair.shares_rare
+    number, family = (each.to_bytes(NUMBER_BYTES, "big") for each in (pair.number, pair.family))
+    return _PAIR.pack(RELATIONS.index(pair.relation), sending, number, family, pair.bands, pair.anchors, flags)
+
+
+def _unpack_pair(fields: tuple[int, int, bytes, bytes, int, int, int]) -> Pair:
+    relation, sending, number, family, bands, anchors, flags = fields
+    return Pair(
+        int.from_bytes(number, "big"),
+        int.from_bytes(family, "big"),
+        RELATIONS[relation],
+        sending != _NEVER,
+        sending == _ONCE,
+        bands,
+        anchors,
+        bool(flags & _BY_DIGEST),
+        bool(flags & _BY_LINEAGE),
+        bool(flags & _IN_FULL_BUCKET),
+        bool(flags & _SHARES_RARE),
+    )

@@ -1,0 +1,299 @@
+"""The protocol of matching: what a lane asks of the store, in which order, until each document is decided.
+
+Nothing here is atomic but the single calls. `match` has the order of a batch, and `_settle` its rounds of choosing,
+noting, deciding and joining.
+
+`tests/simulation` runs this code under an adversary. Each rule of the order has a variant there that leaves it out.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
+
+from nearstream.streams.matching.protocol.case import Case
+from nearstream.streams.matching.protocol.choosing import Choice, choose, is_undecided
+from nearstream.streams.matching.protocol.decision import founder_of, pack_decision, unpack_decision
+from nearstream.streams.matching.protocol.judging import Judge
+from nearstream.streams.matching.protocol.known import Known
+from nearstream.streams.matching.protocol.meeting import Meeting, Pause
+from nearstream.streams.matching.protocol.picking import representative_of
+from nearstream.streams.matching.protocol.shortening import shorten
+from nearstream.streams.matching.protocol.tally import crowded_keys, keys_that_hold, keys_without, unseen
+from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Note, Proposal, Query
+from nearstream.streams.store.registration import Labelling, Put, Registered, Removal, Status
+from nearstream.streams.store.store import Store
+
+Patience = Callable[[Sequence[tuple[int, bool]]], Awaitable[Sequence[bool]]]
+"""Waits a moment for other lanes, once for several documents. It is given for each how often that was done, and whether
+one of those waited for came before it, and returns for each whether it shall go on waiting."""
+
+
+class Lane:
+    """Matches the batches of some partitions of `signatures`."""
+
+    meeting = Meeting
+
+    def __init__(self, store: Store, judge: Judge, patience: Patience, pause: Pause) -> None:
+        """Take what the lane works with."""
+        self._store = store
+        self._judge = judge
+        self._patience = patience
+        self._meeting = self.meeting(store, judge, pause)
+
+    async def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
+        """Register the records of a batch, in order.
+
+        Removed states leave their families.
+        """
+        answers = await self._store.register(batch)
+        leaves = [Leave(founder, number) for answer in answers for number, founder in answer.left]
+        if leaves:
+            await self._store.leave(leaves)
+        return answers
+
+    async def match(
+        self, cases: Sequence[Case], records: MutableMapping[int, bytes] | None = None, *, is_again: bool = False
+    ) -> Known:
+        """Decide about the documents of a batch, in the order of their numbers within each partition.
+
+        They have been registered. The store has recorded all decisions when this returns.
+
+        Args:
+            cases: The documents.
+            records: Records of earlier batches, to which those that are read are added.
+            is_again: A slot has lost writes, so any of the documents may have been matched before.
+        """
+        known = Known(records)
+        known.successors = {case.registered.former: case.number for case in cases if not case.is_late}
+        for case in cases:
+            case.may_be_counted = is_again or case.registered.status is Status.KNOWN
+            if case.registered.decision is not None:
+                case.decision, case.is_restated = unpack_decision(case.registered.decision), True
+        await self._meeting.look(cases, lambda case: case.named)
+        await self._meeting.find_twins(cases, known)
+        for case in cases:
+            if case.decision is None and not case.is_late and not case.left:
+                case.hint = self._judge.hint(case)
+        await self._meeting.look_at_words(cases)
+        await self._meeting.meet(cases, known)
+        await self._store.confirm([case.number for case in cases])
+        await self._restate([case for case in cases if case.is_restated], known)
+        await self._settle([case for case in cases if not case.is_restated], known)
+        await self._leave_former(cases)
+        await self._withdraw(cases, known)
+        await shorten(self._store, self._judge, cases, known)
+        return known
+
+    # Deciding.
+
+    async def _settle(self, cases: Sequence[Case], known: Known) -> None:
+        """Decide about documents, round by round.
+
+        A document whose copy comes before it in the batch waits for its round, and so do later ones of that family.
+        """
+        waiting = {case.number: case for case in sorted(cases, key=lambda case: case.number)}
+        await self._look_again(waiting, known)
+        while waiting:
+            ready: list[tuple[Case, int]] = []
+            noting: list[tuple[Case, tuple[int, ...]]] = []
+            sleeping: list[tuple[Case, tuple[int, ...]]] = []
+            put_off = set[int]()  # families of documents that wait
+            for case in waiting.values():
+                choice = self._choose(case, known)
+                known.expected[case.number] = choice.founder or min(
+                    map(known.family_of, choice.waits_for), default=case.number
+                )
+                others = tuple(number for number in choice.waits_for if not case.has_noted(number))
+                before = [number for number in (*others, *case.relied) if number in waiting and number < case.number]
+                if before or known.expected[case.number] in put_off:
+                    put_off.add(known.expected[case.number])
+                    continue
+                others = tuple(n for n in others if n not in waiting or not self._will_wait(waiting[n], case.number))
+                if not others:
+                    ready.append((case, choice.founder))
+                elif all(number in waiting for number in others) or case.patience < 0:
+                    noting.append((case, others))
+                else:
+                    sleeping.append((case, others))
+            if sleeping and not ready and not noting:
+                await self._sleep(sleeping, known)
+            await self._note(noting, known)
+            await self._propose(ready, waiting, known)
+
+    async def _look_again(self, waiting: Mapping[int, Case], known: Known) -> None:
+        """Look again at undecided copies of other lanes, most of which are decided while a batch is compared.
+
+        A document tells of each that it takes for another family.
+        """
+        undecided = {
+            case: [
+                one.number for one in case.copies if one.number not in waiting and is_undecided(one.number, known.views)
+            ]
+            for case in waiting.values()
+        }
+        await self._meeting.refresh({case: numbers for case, numbers in undecided.items() if numbers}, known)
+
+    def _will_wait(self, case: Case, number: int) -> bool:
+        """Return whether a later document of the batch has met this one, and waits for it."""
+        return number in case.compared and (case.number - number) % self._store.shape.partitions == 0
+
+    @staticmethod
+    def _choose(case: Case, known: Known) -> Choice:
+        return choose(case, known.views, known.families)
+
+    async def _sleep(self, sleeping: Sequence[tuple[Case, tuple[int, ...]]], known: Known) -> None:
+        """Wait for other lanes, long for documents that came before and shortly for others."""
+        waits = [(case.patience, any(number < case.number for number in others)) for case, others in sleeping]
+        patient = await self._patience(waits)
+        for (case, _), goes_on in zip(sleeping, patient, strict=True):
+            case.patience = case.patience + 1 if goes_on else -1
+        await self._meeting.refresh({case: others for case, others in sleeping if case.patience > 0}, known)
+
+    async def _note(self, noting: Sequence[tuple[Case, tuple[int, ...]]], known: Known) -> None:
+        """Write notes at undecided copies, whose decision then has to consider these documents."""
+        pairs = [(case, number) for case, others in noting for number in others]
+        answers = await self._store.note([Note(number, case.number) for case, number in pairs]) if pairs else ()
+        for (case, number), noted in zip(pairs, answers, strict=True):
+            case.noted[number] = case.noted_by[number]
+            if noted.decision is not None or noted.is_gone:
+                await self._meeting.refresh({case: [number]}, known)
+
+    async def _propose(self, ready: Sequence[tuple[Case, int]], waiting: dict[int, Case], known: Known) -> None:
+        proposals = []
+        denied = [case for case, founder in ready if case.left and not self._may_leave_out(case, founder, known)]
+        await self._meeting.enter_rest(denied, known)  # they choose again
+        for case, founder in ready:
+            if case in denied:
+                continue
+            case.yields = {each.number for each in case.copies if self._tells(case, each.number, waiting, known)}
+            case.decision = self._judge.decision(case, founder or case.number, known)
+            proposals.append((case, Proposal(case.number, case.seen, pack_decision(case.decision))))
+        answers = await self._store.decide([proposal for _, proposal in proposals]) if proposals else ()
+        decided = []
+        for (case, _), answer in zip(proposals, answers, strict=True):
+            if answer.decision is not None:
+                case.decision = unpack_decision(answer.decision)
+                case.registered = case.registered._replace(is_dead=answer.is_dead)
+                known.decided(case)
+                decided.append(case)
+                del waiting[case.number]
+                continue
+            case.decision = None
+            if not answer.notes:
+                case.is_gone = True
+                del waiting[case.number]
+                continue
+            new = answer.notes[case.seen :]
+            case.noted_by.update(new)
+            case.seen = len(answer.notes)
+            await self._meeting.refresh({case: new}, known)
+        await self._join(decided, known)
+
+    @staticmethod
+    def _tells(case: Case, number: int, waiting: Mapping[int, Case], known: Known) -> bool:
+        """Return whether an undecided copy has to consider this document, so that it tells of the pair.
+
+        If both did, both would be redundant, and a consumer that drops what is would lose the text.
+        """
+        comes_next = number > case.number and number in waiting and case.number in waiting[number].compared
+        return is_undecided(number, known.views) and (comes_next or case.has_noted(number))
+
+    @staticmethod
+    def _may_leave_out(case: Case, founder: int, known: Known) -> bool:
+        """Return whether the buckets that were left out lead to the family that is joined.
+
+        They do if living members of it are there. A dead state leads to a representative that may share none of these
+        keys, and a family without one gets the document, which others can only meet there.
+        """
+        views = [known.views.get(number) for number in (*case.relied, representative_of(founder, known.families))]
+        return founder not in (0, case.number) and all(
+            view is not None and not view.is_dead and view.decision is not None and founder_of(view.decision) == founder
+            for view in views
+        )
+
+    async def _restate(self, cases: Sequence[Case], known: Known) -> None:
+        """Join again, and find those that came while documents were not in all their buckets.
+
+        Who came after a superseded state is related to the present one only.
+        """
+        await self._join(cases, known)
+        views = await self._store.fetch([Query(case.number) for case in cases]) if cases else ()
+        for case, view in zip(cases, views, strict=True):
+            case.registered = case.registered._replace(is_dead=view is None or view.is_dead)
+            if not case.is_dead:
+                members = known.members(case.decision.founder if case.decision else 0)
+                self._find_late(case, unseen(case.found, {case.number, *members}, self._store.limits.bucket_cap))
+
+    @staticmethod
+    def _find_late(case: Case, numbers: Iterable[int]) -> None:
+        named = {pair.number for pair in case.decision.pairs} if case.decision else set()
+        late = set(numbers) - named - {case.number}
+        case.late += [each for number, each in case.compared.items() if number in late]
+
+    async def _join(self, cases: Sequence[Case], known: Known) -> None:
+        """Count documents in their families. Whom this makes the representative has to be in all its buckets."""
+        decided = [(case, case.decision) for case in cases if case.decision is not None]
+        needed = [
+            (case, self._judge.join(case, decision.founder, known))
+            for case, decision in decided
+            if decision.founder != case.number or decision.links
+        ]
+        dead = [Leave(case.number, case.number) for case, one in decided if one.founder == case.number and case.is_dead]
+        answers = await self._store.join([join for _, join in needed]) if needed else ()
+        if dead:
+            await self._store.leave(dead)
+        heirs = []
+        for (case, join), answer in zip(needed, answers, strict=True):
+            case.joined = answer
+            known.joined(join.founder, answer)
+            if case.left and answer.representative == case.number:
+                heirs.append(case)
+        await self._become_full(heirs, known)
+
+    async def _become_full(self, cases: Sequence[Case], known: Known) -> None:
+        """Let new representatives enter the buckets that they left out, and join again."""
+        met = {case: set(case.compared) for case in cases}
+        await self._meeting.enter_rest(cases, known)
+        for case in cases:
+            self._find_late(case, case.compared.keys() - met[case])
+        if cases:
+            await self._join(cases, known)
+
+    async def _leave_former(self, cases: Sequence[Case]) -> None:
+        """Let former states leave their families, now that the present ones have joined."""
+        leaves = [
+            Leave(founder_of(case.registered.former_decision), case.registered.former)
+            for case in cases
+            if case.registered.former_decision is not None and not case.is_late
+        ]
+        if leaves:
+            await self._store.leave(leaves)
+
+    async def _withdraw(self, cases: Sequence[Case], known: Known) -> None:
+        """Let copies leave the buckets of words that lead to their family without them.
+
+        Where every pair has its event, all stay where they are. A dead document that is told again stays too: its heir
+        may have relied on it, and may be leaving the same buckets right now.
+        """
+        entries, living = [], known.living()
+        for case in cases:
+            joined = case.joined
+            if case.is_gone or case.is_late or case.decision is None:
+                continue
+            self._judge.learn(case, joined.representative if joined is not None else case.number)
+            stays = not self._store.limits.events_per_family or (case.is_restated and case.is_dead)
+            if stays or joined is None or joined.is_bare or joined.representative in (0, case.number):
+                continue
+            before = [number for number in living[case.decision.founder] if number < case.number]
+            keys = keys_without(self._keys_of_family(case, joined.representative, before), case.left)
+            if keys:
+                entries.append(Entry(case.number, 0, keys))
+        if entries:
+            await self._store.withdraw(entries)
+
+    @staticmethod
+    def _keys_of_family(case: Case, representative: int, before: Sequence[int]) -> bytes:
+        """Return the keys whose buckets hold the representative of a family, or are crowded by earlier members.
+
+        The first two members of a bucket stay there, in whatever order they look.
+        """
+        keys = keys_that_hold(case.found, representative, case.number, BAND + ANCHOR)
+        return b"".join((*keys, crowded_keys(case.found, before, BAND + ANCHOR)))

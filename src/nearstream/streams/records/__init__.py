@@ -1,1 +1,0 @@
-"""Packs signatures for an index: the identity of a document, then a text part."""

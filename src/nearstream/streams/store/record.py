@@ -1,0 +1,185 @@
+"""Pack the signature of an index record into few bytes, without loss.
+
+The end of a record depends on the text alone: see `text_part.py`. What comes before it is the identity.
+"""
+
+import struct
+from typing import NamedTuple
+
+import msgspec
+
+from nearstream.schemas.documents.document import DEFAULT_COLLECTION, Labels, document_key
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.streams.native import PackedText
+from nearstream.streams.store.text_part import pack_text, unpack_text
+
+_SIZES = struct.Struct(">HH")  # of the id, of the rest of the identity
+_URL_IS_LINEAGE, _LINEAGE_IS_ID = 1, 2
+
+
+class _Identity(msgspec.Struct, array_like=True):
+    """What a signature says about the document, without what is stored beside the record.
+
+    `Signature` describes the fields. Defaults at the end are not written, so that the array has up to 12 values.
+
+    Attributes:
+        partition: Partition of the origin, -1 without an origin.
+        offset: Offset of the origin.
+        flags: A sum of the constants above.
+        raw_digest: None if it equals the digest.
+        lineage: None also if it equals the id.
+        url: None also if it equals the lineage.
+        collection: None for the default one.
+        topic: Topic of the origin. None for the default one.
+        sent_after_ms: Timestamp of the origin minus the time of observation. None: it is not known.
+    """
+
+    partition: int
+    offset: int
+    flags: int
+    raw_digest: bytes | None = None
+    lineage: str | None = None
+    url: str | None = None
+    source: str | None = None
+    labels: Labels | None = None
+    collection: str | None = None
+    degraded: tuple[str, ...] | None = None
+    topic: str | None = None
+    sent_after_ms: int | None = None
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(_Identity)
+
+
+def pack_signature(signature: Signature) -> bytes:
+    """Return a record: the sizes of the identity, the identity and the text part.
+
+    Scheme, version and time are left out. They are stored beside the record.
+    """
+    origin = signature.origin
+    is_lineage = signature.url is not None and signature.url == signature.lineage
+    is_id = signature.lineage == signature.id
+    fields = [
+        *((-1, 0) if origin is None else (origin.partition, origin.offset)),
+        _URL_IS_LINEAGE * is_lineage | _LINEAGE_IS_ID * is_id,
+        None if signature.raw_digest == signature.digest else signature.raw_digest,
+        None if is_id else signature.lineage,
+        None if is_lineage else signature.url,
+        signature.source,
+        signature.labels or None,
+        None if signature.collection == DEFAULT_COLLECTION else signature.collection,
+        signature.degraded or None,
+        None if origin is None or origin.topic == DOCUMENTS.name else origin.topic,
+        origin.sent_at_ms - signature.observed_at_ms if origin is not None and origin.sent_at_ms else None,
+    ]
+    while fields[-1] is None:
+        fields.pop()
+    own_id, rest = signature.id.encode("utf-8", "surrogatepass"), _ENCODER.encode(fields)
+    return b"".join((_SIZES.pack(len(own_id), len(rest)), own_id, rest, pack_text(signature)))
+
+
+class Recorded(NamedTuple):
+    """A document as its record says. Its text is unpacked on demand.
+
+    Attributes:
+        id: Its id.
+        packed: The record.
+        text_at: Where the text part begins.
+        identity: The rest of the identity.
+        scheme: The scheme of the index.
+        version_bytes: The version, which is stored beside the record.
+        observed_at_ms: When the document was observed, which is stored beside the record.
+    """
+
+    id: str
+    packed: bytes
+    text_at: int
+    identity: _Identity
+    scheme: str
+    version_bytes: bytes
+    observed_at_ms: int
+
+    @property
+    def collection(self) -> str:
+        """The collection of the document."""
+        return DEFAULT_COLLECTION if self.identity.collection is None else self.identity.collection
+
+    @property
+    def lineage(self) -> str | None:
+        """The lineage of the document."""
+        return self.id if self.identity.flags & _LINEAGE_IS_ID else self.identity.lineage
+
+    @property
+    def url(self) -> str | None:
+        """The URL of the document."""
+        return self.lineage if self.identity.flags & _URL_IS_LINEAGE else self.identity.url
+
+    @property
+    def version(self) -> str:
+        """The version of the document."""
+        return self.version_bytes.hex()
+
+    @property
+    def text(self) -> PackedText:
+        """The text, which C reads as it is packed."""
+        return self.version_bytes, self.packed, self.text_at
+
+    @property
+    def signature(self) -> Signature:
+        """The signature that was packed."""
+        identity, lineage = self.identity, self.lineage
+        text = unpack_text(self.packed, self.text_at)
+        digest = self.version_bytes + text[0]
+        partition, offset = identity.partition, identity.offset
+        sent_at_ms = 0 if identity.sent_after_ms is None else self.observed_at_ms + identity.sent_after_ms
+        return Signature(
+            self.scheme,
+            self.collection,
+            self.id,
+            digest,
+            identity.raw_digest or digest,
+            self.observed_at_ms,
+            *text[1:],
+            b"",
+            lineage,
+            lineage if identity.flags & _URL_IS_LINEAGE else identity.url,
+            identity.source,
+            identity.labels or {},
+            None if partition < 0 else Origin(identity.topic or DOCUMENTS.name, partition, offset, sent_at_ms),
+            identity.degraded or (),
+        )
+
+
+def unpack_record(packed: bytes, scheme: str, version: bytes, observed_at_ms: int) -> Recorded:
+    """Return the document that `pack_signature` packed.
+
+    Args:
+        packed: The record.
+        scheme: The scheme of the index.
+        version: The version.
+        observed_at_ms: When the document was observed.
+    """
+    own_id, identity, text_at = _unpack_identity(packed)
+    return Recorded(own_id, packed, text_at, identity, scheme, version, observed_at_ms)
+
+
+def unpack_signature(packed: bytes, scheme: str, version: bytes, observed_at_ms: int) -> Signature:
+    """Return the signature that `pack_signature` packed, with the arguments of `unpack_record`."""
+    return unpack_record(packed, scheme, version, observed_at_ms).signature
+
+
+def unpack_document_key(packed: bytes) -> str:
+    """Return the document key of a record. It may lack its text part."""
+    own_id, identity, _ = _unpack_identity(packed)
+    return document_key(DEFAULT_COLLECTION if identity.collection is None else identity.collection, own_id)
+
+
+def _unpack_identity(packed: bytes) -> tuple[str, _Identity, int]:
+    """Return the id, the rest of the identity, and where the text part begins."""
+    id_size, rest_size = _SIZES.unpack_from(packed)
+    rest_at = _SIZES.size + id_size
+    text_at = rest_at + rest_size
+    own_id = packed[_SIZES.size : rest_at].decode("utf-8", "surrogatepass")
+    return own_id, _DECODER.decode(packed[rest_at:text_at]), text_at

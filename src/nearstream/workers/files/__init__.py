@@ -1,0 +1,1 @@
+"""Read files, folders and standard input: what a file holds, and its documents."""

@@ -1,0 +1,177 @@
+"""Recognise by name and content what a file holds."""
+
+import re
+from enum import Enum, auto
+from pathlib import PurePath
+
+import msgspec
+
+from nearstream.streams.ingest.charset import REPLACEMENT, decode
+from nearstream.streams.ingest.media_type import HTML_START, binary_format, is_binary
+from nearstream.workers.crawl import warc
+from nearstream.workers.files.content import PACKED_SUFFIXES, UnreadableFileError
+from nearstream.workers.files.mail import MBOX_START, is_in_maildir
+
+HEAD_BYTES = 64 * 1024
+_LINE_SUFFIXES = (".jsonl", ".ndjson")
+_HTML_SUFFIXES = (".html", ".htm", ".xhtml")
+_WARC_START = re.compile(rb"WARC/[01]\.\d|filedesc://")
+_MAIL_HEADER = re.compile(rb"\A(?:([!-9;-~]+):(.*)|[ \t])")
+_MAIL_DATE = re.compile(rb"\A\s*+(?:[A-Za-z]{3},)?\s*+\d\d?\s++[A-Za-z]{3,9}\s++\d{2,4}\s++\d\d?:\d\d")
+_MAIL_MARKS = {b"date", b"delivered-to", b"message-id", b"mime-version", b"received", b"return-path"}
+_OBJECT_START = re.compile(rb'\A\s*+(?:\[\s*+)?\{\s*+"')
+_CONTENT_FIELD = re.compile(rb'"(?:text|html|raw)"\s*+:')
+_UNUSUAL = bytes({*range(32), 127} - set(b"\t\n\v\f\r\b\x1b"))
+_UNREADABLE_MAX_RATIO = 0.1
+
+
+class Kind(Enum):
+    """How documents are found in a file."""
+
+    TEXT = auto()
+    JSON_LINES = auto()
+    JSON_ARRAY = auto()
+    JSON_OBJECTS = auto()  # usually one, over several lines
+    HTML = auto()  # one web page
+    MAIL = auto()  # one message
+    MBOX = auto()
+    WARC = auto()  # what a crawler has stored, also as ARC
+
+
+def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
+    """Return how documents are found in a file.
+
+    Args:
+        name: Its name, of which the suffix counts.
+        head: The beginning of its content: `HEAD_BYTES`, or all of it, or of a pipe at least a line.
+        is_pipe: A pipe holds JSON, because most have more than one document.
+
+    Raises:
+        UnreadableFileError: It holds no text, JSON, HTML, mail or WARC, or an extra is missing.
+    """
+    suffix = _suffix(name)
+    _refuse_unread(head)
+    if suffix == ".warc" or _WARC_START.match(head):
+        return _crawl()
+    if suffix in _HTML_SUFFIXES or HTML_START.match(head):
+        return _page(suffix)
+    if mail := _kind_of_mail(name, suffix, head):
+        return mail
+    start = head.lstrip()
+    is_lines = is_pipe or suffix in _LINE_SUFFIXES
+    if not is_lines and suffix != ".json" and not _looks_like_documents(head):
+        return Kind.TEXT
+    if not start.startswith((b"{", b"[")) or b"\0" in start[:2]:
+        _refuse_binary(head)
+        if not is_lines:
+            raise UnreadableFileError("expected a JSON object or array, as the name says")
+    if start.startswith(b"["):
+        return Kind.JSON_ARRAY
+    return Kind.JSON_LINES if is_lines or _has_lines(start) else Kind.JSON_OBJECTS
+
+
+def refuse_no_text(content: bytes) -> None:
+    """Refuse a content that is no text in any charset.
+
+    A few characters that cannot be read are accepted, because they are replaced, and the events of the document say so.
+
+    Raises:
+        UnreadableFileError: It has a NUL character, is binary by its first bytes, or more than a tenth of its
+            characters cannot be read.
+    """
+    text = decode(content).text
+    unreadable = text.count(REPLACEMENT) + sum(map(text.count, _UNUSUAL.decode()))
+    looks_binary = b"\0" not in content and is_binary(content)  # of a wide text, the charset is known by now
+    if "\0" in text or looks_binary or unreadable > _UNREADABLE_MAX_RATIO * len(text):
+        _refuse_binary(content)
+        raise UnreadableFileError("binary, or a text in an unknown charset: convert a text to UTF-8 with iconv")
+
+
+def _refuse_binary(content: bytes) -> None:
+    """Refuse a content that is no text in UTF-8.
+
+    A few invalid bytes are accepted, because they are replaced, and the events of the document say so.
+
+    Raises:
+        UnreadableFileError: It has a NUL byte, or more than a tenth of its characters cannot be read.
+    """
+    nul = content.find(b"\0")
+    if nul >= 0:
+        raise UnreadableFileError(
+            f"binary, or UTF-16 without a byte order mark: it has a NUL byte ({_place(content, nul)})"
+        )
+    unusual = len(content) - len(content.translate(None, _UNUSUAL))
+    try:
+        invalid, length, place = 0, len(content.decode()), ""
+    except UnicodeDecodeError as error:
+        text = content.decode(errors="replace")
+        invalid, length, place = text.count("\ufffd"), len(text), f" ({_place(content, error.start)})"
+    if invalid + unusual > _UNREADABLE_MAX_RATIO * length:
+        raise UnreadableFileError(f"binary, or a text that is not UTF-8{place}: convert a text with iconv")
+
+
+def _suffix(name: str) -> str:
+    """Return the suffix of a file in lower case, without that of its compression."""
+    path = PurePath(name.lower())
+    return (path.with_suffix("") if path.suffix in PACKED_SUFFIXES else path).suffix
+
+
+def _refuse_unread(head: bytes) -> None:
+    if reason := binary_format(head):
+        raise UnreadableFileError(reason)
+
+
+def _crawl() -> Kind:
+    if not warc.is_available():
+        raise UnreadableFileError("WARC and ARC are read with the extra `crawl`: pip install 'nearstream[crawl]'")
+    return Kind.WARC
+
+
+def _page(suffix: str) -> Kind:
+    if suffix in (*_LINE_SUFFIXES, ".json"):
+        raise UnreadableFileError("HTML, but JSON is expected, as the name says")
+    return Kind.HTML
+
+
+def _kind_of_mail(name: str, suffix: str, head: bytes) -> Kind | None:
+    if MBOX_START.match(head) or suffix == ".mbox":
+        return Kind.MBOX
+    return Kind.MAIL if suffix == ".eml" or is_in_maildir(name) or _is_mail(head) else None
+
+
+def _is_mail(head: bytes) -> bool:
+    """Return whether a text begins with the headers of a mail, and not only with a name and a colon."""
+    headers: dict[bytes, bytes] = {}
+    for line in head.partition(b"\n\n")[0].partition(b"\r\n\r\n")[0].splitlines():
+        match = _MAIL_HEADER.match(line)
+        if match is None:
+            return False
+        if match[1]:
+            headers.setdefault(match[1].lower(), match[2])
+    is_sent = b"@" in headers.get(b"from", b"") and _MAIL_DATE.match(headers.get(b"date", b""))
+    return b"from" in headers and bool(is_sent or len(headers.keys() & _MAIL_MARKS) >= 2)
+
+
+def _looks_like_documents(head: bytes) -> bool:
+    """Return whether a file that is not named so holds JSON documents.
+
+    Prose does not begin with an object, and without a content an object is no document.
+    """
+    return bool(_OBJECT_START.match(head) and _CONTENT_FIELD.search(head))
+
+
+def _has_lines(start: bytes) -> bool:
+    """Return whether the first line is a whole JSON value, and another object follows."""
+    first, _, rest = start.partition(b"\n")
+    if not rest.lstrip().startswith(b"{"):
+        return False
+    try:
+        msgspec.json.decode(first)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def _place(content: bytes, at: int) -> str:
+    line = 1 + content.count(b"\n", 0, at)
+    return f"line {line}, byte {at}"

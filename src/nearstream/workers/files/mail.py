@@ -1,0 +1,161 @@
+"""Read mail files: single messages, mboxes and Maildirs, as records of `documents`."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+from nearstream.schemas.documents.document import DEFAULT_COLLECTION, Document
+from nearstream.schemas.documents.record import Headers
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.workers.crawl.html_processes import HtmlProcesses
+from nearstream.workers.files.content import UnreadableFileError
+from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, WHOLE, read_message
+
+# A message of an mbox begins with such a line. Programs write `>From` where a line of a text begins so.
+MBOX_START = re.compile(rb"From \S.{0,200}? (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [A-Za-z\d ]{1,16} \d\d?:\d\d")
+_QUOTED_START = re.compile(rb"^>(>{0,64}From )", re.MULTILINE)
+_MAILDIR = {"cur", "new", "tmp"}
+_NO_TEXT = b"\n"  # a record with no bytes would be refused as such
+
+
+class MailRecord(NamedTuple):
+    """A message as the value and headers of a record.
+
+    Attributes:
+        value: Its text.
+        headers: Its other fields.
+        degraded: What was incomplete about reading it.
+    """
+
+    value: bytes
+    headers: Headers
+    degraded: tuple[str, ...]
+
+
+class MailReading:
+    """Reads messages under one key, with processes for their HTML that it starts when they are needed."""
+
+    def __init__(self, key: HashKey | None, content: str = WHOLE) -> None:
+        """Prepare reading. Without a key, short messages are hashed under the public one.
+
+        Args:
+            key: The deployment's key.
+            content: `whole` or `thread`, as `read_message` takes it.
+        """
+        self._key, self._content = key, content
+        self._html = HtmlProcesses()
+
+    def record(self, raw: bytes, received_at: datetime) -> MailRecord:
+        """Return a message as a record.
+
+        Raises:
+            UnreadableFileError: It is empty or too large.
+        """
+        self._key = self._key or HashKey.public()
+        try:
+            mail = read_message(raw, received_at, self._key, self._html, content=self._content)
+        except InvalidMessageError as error:
+            raise UnreadableFileError(error.detail) from None
+        return mail_record(mail.document, mail.degraded)
+
+    def close(self) -> None:
+        """End the processes."""
+        self._html.close()
+
+
+def mail_record(document: Document, degraded: tuple[str, ...]) -> MailRecord:
+    """Return the document of a message as a record.
+
+    Args:
+        document: The document, as `read_message` returns it.
+        degraded: What was incomplete about reading it.
+    """
+    headers: Headers = [
+        ("content-type", b"text/plain; charset=utf-8"),
+        ("nearstream-id", (document.id or "").encode()),
+        ("nearstream-source", b"mail"),
+    ]
+    if document.collection != DEFAULT_COLLECTION:
+        headers.append(("nearstream-collection", document.collection.encode()))
+    if document.lineage:
+        headers.append(("nearstream-lineage", document.lineage.encode()))
+    if document.observed_at:
+        headers.append(("nearstream-observed-at", document.observed_at.isoformat().encode()))
+    if document.sender_hash:
+        headers.append(("nearstream-sender-hash", document.sender_hash.encode()))
+    if document.recipient_hashes:
+        headers.append(("nearstream-recipient-hashes", " ".join(document.recipient_hashes).encode()))
+    if document.against:
+        headers.append(("nearstream-against", " ".join(document.against).encode()))
+    headers += [(f"nearstream-label-{name}", value.encode()) for name, value in document.labels.items()]
+    if degraded:
+        headers.append(("nearstream-degraded", " ".join(degraded).encode()))
+    return MailRecord((document.text or "").encode("utf-8", "replace") or _NO_TEXT, headers, degraded)
+
+
+def whole_message(content: Iterable[bytes]) -> bytes:
+    """Return the bytes of a message, at most one more than a message may have."""
+    raw = bytearray()
+    for piece in content:
+        raw += piece[: MESSAGE_MAX_BYTES + 1 - len(raw)]
+        if len(raw) > MESSAGE_MAX_BYTES:
+            break
+    return bytes(raw)
+
+
+def split_mbox(content: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield each message of an mbox with the number of its first line.
+
+    Of a message that is too large one byte more than allowed is yielded. What precedes the first message is left out.
+    """
+    first, raw, was_blank = 0, bytearray(), True
+    for number, line in enumerate(_lines(content), 1):
+        if was_blank and MBOX_START.match(line):
+            if first:
+                yield first, _unquoted(raw)
+            first, raw = number, bytearray()
+        elif first:
+            raw += line[: MESSAGE_MAX_BYTES + 1 - len(raw)]
+        was_blank = not line.strip()
+    if first:
+        yield first, _unquoted(raw)
+
+
+def is_maildir(folder: str) -> bool:
+    """Return whether a folder is a Maildir: it has the folders cur, new and tmp."""
+    return all(os.path.isdir(os.path.join(folder, name)) for name in _MAILDIR)
+
+
+def is_in_maildir(path: str) -> bool:
+    """Return whether a file is a message of a Maildir."""
+    folder, name = os.path.split(os.path.dirname(path))
+    return name in ("cur", "new") and is_maildir(folder)
+
+
+def maildir_folders(folder: str, names: Iterable[str]) -> list[str]:
+    """Return what to read of a Maildir: its messages, and the Maildirs in it, whose names begin with a dot."""
+    inner = (name for name in names if name.startswith(".") and is_maildir(os.path.join(folder, name)))
+    return ["cur", "new", *sorted(inner)]
+
+
+def _unquoted(raw: bytearray) -> bytes:
+    return _QUOTED_START.sub(rb"\1", bytes(raw))
+
+
+def _lines(content: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a content with their ends. A line of more than a message is yielded in pieces."""
+    rest = bytearray()
+    for piece in content:
+        first, *others = piece.split(b"\n")
+        rest += first
+        for other in others:
+            yield bytes(rest) + b"\n"
+            rest = bytearray(other)
+        if len(rest) > MESSAGE_MAX_BYTES:
+            yield bytes(rest)
+            rest = bytearray()
+    if rest:
+        yield bytes(rest)

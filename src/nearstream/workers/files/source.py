@@ -1,0 +1,290 @@
+"""Read files, folders and standard input as records of `documents`."""
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from io import BufferedReader
+from itertools import count
+from typing import NamedTuple
+
+import msgspec
+
+from nearstream.schemas.documents.document import Id
+from nearstream.schemas.documents.record import ConsumerRecord, Headers
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.workers.crawl.records import Broken
+from nearstream.workers.files.content import (
+    DOCUMENT_MAX_BYTES,
+    START_BYTES,
+    UnreadableFileError,
+    packing_of,
+    read_pieces,
+    with_head,
+)
+from nearstream.workers.files.json_split import split_lines, split_values
+from nearstream.workers.files.kind import HEAD_BYTES, Kind, kind_of, refuse_no_text
+from nearstream.workers.files.mail import (
+    MailReading,
+    is_maildir,
+    maildir_folders,
+    split_mbox,
+    whole_message,
+)
+from nearstream.workers.files.warc import read_documents
+from nearstream.workers.mail.message import WHOLE
+
+STDIN = "-"
+INPUT = "input"  # the topic of a record that came from no topic
+
+
+class Item(NamedTuple):
+    """One record as read.
+
+    Attributes:
+        source: File and line that it was read from, for messages.
+        record: The record.
+        degraded: What was incomplete about reading a mail.
+    """
+
+    source: str
+    record: ConsumerRecord
+    degraded: tuple[str, ...] = ()
+
+
+class Refused(NamedTuple):
+    """A file that cannot be read, or not to its end.
+
+    Attributes:
+        source: The file, for messages.
+        reason: Why it cannot be read, and what to do.
+    """
+
+    source: str
+    reason: str
+
+
+class _Found(NamedTuple):
+    """One document of a file, with the record fields that depend on the file."""
+
+    source: str
+    value: bytes
+    headers: Headers
+    key: bytes | None = None
+    degraded: tuple[str, ...] = ()
+
+
+def read(
+    paths: Iterable[str],
+    key: HashKey | None = None,
+    passed_over: Counter[str] | None = None,
+    mail_content: str = WHOLE,
+) -> Iterator[Item | Refused]:
+    """Yield every document of the paths as a record of `documents`.
+
+    Of a folder, all files that are not hidden are read, in order of their names. `kind_of` decides how the documents
+    of a file are found in it. A text or a web page has its path as id and its time of change as `observed_at`. A file
+    or a message of an mbox that cannot be read is refused, and the others are read.
+
+    Args:
+        paths: Files, folders (also Maildirs), or `-` for standard input.
+        key: The deployment's key, which hashes short messages. None: the public key.
+        passed_over: Counts, by reason, of records of WARC files that hold no page to send. They are increased.
+        mail_content: `whole` or `thread`, as `read_message` takes it.
+    """
+    passed_over = Counter() if passed_over is None else passed_over
+    offsets = count()
+    with closing(MailReading(key, mail_content)) as mail:
+        for path in _files(paths):
+            number = 0
+            try:
+                for found in _documents(path, mail, passed_over):
+                    number += 1
+                    yield found if isinstance(found, Refused) else _item(found, next(offsets))
+            except (UnreadableFileError, OSError) as error:
+                reason = (isinstance(error, OSError) and error.strerror) or str(error)
+                before = f" (found before that: {number} document{'s' * (number > 1)})"
+                yield Refused(_name(path), reason + before * bool(number))
+
+
+def _item(found: _Found, offset: int) -> Item:
+    now_ms = time.time_ns() // 1_000_000
+    record = ConsumerRecord(INPUT, 0, offset, now_ms, found.key, found.value, found.headers)
+    return Item(found.source, record, found.degraded)
+
+
+def count_lines(paths: Iterable[str]) -> int:
+    """Count the documents in the paths, for a progress line.
+
+    Returns:
+        0 if the number is not known: one of the paths is a pipe, or holds documents in an array or compressed lines.
+    """
+    total = 0
+    for path in _files(paths):
+        number = _count(path)
+        if number is None:
+            return 0
+        total += number
+    return total
+
+
+def _count(path: str) -> int | None:
+    if path == STDIN or (os.path.exists(path) and not os.path.isfile(path)):
+        return None
+    try:
+        with _open(path) as stream:
+            is_packed = bool(packing_of(stream.peek(START_BYTES)[:START_BYTES]))
+            kind, content = _recognised(path, stream)
+            if kind in (Kind.TEXT, Kind.HTML, Kind.MAIL):
+                return 1
+            if kind is Kind.MBOX and not is_packed:
+                return sum(1 for _ in split_mbox(content))
+            return None if is_packed or kind is not Kind.JSON_LINES else sum(1 for _ in split_lines(content))
+    except (UnreadableFileError, OSError):
+        return 1  # which is refused when it is read
+
+
+def _files(paths: Iterable[str]) -> Iterator[str]:
+    """Yield the files of the paths, and the folders that cannot be listed."""
+    for path in paths:
+        if path == STDIN or not os.path.isdir(path):
+            yield path
+            continue
+        errors: list[OSError] = []
+        for folder, folders, names in os.walk(path, onerror=errors.append):
+            if is_maildir(folder):
+                folders[:] = maildir_folders(folder, folders)
+                continue
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            found = (os.path.join(folder, name) for name in sorted(names) if not name.startswith("."))
+            # A broken link is yielded too, to be refused, but a socket or pipe in a folder is no document.
+            yield from (file for file in found if os.path.isfile(file) or not os.path.exists(file))
+        yield from (str(error.filename) for error in errors)
+
+
+def _documents(path: str, mail: MailReading, passed_over: Counter[str]) -> Iterator[_Found | Refused]:
+    name = _name(path)
+    with _open(path) as stream:
+        kind, content = _recognised(path, stream)
+        if kind is Kind.TEXT:
+            yield _text(path, content)
+        elif kind is Kind.HTML:
+            yield _page(path, content)
+        elif kind is Kind.MAIL:
+            value, headers, degraded = mail.record(whole_message(content), _time_of_change(path))
+            yield _Found(name, value, headers, degraded=degraded)
+        elif kind is Kind.WARC:
+            yield from _warc(name, content, passed_over)
+        elif kind is Kind.MBOX:
+            yield from _mbox(path, content, mail)
+        elif kind is Kind.JSON_LINES:
+            yield from (_Found(f"{name}:{line}", value, []) for line, value in split_lines(content))
+        else:
+            for number, (line, value) in enumerate(split_values(content), 1):
+                is_whole = kind is Kind.JSON_OBJECTS and number == 1
+                source = f"{name}:{line}" if is_whole else f"{name}:{line} (document {number})"
+                yield _Found(source, value, [], os.fsencode(path) if is_whole else None)
+
+
+def _mbox(path: str, content: Iterator[bytes], mail: MailReading) -> Iterator[_Found | Refused]:
+    number, received_at = 0, _time_of_change(path)
+    for number, (line, raw) in enumerate(split_mbox(content), 1):
+        source = f"{_name(path)}:{line} (message {number})"
+        try:
+            value, headers, degraded = mail.record(raw, received_at)
+            yield _Found(source, value, headers, degraded=degraded)
+        except UnreadableFileError as error:
+            yield Refused(source, str(error))
+    if not number:
+        raise UnreadableFileError("expected an mbox, as the name says: no line begins a message (`From ` and a date)")
+
+
+def _warc(name: str, content: Iterator[bytes], passed_over: Counter[str]) -> Iterator[_Found | Refused]:
+    for found in read_documents(content, passed_over):
+        source = f"{name} (record at byte {found.offset})"
+        if isinstance(found, Broken):
+            yield Refused(source, found.reason)
+        else:
+            yield _Found(source, found.value, found.headers)
+
+
+def _open(path: str) -> BufferedReader:
+    if path != STDIN:
+        return open(path, "rb")
+    if sys.stdin is None:
+        raise UnreadableFileError("it is closed, redirect it from a file or a pipe")
+    os.set_blocking(sys.stdin.fileno(), True)  # else an empty pipe would look like its end
+    return open(sys.stdin.fileno(), "rb", closefd=False)
+
+
+def _recognised(path: str, stream: BufferedReader) -> tuple[Kind, Iterator[bytes]]:
+    """Return what an open file holds, and its content."""
+    is_pipe = path == STDIN or not os.path.isfile(path)
+    # A pipe may be idle for long after its first line, which has to be read by then.
+    pieces = read_pieces(stream, path)
+    head, content = with_head(pieces, lambda head: len(head) >= HEAD_BYTES or (is_pipe and b"\n" in head.lstrip()))
+    return kind_of(path, head, is_pipe=is_pipe), content
+
+
+def _text(path: str, content: Iterator[bytes]) -> _Found:
+    value = _whole(content)
+    refuse_no_text(value)
+    return _of_file(path, value, b"text/plain")
+
+
+def _page(path: str, content: Iterator[bytes]) -> _Found:
+    value = _whole(content)
+    if path != STDIN:
+        return _of_file(path, value, b"text/html")
+    observed_at = _time_of_change(path).isoformat().encode()
+    return _Found(_name(path), value, [("content-type", b"text/html"), ("nearstream-observed-at", observed_at)])
+
+
+def _of_file(path: str, value: bytes, content_type: bytes) -> _Found:
+    """Return the only document of a file, with its path as id."""
+    _require_id(path)
+    headers: Headers = [
+        ("content-type", content_type),
+        ("nearstream-id", os.fsencode(path)),
+        ("nearstream-observed-at", _time_of_change(path).isoformat().encode()),
+    ]
+    return _Found(path, value, headers)
+
+
+def _whole(content: Iterator[bytes]) -> bytes:
+    """Return the content of a file, at most `DOCUMENT_MAX_BYTES`."""
+    value = bytearray()
+    for piece in content:
+        value += piece[: DOCUMENT_MAX_BYTES - len(value)]
+        if len(value) == DOCUMENT_MAX_BYTES:
+            break
+    if not value.strip():
+        raise UnreadableFileError("the file is empty" if not value else "the file holds only white space")
+    return bytes(value)
+
+
+def _require_id(path: str) -> None:
+    try:
+        msgspec.convert(path.encode().decode(), Id)
+    except (UnicodeEncodeError, msgspec.ValidationError):
+        raise UnreadableFileError(
+            "the path is the id of a text, so 1 to 512 characters in UTF-8 without control characters are expected:"
+            " rename the file, or send its text as JSON with another id"
+        ) from None
+
+
+def _time_of_change(path: str) -> datetime:
+    """Return when a file was changed last, or the time now for a pipe."""
+    if path == STDIN:
+        return datetime.now(UTC)
+    try:
+        return datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
+    except (ValueError, OverflowError):
+        raise UnreadableFileError("its time of change lies outside the years 1 to 9999, change it with touch") from None
+
+
+def _name(path: str) -> str:
+    return "standard input" if path == STDIN else path

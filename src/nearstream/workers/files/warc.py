@@ -1,0 +1,80 @@
+"""Turn the pages of a WARC file into documents with their headers."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from nearstream.schemas.documents.record import PAGE_PAYLOAD_HEADER, Headers
+from nearstream.streams.ingest.defaults import name_of_page
+from nearstream.workers.crawl.records import Broken, PassedOver
+from nearstream.workers.crawl.redirects import Redirects
+from nearstream.workers.crawl.warc import Redirect, WarcPage, read_warc
+from nearstream.workers.files.content import UnreadableFileError
+
+
+class WarcDocument(NamedTuple):
+    """A page as it is sent.
+
+    Attributes:
+        offset: Byte of the unpacked file at which its record begins.
+        value: The page.
+        headers: The fields of the document.
+    """
+
+    offset: int
+    value: bytes
+    headers: Headers
+
+
+def read_documents(content: Iterator[bytes], passed_over: Counter[str]) -> Iterator[WarcDocument | Broken]:
+    """Yield the pages of a WARC or ARC file.
+
+    A page to which URLs earlier in the file redirect for good is yielded once for each of them, as a crawler sends it
+    that asks for these URLs.
+
+    Args:
+        content: The unpacked file.
+        passed_over: Counts the other records.
+
+    Raises:
+        UnreadableFileError: The file cannot be unpacked to its end. All records before that place are yielded.
+        OSError: The file cannot be read to its end.
+    """
+    redirects, failures = Redirects(), list[UnreadableFileError | OSError]()
+    for found in read_warc(_until_failure(content, failures)):
+        if isinstance(found, WarcPage):
+            aliases = redirects.take(found.url)
+            yield from (_document(found, asked) for asked in aliases or [found.url])
+        elif isinstance(found, Broken):
+            yield found
+        else:
+            passed_over[found.reason if isinstance(found, PassedOver) else "redirect"] += 1
+            if isinstance(found, Redirect):
+                redirects.add(found.url, found.location)
+    if failures:
+        raise failures[0]
+
+
+def _until_failure(content: Iterator[bytes], failures: list[UnreadableFileError | OSError]) -> Iterator[bytes]:
+    """Yield a content as far as it can be read, because what was read may hold whole records."""
+    try:
+        yield from content
+    except (UnreadableFileError, OSError) as failure:
+        failures.append(failure)
+
+
+def _document(page: WarcPage, asked: str) -> WarcDocument:
+    """Return the document of a page.
+
+    Args:
+        page: The page.
+        asked: The URL that redirects to it, or its own.
+    """
+    fields = {"url": asked, "observed-at": page.observed_at.isoformat(), "source": "crawler"}
+    if asked != page.url:
+        fields |= {"id": name_of_page(page.url), "lineage": name_of_page(page.url)}
+    headers: Headers = [("content-type", page.content_type.encode("latin-1", "replace"))]
+    headers += [("nearstream-degraded", b"truncated")] * page.is_cut_off
+    headers += [(PAGE_PAYLOAD_HEADER, page.payload.encode("ascii", "replace"))] * bool(page.payload)
+    headers += [(f"nearstream-{name}", value.encode("utf-8", "replace")) for name, value in fields.items()]
+    return WarcDocument(page.offset, page.content, headers)

@@ -1,0 +1,1 @@
+"""The index on Redis or Valkey. No other wing imports redis."""

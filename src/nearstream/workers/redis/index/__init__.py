@@ -1,0 +1,1 @@
+"""Opens an index, makes it anew, and chooses its scheme."""

@@ -1,0 +1,255 @@
+"""The shared index on Redis or Valkey. `redis/server/layout.py` describes what it stores."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+from nearstream.streams.matching.details import FamilyDetails, details_of
+from nearstream.streams.store.families import Growth
+from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
+from nearstream.streams.store.messages import Cover
+from nearstream.streams.store.store import Call, Position, Store
+from nearstream.workers.redis.index.opening import check
+from nearstream.workers.redis.index.schemes import claim_scheme
+from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.redis.server.client import Caller, Client, ask, connect, connect_to_ask
+from nearstream.workers.redis.server.errors import errors_mapped
+from nearstream.workers.redis.server.layout import COVER_FIELD, EPOCH_BYTES, NO_LEASE, KeyKind, StoreLayout
+from nearstream.workers.redis.server.shared_connection import SharedConnection
+from nearstream.workers.redis.store.calls import LaneCalls
+from nearstream.workers.redis.store.opening import open_store, stored_layout
+from nearstream.workers.redis.store.transport import RedisTransport
+
+if TYPE_CHECKING:
+    from nearstream.streams.matching.counterpart import Newcomer  # which loads numpy
+    from nearstream.streams.matching.looking_up import Neighbours
+
+
+class IndexReplacedError(IndexUnavailableError):
+    """A lost index has been rebuilt. What was asked begins again, with the new one."""
+
+
+class RedisIndex:
+    """An index that any number of workers share.
+
+    Attributes:
+        client: Asks the servers.
+        address: Its address.
+        layout: How it is stored. It changes when a lost index has been rebuilt.
+    """
+
+    def __init__(
+        self, client: Client, address: IndexAddress, layout: StoreLayout, asking: SharedConnection | None = None
+    ) -> None:
+        """Take an open client and the layout of the index.
+
+        `asking` is a connection for the calls that only read. Without one, the client asks too.
+        """
+        self.client, self.address, self.layout = client, address, layout
+        self._asking = asking
+        self._reading = self.store()  # remembers what families share
+
+    @classmethod
+    async def open(cls, address: IndexAddress, *, partitions: int, may_create: bool) -> Self:
+        """Open the index at this address.
+
+        Args:
+            address: Its address.
+            partitions: Count of the partitions of `signatures`.
+            may_create: Nothing was ever admitted, so a missing index is new rather than lost.
+
+        Raises:
+            SettingsError: The server, our rights, the scheme, the key or the count of slots do not fit.
+            IndexLostError: There is no index, although there was one.
+            IndexUnavailableError: The server does not answer.
+        """
+        shape = address.shape(partitions)
+        client = connect(address.connection)
+        try:
+            await check(client, address, may_create=may_create)
+            layout = await open_store(client, address.prefix, shape, address.limits, may_create=may_create)
+        except BaseException:
+            await client.aclose()
+            raise
+        return cls(client, address, layout)
+
+    @classmethod
+    async def open_to_read(cls, address: IndexAddress) -> Self:
+        """Open the index read-only, which works on a server that refuses writes.
+
+        Raises:
+            SettingsError: The scheme or the key do not fit, or another release made the index.
+            IndexLostError: There is no index.
+            IndexUnavailableError: The server does not answer.
+        """
+        client = connect(address.connection)
+        try:
+            await claim_scheme(client, address, may_create=False)
+            layout = await stored_layout(client, address.prefix, address.limits)
+        except BaseException:
+            await client.aclose()
+            raise
+        return cls(client, address, layout, connect_to_ask(address.connection))
+
+    @property
+    def asking(self) -> Caller:
+        """What asks the server for calls that only read."""
+        return self._asking or self.client
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._asking is not None:
+            await self._asking.aclose()
+        await self.client.aclose()
+
+    def store(self, lease: bytes = NO_LEASE) -> Store:
+        """Return the store of this index, for one lane.
+
+        Args:
+            lease: Of a rebuild, during which no other client can use the index.
+        """
+        return Store(Lane(self, lease), self.layout.shape, self.address.limits, confirms=self.address.replicas > 0)
+
+    async def neighbours(self, asked: "Newcomer", now_ms: int = 0) -> "Neighbours":
+        """Return the neighbours of a document with their families, even while writes are refused.
+
+        `neighbours_of` says the rest.
+        """
+        (near,) = await self.neighbours_of([asked], now_ms)
+        return near
+
+    async def neighbours_of(self, asked: "Sequence[Newcomer]", now_ms: int = 0) -> "list[Neighbours]":
+        """Return the neighbours of each document, at least one, with their families.
+
+        Raises:
+            IndexUnavailableError: No answer within `look_up_seconds` of the address.
+            IndexLostError: The index was emptied.
+        """
+        from nearstream.streams.matching.looking_up import look_up_all  # this loads numpy
+
+        with errors_mapped():
+            async with asyncio.timeout(self.address.look_up_seconds):
+                try:
+                    return await look_up_all(self._reading, asked, now_ms)
+                except IndexReplacedError:
+                    return await look_up_all(self._reading, asked, now_ms)
+
+    async def details(self, growth: Growth, delay_ms: int) -> FamilyDetails:
+        """Return the details of a family that was found. Labels count from the age `delay_ms` on.
+
+        Raises:
+            IndexUnavailableError: No answer within `look_up_seconds` of the address.
+            IndexLostError: The index was emptied.
+        """
+        with errors_mapped():
+            async with asyncio.timeout(self.address.look_up_seconds):
+                return await details_of(self.store(), growth, delay_ms)
+
+    async def cover(self, positions: Sequence[Position]) -> None:
+        """Note that all records up to these positions are done.
+
+        Raises:
+            IndexUnavailableError: The server does not answer. Wait, then repeat the call.
+            IndexLostError: The index was emptied.
+        """
+        await self.store().cover([Cover(*position) for position in positions])
+
+    async def state(self) -> IndexState:
+        """Return whether the index can be trusted now.
+
+        Raises:
+            IndexUnavailableError: The server does not answer.
+        """
+        found = [await ask(self.asking, "HMGET", key, "layout", "rebuilder") for key in self.facts_keys]
+        states = {self.state_in(packed, rebuilder) for packed, rebuilder in found}
+        worst_first = (IndexState.LOST, IndexState.REBUILDING, IndexState.READY)
+        return min(states, key=worst_first.index)
+
+    def state_in(self, packed: bytes | None, rebuilder: bytes | None) -> IndexState:
+        """Return the state of a slot that has this layout and this rebuilder."""
+        if rebuilder:
+            return IndexState.REBUILDING
+        is_ours = packed is not None and packed[:EPOCH_BYTES] == self.layout.epoch
+        return IndexState.READY if is_ours else IndexState.LOST
+
+    @property
+    def facts_keys(self) -> list[bytes]:
+        """The key of the facts of each slot."""
+        return [self.layout.tag(slot) + KeyKind.FACTS for slot in range(self.layout.shape.slots)]
+
+    async def checkpoints(self) -> dict[int, int]:
+        """Return the last offset up to which all slots know that everything is done, by partition.
+
+        Raises:
+            IndexUnavailableError: The server does not answer.
+        """
+        fields = [f"{COVER_FIELD}{partition}" for partition in range(self.layout.shape.partitions)]
+        covers = [await ask(self.asking, "HMGET", key, *fields) for key in self.facts_keys]
+        by_partition = enumerate(zip(*covers, strict=True))
+        return {partition: min(map(int, offsets)) for partition, offsets in by_partition if None not in offsets}
+
+    async def trusted_checkpoints(self) -> dict[int, int]:
+        """Return the checkpoints of an index that is ready.
+
+        Once a lost index has been rebuilt, the next call uses the new one.
+
+        Raises:
+            IndexUnavailableError: The server does not answer, or the index is being rebuilt.
+            IndexLostError: The index was emptied.
+        """
+        known = await self.checkpoints()
+        # Check last: this confirms that the checkpoints above were still valid when they were read.
+        state = await self.state()
+        if state is IndexState.LOST:
+            await self.reopen()
+            raise IndexReplacedError("the index was replaced")
+        if state is IndexState.REBUILDING:
+            raise IndexUnavailableError("the index is being rebuilt")
+        return known
+
+    async def reopen(self) -> None:
+        """Use the index that has taken the place of a lost one.
+
+        Raises:
+            IndexLostError: It was not rebuilt.
+            IndexUnavailableError: The server does not answer.
+        """
+        with errors_mapped():
+            layout = await stored_layout(self.client, self.address.prefix, self.address.limits)
+        if layout.epoch == self.layout.epoch:
+            raise IndexLostError(f"a part of {self.address.namespace} was emptied: run `nearstream rebuild`")
+        self.layout = layout
+        self._reading = self.store()
+
+
+class Lane:
+    """Carries the calls of one lane to the index, also to a rebuilt one."""
+
+    def __init__(self, index: RedisIndex, lease: bytes) -> None:
+        """Take the index, and the lease of its rebuild."""
+        self._index, self._lease = index, lease
+        self._begin()
+
+    def _begin(self) -> None:
+        layout = self._layout = self._index.layout
+        calls = LaneCalls(layout, replicas=self._index.address.replicas, lease=self._lease)
+        self._asking = RedisTransport(self._index.asking, layout, calls)
+        self._writing = RedisTransport(self._index.client, layout, calls)
+
+    async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[object]]:
+        """Return the replies to calls, as `Transport.all` does.
+
+        Raises:
+            IndexReplacedError: The index was rebuilt, so that what the former calls said does not hold any more.
+        """
+        if self._layout is not self._index.layout:
+            self._begin()
+            raise IndexReplacedError("the index was replaced")
+        try:
+            reads = all(call.partition is None for call in calls)
+            return await (self._asking if reads else self._writing).all(calls)
+        except IndexLostError:
+            if self._layout is self._index.layout:
+                await self._index.reopen()
+        self._begin()
+        raise IndexReplacedError("the index was replaced")

@@ -1,0 +1,67 @@
+"""Check the server, our rights, the scheme and the key before an index is used."""
+
+import asyncio
+import logging
+
+from nearstream.streams.store.limits import ANCHOR_HEADS
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.redis.index.schemes import claim_scheme
+from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.redis.server.client import Client, call, server_facts
+from nearstream.workers.redis.server.errors import IS_CLUSTER_NODE, errors_mapped
+from nearstream.workers.redis.server.layout import KeyKind
+
+_log = logging.getLogger(__name__)
+
+_DEADLINE_SECONDS = 5
+_LARGEST_BUCKET = 4_096
+
+
+async def check(client: Client, address: IndexAddress, *, may_create: bool) -> None:
+    """Refuse a server, rights, a scheme or a key that do not fit.
+
+    If `may_create` is true, a new scheme is added to the namespace.
+
+    Raises:
+        SettingsError: One of them does not fit.
+        IndexLostError: The namespace is empty, and nothing may be created.
+        IndexUnavailableError: The server does not answer.
+    """
+    if not ANCHOR_HEADS <= address.limits.bucket_cap <= _LARGEST_BUCKET:
+        cap = address.limits.bucket_cap
+        raise SettingsError(f"NEARSTREAM_BUCKET_CAP: expected {ANCHOR_HEADS} to {_LARGEST_BUCKET}, got {cap}")
+    with errors_mapped():
+        async with asyncio.timeout(_DEADLINE_SECONDS):
+            for facts in await server_facts(client):
+                _check_server(facts)
+                if "cluster" in (facts.get("redis_mode"), facts.get("server_mode")) and not address.cluster:
+                    raise SettingsError(IS_CLUSTER_NODE)
+            for slot in range(address.slots):
+                await _check_rights(client, address.tag(slot) + KeyKind.PROBE)
+            await claim_scheme(client, address, may_create=may_create)
+
+
+def _check_server(info: dict[str, object]) -> None:
+    valkey, redis = str(info.get("valkey_version", "")), str(info.get("redis_version", "0"))
+    if valkey and _major(valkey) < 8:
+        raise SettingsError(f"NEARSTREAM_REDIS: expected Valkey 8 or newer, got {valkey}")
+    if not valkey and _major(redis) < 6:
+        raise SettingsError(f"NEARSTREAM_REDIS: expected Redis 6.0 or newer, got {redis}")
+    policy = info.get("maxmemory_policy")
+    if policy != "noeviction":
+        raise SettingsError(f"NEARSTREAM_REDIS: expected maxmemory-policy noeviction, got {policy}")
+
+
+def _major(version: str) -> int:
+    head = version.partition(".")[0]
+    return int(head) if head.isdigit() else 0
+
+
+async def _check_rights(client: Client, key: bytes) -> None:
+    # A function finds a missing right only halfway through, so each command is tried before.
+    refused, encoding = await call(client, "probe", key)
+    if refused:
+        names = ", ".join(name.decode() for name in refused)
+        raise SettingsError(f"NEARSTREAM_REDIS: our user may not run {names}: grant these commands")
+    if encoding not in (b"listpack", b"ziplist"):  # as Redis 6 calls it
+        _log.warning("Redis needs more memory than necessary for records: set hash-max-listpack-value to 8192")

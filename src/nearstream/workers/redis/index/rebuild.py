@@ -1,0 +1,148 @@
+"""An index while it is filled again from the signatures topic, under a lease."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Self
+
+from nearstream.streams.store.limits import HOUR_MS, IndexUnavailableError
+from nearstream.streams.store.messages import Cover, Join
+from nearstream.streams.store.store import Call, Position, Store, Transport
+from nearstream.workers.redis.index.index import Lane, RedisIndex
+from nearstream.workers.redis.index.opening import check
+from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.redis.server.client import connect
+from nearstream.workers.redis.server.layout import LEASE_BYTES
+from nearstream.workers.redis.store.opening import begin_rebuild, finish_rebuild, release_rebuild, renew_rebuild
+
+LEASE_SECONDS = 30
+
+FormerFamilies = Mapping[bytes, tuple[bytes, int]]
+"""By the id that a family would get from its founder: the id that it had before, and when its founder was observed."""
+
+
+class IndexRebuild:
+    """An index during its rebuild, which no other client can use until `finish`.
+
+    The next `begin` resumes an interrupted rebuild, behind `index.checkpoints()`. The caller has to call `renew` within
+    each lease. Once another rebuild has taken the lease, every call is refused.
+
+    Attributes:
+        index: The index.
+        store: Its store, which takes the documents at the time of their records.
+    """
+
+    def __init__(self, index: RedisIndex, families: FormerFamilies, lease: bytes, lease_ms: int) -> None:
+        """Take an index whose slots have the lease."""
+        self.index = index
+        self._dated = _Dated(Lane(index, lease), families)
+        self.store = Store(self._dated, index.layout.shape, index.address.limits, confirms=index.address.replicas > 0)
+        self._lease, self._lease_ms = lease, lease_ms
+        self._finished = False
+
+    @classmethod
+    async def begin(
+        cls,
+        address: IndexAddress,
+        *,
+        partitions: int,
+        families: FormerFamilies | None = None,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> Self:
+        """Create an empty index with a new epoch, or resume an interrupted rebuild.
+
+        Args:
+            address: Where the index is.
+            partitions: Count of the partitions of `signatures`.
+            families: The families that were known before, which keep their ids.
+            lease_seconds: How long no other rebuild may begin, unless it is renewed.
+
+        Raises:
+            RebuildRefusedError: The index holds documents, or another rebuild has the lease.
+            SettingsError: The server, our rights, the scheme, the key or the count of slots do not fit.
+            IndexUnavailableError: The server does not answer.
+        """
+        shape = address.shape(partitions)
+        client, lease, lease_ms = connect(address.connection), os.urandom(LEASE_BYTES), int(lease_seconds * 1000)
+        try:
+            await check(client, address, may_create=True)
+            layout = await begin_rebuild(client, address.prefix, shape, address.limits, lease=lease, lease_ms=lease_ms)
+        except BaseException:
+            await client.aclose()
+            raise
+        return cls(RedisIndex(client, address, layout), families or {}, lease, lease_ms)
+
+    def set_time(self, now_ms: int) -> None:
+        """Say when the records of the next batch were written, in milliseconds since 1970."""
+        self._dated.now_ms = now_ms
+
+    async def cover(self, positions: Sequence[Position]) -> None:
+        """Note that all records up to these positions are done.
+
+        Raises:
+            IndexUnavailableError: The server does not answer, or another rebuild has taken the index.
+        """
+        await self.store.cover([Cover(*position) for position in positions])
+
+    async def renew(self) -> None:
+        """Keep the index for the length of another lease.
+
+        Raises:
+            RebuildRefusedError: Another rebuild has taken the index.
+            IndexUnavailableError: The server does not answer. Try again within the lease.
+        """
+        await renew_rebuild(self.index.client, self.index.layout, lease=self._lease, lease_ms=self._lease_ms)
+
+    async def finish(self) -> None:
+        """Make the index ready for all clients.
+
+        Raises:
+            RebuildRefusedError: Another rebuild has taken the index.
+            IndexUnavailableError: The server does not answer. Try again.
+        """
+        await finish_rebuild(self.index.client, self.index.layout, lease=self._lease, lease_ms=self._lease_ms)
+        self._finished = True
+
+    async def close(self) -> None:
+        """Close the connections.
+
+        An unfinished rebuild can then be resumed at once. Without this it can be resumed after the lease.
+        """
+        if not self._finished:
+            with suppress(IndexUnavailableError):
+                await release_rebuild(self.index.client, self.index.layout, lease=self._lease)
+        await self.index.close()
+
+
+class _Dated:
+    """Carries the calls of a rebuild, at the time of the records that are matched.
+
+    Attributes:
+        now_ms: That time, in milliseconds since 1970.
+    """
+
+    def __init__(self, inner: Transport, families: FormerFamilies) -> None:
+        """Take what carries the calls, and the families that were known before."""
+        self.now_ms = 0
+        self._inner, self._families = inner, families
+
+    async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
+        """Return the replies to calls, as `Transport.all` does."""
+        return await self._inner.all([self._then(call) for call in calls])
+
+    def _then(self, call: Call) -> Call:
+        if call.name == "register":
+            return call._replace(items=[item._replace(now_ms=self.now_ms) for item in call.items])
+        return call._replace(items=[self._named(join) for join in call.items]) if call.name == "join" else call
+
+    def _named(self, join: Join) -> Join:
+        """Return a join with the former id of the family, and without old addresses.
+
+        No answer counts these any more. Documents may be compared in another order than at first, and the first founder
+        of a family may have been removed. So the id is that of the last verdict about the founder of now.
+        """
+        family_id, first_seen_ms = self._families.get(join.family_id, (join.family_id, join.first_seen_ms))
+        join = join._replace(family_id=family_id, first_seen_ms=first_seen_ms, now_ms=self.now_ms)
+        is_old = self.now_ms < time.time_ns() // 1_000_000 - HOUR_MS
+        return join._replace(sender=b"", recipients=b"") if is_old else join

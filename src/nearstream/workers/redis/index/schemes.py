@@ -1,0 +1,202 @@
+"""The schemes that share a namespace, one of which is active."""
+
+import time
+from dataclasses import dataclass
+
+import msgspec
+
+from nearstream.streams.store.limits import IndexLostError
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.redis.server.client import Client, ask, ask_fields, call, open_client
+from nearstream.workers.redis.server.layout import KeyKind
+
+ACTIVE, BUILDING, RETIRED, DROPPED = "active", "building", "retired", "dropped"
+_PAGE = 1_000
+
+
+class SchemeRefusedError(Exception):
+    """The state of the schemes does not permit a change. The message says what to do."""
+
+
+@dataclass(frozen=True)
+class SchemeFacts:
+    """A scheme of a namespace.
+
+    Attributes:
+        name: The name of the scheme.
+        state: `active`, `building`, `retired`, or `dropped` while its index is deleted.
+        key_fingerprint: Fingerprint of the hash key that its index was filled with.
+        created_ms: Time of its first use in this namespace, in milliseconds since 1970.
+    """
+
+    name: str
+    state: str
+    key_fingerprint: str
+    created_ms: int
+
+
+class _Claim(msgspec.Struct, frozen=True):
+    key: str
+    state: str
+    created_ms: int
+
+
+async def claim_scheme(client: Client, address: IndexAddress, *, may_create: bool) -> None:
+    """Check that this namespace has our scheme and key, or add these.
+
+    Raises:
+        SettingsError: The namespace has another scheme or another key, or our scheme is being dropped, or it is
+            retired and may not exist beside the active one.
+        IndexLostError: The namespace has no scheme, and none may be created.
+        IndexUnavailableError: The server does not answer.
+    """
+    claims = await _claims(client, address)
+    if not claims and not may_create:
+        raise IndexLostError(
+            f"NEARSTREAM_NAMESPACE: {address.namespace} in Redis holds no index: check the value (and"
+            " NEARSTREAM_REDIS); if Redis has lost the index, run `nearstream rebuild`, after which matching continues"
+            " by itself; `nearstream doctor` says whether it is lost or not made yet"
+        )
+    if may_create and address.scheme not in claims and (not claims or address.beside):
+        state = BUILDING if any(claim.state == ACTIVE for _, claim in claims.values()) else ACTIVE
+        claim = _Claim(address.key_fingerprint, state, time.time_ns() // 1_000_000)
+        # If two clients claim at once, only one of them writes, and both read what it wrote.
+        await call(client, "claim", _key(address), address.scheme, b"", msgspec.json.encode(claim))
+        claims = await _claims(client, address)
+    _require_usable(claims, address)
+
+
+def _require_usable(claims: dict[str, tuple[bytes, _Claim]], address: IndexAddress) -> None:
+    """Refuse a scheme or key that this namespace cannot use."""
+    if address.scheme not in claims:
+        raise SettingsError(
+            f"{address.namespace} in Redis holds {', '.join(sorted(claims))}, but the settings give {address.scheme}:"
+            " restore NEARSTREAM_NAMESPACE, _SCHEME, _BANDS, _ROWS and _HASH_KEY, or set NEARSTREAM_NAMESPACE to a new"
+            " name; to change the scheme, run `nearstream index build`"
+        )
+    _, ours = claims[address.scheme]
+    if ours.key != address.key_fingerprint:
+        raise SettingsError(
+            f"NEARSTREAM_HASH_KEY: expected the key that filled {address.namespace}, with the fingerprint {ours.key},"
+            f" got {address.key_fingerprint}"
+        )
+    if ours.state == DROPPED:  # its remains would mix with a new index
+        raise SettingsError(
+            f"NEARSTREAM_SCHEME: {address.scheme} is being dropped from {address.namespace}: if that was cut off, run"
+            f" `nearstream index drop {address.scheme}` again"
+        )
+    if ours.state == RETIRED and not address.beside:
+        raise SettingsError(
+            f"NEARSTREAM_SCHEME: {address.scheme} is retired in {address.namespace}: run `nearstream index list` to see"
+            " which scheme is active, or `nearstream index switch` to return to this one"
+        )
+
+
+async def schemes(address: IndexAddress) -> tuple[SchemeFacts, ...]:
+    """Return the schemes of this namespace, sorted by name.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    async with open_client(address.connection) as client:
+        return _facts(await _claims(client, address))
+
+
+async def switch_scheme(address: IndexAddress) -> tuple[SchemeFacts, ...]:
+    """Make the scheme of the address active and retire the active one.
+
+    A second call with the retired scheme switches back.
+
+    Returns:
+        All schemes of the namespace after the switch.
+
+    Raises:
+        SettingsError: The namespace does not have this scheme.
+        SchemeRefusedError: Another client changed the schemes meanwhile.
+        IndexUnavailableError: The server does not answer. The switch may have been done.
+    """
+    async with open_client(address.connection) as client:
+        changes: list[bytes | str] = []
+        for name, (raw, claim) in (await _claims_with_ours(client, address)).items():
+            state = ACTIVE if name == address.scheme else RETIRED if claim.state == ACTIVE else claim.state
+            changes += [name, raw, _encoded(claim, state)]
+        await _change(client, address, changes)
+        return _facts(await _claims(client, address))
+
+
+async def drop_scheme(address: IndexAddress) -> int:
+    """Delete the index of the address's scheme, then the scheme itself.
+
+    The facts of the index are deleted first, so that its workers find it lost. If the deletion is interrupted, call
+    this again: until it is complete, no index can be built there.
+
+    Returns:
+        The number of deleted keys.
+
+    Raises:
+        SettingsError: The namespace does not have this scheme.
+        SchemeRefusedError: It is the active scheme, or another client changed the schemes meanwhile.
+        IndexUnavailableError: The server does not answer. Call this again.
+    """
+    async with open_client(address.connection) as client:
+        raw, claim = (await _claims_with_ours(client, address))[address.scheme]
+        if claim.state == ACTIVE:
+            raise SchemeRefusedError(f"{address.scheme} is active: switch to another scheme first")
+        await _change(client, address, [address.scheme, raw, _encoded(claim, DROPPED)])
+        tags = f"{address.prefix.decode()}*}}"
+        facts = f"{tags}{KeyKind.FACTS.decode()}"
+        deleted = await delete_keys(client, facts) + await delete_keys(client, f"{tags}*")
+        await ask(client, "HDEL", _key(address), address.scheme)
+        return deleted
+
+
+async def delete_keys(client: Client, pattern: str) -> int:
+    """Delete the keys of this pattern and return their number.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    found: dict[bytes, list[bytes]] = {}  # by hash tag, because one command can delete keys of one slot only
+    deleted = 0
+    async for key in client.scan_iter(match=pattern, count=_PAGE):
+        batch = found.setdefault(key.partition(b"}")[0], [])
+        batch.append(key)
+        if len(batch) == _PAGE:
+            deleted += await ask(client, "UNLINK", *batch)
+            batch.clear()
+    for batch in filter(None, found.values()):
+        deleted += await ask(client, "UNLINK", *batch)
+    return deleted
+
+
+async def _claims_with_ours(client: Client, address: IndexAddress) -> dict[str, tuple[bytes, _Claim]]:
+    claims = await _claims(client, address)
+    if address.scheme not in claims:
+        names = ", ".join(sorted(claims)) or "no scheme"
+        raise SettingsError(f"{address.namespace} holds {names}, not {address.scheme}")
+    return claims
+
+
+async def _change(client: Client, address: IndexAddress, changes: list[bytes | str]) -> None:
+    if not await call(client, "claim", _key(address), *changes):
+        raise SchemeRefusedError(
+            f"the schemes of {address.namespace} changed meanwhile: run `nearstream index list`, then try again"
+        )
+
+
+def _encoded(claim: _Claim, state: str) -> bytes:
+    return msgspec.json.encode(msgspec.structs.replace(claim, state=state))
+
+
+def _key(address: IndexAddress) -> bytes:
+    return f"{{{address.namespace}}}:schemes".encode()
+
+
+async def _claims(client: Client, address: IndexAddress) -> dict[str, tuple[bytes, _Claim]]:
+    found = await ask_fields(client, _key(address))
+    return {name.decode(): (claim, msgspec.json.decode(claim, type=_Claim)) for name, claim in sorted(found.items())}
+
+
+def _facts(claims: dict[str, tuple[bytes, _Claim]]) -> tuple[SchemeFacts, ...]:
+    return tuple(SchemeFacts(name, claim.state, claim.key, claim.created_ms) for name, (_, claim) in claims.items())

@@ -1,0 +1,1 @@
+"""What workers keep in Redis beside the index."""

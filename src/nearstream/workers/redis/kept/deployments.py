@@ -1,0 +1,147 @@
+"""The record of each deployment that uses a namespace.
+
+All signatures of a topic have one scheme and one hash key, and the index of a scheme is filled from one topic by one
+group. A worker with another value would poison the topic or match everything again. The first start therefore writes
+down what all workers of the deployment have in common, and every later start is compared with that.
+
+The records are in the hash `{namespace}:deployments`, by the name of the `signatures` topic. They are read and written
+with plain commands, so that a worker that only signs needs no more rights than these.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.redis.server.client import Client, ask, ask_fields, open_client
+
+
+@dataclass(frozen=True)
+class DeploymentRecord:
+    """What all workers of one deployment have in common.
+
+    Attributes:
+        scheme: Name of the scheme of all signatures of its topic.
+        key_fingerprint: Fingerprint of the hash key.
+        group: The consumer group that reads `documents` and `signatures`.
+        signatures_partitions: Number of partitions of `signatures`, which decides where a document key lives.
+    """
+
+    scheme: str
+    key_fingerprint: str
+    group: str
+    signatures_partitions: int
+
+
+_PRESET_END = re.compile(r"-\d+-u\d")  # of the name of a scheme
+
+Records = Mapping[str, DeploymentRecord]
+
+
+async def deployments(client: Client, address: IndexAddress) -> Records:
+    """Return the records of the namespace, by the name of the `signatures` topic.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+        SettingsError: The server refuses our name, password or rights.
+    """
+    found = await ask_fields(client, _key(address))
+    return {topic.decode(): msgspec.json.decode(text, type=DeploymentRecord) for topic, text in found.items()}
+
+
+async def add_deployment(client: Client, address: IndexAddress, topic: str, ours: DeploymentRecord) -> Records:
+    """Write the record of a topic unless there is one, and return all records after that.
+
+    Of two workers that start at once with different settings only one writes, and both read what it wrote.
+
+    Raises:
+        IndexUnavailableError: The server does not answer. The record may have been written.
+        SettingsError: The server refuses our name, password or rights.
+    """
+    await ask(client, "HSETNX", _key(address), topic, msgspec.json.encode(ours))
+    return await deployments(client, address)
+
+
+async def replace_deployment(client: Client, address: IndexAddress, topic: str, record: DeploymentRecord) -> None:
+    """Replace the record of a topic.
+
+    Raises:
+        IndexUnavailableError: The server does not answer. The record may have been replaced.
+        SettingsError: The server refuses our name, password or rights.
+    """
+    await ask(client, "HSET", _key(address), topic, msgspec.json.encode(record))
+
+
+async def forget_scheme(address: IndexAddress, scheme: str) -> list[str]:
+    """Delete the records of a scheme and return their topics.
+
+    Raises:
+        IndexUnavailableError: The server does not answer. Call this again.
+    """
+    async with open_client(address.connection) as client:
+        topics = [topic for topic, record in (await deployments(client, address)).items() if record.scheme == scheme]
+        if topics:
+            await ask(client, "HDEL", _key(address), *topics)
+        return topics
+
+
+def require_same(records: Records, address: IndexAddress, topic: str, ours: DeploymentRecord) -> None:
+    """Refuse settings that do not fit the records of the namespace.
+
+    The group is not compared.
+
+    Raises:
+        SettingsError: The topic has another scheme, key or number of partitions, or the index of our scheme is filled
+            from another topic. The message names the settings to restore.
+    """
+    known = records.get(topic)
+    if known is None:
+        _require_no_other_topic(records, address, topic)
+        return
+    remedies = _remedies(known, ours)
+    if (known.scheme, known.key_fingerprint) != (ours.scheme, ours.key_fingerprint):
+        raise SettingsError(
+            f"{', '.join(remedies)}: the signatures on {topic} have the scheme {known.scheme}, the settings give"
+            f" {ours.scheme}. Probably the settings of this worker are mistaken: set {', '.join(remedies.values())}. A"
+            " second scheme needs a NEARSTREAM_TOPIC_PREFIX of its own. Only if the first worker of all was the"
+            f" mistaken one, stop it and run `nearstream index drop {known.scheme}`"
+        )
+    if known.signatures_partitions != ours.signatures_partitions:
+        raise SettingsError(
+            f"topic {topic} has {ours.signatures_partitions} partitions, but had {known.signatures_partitions} when its"
+            " first worker started, so document keys would change their partition: create topics with a new"
+            " NEARSTREAM_TOPIC_PREFIX, and start with a new NEARSTREAM_NAMESPACE"
+        )
+
+
+def _require_no_other_topic(records: Records, address: IndexAddress, topic: str) -> None:
+    for other, record in records.items():
+        if record.scheme == address.scheme:
+            raise SettingsError(
+                f"NEARSTREAM_TOPIC_PREFIX, NEARSTREAM_NAMESPACE: the index of {record.scheme} in {address.namespace} is"
+                f" filled from {other} by group {record.group}, not from {topic}: restore the prefix, or set"
+                " NEARSTREAM_NAMESPACE to a name of its own"
+            )
+
+
+def _remedies(known: DeploymentRecord, ours: DeploymentRecord) -> dict[str, str]:
+    """Return the settings from which two different schemes can come, with how to set each."""
+    remedies = {}
+    if known.scheme.partition("-k")[0] != ours.scheme.partition("-k")[0]:
+        remedies["NEARSTREAM_SCHEME"] = f"NEARSTREAM_SCHEME={_PRESET_END.split(known.scheme)[0]}"
+    if known.key_fingerprint != ours.key_fingerprint:
+        fingerprint = known.key_fingerprint
+        is_public = fingerprint == HashKey.public().fingerprint
+        key = "nothing" if is_public else f"the key with the fingerprint {fingerprint}"
+        remedies["NEARSTREAM_HASH_KEY"] = f"NEARSTREAM_HASH_KEY to {key}"
+    # The rest of the name is a hash of all numbers, of which the settings change only these.
+    former = {name: f"the former {name}" for name in ("NEARSTREAM_BANDS", "NEARSTREAM_ROWS")}
+    return remedies or former
+
+
+def _key(address: IndexAddress) -> bytes:
+    return f"{{{address.namespace}}}:deployments".encode()

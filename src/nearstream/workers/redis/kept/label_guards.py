@@ -1,0 +1,83 @@
+"""Labels that are suspended because too many match them.
+
+A family has a hash of its own, `{namespace:label:<hash>}`, with the field `guard`. Workers that alert write it, the
+HTTP API reads it.
+"""
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Literal
+
+import msgspec
+
+from nearstream.workers.redis.server.client import Caller, ask
+
+KEPT_MS = 90 * 86_400_000
+_FIELD = b"guard"
+
+
+class Guard(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds for the labels of a family.
+
+    Attributes:
+        state: `suspended`: they do not count until somebody decides. `confirmed`: an operator lets them count.
+        document: Id of a document of the family.
+    """
+
+    state: Literal["suspended", "confirmed"]
+    document: str
+
+
+@dataclass(frozen=True)
+class LabelGuards:
+    """Reads and writes them.
+
+    Attributes:
+        client: A client of the server of the index.
+        namespace: First part of every key.
+    """
+
+    client: Caller
+    namespace: str
+
+    async def read(self, collection: str, family: str) -> Guard | None:
+        """Return what holds for the labels of a family, None if nothing was decided.
+
+        Raises:
+            IndexUnavailableError: The server does not answer.
+        """
+        packed = await ask(self.client, "HGET", self._key(collection, family), _FIELD)
+        return msgspec.json.decode(packed, type=Guard) if packed else None
+
+    async def suspend(self, collection: str, family: str, document: str) -> None:
+        """Suspend the labels of a family, unless something was decided about them.
+
+        Raises:
+            IndexUnavailableError: The server does not answer.
+        """
+        key = self._key(collection, family)
+        packed = msgspec.json.encode(Guard(state="suspended", document=document))
+        await ask(self.client, "HSETNX", key, _FIELD, packed)
+        await ask(self.client, "PEXPIRE", key, KEPT_MS)
+
+    async def confirm(self, collection: str, family: str, guard: Guard) -> None:
+        """Let the labels of a family count again.
+
+        Raises:
+            IndexUnavailableError: The server does not answer.
+        """
+        key, confirmed = self._key(collection, family), Guard(state="confirmed", document=guard.document)
+        await ask(self.client, "HSET", key, _FIELD, msgspec.json.encode(confirmed))
+        await ask(self.client, "PEXPIRE", key, KEPT_MS)
+
+    async def forget(self, collection: str, family: str) -> None:
+        """Forget what was decided, because the labels were taken back.
+
+        Raises:
+            IndexUnavailableError: The server does not answer.
+        """
+        await ask(self.client, "HDEL", self._key(collection, family), _FIELD)
+
+    def _key(self, collection: str, family: str) -> bytes:
+        name = blake2b(f"{collection}/{family}".encode(), digest_size=16).hexdigest()
+        return f"{{{self.namespace}:label:{name}}}".encode()

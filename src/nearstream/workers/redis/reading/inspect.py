@@ -1,0 +1,195 @@
+"""What an index stores about one document."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from nearstream.streams.matching.arriving import pack_keys
+from nearstream.streams.matching.family import facts_of
+from nearstream.streams.matching.protocol.decision import Decision, founder_of, unpack_decision
+from nearstream.streams.matching.protocol.tally import held_by
+from nearstream.streams.signing.scheme import Keys
+from nearstream.streams.store.families import Growth
+from nearstream.streams.store.limits import BAND_CAP, LINEAGE_CAP, WALK
+from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, KEY_BYTES, LINEAGE, Entry, Measure, Query, View
+from nearstream.streams.store.patching import PATCH, lengthened
+from nearstream.streams.store.record import unpack_document_key, unpack_signature
+from nearstream.streams.store.registration import NUMBER_BYTES
+from nearstream.streams.store.store import Position, Store
+from nearstream.workers.redis.index.documents import current_number
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.reading.document_facts import (
+    BucketFacts,
+    DocumentFacts,
+    MemberFacts,
+    PairFacts,
+    StateFacts,
+)
+from nearstream.workers.redis.server.client import ask, server_time_ms
+from nearstream.workers.redis.server.layout import LINK_SCORE, KeyKind
+from nearstream.workers.redis.store.states import State, unpack_state
+
+_KINDS = {DIGEST: "digest", LINEAGE: "lineage", BAND: "band", ANCHOR: "anchor"}
+
+
+class _Stored(NamedTuple):
+    """A state whose record is stored.
+
+    Attributes:
+        number: Its number.
+        state: What is stored beside its record.
+        record: Its whole record.
+        size: Bytes of its record as it is stored.
+    """
+
+    number: int
+    state: State
+    record: bytes
+    size: int
+
+
+class _Place(NamedTuple):
+    """The family of a state, and the related documents that were decided with it."""
+
+    member: MemberFacts | None
+    pairs: tuple[PairFacts, ...]
+
+
+async def inspect_document(index: RedisIndex, document_key: str, now_ms: int | None = None) -> DocumentFacts | None:
+    """Return what the index stores about a document without its buckets, or None.
+
+    Args:
+        index: The index.
+        document_key: `<collection>/<id>`.
+        now_ms: Milliseconds since 1970. None: the time of the server.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+        IndexLostError: The index was emptied.
+    """
+    chain = await _chain(index, await current_number(index, document_key))
+    if not chain:
+        return None
+    now_ms = await server_time_ms(index.asking) if now_ms is None else now_ms
+    places = await _places(index, chain, now_ms)
+    return DocumentFacts(document_key, tuple(_states(index, chain, places, now_ms)))
+
+
+async def inspect_buckets(index: RedisIndex, keys: Keys, number: int) -> tuple[BucketFacts, ...]:
+    """Return the buckets of a state, whose keys the index does not store.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+        IndexLostError: The index was emptied.
+    """
+    packed = b"".join(pack_keys(keys))
+    (found,) = await index.store().peek([Entry(number, 0, packed)])
+    held, caps = dict(held_by(found)), {LINEAGE: LINEAGE_CAP, ANCHOR: index.address.limits.bucket_cap}
+    buckets = []
+    for at in range(0, len(packed), KEY_BYTES):
+        key = packed[at : at + KEY_BYTES]
+        kind, numbers = key[:1], held.get(key, [])
+        cap = caps.get(kind, BAND_CAP)
+        buckets.append(BucketFacts(_KINDS[kind], key[1:].hex(), len(numbers), cap, number in numbers))
+    return tuple(buckets)
+
+
+async def _chain(index: RedisIndex, number: int) -> list[_Stored]:
+    """Return a current state and the states before it, as far as their records are stored."""
+    found: list[_Stored] = []
+    store = index.store()
+    while number and len(found) < WALK:
+        layout = index.layout
+        tag, group, field = layout.tag(layout.shape.home(number)), layout.group(number), layout.field(number)
+        packed, record = await asyncio.gather(
+            ask(index.asking, "HGET", tag + KeyKind.STATES + group, field),
+            ask(index.asking, "HGET", tag + KeyKind.RECORDS + group, field),
+        )
+        state = unpack_state(packed) if packed else None
+        if state is None or state.kind or record is None:
+            break
+        whole = await _whole(store, state, record)
+        if whole is None:
+            break
+        found.append(_Stored(number, state, whole, len(record)))
+        number = state.before
+    return found
+
+
+async def _whole(store: Store, state: State, record: bytes) -> bytes | None:
+    """Return a record that may be a patch, None if what it needs has expired."""
+    if not record.startswith(PATCH) or state.decision is None:
+        return record
+    founder = founder_of(state.decision)
+    kept = await store.kept([founder])
+    return lengthened(record, kept[founder]) if founder in kept else None
+
+
+def _states(
+    index: RedisIndex, chain: Sequence[_Stored], places: Mapping[int, _Place], now_ms: int
+) -> Iterator[StateFacts]:
+    """Yield the facts of a chain of states, the newest first."""
+    retention_ms, partitions, successor = index.layout.retention_ms, index.layout.shape.partitions, 0
+    for number, state, record, size in chain:
+        row, partition = divmod(number, partitions)
+        place, observed_ms = places.get(number), state.order.observed_ms
+        expires_at_ms = state.born_ms + retention_ms if retention_ms else None
+        yield StateFacts(
+            number=number,
+            position=Position(partition, row - 1),
+            signature=unpack_signature(record, index.address.scheme, state.order.version, observed_ms),
+            registered_at_ms=state.born_ms,
+            superseded_by=number if state.is_late else successor,
+            decided=place is not None,
+            family=place.member if place else None,
+            pairs=place.pairs if place else (),
+            expired=expires_at_ms is not None and expires_at_ms < now_ms,
+            expires_at_ms=expires_at_ms,
+            record_bytes=size,
+        )
+        successor = successor if state.is_late else number
+
+
+async def _places(index: RedisIndex, chain: Sequence[_Stored], now_ms: int) -> dict[int, _Place]:
+    """Return the places of the states that are decided, by number."""
+    decisions = {each.number: unpack_decision(each.state.decision) for each in chain if each.state.decision is not None}
+    founders, store = [decision.founder for decision in decisions.values()], index.store()
+    growths, views, pairs = await asyncio.gather(
+        store.growth([Measure(founder, now_ms) for founder in founders]),
+        store.fetch([Query(founder, number, record=True) for founder, number in zip(founders, decisions, strict=True)]),
+        asyncio.gather(*(_pairs(index, number, decision) for number, decision in decisions.items())),
+    )
+    return {
+        number: _Place(_member(number, founder, growth, view), related)
+        for number, founder, growth, view, related in zip(decisions, founders, growths, views, pairs, strict=True)
+    }
+
+
+def _member(number: int, founder: int, growth: Growth | None, view: View | None) -> MemberFacts | None:
+    """Return the place of a state in its family, None if it has founded one that nobody else has joined."""
+    has_others = growth is not None and bool(growth.joins)
+    if founder == number and not has_others:
+        return None
+    ordinal = view.family.ordinal if view is not None and view.family is not None else 0
+    if growth is None or not has_others:
+        return MemberFacts(founder, ordinal, None)
+    name = unpack_document_key(view.record) if view is not None and view.record is not None else ""
+    return MemberFacts(founder, ordinal, replace(facts_of(growth), founder=name))
+
+
+async def _pairs(index: RedisIndex, number: int, decision: Decision) -> tuple[PairFacts, ...]:
+    """Return the related documents that were decided with a state.
+
+    Of those whose event only one member of the family sends, the family remembers who that is.
+    """
+    layout, links = index.layout, decision.links
+    founder = decision.founder.to_bytes(NUMBER_BYTES, "big")
+    members = layout.tag(layout.shape.home(decision.founder)) + KeyKind.MEMBERS + founder
+    scores = await asyncio.gather(*(ask(index.asking, "ZSCORE", members, pair.link) for pair in links))
+    others = {
+        pair.number for pair, score in zip(links, scores, strict=True) if score and float(score) != LINK_SCORE + number
+    }
+    return tuple(
+        PairFacts(pair.number, pair.relation, pair.is_sent and pair.number not in others) for pair in decision.pairs
+    )

@@ -1,0 +1,148 @@
+"""Read who belongs to a family."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nearstream.streams.matching.family import FamilyFacts, family_of_growth, family_of_one
+from nearstream.streams.store.families import Growth, hour_start
+from nearstream.streams.store.messages import Measure, Query, View
+from nearstream.streams.store.record import Recorded, unpack_record
+from nearstream.streams.store.registration import NUMBER_BYTES
+from nearstream.workers.redis.index.documents import current_state, founder_in
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.server.client import ask
+from nearstream.workers.redis.server.layout import LINK_SCORE, RECIPIENTS, SENDERS, KeyKind
+
+
+@dataclass(frozen=True)
+class StoredFamily:
+    """The family of a document, as it is stored.
+
+    Attributes:
+        facts: Its size and growth.
+        collection: The collection of its documents.
+        growth: What its home knows of it. None: it has one member, of which no label is known.
+    """
+
+    facts: FamilyFacts
+    collection: str
+    growth: Growth | None
+
+
+@dataclass(frozen=True)
+class MembersPage:
+    """Some members of a family.
+
+    Attributes:
+        members: Those that are stored, in order of joining.
+        next: The ordinal behind which others are, None if there are no more.
+    """
+
+    members: Sequence[Recorded]
+    next: int | None
+
+
+async def stored_family(index: RedisIndex, document_key: str) -> StoredFamily | None:
+    """Return the family of a document, or None if the index does not have the document.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+        IndexLostError: The index was emptied.
+    """
+    current = await current_state(index, document_key)
+    own = _recorded(index, current[1]) if current else None
+    if current is None or own is None:
+        return None
+    number, founder = current[0], founder_in(*current)
+    (growth,) = await index.store().growth([Measure(founder)])
+    facts = family_of_growth(growth) or family_of_one(founder if growth else number, own)
+    return StoredFamily(facts, own.collection, growth)
+
+
+async def family_of_document(index: RedisIndex, document_key: str) -> FamilyFacts | None:
+    """Return the facts of the family of a document, None without the document.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+        IndexLostError: The index was emptied.
+    """
+    family = await stored_family(index, document_key)
+    return family.facts if family else None
+
+
+async def members(index: RedisIndex, family: StoredFamily, after: int, limit: int) -> MembersPage:
+    """Return up to `limit` members of a family that joined behind the ordinal `after`.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+        IndexLostError: The index was emptied.
+    """
+    founder = family.facts.number
+    if family.growth is None:
+        return MembersPage(list((await living(index, [founder][after : after + limit])).values()), None)
+    places = await _places(index, founder, f"({after}", f"({LINK_SCORE}", limit + 1)
+    page, rest = places[:limit], places[limit:]
+    end = page[-1][1] if rest else None
+    if end is not None and rest[0][1] == end:  # a document whose states change has one place for both
+        page += await _places(index, founder, end, end, limit)
+    return MembersPage(list((await living(index, [number for number, _ in page])).values()), end)
+
+
+async def living(index: RedisIndex, numbers: Sequence[int]) -> dict[int, Recorded]:
+    """Return the documents of the states that can be found, by number.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+        IndexLostError: The index was emptied.
+    """
+    views = await index.store().fetch([Query(number, record=True) for number in dict.fromkeys(numbers)])
+    found = {}
+    for number, view in zip(dict.fromkeys(numbers), views, strict=True):
+        record = _recorded(index, view) if view is not None and not view.is_dead else None
+        if record is not None:
+            found[number] = record
+    return found
+
+
+async def addresses(index: RedisIndex, family: StoredFamily) -> tuple[list[str], list[str]]:
+    """Return the senders and recipients of the last hour, in hex.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    if family.growth is None:
+        return [], []
+    since_ms = hour_start(family.growth.now_ms)
+    key = _key(index, KeyKind.ADDRESSES, family.facts.number)
+    senders, recipients = [
+        [address.hex() for address in await ask(index.asking, "ZRANGEBYSCORE", key + end.encode(), since_ms, "+inf")]
+        for end in (SENDERS, RECIPIENTS)
+    ]
+    return senders, recipients
+
+
+def spellings(name: str) -> list[str]:
+    """Return an id as given, then with and without angle brackets."""
+    bare = name.strip().removeprefix("<").removesuffix(">")
+    return list(dict.fromkeys((name, f"<{bare}>", bare))) if bare else [name]
+
+
+async def _places(
+    index: RedisIndex, founder: int, first: str | int, last: str | int, limit: int
+) -> list[tuple[int, int]]:
+    """Return numbers and ordinals of members that have not left, in the order of joining."""
+    key = _key(index, KeyKind.MEMBERS, founder)
+    found = await ask(index.asking, "ZRANGEBYSCORE", key, first, last, "WITHSCORES", "LIMIT", 0, limit)
+    numbers = [int.from_bytes(member, "big") for member in found[::2]]
+    return list(zip(numbers, [int(float(score)) for score in found[1::2]], strict=True))
+
+
+def _key(index: RedisIndex, kind: KeyKind, founder: int) -> bytes:
+    layout = index.layout
+    return layout.tag(layout.shape.home(founder)) + kind + founder.to_bytes(NUMBER_BYTES, "big")
+
+
+def _recorded(index: RedisIndex, view: View) -> Recorded | None:
+    if view.record is None:
+        return None
+    return unpack_record(view.record, index.address.scheme, view.order.version, view.order.observed_ms)

@@ -1,0 +1,124 @@
+"""Walk through the keys of an index, those of all slots at once."""
+
+import heapq
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import NamedTuple
+from zlib import crc32
+
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.server.client import keys_of
+from nearstream.workers.redis.server.layout import KeyKind, StoreLayout
+
+# Keys of one kind in a sample of all slots. With those of the registry, some two million documents are counted exactly.
+_MOST, _MOST_OF_OTHERS = {KeyKind.REGISTRY: 50_000}, 1_000
+_LEAST = 25  # keys of one kind in a sample of one slot
+_STEP = 1_000  # keys after which progress is told
+_KINDS = {bytes(kind): kind for kind in KeyKind}
+
+
+class StoredKey(NamedTuple):
+    """A key of an index.
+
+    Attributes:
+        slot: Its slot.
+        kind: Its kind.
+        end: What follows the kind.
+        key: All of it.
+    """
+
+    slot: int
+    kind: KeyKind
+    end: bytes
+    key: bytes
+
+
+class KeySample:
+    """Some keys of one kind in one slot, the same in each call as long as the index is the same.
+
+    Attributes:
+        count: How many keys there are.
+    """
+
+    def __init__(self, most: int) -> None:
+        """Take at most so many keys."""
+        self.count = 0
+        self._most = most
+        self._ranked: list[tuple[int, bytes]] = []
+        self._known = set[bytes]()
+
+    @property
+    def keys(self) -> list[bytes]:
+        """The keys that were chosen. The first of them are a smaller sample."""
+        return [key for _, key in sorted(self._ranked, reverse=True)]
+
+    def add(self, key: bytes) -> None:
+        """Count a key, and choose it if its hash is one of the smallest."""
+        ranked = (-crc32(key), key)
+        if len(self._ranked) == self._most and ranked < self._ranked[0]:
+            self.count += 1
+        elif key not in self._known:  # a server may name a key twice
+            self.count += 1
+            self._known.add(key)
+            heapq.heappush(self._ranked, ranked)
+            if len(self._ranked) > self._most:
+                _, dropped = heapq.heappop(self._ranked)
+                self._known.remove(dropped)
+
+    def of_all(self, total: float) -> int:
+        """Return a sum over all keys, estimated from that over the chosen ones."""
+        return round(total * self.count / max(len(self._ranked), 1))
+
+
+KeySamples = Mapping[tuple[int, KeyKind], KeySample]
+
+
+async def stored_keys(index: RedisIndex, kind: KeyKind | None = None) -> AsyncIterator[StoredKey]:
+    """Yield all keys of an index, or those of one kind, some perhaps twice.
+
+    This walks through all keys of the servers, so it takes a while where there are many.
+
+    Raises:
+        IndexUnavailableError: A server does not answer.
+        SettingsError: Our user may not run SCAN.
+    """
+    async for key in keys_of(index.client, index.layout.prefix + b"*}" + (kind or b"")):
+        stored = _unpacked(index.layout, key)
+        if stored is not None and kind in (None, stored.kind):
+            yield stored
+
+
+def _unpacked(layout: StoreLayout, key: bytes) -> StoredKey | None:
+    """Return what a key says, None if it is not of this index."""
+    place, _, rest = key.removeprefix(layout.prefix).partition(b"}")
+    slot, kind = place.partition(b".")[0], _KINDS.get(rest[:1])
+    if kind is None or not slot.isdigit() or int(slot) >= layout.shape.slots:
+        return None
+    return StoredKey(int(slot), kind, rest[1:], key)
+
+
+async def sample_keys(index: RedisIndex, step: Callable[[int], None] = lambda count: None) -> KeySamples:
+    """Return a sample of the keys of each kind in each slot.
+
+    Args:
+        index: The index.
+        step: Is called with the count of the keys since the last call.
+
+    Raises:
+        IndexUnavailableError: A server does not answer.
+        SettingsError: Our user may not run SCAN.
+    """
+    slots = range(index.layout.shape.slots)
+    samples = {
+        (slot, kind): KeySample(max(_MOST.get(kind, _MOST_OF_OTHERS) // len(slots), _LEAST))
+        for slot in slots
+        for kind in KeyKind
+    }
+    passed = 0
+    async for stored in stored_keys(index):
+        samples[stored.slot, stored.kind].add(stored.key)
+        passed += 1
+        if passed == _STEP:
+            step(passed)
+            passed = 0
+    step(passed)
+    return samples

@@ -1,0 +1,191 @@
+"""How full an index is, and how much memory it takes."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nearstream.streams.store.limits import IndexState
+from nearstream.streams.store.messages import Query
+from nearstream.streams.store.registration import DOCUMENT_BYTES
+from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.reading.scanning import KeySample, KeySamples
+from nearstream.workers.redis.server.client import ask, lengths_of, memories_of, pipelined
+from nearstream.workers.redis.server.layout import (
+    BUCKET_KINDS,
+    CHUNK_BYTES,
+    CHUNKED_KINDS,
+    COVER_FIELD,
+    EPOCH_BYTES,
+    KeyKind,
+)
+from nearstream.workers.redis.store.states import unpack_view
+
+CROWDED = 200  # mean fields of a chunk from which on an index should be rebuilt for more documents
+
+_SIZES = 200  # chunks of one kind in a slot whose fields are counted
+_MEASURED = 1_000  # keys of one kind in a slot whose memory is measured
+_READ, _LEAST_READ = 400, 10  # chunks of the registry whose documents are looked at: of all slots, and of one slot
+# What takes memory, with its name. All other kinds are the rest.
+_PURPOSES = {kind: f"{kind.name.lower()}s" for kind in BUCKET_KINDS} | {
+    kind: kind.name.lower()
+    for kind in (
+        KeyKind.REGISTRY,
+        KeyKind.STATES,
+        KeyKind.RECORDS,
+        KeyKind.KEPT,
+        KeyKind.MEMBERS,
+        KeyKind.ADDRESSES,
+        KeyKind.LABELLED,
+    )
+}
+
+
+@dataclass(frozen=True)
+class ChunkFacts:
+    """How full the chunks of one kind are, estimated from a sample.
+
+    Attributes:
+        kind: `digest`, `lineage`, `band`, `anchor` or `registry`.
+        chunks: Count of chunks.
+        mean: Mean count of fields of a chunk. `CROWDED` is too many.
+        largest: Count of fields of the largest chunk in the sample. Above 512, a chunk takes several times the memory.
+    """
+
+    kind: str
+    chunks: int
+    mean: float
+    largest: int
+
+
+@dataclass(frozen=True)
+class SlotFacts:
+    """What a slot of an index contains. Some numbers are estimated from a sample.
+
+    Attributes:
+        key: The key of its facts.
+        epoch: The generation of the index, in hex. Empty if the slot was emptied.
+        state: Whether it can be trusted.
+        documents: Documents that can be found.
+        oldest_ms: When the oldest of them was observed, in milliseconds since 1970. None: there is none. Estimated.
+        checkpoints: The last offset up to which everything is done, by partition.
+        chunks: How full the chunks are, by kind. Estimated.
+        memory_bytes: Memory by purpose. Estimated. None if our user may not run MEMORY USAGE.
+    """
+
+    key: str
+    epoch: str
+    state: IndexState
+    documents: int
+    oldest_ms: int | None
+    checkpoints: dict[int, int]
+    chunks: tuple[ChunkFacts, ...]
+    memory_bytes: dict[str, int] | None
+
+
+async def index_facts(index: RedisIndex, keys: KeySamples) -> tuple[SlotFacts, ...]:
+    """Return the facts of each slot.
+
+    The numbers about chunks and memory are estimates. The documents are counted exactly where there are few. Where
+    there are many, the share of those that have expired or were removed is estimated.
+
+    Args:
+        index: The index.
+        keys: Samples of its keys.
+
+    Raises:
+        IndexUnavailableError: A server does not answer.
+    """
+    return tuple([await _facts_of_slot(index, slot, keys) for slot in range(index.layout.shape.slots)])
+
+
+async def mean_fields(index: RedisIndex) -> float:
+    """Return the highest mean count of fields of a chunk, estimated.
+
+    It is the maximum over all slots and kinds of chunks. `CROWDED` is too many.
+
+    Raises:
+        IndexUnavailableError: A server does not answer.
+    """
+    slots = range(index.layout.shape.slots)
+    return max([await _mean_fields(index, slot, kind) for slot in slots for kind in CHUNKED_KINDS])
+
+
+async def _mean_fields(index: RedisIndex, slot: int, kind: KeyKind) -> float:
+    head = index.layout.tag(slot) + kind
+    keys = [head + chunk.to_bytes(CHUNK_BYTES, "big") for chunk in _choose(index.layout.chunks[kind], _SIZES)]
+    return sum(await lengths_of(index.client, keys)) / len(keys)
+
+
+def _choose(count: int, most: int) -> list[int]:
+    """Return up to `most` numbers below `count`, equal in each call."""
+    return list(range(count)) if count <= most else sorted(random.Random(1).sample(range(count), most))  # noqa: S311 - no secret
+
+
+async def _facts_of_slot(index: RedisIndex, slot: int, keys: KeySamples) -> SlotFacts:
+    key, covers = index.facts_keys[slot], [f"{COVER_FIELD}{part}" for part in range(index.layout.shape.partitions)]
+    packed, rebuilder, now, *offsets = await ask(index.asking, "HMGET", key, "layout", "rebuilder", "now", *covers)
+    documents, oldest_ms = await _documents(index, slot, keys[slot, KeyKind.REGISTRY], int(now or 0))
+    return SlotFacts(
+        key=key.decode(),
+        epoch=(packed or b"")[:EPOCH_BYTES].hex(),
+        state=index.state_in(packed, rebuilder),
+        documents=documents,
+        oldest_ms=oldest_ms,
+        checkpoints={partition: int(offset) for partition, offset in enumerate(offsets) if offset},
+        chunks=tuple([await _chunk_facts(index, kind, keys[slot, kind]) for kind in CHUNKED_KINDS]),
+        memory_bytes=await _memory(index, slot, keys),
+    )
+
+
+async def _chunk_facts(index: RedisIndex, kind: KeyKind, sample: KeySample) -> ChunkFacts:
+    sizes, count = await lengths_of(index.client, sample.keys), index.layout.chunks[kind]
+    return ChunkFacts(kind.name.lower(), count, round(sample.of_all(sum(sizes)) / count, 2), max(sizes, default=0))
+
+
+async def _documents(index: RedisIndex, slot: int, sample: KeySample, now_ms: int) -> tuple[int, int | None]:
+    """Return the count of documents that can be found, and when the oldest of them was observed.
+
+    Args:
+        index: The index.
+        slot: The slot.
+        sample: Chunks of the registry.
+        now_ms: The time of the slot.
+    """
+    sizes = await lengths_of(index.client, sample.keys)
+    read = max(_READ // index.layout.shape.slots, _LEAST_READ)
+    found = await pipelined(index.client, [("HGETALL", key) for key in sample.keys[:read]])
+    numbers = [
+        int(number)
+        for fields in found
+        for field, number in fields.items()
+        if len(field) == DOCUMENT_BYTES  # others are labels and removals
+    ]
+    observed = await _observed(index, slot, numbers, now_ms)
+    share = len(observed) / max(sum(map(len, found)), 1)
+    return round(sample.of_all(sum(sizes)) * share), min(observed, default=None)
+
+
+async def _observed(index: RedisIndex, slot: int, numbers: Sequence[int], now_ms: int) -> list[int]:
+    """Return when those of these states that can be found were observed."""
+    layout, head = index.layout, index.layout.tag(slot) + KeyKind.STATES
+    places = [(head + layout.group(number), layout.field(number)) for number in numbers]
+    found = await pipelined(index.client, [("HGET", key, field) for key, field in places])
+    views = [
+        unpack_view(layout, Query(number), now_ms, packed)
+        for number, packed in zip(numbers, found, strict=True)
+        if packed
+    ]
+    return [view.order.observed_ms for view in views if view is not None and not view.is_gone]
+
+
+async def _memory(index: RedisIndex, slot: int, keys: KeySamples) -> dict[str, int] | None:
+    """Return the memory by purpose, or None if our user may not run MEMORY USAGE."""
+    found = dict.fromkeys((*_PURPOSES.values(), "rest"), 0)
+    for kind in KeyKind:
+        sample = keys[slot, kind]
+        measured = sample.keys[:_MEASURED]
+        sizes = await memories_of(index.client, measured)
+        if sizes is None:
+            return None
+        found[_PURPOSES.get(kind, "rest")] += round(sum(sizes) * sample.count / max(len(measured), 1))
+    return found

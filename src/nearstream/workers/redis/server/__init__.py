@@ -1,0 +1,1 @@
+"""The server: its address, its client, its errors, and the functions and the layout of an index on it."""

@@ -1,0 +1,92 @@
+"""The server, namespace, scheme and key of an index."""
+
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.store import Shape
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.redis.server.layout import KeyKind, tag_of
+
+_LIMITS = IndexLimits()
+_SCHEME_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Connection:
+    """How to connect to a server.
+
+    Attributes:
+        url: `redis://` or `rediss://`, or an address of sentinels. For a cluster, the URL of any node.
+        ca_path: Certificates that `rediss://` trusts. None: those of the system.
+        cluster: The server is a node of a cluster.
+    """
+
+    url: str = field(repr=False)  # it may hold a password
+    ca_path: str | None
+    cluster: bool
+
+
+@dataclass(frozen=True)
+class IndexAddress:
+    """The server of an index, its namespace, and its scheme.
+
+    Attributes:
+        url: `redis://` or `rediss://`.
+        namespace: First part of every key.
+        scheme: Name of the scheme. Its hash is the second part of every key.
+        key_fingerprint: Fingerprint of the deployment's hash key. Another one is refused.
+        limits: Bounds of the index.
+        ca_path: Certificates that `rediss://` trusts. None: those of the system.
+        slots: Count of the slots over which the index is spread.
+        replicas: How many replicas of each server have to confirm what is decided.
+        cluster: The server is a node of a cluster.
+        beside: The scheme may exist beside the active one.
+        look_up_seconds: How long the answer to a question that changes nothing may take.
+    """
+
+    url: str = field(repr=False)  # it may hold a password
+    namespace: str
+    scheme: str
+    key_fingerprint: str
+    limits: IndexLimits = _LIMITS
+    ca_path: str | None = None
+    slots: int = 1
+    replicas: int = 0
+    cluster: bool = False
+    beside: bool = False
+    look_up_seconds: float = 0.15
+
+    @property
+    def connection(self) -> Connection:
+        """How to connect to its server."""
+        return Connection(self.url, self.ca_path, self.cluster)
+
+    def shape(self, partitions: int) -> Shape:
+        """Return how the index is spread, given the count of the partitions of `signatures`.
+
+        Raises:
+            SettingsError: There are more slots than partitions, so some would be the home of no document.
+        """
+        if self.slots > partitions:
+            raise SettingsError(
+                f"NEARSTREAM_INDEX_SLOTS: expected at most {partitions}, the number of partitions of signatures, got"
+                f" {self.slots}"
+            )
+        return Shape(self.slots, partitions)
+
+    @property
+    def prefix(self) -> bytes:
+        """What the hash tags of all slots begin with."""
+        # Each chunk repeats the tag. With the whole name of the scheme, its key would take twice the memory.
+        scheme = blake2b(self.scheme.encode(), digest_size=_SCHEME_BYTES).hexdigest()
+        return f"{{{self.namespace}:{scheme}:".encode()
+
+    def tag(self, slot: int) -> bytes:
+        """Return the hash tag of a slot, with which all its keys begin."""
+        return tag_of(self.prefix, slot)
+
+    @property
+    def key(self) -> bytes:
+        """The key of the facts of the first slot."""
+        return self.tag(0) + KeyKind.FACTS

@@ -1,0 +1,243 @@
+"""Redis client: index functions, plain commands, facts about the server and its keys."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis, RedisCluster
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisClusterException, ResponseError
+
+from nearstream.streams.store.limits import IndexUnavailableError
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.redis.server.address import Connection
+from nearstream.workers.redis.server.errors import errors_mapped
+from nearstream.workers.redis.server.function_library import function_name
+from nearstream.workers.redis.server.functions import as_taken, lacks_functions, load_functions
+from nearstream.workers.redis.server.sentinel import is_sentinel, sentinel_pool
+from nearstream.workers.redis.server.shared_connection import SharedConnection
+
+Client = Redis | RedisCluster
+Caller = Client | SharedConnection
+_Answer = TypeVar("_Answer")
+
+_RETRY_SECONDS = 0.5
+_PAGE_KEYS = 1_000
+_PIPELINE_COMMANDS = 1_000  # commands in one round trip
+_CONNECTIONS = 4  # to one server. Further calls wait for a free one.
+# To a node of a cluster, or through Sentinel: more than all lanes can use, because the client does not wait but raises
+# an error.
+_CLUSTER_CONNECTIONS = 2_048
+
+
+def connect(connection: Connection) -> Client:
+    """Return a client without hidden retries, which opens its connections when it needs them.
+
+    Raises:
+        SettingsError: The address cannot be that of a cluster.
+    """
+    by_sentinel = is_sentinel(connection.url)
+    most = _CLUSTER_CONNECTIONS if connection.cluster or by_sentinel else _CONNECTIONS
+    options = _options(connection) | {"socket_timeout": 5, "max_connections": most}
+    if connection.cluster:
+        try:
+            return RedisCluster.from_url(connection.url, **options)
+        except RedisClusterException as error:
+            raise SettingsError(f"NEARSTREAM_REDIS, NEARSTREAM_REDIS_CLUSTER: {error}") from error
+    if by_sentinel:
+        return Redis.from_pool(sentinel_pool(connection.url, options))
+    return Redis.from_pool(BlockingConnectionPool.from_url(connection.url, timeout=2, **options))
+
+
+def connect_to_ask(connection: Connection) -> SharedConnection | None:
+    """Return a connection for calls that only read, which it opens when it needs it.
+
+    None: the servers of a cluster are asked through its client.
+    """
+    if connection.cluster:
+        return None
+    # With a timeout, redis-py sends in another task, before which the connection may be lost.
+    options = _options(connection) | {"socket_timeout": None}
+    if is_sentinel(connection.url):
+        return SharedConnection(sentinel_pool(connection.url, options))
+    return SharedConnection(ConnectionPool.from_url(connection.url, **options))
+
+
+def _options(connection: Connection) -> dict[str, Any]:
+    """Return the options of all connections. They are Any as in redis."""
+    options: dict[str, Any] = {
+        "protocol": 2,
+        "retry": Retry(NoBackoff(), 0),
+        "socket_connect_timeout": 1,
+        "health_check_interval": 0,
+    }
+    if connection.ca_path is not None and connection.url.startswith("rediss"):
+        options["ssl_ca_certs"] = connection.ca_path
+    return options
+
+
+@asynccontextmanager
+async def open_client(connection: Connection) -> AsyncIterator[Client]:
+    """Yield a client and close it at the end.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+        SettingsError: The server refuses our name, password or rights.
+    """
+    client = connect(connection)
+    try:
+        with errors_mapped():
+            yield client
+    finally:
+        await client.aclose()
+
+
+async def until_answered(ask: Callable[[], Awaitable[_Answer]], wait_seconds: float) -> _Answer:
+    """Return the answer of `ask`, calling it again while the server is unavailable.
+
+    Raises:
+        IndexUnavailableError: There was no answer within `wait_seconds`.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wait_seconds
+    while True:
+        try:
+            with errors_mapped():
+                async with asyncio.timeout_at(deadline):
+                    return await ask()
+        except IndexUnavailableError:
+            if loop.time() + _RETRY_SECONDS >= deadline:
+                raise
+        await asyncio.sleep(_RETRY_SECONDS)
+
+
+async def ask(client: Caller, command: str, key: bytes, *arguments: bytes | str | int) -> Any:  # noqa: ANN401 - as redis
+    """Return the reply to one plain command about one key.
+
+    The type is Any because each command has its own form of reply.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    with errors_mapped():
+        return await client.execute_command(command, key, *arguments)
+
+
+async def ask_fields(client: Caller, key: bytes) -> dict[bytes, bytes]:
+    """Return the fields of a hash.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    found = await ask(client, "HGETALL", key)
+    # A client answers with a dictionary, a shared connection with the list that the server sends.
+    return found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
+
+
+async def call(client: Caller, name: str, key: bytes, *arguments: bytes | str | int) -> Any:  # noqa: ANN401 - as redis
+    """Return the reply of a function of one key. Load the library if it is missing.
+
+    Raises:
+        IndexUnavailableError: The server does not answer. The function may have run.
+        SettingsError: The server refuses our name, password or rights.
+    """
+    with errors_mapped():
+        # Without a target, the client of a cluster would ask a server which of the arguments are keys.
+        target = await _owner(client, key)
+        command = ("FCALL", function_name(name), 1, key, *arguments)
+        try:
+            return await client.execute_command(*as_taken(client, command), **target)
+        except ResponseError as error:
+            if not lacks_functions(error):
+                raise
+        await load_functions(client)
+        return await client.execute_command(*as_taken(client, command), **target)
+
+
+async def _owner(client: Caller, key: bytes) -> dict[str, Any]:
+    """Return the option with which the client of a cluster asks the node that has this key."""
+    if not isinstance(client, RedisCluster):
+        return {}
+    tag = key[: key.index(b"}") + 1]  # what decides the slot, and the only part of a key that is always text
+    return {"target_nodes": (await client.initialize()).get_node_from_key(tag.decode())}
+
+
+async def server_facts(client: Client) -> list[dict[str, Any]]:
+    """Return what INFO says of each server that has data.
+
+    Raises:
+        IndexUnavailableError: A server does not answer.
+    """
+    with errors_mapped():
+        if isinstance(client, Redis):
+            return [await client.info()]
+        await client.initialize()
+        return [await client.info(target_nodes=node) for node in client.get_primaries()]
+
+
+async def server_time_ms(client: Caller) -> int:
+    """Return the server's time in milliseconds since 1970.
+
+    The retention follows this clock. In a cluster it is the clock of any node.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    with errors_mapped():
+        seconds, microseconds = await client.execute_command("TIME")
+        return int(seconds) * 1000 + int(microseconds) // 1000
+
+
+async def keys_of(client: Client, prefix: bytes) -> AsyncIterator[bytes]:
+    """Yield all keys that begin like this, some perhaps twice. A `*` in it stands for anything.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    with errors_mapped():
+        async for key in client.scan_iter(match=prefix + b"*", count=_PAGE_KEYS):
+            yield key
+
+
+async def lengths_of(client: Client, keys: Sequence[bytes]) -> list[int]:
+    """Return the number of fields of each of these hashes, 0 for a missing one.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    return await pipelined(client, [("HLEN", key) for key in keys])
+
+
+async def memories_of(client: Client, keys: Sequence[bytes]) -> list[int] | None:
+    """Return the bytes of memory that each key takes, 0 for a missing one.
+
+    None means that our user may not run MEMORY USAGE.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    try:
+        found = await pipelined(client, [("MEMORY USAGE", key, "SAMPLES", 0) for key in keys])
+    except SettingsError:
+        return None
+    return [size or 0 for size in found]
+
+
+async def pipelined(client: Client, commands: Sequence[tuple[str, bytes, *tuple[bytes | str | int, ...]]]) -> list[Any]:
+    """Return the replies to plain commands, each about one key, in few round trips.
+
+    Raises:
+        IndexUnavailableError: A server does not answer.
+        SettingsError: A server refuses one of them.
+    """
+    replies: list[Any] = []
+    for start in range(0, len(commands), _PIPELINE_COMMANDS):
+        with errors_mapped():
+            async with client.pipeline(transaction=False) as pipeline:
+                for command in commands[start : start + _PIPELINE_COMMANDS]:
+                    # Without a target, the client of a cluster would look for the owner of each key.
+                    pipeline.execute_command(*command, **await _owner(client, command[1]))
+                replies += await pipeline.execute()
+    return replies

@@ -1,0 +1,183 @@
+"""The calls of slots as commands of a server, and what its replies say."""
+
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from nearstream.streams.store.limits import IndexBehindError, IndexLostError, IndexUnavailableError
+from nearstream.streams.store.store import Call
+from nearstream.workers.redis.server.function_library import function_name
+from nearstream.workers.redis.server.layout import (
+    COVER_FIELD,
+    EPOCH_BYTES,
+    HEADER_FORMAT,
+    LANE_BYTES,
+    NO_LEASE,
+    KeyKind,
+    StoreLayout,
+    python_struct,
+)
+from nearstream.workers.redis.store import families, states
+from nearstream.workers.redis.store.entries import pack_entries
+
+_HEADER = python_struct(HEADER_FORMAT)
+_MAX_ITEMS = 64  # in one function call, so that none takes the server for long
+_WAIT_MS = 2_000
+
+
+class _Form(NamedTuple):
+    """How a call is packed. Its types are Any, since calls have different ones.
+
+    `pack` returns keys and packed items of one command. Further items need another command.
+    """
+
+    pack: Callable[[StoreLayout, bytes, Sequence[Any]], tuple[list[bytes], list[bytes]]]
+    unpack: Callable[[StoreLayout, Any, int, Any], Any]
+
+
+def _unpack_same(_layout: StoreLayout, _item: object, _now_ms: int, answer: Any) -> Any:  # noqa: ANN401 - see _Form
+    """Return an answer as it came."""
+    return answer
+
+
+def _unpack_nothing(_layout: StoreLayout, _item: object, _now_ms: int, _answer: int) -> None:
+    """Return no answer."""
+
+
+_FORMS = {
+    "register": _Form(states.pack_items, states.unpack_registered),
+    "enter": _Form(pack_entries, _unpack_same),
+    "peek": _Form(pack_entries, _unpack_same),
+    "withdraw": _Form(pack_entries, _unpack_nothing),
+    "fetch": _Form(states.pack_queries, states.unpack_view),
+    "note": _Form(states.pack_notes, states.unpack_noted),
+    "shorten": _Form(states.pack_shortened, _unpack_nothing),
+    "decide": _Form(states.pack_proposals, states.unpack_decided),
+    "join": _Form(families.pack_joins, families.unpack_joined),
+    "keep": _Form(families.pack_keeps, families.unpack_kept),
+    "kept": _Form(families.pack_founders, _unpack_same),
+    "leave": _Form(families.pack_leaves, _unpack_same),
+    "mark": _Form(families.pack_marks, _unpack_nothing),
+    "growth": _Form(families.pack_measures, families.unpack_growth),
+    "cover": _Form(families.pack_covers, _unpack_nothing),
+}
+_READING = ("peek", "fetch", "kept", "growth")
+_CONFIRMED = ("decide", "note", "join")  # whose answers count only once the replicas have what was written
+
+
+class Command(NamedTuple):
+    """A command for the server of a slot.
+
+    Attributes:
+        call: The call to which it belongs.
+        items: Those items of the call that it carries.
+        arguments: The words of the command.
+    """
+
+    call: Call
+    items: Sequence[Any]
+    arguments: tuple[bytes | str | int, ...]
+
+
+class LaneCalls:
+    """The calls of one lane.
+
+    A slot counts the writing calls of a lane for each partition, and the lane says how many of these it knows to have
+    been made. So a slot that has lost its newest writes is found out by the next call that writes there.
+    """
+
+    def __init__(self, layout: StoreLayout, *, replicas: int = 0, lease: bytes = NO_LEASE) -> None:
+        """Begin a lane.
+
+        Args:
+            layout: The layout of the index.
+            replicas: How many replicas of each server have to confirm what is decided.
+            lease: Of a rebuild, during which no other client can use the index.
+        """
+        self._layout, self._replicas, self._lease = layout, replicas, lease
+        self._lane = os.urandom(LANE_BYTES)
+        self._acknowledged: dict[tuple[int, int], int] = {}  # by slot and partition
+
+    def confirming(self, calls: Sequence[Call]) -> list[Call]:
+        """Return the calls that wait for the replicas of what these calls have written."""
+        if not self._replicas:
+            return []
+        written = {(call.slot, call.partition): call for call in calls if call.name in _CONFIRMED}
+        return [call._replace(name="wait", items=[None]) for call in written.values()]
+
+    def commands(self, call: Call, former: Collection[int] = ()) -> Iterator[Command]:
+        """Return the commands of a call. A registration declares the keys of former states, too."""
+        tag = self._layout.tag(call.slot)
+        if call.name == "wait":
+            # A server waits for what this connection has written. One that took the place of another may lack what this
+            # lane wrote before, so it is asked for that.
+            yield Command(call, (), self._function_call(call._replace(name="enter"), tag, (), ()))
+            yield Command(call, call.items, ("WAIT", self._replicas, _WAIT_MS))
+        elif call.name == "require":
+            yield Command(call, call.items, ("HMGET", tag + KeyKind.FACTS, "layout", f"{COVER_FIELD}{call.partition}"))
+        else:
+            items, more = call.items, states.state_keys(self._layout, tag, former)
+            while items:
+                keys, packed = _FORMS[call.name].pack(self._layout, tag, items[:_MAX_ITEMS])
+                declared = [*more.union(keys)] if more else keys
+                yield Command(call, items[: len(packed)], self._function_call(call, tag, declared, packed))
+                items = items[len(packed) :]
+
+    def _function_call(
+        self, call: Call, tag: bytes, keys: Sequence[bytes], items: Sequence[bytes]
+    ) -> tuple[bytes | str | int, ...]:
+        layout, partition = self._layout, call.partition or 0
+        header = _HEADER.pack(
+            layout.epoch,
+            self._lease,
+            0 if call.partition is None else self._acknowledged.get((call.slot, partition), 0),
+            partition,
+            layout.shape.partitions,
+            layout.retention_ms.to_bytes(6, "big"),
+            layout.limits.bucket_cap,
+        )
+        lane = tag + KeyKind.LANE + self._lane + partition.to_bytes(2, "big")
+        head = tag + KeyKind.FACTS, tag + KeyKind.GATE, lane
+        command = "FCALL_RO" if call.name in _READING else "FCALL"
+        return (command, function_name(call.name), len(head) + len(keys), *head, *keys, header, *items)
+
+    def answers(self, command: Command, reply: Any) -> list[Any]:  # noqa: ANN401 - each command has its own reply
+        """Return the answers to the items of a command.
+
+        Raises:
+            IndexUnavailableError: The index is being rebuilt, or too few replicas have what was written.
+            IndexBehindError: The slot has lost its newest writes.
+            IndexLostError: The slot was emptied.
+        """
+        call, place = command.call, (command.call.slot, command.call.partition or 0)
+        if call.name == "wait" and command.items:
+            if reply < self._replicas:
+                raise IndexUnavailableError(f"{reply} of {self._replicas} replicas have what was written")
+            return list(command.items)
+        if call.name == "require":
+            return self._required(command, reply)
+        if isinstance(reply[0], bytes):
+            self._acknowledged.pop(place, None)  # the lane begins again, at what the slot knows
+            raise _refusal(reply, place[1])
+        if call.name not in _READING:
+            self._acknowledged[place] = max(self._acknowledged.get(place, 0), reply[0])
+        if call.name == "wait":
+            return []
+        unpack, layout, now_ms = _FORMS[call.name].unpack, self._layout, int(reply[1])
+        return [unpack(layout, item, now_ms, answer) for item, answer in zip(command.items, reply[2:], strict=True)]
+
+    def _required(self, command: Command, reply: tuple[bytes | None, bytes | None]) -> list[None]:
+        (required,), (packed, covered) = command.items, reply
+        if packed is None or packed[:EPOCH_BYTES] != self._layout.epoch:
+            raise _refusal([b"LOST"], required.partition)
+        if int(covered or -1) < required.offset:
+            raise IndexBehindError(required.partition, int(covered or -1))
+        return [None]
+
+
+def _refusal(reply: Sequence[bytes], partition: int) -> Exception:
+    if reply[0] == b"GAP":
+        return IndexBehindError(partition, int(reply[1]))
+    if reply[0] == b"REBUILDING":
+        return IndexUnavailableError("the index is being rebuilt")
+    return IndexLostError("the index was emptied or replaced: run `nearstream rebuild`")

@@ -1,1 +1,0 @@
-"""The shared index on Redis or Valkey. No other package imports redis."""

@@ -1,0 +1,186 @@
+"""Messages, mboxes and Maildirs as records of `documents`."""
+
+import gzip
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from nearstream.schemas.documents.record import header
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.ingest.defaults import DocumentLimits
+from nearstream.streams.ingest.parse import ParsedDocument, parse_record
+from nearstream.workers.cli.main import main
+from nearstream.workers.files.source import Item, Refused, count_lines, read
+from nearstream.workers.mail.message import MESSAGE_MAX_BYTES
+
+ROOT = Path(__file__).parents[4]
+RECEIVED = b"Return-Path: <a@b.example>\r\nReceived: from x\r\n by y\r\nFrom: a\r\nSubject: s\r\n\r\n"
+SENT = b"From: A <a@b.example>\nTo: c\nSubject: s\nDate: Mon, 5 Jan 2026 10:11:12 +0100\n\n"
+TEXT = b"The bridge over the river is closed from Monday until further notice."
+START = b"From a@b.example Mon Jan  5 10:11:12 2026\n"
+
+
+def file(folder: Path, name: str, content: bytes) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def parsed(item: Item | Refused) -> ParsedDocument:
+    assert isinstance(item, Item), item
+    result = parse_record(item.record, DocumentLimits())
+    assert isinstance(result, ParsedDocument)
+    return result
+
+
+def message(number: int, text: bytes = TEXT) -> bytes:
+    return b"Message-ID: <%d@a.example>\n" % number + SENT + text + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.eml", RECEIVED + TEXT),
+        ("a.eml", b"\n" + TEXT),
+        ("a", RECEIVED + TEXT),
+        ("a.txt", RECEIVED.replace(b"\r", b"") + TEXT),
+        ("a.gz", gzip.compress(RECEIVED + TEXT, mtime=0)),
+        ("a.eml.gz", gzip.compress(SENT + TEXT, mtime=0)),
+        ("a.txt", SENT + TEXT),
+        ("a.txt", b"date: 5 Jan 26 10:11\r\nfrom: a@b.example\r\n\r\n" + TEXT),
+    ],
+)
+def test_a_message_is_recognised_and_read(tmp_path: Path, name: str, content: bytes) -> None:
+    path = file(tmp_path, name, content)
+    (item,) = read([str(path)])
+    document = parsed(item).document
+    assert (document.text or "").strip() == TEXT.decode()
+    assert document.source == "mail"
+    assert document.lineage is None
+    assert item.source == str(path)
+    assert count_lines([str(path)]) == 1
+
+
+def test_the_headers_name_the_document(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.eml", message(7))
+    (item,) = read([str(path)])
+    document = parsed(item).document
+    assert document.id == "<7@a.example>"
+    assert document.observed_at == datetime(2026, 1, 5, 9, 11, 12, tzinfo=UTC)
+
+
+def test_without_a_date_the_time_of_change_counts(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.eml", b"Subject: s\n\n" + TEXT)
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    first, again = (parsed(next(iter(read([str(path)])))).document for _ in range(2))
+    assert first.observed_at == datetime.fromtimestamp(1_700_000_000, UTC)
+    assert first.id == again.id
+
+
+@pytest.mark.parametrize("name", ["inbox", "inbox.mbox", "inbox.mbox.gz"])
+def test_an_mbox_is_split_into_its_messages(tmp_path: Path, name: str) -> None:
+    messages = [message(1), message(2, b"He wrote:\n>From here on\n>>From there\n" + TEXT), message(3)]
+    content = b"".join(START + each + b"\n" for each in messages)
+    path = file(tmp_path, name, gzip.compress(content) if name.endswith("gz") else content)
+    items = list(read([str(path)]))
+    documents = [parsed(item).document for item in items]
+    assert [document.id for document in documents] == ["<1@a.example>", "<2@a.example>", "<3@a.example>"]
+    assert (documents[1].text or "").startswith("He wrote:\nFrom here on\n>From there\n")
+    assert [item.source for item in items] == [f"{path}:{line} (message {n})" for n, line in ((1, 1), (2, 10), (3, 22))]
+    assert count_lines([str(path)]) == (0 if name.endswith("gz") else 3)
+
+
+def test_a_line_of_a_text_begins_no_message(tmp_path: Path) -> None:
+    text = b"a line\n\nFrom Monday on the bridge is closed until further notice.\n" + START.strip() + b"\nthe end"
+    path = file(tmp_path, "a.mbox", START + message(1, text))
+    (item,) = read([str(path)])
+    assert (parsed(item).document.text or "").endswith("the end\n")
+
+
+def test_a_broken_message_of_an_mbox_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
+    large = b"X: y\n\n" + b"many words of text\n" * (MESSAGE_MAX_BYTES // 19 + 1)
+    deep = b"".join(b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (level, level) for level in range(200))
+    path = file(tmp_path, "a.mbox", b"\n".join(START + each for each in (message(1), large, deep, b"", message(5))))
+    first, too_large, degraded, empty, last = read([str(path)])
+    assert parsed(first).document.id == "<1@a.example>"
+    assert isinstance(too_large, Refused)
+    assert too_large == Refused(f"{path}:10 (message 2)", f"expected a message of at most {MESSAGE_MAX_BYTES} bytes")
+    assert isinstance(degraded, Item)
+    assert degraded.degraded == parsed(degraded).degraded == ("parse_fallback",)
+    assert isinstance(empty, Item | Refused)
+    assert parsed(last).document.id == "<5@a.example>"
+
+
+def test_an_mbox_without_messages_is_refused(tmp_path: Path) -> None:
+    (item,) = read([str(file(tmp_path, "a.mbox", b"text"))])
+    assert isinstance(item, Refused)
+    assert item.reason.startswith("expected an mbox")
+
+
+def test_a_maildir_is_read_with_those_in_it(tmp_path: Path) -> None:
+    for number, name in enumerate(("new/1.a.host", "cur/2.b.host:2,S", ".Sent/cur/3.c.host:2,S", "tmp/4.d.host"), 1):
+        file(tmp_path, name, message(number))
+    file(tmp_path, "dovecot-uidlist", b"3 V1")
+    file(tmp_path, ".Notes/x.txt", b"no Maildir")
+    for name in ("cur", "new", "tmp"):
+        (tmp_path / ".Sent" / name).mkdir(exist_ok=True)
+    ids = [parsed(item).document.id for item in read([str(tmp_path)])]
+    assert ids == ["<2@a.example>", "<1@a.example>", "<3@a.example>"]
+
+
+def test_every_file_of_a_maildir_is_a_message(tmp_path: Path) -> None:
+    for name in ("cur", "new", "tmp"):
+        (tmp_path / name).mkdir()
+    file(tmp_path, "new/1.a.host", b"Subject: s\n\n" + TEXT)
+    (item,) = read([str(tmp_path)])
+    assert parsed(item).document.text == TEXT.decode()
+
+
+def test_a_message_without_text_and_subject_is_a_document_without_words(tmp_path: Path) -> None:
+    (item,) = read([str(file(tmp_path, "a.eml", b"From: a@b.example\n\n"))])
+    assert not (parsed(item).document.text or "x").strip()
+
+
+def test_short_messages_are_hashed_under_the_key(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.eml", SENT + b"Thank you!")
+    texts = [
+        parsed(next(iter(read([str(path)], key)))).document.text
+        for key in (None, HashKey.public(), HashKey.from_secret(b"another"))
+    ]
+    assert texts[0] == texts[1] != texts[2]
+    assert "thank" not in (texts[0] or "").lower()
+
+
+def test_the_digest_of_attachments_is_a_label_under_the_key(tmp_path: Path) -> None:
+    inner = b"--b\n\n" + TEXT + b"\n--b\nContent-Type: image/png\n\npicture\n--b--\n"
+    path = file(tmp_path, "a.eml", b"Content-Type: multipart/mixed; boundary=b\n" + SENT + inner)
+    labels = [
+        parsed(next(iter(read([str(path)], key)))).document.labels
+        for key in (None, HashKey.public(), HashKey.from_secret(b"another"))
+    ]
+    assert labels[0] == labels[1] != labels[2]
+    assert re.fullmatch("[0-9a-f]{32}", labels[0]["attachments"])
+    assert parsed(next(iter(read([str(file(tmp_path, "b.eml", message(1)))])))).document.labels == {}
+
+
+def test_what_a_header_says_to_be_degraded_is_known_or_ignored(tmp_path: Path) -> None:
+    (item,) = read([str(file(tmp_path, "a.eml", message(1)))])
+    assert isinstance(item, Item)
+    assert header(item.record.headers, "nearstream-degraded") is None
+    said = [*item.record.headers, ("nearstream-degraded", b"truncated nonsense truncated parse_fallback \xff")]
+    record = item.record._replace(headers=said)
+    assert parsed(Item("x", record)).degraded == ("parse_fallback", "truncated")
+    said[-1] = ("nearstream-degraded", b"charset_replaced")
+    replaced = record._replace(headers=said, value=(record.value or b"") + b" \xef\xbf\xbd")
+    assert parsed(Item("x", replaced)).degraded == ("charset_replaced",)
+
+
+def test_the_page_about_mail_shows_what_a_scan_of_the_example_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs/mail.md").read_text()
+    blocks = re.findall(r"```\n(.*?)```\n", page, re.DOTALL)
+    assert main(["scan", str(ROOT / blocks[0].split()[-1]), "--quiet"]) == 0
+    assert capsys.readouterr().out == blocks[1]
