@@ -18,13 +18,13 @@ from nearstream.streams.matching.telling import Matched
 from nearstream.streams.store.limits import IndexLimits, IndexLostError, IndexState, IndexUnavailableError
 from nearstream.streams.store.messages import Cover, Entry, Query
 from nearstream.streams.store.registration import Status
-from nearstream.workers import redis_store
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.index.rebuild import IndexRebuild
 from nearstream.workers.redis.server import function_library
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.layout import BUCKET_KINDS
+from nearstream.workers.redis.store import calls
 from tests.contract.conftest import PARTITIONS
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, running
@@ -150,7 +150,7 @@ async def test_f39_a_failure_at_any_command_changes_no_verdict(
     first, _, rest = source.replace("redis.call(", "fused(").replace(suffix, f"{suffix}f").partition("\n")
     suffix = f"{suffix}f"
     source = f"{first}\n{FUSE}{rest}\nredis.register_function('set_fuse_{suffix}', set_fuse)\n"
-    for module in (function_library, redis_store.calls):
+    for module in (function_library, calls):
         monkeypatch.setattr(module, "function_name", lambda name: f"nearstream_store_{name}_{suffix}")
     await client.execute_command("FUNCTION LOAD", "REPLACE", source)
     whole = await made(replace(address, scheme=f"{address.scheme}x", beside=True, slots=PARTITIONS))
@@ -196,7 +196,7 @@ async def test_two_releases_run_side_by_side(
     one, two, three = arrivals([("a", TEXT), ("b", TEXT), ("c", TEXT)], PARTITIONS)
     older = matcher(redis_index.store())
     await older.match_all([one])
-    monkeypatch.setattr(redis_store.calls, "function_name", lambda name: f"nearstream_store_{name}_newer000")
+    monkeypatch.setattr(calls, "function_name", lambda name: f"nearstream_store_{name}_newer000")
     await client.execute_command("FUNCTION LOAD", source.replace(suffix, "newer000"))
     newer = await made(address)
     (found,) = await matcher(newer.store()).match_all([two])
@@ -373,7 +373,7 @@ async def test_the_documented_rights_suffice(own_address: IndexAddress) -> None:
 
 
 def _lua() -> str:
-    folder = Path(redis_store.__file__).parent / "lua"
+    folder = Path(function_library.__file__).parent / "lua"
     return "".join(path.read_text() for path in sorted(folder.glob("*.lua")))
 
 

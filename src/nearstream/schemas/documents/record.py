@@ -4,6 +4,7 @@ import re
 from typing import NamedTuple
 
 Headers = list[tuple[str, bytes | None]]
+INPUT = "input"  # the topic of a record that came from no topic
 TRACEPARENT_MAX_BYTES = 128
 PAGE_PARTS_HEADER = "nearstream-page-parts"
 PAGE_PARTS_MAX_BYTES = 4_608

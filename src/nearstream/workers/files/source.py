@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from nearstream.schemas.documents.document import Id
-from nearstream.schemas.documents.record import ConsumerRecord, Headers
+from nearstream.schemas.documents.record import INPUT, ConsumerRecord, Headers
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.workers.crawl.records import Broken
 from nearstream.workers.files.content import (
@@ -38,7 +38,6 @@ from nearstream.workers.files.warc import read_documents
 from nearstream.workers.mail.message import WHOLE
 
 STDIN = "-"
-INPUT = "input"  # the topic of a record that came from no topic
 
 
 class Item(NamedTuple):

@@ -8,10 +8,9 @@ import msgspec
 from aiohttp import web
 
 from nearstream.schemas.checks.check import ApiError
-from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.documents.record import INPUT, ConsumerRecord
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
-from nearstream.workers.files.source import INPUT
 from nearstream.workers.http.access import Access
 from nearstream.workers.http.openapi import CHECK_PATH
 from nearstream.workers.http.reading import DEFAULT_TYPE, READABLE, is_mail_type, is_readable, is_signature_type

@@ -8,14 +8,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.documents.record import INPUT, ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.names import DOCUMENTS
 from nearstream.streams.ingest.parse import Removal, parse_record
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.files.content import UnreadableFileError
 from nearstream.workers.files.mail import MailReading
-from nearstream.workers.files.source import INPUT
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError, retriable

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from nearstream.schemas.documents.document import YEAR_9999_MS
 from nearstream.schemas.documents.record import (
+    INPUT,
     ConsumerRecord,
     Headers,
     PageFacts,
@@ -22,7 +23,6 @@ from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import Removal, parse_record
 from nearstream.streams.signing.signer import Signer, Unsigned
 from nearstream.workers.crawl.page import PageReader, ReadDocument, patience
-from nearstream.workers.files.source import INPUT
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter, decide_apart
 from nearstream.workers.pipeline.step import cooperative_yield
 

@@ -69,7 +69,7 @@ def function_library() -> tuple[str, str]:
 
     The suffix is derived from the source, constants included, so that two releases can run side by side.
     """
-    source = "".join((files("nearstream.workers.redis_store") / "lua" / name).read_text("utf-8") for name in _SOURCES)
+    source = "".join((files("nearstream.workers.redis.server") / "lua" / name).read_text("utf-8") for name in _SOURCES)
     # Values take the place of their names, because a function sees at most 60 variables of those around it.
     source = _NAME.sub(lambda name: _literal(CONSTANTS[name[0]]) if name[0] in CONSTANTS else name[0], source)
     suffix = blake2b(source.encode(), digest_size=4).hexdigest()
