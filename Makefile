@@ -52,6 +52,10 @@ docs: .venv/installed-test ## build the documentation site in build/site, and ch
 sbom: .venv/installed-test ## write build/nearstream.cdx.json, a CycloneDX list of what the image holds
 	@$(BIN)/python -m tests.devstack.parts
 
+release: sbom ## write what a release has to dist/: the wheel, the list of parts, the notes
+	@$(BIN)/pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir dist .
+	@cp build/nearstream.cdx.json CHANGELOG.md dist/
+
 installs: .venv/installed-test ## try pipx, uv, the list of parts, and the examples for LangChain and LlamaIndex
 	@$(BIN)/pytest tests/project -q -n 0 -m installs
 

@@ -1,6 +1,7 @@
 """The Helm chart: what it makes fits the schemas of its kinds, and the code that it runs."""
 
 import re
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,13 @@ def test_the_chart_names_only_settings_that_exist() -> None:
 
 def test_a_pod_has_longer_to_stop_than_a_worker_takes() -> None:
     assert VALUES["terminationGracePeriodSeconds"] > load({}).stop_seconds
-    assert (CHART / "Chart.yaml").read_text().count("0.1.0") == 2
+
+
+def test_the_chart_and_its_page_name_the_version_of_the_package() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    images = re.findall(r"nearstream:(\d\S*)", (ROOT / "docs/kubernetes.md").read_text())
+    assert {chart["version"], chart["appVersion"], *images} == {version}
 
 
 @pytest.mark.chart
