@@ -1,5 +1,11 @@
 /* Entries of buckets as one command carries them. Twin of `pack_slowly` in workers/redis/store/entries.py. */
 
+#pragma once
+
+#include "answers.h"
+#include "found_buckets.h"
+#include "platform.h"
+
 enum { BUCKET_KINDS = 4, CHUNK_SIZE = 4, FIELD_SIZE = 7, SHARED_SIZE = 4, ENTRY_HEAD = 2 * NUMBER_SIZE + 4 };
 enum { SLOT_BITS = 16, FIELD_BITS = 23, KIND_AT = 55, ENTRIES_KEYS = 65535 };
 

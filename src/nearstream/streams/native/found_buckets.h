@@ -4,6 +4,10 @@
  * A reply is a succession of buckets. Each has the index of its key (2 bytes), the count of its numbers (2 bytes), and
  * these numbers (5 bytes each). */
 
+#pragma once
+
+#include "platform.h"
+
 enum { KEY_SIZE = 9, NUMBER_SIZE = 5, BUCKET_SIZE = 4 };
 
 static u64 number_at(const u8 *at)

@@ -1,5 +1,10 @@
 /* The data that all parts of signing share. Twin of fingerprints/parameters.py, and of the mixers of hashing.py. */
 
+#pragma once
+
+#include "platform.h"
+#include "signing/digests.h"
+
 /* Python has these numbers too: SLOTS, LD_WINDOW_BYTES in fingerprints/parameters.py, GAP_BITS in ld_encoding.py, and
  * MAX_RATES in signing/native_backend.py. tests/property/test_native.py fails if they differ. */
 enum { SLOTS = 128, LD_WINDOW_BYTES = 16, GAP_BITS = 13, MAX_RATES = 8 };

@@ -1,5 +1,10 @@
 /* Symbols and gaps of an LD signature in few bits. Twin of fingerprints/ld_compact.py. */
 
+#pragma once
+
+#include "job.h"
+#include "platform.h"
+
 enum { MAX_STEP = 0x7F, PAIR_COUNT_BYTES = 2, MAX_PAIRS = 0xFFFF, MAX_LOW_BITS = 5 };
 enum { WORD_SYMBOL_BITS = 32 - GAP_BITS, SPLIT_SYMBOL_BITS = 16, MIN_KEPT_BITS = 9 };
 

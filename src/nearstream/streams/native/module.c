@@ -1,60 +1,27 @@
 /* The C twin of signing and of comparing signatures. It returns the bytes that the numpy modules return, faster.
  *
- * This file is the only translation unit. It includes every header of this folder once and in order, so no header
- * needs a guard. The first line of a header names its Python twin, which explains formulas and gives their sources.
+ * This file is the only translation unit, and each header includes what it needs. The first line of a header names its
+ * Python twin, which explains formulas and gives their sources.
  *
  * Only this file, the headers beside it and the functions for Python in estimates/ use the Python API.
  * Other threads can run while a long text is signed. The only state is memory that a context keeps for its next text.
  * Any bytes may be passed in: invalid ones raise ValueError. All arithmetic is modulo 2**64.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <math.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "a little-endian processor is expected, numpy is used on others"
-#endif
-
-/* Some loops use vector instructions of x86-64. Plain C gives equal bytes on other processors, or with the macro
- * NEARSTREAM_PLAIN. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(NEARSTREAM_PLAIN)
-#define VECTORS
-#include <immintrin.h>
-#endif
-
-typedef uint8_t u8;
-typedef uint16_t u16;
-typedef uint32_t u32;
-typedef uint64_t u64;
-enum { INTERFACE = 10 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
-enum {
-    SPACE = 0x20,
-    PADDING = 8,         /* bytes before a normal form, so that a chunk may begin before it */
-    MAX_BYTES = 1 << 28, /* of a text */
-    LONG_TEXT = 4096,    /* bytes from which on other threads may run */
-};
-
-#include "signing/blake2b.h"
-#ifdef VECTORS
-#include "signing/blake2b_avx2.h"
-#endif
-#include "job.h"
-#include "signing/unicode.h"
-#include "signing/case_folding.h"
-#include "signing/nfkc.h"
-#include "signing/shingles.h"
-#include "signing/ld.h"
-#include "signing/minhash.h"
-#include "signing/winnowing.h"
-#include "signing/signs.h"
-#include "signing/signature.h"
-#include "ld_compact.h"
+#include "entries.h"
+#include "estimates/covering.h"
+#include "estimates/passages.h"
+#include "packed_fields.h"
+#include "platform.h"
 #include "prepared.h"
-#include "estimates/cheapest_path.h"
+#include "signing/normal_form.h"
+#include "signing/signature.h"
+#include "signing/signs.h"
+#include "small_keys.h"
+#include "tally.h"
+#include "text_patch.h"
+
+enum { INTERFACE = 10 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
 
 /* All that one call from Python works on. */
 typedef struct {
@@ -92,27 +59,6 @@ static enum Outcome run(Call *call)
 }
 
 /* Returns a tuple that takes over new references, or NULL if one of them is NULL. */
-static PyObject *tuple_of(PyObject **items, Py_ssize_t count)
-{
-    PyObject *tuple = PyTuple_New(count);
-    int is_complete = tuple != NULL;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        is_complete &= items[i] != NULL;
-        if (tuple)
-            PyTuple_SetItem(tuple, i, items[i]);
-        else
-            Py_XDECREF(items[i]);
-    }
-    if (!is_complete)
-        Py_CLEAR(tuple);
-    return tuple;
-}
-
-static PyObject *bytes_of(const void *data, size_t size)
-{
-    return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
-}
-
 /* Returns `Signed` of __init__.py. Py_BuildValue would take as long as hashing the words of a short text. */
 static PyObject *signed_tuple(const Job *job, const Result *result)
 {
@@ -217,23 +163,6 @@ static PyObject *signs(PyObject *module, PyObject *text)
     return found;
 }
 
-#include "estimates/alignment.h"
-#include "estimates/content.h"
-#include "small_keys.h"
-#include "text_part.h"
-#include "text_patch.h"
-#include "packed_fields.h"
-#include "estimates/common_text.h"
-#include "estimates/scattered.h"
-#include "estimates/isolated.h"
-#include "estimates/distance.h"
-#include "estimates/estimate.h"
-#include "estimates/compare.h"
-#include "estimates/passages.h"
-#include "estimates/covering.h"
-#include "found_buckets.h"
-#include "tally.h"
-#include "entries.h"
 
 /* ---- pairs of LD symbols and gaps ---- */
 

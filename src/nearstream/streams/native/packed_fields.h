@@ -1,11 +1,16 @@
 /* Byte fields of a signature: their check, and what an index keeps of them. Twin of signing/packed_fields.py. */
 
-enum { ANCHOR_BYTES = 8, WORD_BYTES = 4 };
+#pragma once
+
+#include "estimates/content.h"
+#include "platform.h"
+
+enum { ANCHOR_BYTES = 8, LD_WORD_BYTES = 4 };
 
 static u32 ld_word_at(const u8 *words, size_t i)
 {
     u32 word;
-    memcpy(&word, words + WORD_BYTES * i, WORD_BYTES);
+    memcpy(&word, words + LD_WORD_BYTES * i, LD_WORD_BYTES);
     return word;
 }
 
@@ -16,9 +21,9 @@ static PyObject *words_end(PyObject *module, PyObject *ld)
     (void)module;
     if (PyBytes_AsStringAndSize(ld, &packed, &bytes) < 0)
         return NULL;
-    if (bytes % WORD_BYTES)
+    if (bytes % LD_WORD_BYTES)
         return PyErr_Format(PyExc_ValueError, "expected a multiple of 4 bytes");
-    size_t count = (size_t)bytes / WORD_BYTES, symbols = 0;
+    size_t count = (size_t)bytes / LD_WORD_BYTES, symbols = 0;
     u64 end = 0;
     for (size_t i = 0; i < count; i++, symbols++) {
         u32 gap = ld_word_at((const u8 *)packed, i) & ESCAPE;
@@ -100,8 +105,8 @@ static PyObject *kept_symbols_of(PyObject *ld, PairBits bits)
     if (PyBytes_AsStringAndSize(ld, &packed, &bytes) < 0)
         return NULL;
     int is_split = bits.symbol == SPLIT_SYMBOL_BITS;
-    if (bytes % (is_split ? 2 : WORD_BYTES))
-        return PyErr_Format(PyExc_ValueError, "expected a multiple of %d bytes", is_split ? 2 : WORD_BYTES);
+    if (bytes % (is_split ? 2 : LD_WORD_BYTES))
+        return PyErr_Format(PyExc_ValueError, "expected a multiple of %d bytes", is_split ? 2 : LD_WORD_BYTES);
     u8 *kept = malloc((size_t)bytes + 1);
     if (!kept)
         return PyErr_NoMemory();

@@ -3,6 +3,11 @@
  * signing/native_backend.py and signing/native_unicode.py pack them. They have no numpy twin.
  */
 
+#pragma once
+
+#include "platform.h"
+#include "signing/unicode.h"
+
 static const char CONTEXT[] = "nearstream.streams.native._native.context";
 static const char UNICODE[] = "nearstream.streams.native._native.unicode";
 

@@ -3,6 +3,12 @@
  * The hash is MurmurHash3 x64 128 by Austin Appleby (2011, public domain) with the seed 0, of which only the first half
  * is returned. */
 
+#pragma once
+
+#include "answers.h"
+#include "platform.h"
+#include "signing/blake2b.h"
+
 enum { SMALL_KEY_BYTES = 8, MURMUR_BLOCK = 16, MAX_HASHED = 1 << 16 };
 
 static const u64 MURMUR_FIRST = 0x87C37B91114253D5u, MURMUR_SECOND = 0x4CF5AD432745937Fu;

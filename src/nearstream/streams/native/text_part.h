@@ -1,5 +1,10 @@
 /* The text part of an index record. Twin of `unpack_text` in streams/store/text_part.py. */
 
+#pragma once
+
+#include "estimates/content.h"
+#include "platform.h"
+
 enum { PACKED_PAIRS = 1, SPACELESS_TEXT = 2, SPLIT_GAPS = 4 };
 enum { TEXT_VERSION = 8, TEXT_DIGEST = 8, TEXT_NUMBERS = 7, STEP_LOW_BITS = 2, NUMBER_BITS = 56 };
 

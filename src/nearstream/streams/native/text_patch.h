@@ -1,5 +1,10 @@
 /* The differences between two records. Twin of streams/store/patching.py. */
 
+#pragma once
+
+#include "answers.h"
+#include "platform.h"
+
 enum { PATCH_WINDOW = 5, MAX_PATCHED = 1 << 24, STEP_BYTES = 16 };
 
 /* The first place of each window of a text part, plus 1, in a hash table with open addressing. 0: an empty slot. */

@@ -3,6 +3,13 @@
  * The constants are those of the twin, and tests/property/test_alignment.py compares both.
  */
 
+#pragma once
+
+#include "answers.h"
+#include "estimates/cheapest_path.h"
+#include "job.h"
+#include "platform.h"
+
 enum { CELLS = 1 << 13, LOW_BITS = CELLS - 1, TAKEN = 1 << 19 };
 enum { HEADS = 1 << 11 }; /* few enough to be cheap to clear */
 

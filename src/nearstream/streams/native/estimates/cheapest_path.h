@@ -3,6 +3,10 @@
  * The constants are those of the twin, and tests/property/test_alignment.py compares both.
  */
 
+#pragma once
+
+#include "platform.h"
+
 enum { NUMBERS_PER_BLOCK = 5, LOOK_BACK = 32, RATIO_STEPS = 256 };
 enum { SHARES_BYTES = (RATIO_STEPS + 1) * sizeof(double) };
 

@@ -2,6 +2,11 @@
  * estimates/intervals.py.
  */
 
+#pragma once
+
+#include "estimates/content.h"
+#include "platform.h"
+
 #define TRIM 0.05
 #define MOVED_SHARE 0.02
 #define CHANCE (1.0 / 16)

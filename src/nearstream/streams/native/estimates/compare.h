@@ -1,5 +1,11 @@
 /* Comparing one text with others. Twin of `compare_numpy` in estimates/comparing.py. */
 
+#pragma once
+
+#include "estimates/estimate.h"
+#include "platform.h"
+#include "text_part.h"
+
 enum { PACKED_FIELDS = 3 };
 enum { ONE_LINEAGE = 1, ONE_SITE = 2 }; /* what `tie` of estimates/pair.py returns */
 

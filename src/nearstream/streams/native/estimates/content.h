@@ -2,6 +2,13 @@
  * fingerprints/ld.py.
  */
 
+#pragma once
+
+#include "estimates/alignment.h"
+#include "ld_compact.h"
+#include "platform.h"
+#include "signing/ld.h"
+
 enum { VARINT_BYTES = 6, GAP_STEPS = 8, WORD_KEPT_BITS = 16, SPLIT_KEPT_BITS = 13 };
 enum { KEPT_SKETCH = SLOTS / 2 }; /* bytes of a sketch with 4 bits of each slot */
 #define LARGEST ((i64)1 << 48)    /* of the numbers of a text, so that no sum and no product overflows */

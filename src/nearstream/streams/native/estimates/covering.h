@@ -1,5 +1,10 @@
 /* Which parts of an arriving text other texts have. Twin of estimates/covering.py. */
 
+#pragma once
+
+#include "estimates/compare.h"
+#include "platform.h"
+
 enum { COVER_LEADS = 2, COVER_ROUNDS = 8 };
 
 /* What one other text has: common text as start and end in the arriving text, in bytes. */

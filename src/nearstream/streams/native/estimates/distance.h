@@ -2,6 +2,11 @@
  * estimates/intervals.py.
  */
 
+#pragma once
+
+#include "estimates/common_text.h"
+#include "platform.h"
+
 #define LEAST_COST 0.70
 #define NARROW_SHARE 0.5
 #define HIDDEN_WEIGHT 0.65

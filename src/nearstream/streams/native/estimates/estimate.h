@@ -1,5 +1,11 @@
 /* All numbers about two texts. Twin of estimates/estimate_numpy.py and of `SignaturePair` in estimates/pair.py. */
 
+#pragma once
+
+#include "estimates/distance.h"
+#include "estimates/isolated.h"
+#include "platform.h"
+
 #define GATE_SHARE 0.04
 #define GATE_RATIO 0.9
 enum { GATE_SYMBOLS = 4, SHINGLE_WORDS = 5, SPACELESS_SHINGLE_BYTES = 12 };

@@ -1,5 +1,10 @@
 /* A few edits apart from each other. Twin of estimates/isolated.py. */
 
+#pragma once
+
+#include "estimates/scattered.h"
+#include "platform.h"
+
 #define ISOLATED_RATIO 0.8
 #define WORD_PLACE 12.0
 #define ISOLATED_COST 4.2

@@ -1,5 +1,10 @@
 /* Where the common text of two documents lies, in characters. Twin of `common_text_numpy` in estimates/passages.py. */
 
+#pragma once
+
+#include "estimates/compare.h"
+#include "platform.h"
+
 enum { LOST_MAX = 2, DRIFT_MAX = 32, MATCHES_MIN = 2, MOVES = 4, NUMBERS_PER_PASSAGE = 4 };
 
 /* Numbers of passages: start and end in the shorter text, then in the longer one. */

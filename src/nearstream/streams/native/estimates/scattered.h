@@ -1,5 +1,10 @@
 /* Edits all over two texts of nearly one length. Twin of estimates/scattered.py. */
 
+#pragma once
+
+#include "estimates/content.h"
+#include "platform.h"
+
 #define SCATTERED_RATIO 0.9
 #define SCATTERED_DRIFT 0.10
 #define SCATTERED_LARGEST 0.40

@@ -3,6 +3,13 @@
  * Two texts at once are faster because in one text each step has to wait for the step before.
  */
 
+#pragma once
+
+#include "platform.h"
+#include "signing/blake2b.h"
+
+#ifdef VECTORS
+
 #define AVX2 __attribute__((target("avx2")))
 /* Makes the compiler add the two known operands first. It would otherwise wait for the last of three. */
 #define ADDED(sum) __asm__("" : "+x"(sum))
@@ -103,3 +110,5 @@ static AVX2 void hash_two_blocks(DigestState *one, DigestState *other)
         add_state(one, other, 4 + 2 * i, _mm256_xor_si256(r.b[i], r.d[i]));
     }
 }
+
+#endif

@@ -1,5 +1,10 @@
 /* The LD signature of a normal form. Twin of fingerprints/ld.py. */
 
+#pragma once
+
+#include "job.h"
+#include "platform.h"
+
 enum { LANE = 512, LANES = 4, ESCAPE = (1 << GAP_BITS) - 1 };
 
 static int log2_of(u64 power)

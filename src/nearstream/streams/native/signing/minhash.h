@@ -1,5 +1,10 @@
 /* Sets of hashes, and the sketch of a set. Twin of fingerprints/minhash.py, and of `distinct` in hashing.py. */
 
+#pragma once
+
+#include "job.h"
+#include "platform.h"
+
 enum { SLOT_SHIFT = 57, VALUE_BITS = 49 };
 
 /* Removes duplicates in place, in any order. Returns the number of distinct values.

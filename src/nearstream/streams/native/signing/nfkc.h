@@ -5,6 +5,11 @@
  * is needed.
  */
 
+#pragma once
+
+#include "platform.h"
+#include "signing/case_folding.h"
+
 enum { MAX_MARKS = 512 };
 static const u32 NONE = ~(u32)0;
 

@@ -1,5 +1,10 @@
 /* Words of a normal form, and hashes of runs of words or bytes. Twin of fingerprints/shingles.py. */
 
+#pragma once
+
+#include "job.h"
+#include "platform.h"
+
 enum { POSITIONS_MARGIN = 72 }; /* elements that `find_positions` may write after the last position */
 
 #ifdef VECTORS

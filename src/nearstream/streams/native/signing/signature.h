@@ -1,5 +1,11 @@
 /* The part of a signature that depends on the text alone. Twin of signing/numpy_backend.py. */
 
+#pragma once
+
+#include "platform.h"
+#include "signing/ld.h"
+#include "signing/winnowing.h"
+
 /* Computes how long the lists of a job may become. */
 static void measure(Job *job, size_t spaces)
 {

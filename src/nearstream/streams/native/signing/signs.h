@@ -1,5 +1,9 @@
 /* Signs that mean something. Twin of signing/signs.py. */
 
+#pragma once
+
+#include "platform.h"
+
 enum { NO_SIGN, ALWAYS_SIGN, MATH_SIGN, MARK_SIGN, POINT_SIGN, OPERATOR_SIGN, NOT_SIGN, HASH_SIGN, WIDE_SIGN,
        PRIVATE_SIGN };
 enum { MATH_ROW = 3, PRIVATE_RUN = 3 };

@@ -1,5 +1,10 @@
 /* Tables of Unicode, packed by signing/native_unicode.py. Twin of fingerprints/case_folding.py. */
 
+#pragma once
+
+#include "job.h"
+#include "platform.h"
+
 enum {
     COMPLEX_UNIT = 0xFFFF,
     CODE_POINTS = 0x110000,

@@ -1,5 +1,11 @@
 /* Anchors: minima of the windows of a text. Twin of fingerprints/winnowing.py. */
 
+#pragma once
+
+#include "platform.h"
+#include "signing/minhash.h"
+#include "signing/shingles.h"
+
 /* Computes the minima of all runs in place and returns how many there are.
  *
  * A run spans two blocks: its minimum is that of a suffix of the first and of a prefix of the second (van Herk 1992).
