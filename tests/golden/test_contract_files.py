@@ -25,11 +25,14 @@ from nearstream.schemas.topics.codec import (
     decode_document,
     decode_event,
     decode_label,
+    decode_label_change,
     decode_signature,
+    decode_silence,
     encode_alert,
     encode_decision,
     encode_document,
     encode_event,
+    encode_label_change,
     encode_signature,
     event_headers,
 )
@@ -52,6 +55,8 @@ CODECS: dict[str, tuple[Callable[[bytes], Any], Callable[[Any], bytes]]] = {
     "decision": (decode_decision, encode_decision),
     "alert": (decode_alert, encode_alert),
     "label": (decode_label, msgspec.json.encode),
+    "label_change": (decode_label_change, encode_label_change),
+    "silence": (decode_silence, msgspec.json.encode),
     "signature": (decode_signature, encode_signature),
 }
 
@@ -94,7 +99,7 @@ def test_the_command_writes_nothing_beside_an_action(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "nearstream", "topics", "create", "--schemas", str(tmp_path / "made")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "--schemas and --asyncapi only write files" in done.stderr
+    assert "--schemas, --asyncapi, --connect and --register go without an action" in done.stderr
     assert not (tmp_path / "made").exists()
 
 

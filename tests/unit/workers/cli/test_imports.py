@@ -23,7 +23,8 @@ def seconds():
 def child(name):
     if name:
         main.command_function(name)
-    wings = {name for name, module in sys.modules.items() if name.startswith("nearstream.") and hasattr(module, "__path__")}
+    ours = [(name, module) for name, module in sys.modules.items() if name.startswith("nearstream.")]
+    wings = {name for name, module in ours if hasattr(module, "__path__")}
     told = {"modules": sorted(sys.modules.keys() - wings), "seconds": seconds()}
     os.write(write, json.dumps(told).encode() + b"\\n")
     os._exit(0)
