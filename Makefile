@@ -15,7 +15,7 @@ WRITABLE = test -w . || { echo "cannot write $(CURDIR): copy the checkout to a f
 
 export PYTHONDONTWRITEBYTECODE := # what was compiled once need not be compiled by each command that tests start
 
-.PHONY: demo test faults servers sinks soak simulate chart docs sbom installs fuzz sanitize check format stack stack-stop bench clean help
+.PHONY: demo test faults servers sinks soak simulate chart docs sbom release installs fuzz sanitize check format stack stack-stop bench clean help
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -53,6 +53,7 @@ sbom: .venv/installed-test ## write build/nearstream.cdx.json, a CycloneDX list 
 	@$(BIN)/python -m tests.devstack.parts
 
 release: sbom ## write what a release has to dist/: the wheel, the list of parts, the notes
+	@rm -rf dist
 	@$(BIN)/pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir dist .
 	@cp build/nearstream.cdx.json CHANGELOG.md dist/
 

@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 from benchmarks.check.texts import arrivals
-from nearstream.schemas.topics.names import SIGNATURES
+from nearstream.schemas.topics.table import SIGNATURES
 from nearstream.workers.config.settings import load
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex

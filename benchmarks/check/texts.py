@@ -10,7 +10,7 @@ from pathlib import Path
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.signature import Origin
 from nearstream.schemas.topics.codec import decode_document
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.signing.scheme import Scheme

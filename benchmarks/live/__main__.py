@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.workers.deployed import BenchmarkDeployment, deployment, log_progress
-from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from tests.devstack.chromium import Page, chromium
 from tests.devstack.kafka import FULL_SPEED
 from tests.devstack.server import free_ports

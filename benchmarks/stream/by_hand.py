@@ -18,7 +18,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from benchmarks.speed.peers import SLOTS, usual_words, word_shingles
 from benchmarks.stream.stages import StageClock
-from nearstream.schemas.topics.names import DOCUMENTS, NEAR_DUPLICATES
+from nearstream.schemas.topics.table import DOCUMENTS, NEAR_DUPLICATES
 from nearstream.workers.config.settings import Settings
 
 BATCH = 200

@@ -19,7 +19,7 @@ from benchmarks.stream.reporting import Reporter
 from benchmarks.stream.stages import StageClock
 from benchmarks.workers import loops
 from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.streams.matching import telling
 from nearstream.streams.matching.judge import Documents, MatchCounts, Rules
 from nearstream.streams.matching.matcher import Matcher

@@ -19,7 +19,7 @@ from benchmarks.stream.figures import OURS, Figures, Moment, TooFewDocumentsErro
 from benchmarks.stream.reporting import Report
 from benchmarks.stream.texts import Record
 from benchmarks.workers.deployed import BenchmarkDeployment, cpu_seconds, deployment, described, log_progress
-from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES, VERDICTS
 from tests.devstack.kafka import kafka_server
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, running

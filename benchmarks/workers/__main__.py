@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.texts import english
 from benchmarks.workers.deployed import cpu_seconds, deployment, log_progress
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import DOCUMENTS, NEAR_DUPLICATES, SIGNATURES
+from nearstream.schemas.topics.table import DOCUMENTS, NEAR_DUPLICATES, SIGNATURES
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from nearstream.schemas.documents.document import document_key
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.codec import decode_event, decode_signature
-from nearstream.schemas.topics.names import SIGNATURES
+from nearstream.schemas.topics.table import SIGNATURES
 from nearstream.schemas.verdicts.events import Retraction
 from nearstream.workers.pipeline.deployment import Deployment
 from tests.fault.oracle import expected, in_order_of_time

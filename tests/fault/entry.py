@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.topics.names import SIGNATURES
+from nearstream.schemas.topics.table import SIGNATURES
 from nearstream.workers.cli.main import main
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import topics as kafka_topics

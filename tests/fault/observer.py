@@ -10,7 +10,7 @@ from pathlib import Path
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-from nearstream.schemas.topics.names import ALL, DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics.table import ALL, DOCUMENTS, SIGNATURES
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError

@@ -8,7 +8,7 @@ from typing import TypeVar
 from nearstream.schemas.documents.record import ConsumerRecord, header
 from nearstream.schemas.topics.codec import decode_signature
 from nearstream.schemas.topics.dead_letter import Stage
-from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
+from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
 from tests.fault.texts import Place
 from tests.support.deployment import LocalDeployment
 

@@ -15,7 +15,7 @@ from random import Random
 from aiokafka.errors import KafkaTimeoutError
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.worker.topology import MATCH_BATCH, SIGN_BATCH
 from tests.devstack.redis import redis_server

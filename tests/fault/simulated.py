@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.streams.store.local import Local
 from nearstream.streams.store.messages import Cover
 from nearstream.streams.store.part import Part

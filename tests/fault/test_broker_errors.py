@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import ALL, DEAD_LETTERS, DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics.table import ALL, DEAD_LETTERS, DOCUMENTS, SIGNATURES
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import load
 from nearstream.workers.kafka import offsets as kafka_offsets

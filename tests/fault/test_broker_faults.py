@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from aiokafka.admin import NewPartitions
 
-from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES, Topic
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES, Topic
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.kafka import client as kafka_client
 from tests.devstack.kafka import choose_ports

@@ -18,7 +18,7 @@ from nearstream.schemas.documents.document import document_key
 from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.codec import decode_event, encode_event
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.schemas.verdicts.events import Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.workers.config.settings import load

@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from nearstream.schemas.documents.document import document_key
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.codec import decode_event, decode_signature
-from nearstream.schemas.topics.names import SIGNATURES, VERDICTS
+from nearstream.schemas.topics.table import SIGNATURES, VERDICTS
 from nearstream.schemas.verdicts.events import Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.matching.arriving import pack_keys

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.schemas.verdicts.events import Retraction
 from tests.support.deployment import TEXTS, LocalDeployment, deployed, until
 

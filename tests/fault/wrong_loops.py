@@ -11,7 +11,7 @@ from typing import Any
 from mode.supervisors import OneForOneSupervisor
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import RELATION_TOPICS, SIGNATURES
+from nearstream.schemas.topics.table import RELATION_TOPICS, SIGNATURES
 from nearstream.streams.matching import counterpart
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.matching.protocol import lane

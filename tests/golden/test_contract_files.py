@@ -37,7 +37,7 @@ from nearstream.schemas.topics.codec import (
     event_headers,
 )
 from nearstream.schemas.topics.dead_letter import PRIVATE_HEADER, DeadLetter, Payload, Reason, Stage, outgoing
-from nearstream.schemas.topics.names import ALL
+from nearstream.schemas.topics.table import ALL
 from nearstream.schemas.verdicts.events import RELATIONS
 from nearstream.streams.ingest.parse import _FIELD_HEADERS, _LIST_HEADERS, _REMOVAL_HEADERS
 from nearstream.workers.config.settings import Settings

@@ -27,7 +27,7 @@ from nearstream.schemas.topics.codec import (
     encode_label_change,
     encode_signature,
 )
-from nearstream.schemas.topics.names import ALL, EVENT_TOPICS, topics_of
+from nearstream.schemas.topics.table import ALL, EVENT_TOPICS, topics_of
 from nearstream.schemas.verdicts.events import ChangeEvent, Event, RelationEvent, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.hashing import HashKey

@@ -9,7 +9,7 @@ import pytest
 from nearstream.schemas.published import sinks
 from nearstream.schemas.published.json_schema import MESSAGES, subjects
 from nearstream.schemas.published.sinks import Column, columns
-from nearstream.schemas.topics.names import ALERTS, NEAR_DUPLICATES, VERDICTS, Topic
+from nearstream.schemas.topics.table import ALERTS, NEAR_DUPLICATES, VERDICTS, Topic
 
 EXAMPLES = Path(__file__).parents[2] / "schemas/examples"
 NAMES = {struct.__name__: name for name, struct in MESSAGES.items()}

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES
 from nearstream.schemas.topics.codec import decode_event, encode_event
-from nearstream.schemas.topics.names import (
+from nearstream.schemas.topics.table import (
     ALERTS,
     ALL,
     DEAD_LETTERS,

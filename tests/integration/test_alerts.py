@@ -12,7 +12,7 @@ from nearstream.schemas.alerts.alert import ALL_COLLECTIONS, Alert
 from nearstream.schemas.alerts.silence import Silence, silence_key
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.codec import decode_alert, encode_alert
-from nearstream.schemas.topics.names import ALERTS, DEAD_LETTERS, DOCUMENTS, SILENCES, VERDICTS
+from nearstream.schemas.topics.table import ALERTS, DEAD_LETTERS, DOCUMENTS, SILENCES, VERDICTS
 from nearstream.workers.config.alert_rules import load_alerts
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.monitoring.health import Health

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from tests.support.deployment import LINES, LocalDeployment, deployed
 
 CLUSTERS = 30

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nearstream.schemas.documents.record import Headers, ProducerRecord, header
-from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from tests.fault.agreement import disagreement
 from tests.support.bad_input import BAD
 from tests.support.deployment import TEXTS, LocalDeployment, deployed, ids

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.pipeline.deployment import Deployment
 from tests.devstack.redis import redis_server

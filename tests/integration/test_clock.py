@@ -8,7 +8,7 @@ import pytest
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS
+from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.kafka import client as kafka_client
 from tests.support.deployment import LINES, LocalDeployment, deployed

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import DOCUMENTS, EVENT_TOPICS, SIGNATURES
+from nearstream.schemas.topics.table import DOCUMENTS, EVENT_TOPICS, SIGNATURES
 from nearstream.workers.operations.terminal import columns
 from tests.support.deployment import LINES, LocalDeployment, deployed, until
 from tests.support.forking import finished

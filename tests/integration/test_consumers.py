@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import DOCUMENTS, VERDICTS
+from nearstream.schemas.topics.table import DOCUMENTS, VERDICTS
 from tests.devstack.npm import find_node, npm_packages
 from tests.support.deployment import TEXTS, LocalDeployment, deployed
 

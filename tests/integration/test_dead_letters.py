@@ -26,7 +26,7 @@ from nearstream.schemas.topics.dead_letter import (
     dead_id,
     outgoing,
 )
-from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS
+from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.operations.replay import COMMIT_EVERY
 from nearstream.workers.operations.terminal import printable

@@ -7,7 +7,7 @@ from pathlib import Path
 from nearstream.schemas.documents.record import Headers, ProducerRecord
 from nearstream.schemas.labels.decision import Decision
 from nearstream.schemas.topics.codec import decode_decision
-from nearstream.schemas.topics.names import DECISIONS, DOCUMENTS, VERDICTS
+from nearstream.schemas.topics.table import DECISIONS, DOCUMENTS, VERDICTS
 from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.ingest.sites import site_of
 from nearstream.workers.pipeline.decide import Deciding

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import aiohttp
 
-from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
+from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
 from nearstream.schemas.verdicts.events import Retraction
 from nearstream.workers.http.reading import SIGNATURE_TYPE
 from nearstream.workers.kafka.partitioning import partition_of

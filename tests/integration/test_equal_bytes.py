@@ -11,7 +11,7 @@ import pytest
 
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.codec import decode_event, encode_event
-from nearstream.schemas.topics.names import DOCUMENTS, EVENT_TOPICS
+from nearstream.schemas.topics.table import DOCUMENTS, EVENT_TOPICS
 from nearstream.schemas.verdicts.events import RELATIONS, kind_of
 from nearstream.workers.files.source import Item
 from nearstream.workers.pipeline.deployment import Deployment

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from tests.support.deployment import TEXTS, LocalDeployment, deployed
 
 

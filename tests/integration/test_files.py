@@ -4,7 +4,7 @@ import gzip
 import json
 from pathlib import Path
 
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.workers.files.content import zstd
 from tests.support.deployment import TEXTS, deployed
 

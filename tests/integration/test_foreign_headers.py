@@ -12,7 +12,7 @@ from aiokafka.record.memory_records import MemoryRecords
 
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, header
 from nearstream.schemas.topics.dead_letter import REASON_HEADER, Reason
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import records as kafka_records
 from tests.support.deployment import TEXTS, LocalDeployment, deployed

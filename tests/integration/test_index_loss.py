@@ -12,7 +12,7 @@ from pathlib import Path
 from redis.asyncio import Redis
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.schemas.verdicts.events import PairEvent, Retraction
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.pipeline.deployment import Deployment

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import SIGNATURES
+from nearstream.schemas.topics.table import SIGNATURES
 from nearstream.workers.operations.inspection import FIRST_BLOCK, newest_of_key, record_at
 from tests.support.deployment import deployed
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nearstream.schemas.documents.document import document_key
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import SIGNATURES
+from nearstream.schemas.topics.table import SIGNATURES
 from nearstream.workers.kafka.partitioning import partition_of
 from tests.devstack.kafka import tool
 from tests.support.deployment import LocalDeployment, deployed

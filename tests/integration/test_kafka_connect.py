@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from tests.devstack.connect import connect_server
 from tests.devstack.server import running

@@ -20,7 +20,7 @@ from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.labels.label import Label
 from nearstream.schemas.topics.codec import decode_alert, decode_label_change, encode_signature_line
 from nearstream.schemas.topics.dead_letter import REASON_HEADER
-from nearstream.schemas.topics.names import ALERTS, LABELS_CHANGED, SIGNATURES
+from nearstream.schemas.topics.table import ALERTS, LABELS_CHANGED, SIGNATURES
 from nearstream.workers.pipeline.signature_records import label_record
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running

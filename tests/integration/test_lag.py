@@ -13,7 +13,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import load
 from nearstream.workers.kafka import client as kafka_client

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from tests.devstack.kafka import kafka_server
 from tests.devstack.server import LocalServer, running
 from tests.support.api import HASTY_SECONDS, Api, served

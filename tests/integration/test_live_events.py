@@ -19,7 +19,7 @@ from msgspec.json import encode
 from nearstream.schemas.alerts.silence import Silence
 from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import DOCUMENTS, SILENCES, VERDICTS
+from nearstream.schemas.topics.table import DOCUMENTS, SILENCES, VERDICTS
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.operator import replay_reason
 from nearstream.workers.http.outbox import connected

@@ -16,7 +16,7 @@ from nearstream.schemas.alerts.alert import ALL_COLLECTIONS
 from nearstream.schemas.documents.document import Document, from_milliseconds
 from nearstream.schemas.documents.evidence import Amount, Interval, ReferenceMatch, SourceRef
 from nearstream.schemas.documents.signature import Signature
-from nearstream.schemas.live.page import LiveLag
+from nearstream.schemas.live.state import LiveLag
 from nearstream.workers.config.settings import load
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.live.feed import Feed

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.pipeline.deployment import Deployment

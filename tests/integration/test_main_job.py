@@ -9,7 +9,7 @@ import random
 from pathlib import Path
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import DOCUMENTS, RELATION_TOPICS, SIGNATURES
+from nearstream.schemas.topics.table import DOCUMENTS, RELATION_TOPICS, SIGNATURES
 from nearstream.schemas.verdicts.events import Retraction
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running

@@ -11,7 +11,7 @@ import pytest
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord
 from nearstream.schemas.topics.codec import decode_event, encode_event
 from nearstream.schemas.topics.dead_letter import dead_id
-from nearstream.schemas.topics.names import DOCUMENTS, VERSIONS
+from nearstream.schemas.topics.table import DOCUMENTS, VERSIONS
 from tests.support.commands import COMMANDS
 from tests.support.deployment import TEXTS, LocalDeployment, deployed
 from tests.support.forged import FORGED, dangerous

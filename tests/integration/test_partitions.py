@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from aiokafka.admin import NewPartitions
 
-from nearstream.schemas.topics.names import ALL, DEAD_LETTERS, DOCUMENTS, NEAR_DUPLICATES, SIGNATURES
+from nearstream.schemas.topics.table import ALL, DEAD_LETTERS, DOCUMENTS, NEAR_DUPLICATES, SIGNATURES
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import topics as kafka_topics

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from tests.devstack.prometheus import alertmanager_server, prometheus_server
 from tests.devstack.server import free_ports, running
 from tests.support.dashboards import RULES, expressions

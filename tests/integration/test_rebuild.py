@@ -14,7 +14,7 @@ from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord, header
 from nearstream.schemas.topics.codec import encode_signature
 from nearstream.schemas.topics.dead_letter import REASON_HEADER
-from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.operations import rebuild

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.streams.ingest.parse import ParsedDocument, parse_record
 from nearstream.workers.config.settings import load
 from nearstream.workers.kafka.errors import KafkaUnreachableError

@@ -7,7 +7,7 @@ import pytest
 from aiokafka.admin import NewTopic
 
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.schemas.verdicts.events import RelationEvent, Retraction, is_void
 from nearstream.workers.kafka.client import admin
 from tests.support.deployment import DOCUMENT_PARTITIONS, TEXTS, Deployment, deployed, until

@@ -13,7 +13,7 @@ from nearstream.schemas.documents.record import ConsumerRecord, header
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.topics.codec import encode_signature
 from nearstream.schemas.topics.dead_letter import REASON_HEADER, DeadLetter, Payload, Reason, Stage, outgoing
-from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES
 from nearstream.streams.ingest.parse import Removal
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import SettingsError

@@ -10,7 +10,7 @@ from aiohttp import ClientSession
 
 from nearstream.schemas.labels.decision import Decision
 from nearstream.schemas.topics.codec import decode_decision
-from nearstream.schemas.topics.names import DECISIONS
+from nearstream.schemas.topics.table import DECISIONS
 from nearstream.streams.ingest.lineage import canonical_url
 from tests.devstack.server import free_ports
 from tests.support.crawled_site import ARTICLES, CHANGED, MIRRORS, NOTES, PAGES, SESSIONS, Site, served

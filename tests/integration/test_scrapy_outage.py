@@ -13,7 +13,7 @@ from threading import Thread
 import pytest
 
 from nearstream.schemas.documents.record import header
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from tests.devstack.kafka import kafka_server
 from tests.devstack.server import LocalServer, free_ports, running
 from tests.support.deployment import LocalDeployment, deployed, until

@@ -16,7 +16,7 @@ import pytest
 from redis import Redis
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS
+from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.cli.demo import EXAMPLES
 from nearstream.workers.config.exit_codes import Exit

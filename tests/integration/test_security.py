@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.codec import decode_signature
-from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, NEAR_DUPLICATES, SIGNATURES, VERDICTS
+from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, NEAR_DUPLICATES, SIGNATURES, VERDICTS
 from tests.support.deployment import LocalDeployment, deployed
 from tests.support.forged import FORGED, dangerous
 from tests.support.matching import prose

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import ClientSession
 
 from nearstream.schemas.published.sinks import STORED, table
-from nearstream.schemas.topics.names import NEAR_DUPLICATES, VERDICTS
+from nearstream.schemas.topics.table import NEAR_DUPLICATES, VERDICTS
 from tests.devstack.server import running
 from tests.devstack.sinks import Postgres, connect_to_tables, readers, registry_server
 from tests.support.deployment import LINES, LocalDeployment, deployed, until

@@ -8,7 +8,7 @@ import pytest
 
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord, header
 from nearstream.schemas.topics.dead_letter import REASON_HEADER, Reason
-from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka.partitioning import partition_of

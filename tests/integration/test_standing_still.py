@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import DOCUMENTS, VERDICTS, Topic
+from nearstream.schemas.topics.table import DOCUMENTS, VERDICTS, Topic
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.live.feed import Feed
 from nearstream.workers.live.kafka_source import fed_by_kafka

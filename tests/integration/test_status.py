@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import DOCUMENTS, EVENT_TOPICS, SIGNATURES
+from nearstream.schemas.topics.table import DOCUMENTS, EVENT_TOPICS, SIGNATURES
 from nearstream.workers.config.exit_codes import Exit
 from tests.devstack.redis import redis_server
 from tests.devstack.server import free_ports, running

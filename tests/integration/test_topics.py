@@ -8,7 +8,7 @@ from aiokafka.admin import NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.names import ALL, DOCUMENTS, NEAR_DUPLICATES, SIGNATURES
+from nearstream.schemas.topics.table import ALL, DOCUMENTS, NEAR_DUPLICATES, SIGNATURES
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka import client as kafka_client
 from tests.support.deployment import LocalDeployment, deployed, until

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from nearstream.schemas.labels.decision import Decision
 from nearstream.schemas.topics.codec import decode_decision
-from nearstream.schemas.topics.names import DECISIONS
+from nearstream.schemas.topics.table import DECISIONS
 from tests.support.crawled_site import html, words
 from tests.support.deployment import deployed, until
 from tests.support.warc import Crawl

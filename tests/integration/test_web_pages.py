@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nearstream.schemas.documents.record import Headers, ProducerRecord
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from tests.support.deployment import TEXTS, LocalDeployment, deployed, until
 
 FRAME = "<nav>" + "".join(f"<a href='/{number}'>Topic {number} of our site</a>" for number in range(300)) + "</nav>"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.workers.config.settings import PREFIX, Settings, load
 from tests.devstack.chart_tools import rendered, run_helm, unfit
 

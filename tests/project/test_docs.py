@@ -1,5 +1,6 @@
 """The documents agree with the code."""
 
+import os
 import re
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -100,6 +101,7 @@ def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
         path, _, anchor = target.partition("#")
         file = (page.parent / path) if path else page
         assert file.exists(), f"{page.name}: {target}"
+        assert file.resolve() == Path(os.path.abspath(file)), f"{page.name}: {target} leads through a link"
         assert not anchor or anchor in _anchors(file), f"{page.name}: {target}"
 
 

@@ -15,7 +15,7 @@ from nearstream.schemas.documents.evidence import Evidence
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_event, event_headers
 from nearstream.schemas.topics.dead_letter import PRIVATE_HEADER, DeadLetter, Payload, Reason, Stage, outgoing
-from nearstream.schemas.topics.names import ALL, SIGNATURES
+from nearstream.schemas.topics.table import ALL, SIGNATURES
 from nearstream.schemas.verdicts.events import RELATIONS, Event, RelationEvent
 from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
 from nearstream.streams.ingest.defaults import LINEAGE_MAX_CHARACTERS, DocumentLimits

@@ -36,7 +36,7 @@ from nearstream.schemas.topics.codec import (
     encode_signature,
 )
 from nearstream.schemas.topics.dead_letter import DeadLetter, Payload, Stage, outgoing
-from nearstream.schemas.topics.names import DEAD_LETTERS
+from nearstream.schemas.topics.table import DEAD_LETTERS
 from nearstream.schemas.verdicts.events import Containment, Event, PairEvent, Retraction, Version
 from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import encode_event
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import ParsedDocument, parse_record

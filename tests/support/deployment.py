@@ -19,7 +19,7 @@ from aiokafka.errors import GroupCoordinatorNotAvailableError
 
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.codec import decode_event
-from nearstream.schemas.topics.names import ALL, DEAD_LETTERS, DOCUMENTS, RELATION_TOPICS, SIGNATURES, VERDICTS, Topic
+from nearstream.schemas.topics.table import ALL, DEAD_LETTERS, DOCUMENTS, RELATION_TOPICS, SIGNATURES, VERDICTS, Topic
 from nearstream.schemas.verdicts.events import PairEvent, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.matching.family import FamilyFacts

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from nearstream.schemas.topics.names import ALL
+from nearstream.schemas.topics.table import ALL
 from nearstream.workers.config.settings import load
 from tests.devstack.kafka import choose_ports, kafka_server, tool
 from tests.devstack.redis import redis_server

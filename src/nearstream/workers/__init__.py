@@ -1,1 +1,1 @@
-"""The edge: Kafka, Redis, files, clock, environment."""
+"""The edge: Kafka, Redis, HTTP, files, clock, environment, log."""

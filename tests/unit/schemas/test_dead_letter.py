@@ -9,7 +9,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, header
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import HEAD_BYTES, DeadLetter, Payload, Reason, Stage, dead_id, outgoing
-from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS
+from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import parse_record
 

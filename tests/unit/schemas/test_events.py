@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from nearstream.schemas.topics.names import EVENT_TOPICS, RELATION_TOPICS, VERDICTS, topics_of
+from nearstream.schemas.topics.table import EVENT_TOPICS, RELATION_TOPICS, VERDICTS, topics_of
 from nearstream.schemas.verdicts.events import RELATIONS, Event, PairEvent
 from nearstream.schemas.verdicts.verdict import VERDICT_KINDS
 from nearstream.streams.relations.describe import CONFIDENCE

@@ -1,1 +1,1 @@
-"""Questions about one document, and their answers."""
+"""Requests and answers of the HTTP API."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from nearstream.schemas.documents.record import PAGE_DECLARED_HEADER, PAGE_PARTS_HEADER, PAGE_PAYLOAD_HEADER
 from nearstream.schemas.published.json_schema import MESSAGES, components
-from nearstream.schemas.topics import names as topics
+from nearstream.schemas.topics import table as topics
 from nearstream.schemas.topics.codec import ORIGIN_HEADER
 from nearstream.schemas.topics.dead_letter import (
     BYTES_HEADER,
@@ -22,7 +22,7 @@ from nearstream.schemas.topics.dead_letter import (
     TOPIC_HEADER,
     WORKER_HEADER,
 )
-from nearstream.schemas.topics.names import Topic
+from nearstream.schemas.topics.table import Topic
 from nearstream.schemas.verdicts.events import RELATIONS
 
 Json = dict[str, Any]  # parts of AsyncAPI, each with a form of its own

@@ -13,7 +13,7 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.labels.decision import Decision
 from nearstream.schemas.labels.label import Label
 from nearstream.schemas.labels.label_change import LabelChange
-from nearstream.schemas.topics.names import ALL, SIGNATURES
+from nearstream.schemas.topics.table import ALL, SIGNATURES
 from nearstream.schemas.verdicts.events import (
     Containment,
     ExactDuplicate,

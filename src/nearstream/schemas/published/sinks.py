@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nearstream.schemas.published.json_schema import MESSAGES, json_schemas
-from nearstream.schemas.topics.names import ALERTS, EVENT_TOPICS, LABELS_CHANGED, Topic
+from nearstream.schemas.topics.table import ALERTS, EVENT_TOPICS, LABELS_CHANGED, Topic
 
 STORED = (*EVENT_TOPICS, ALERTS, LABELS_CHANGED)  # topics whose records have an id of their own
 ID = "event_id"

@@ -1,1 +1,1 @@
-"""Topics: their names, the bytes of their records, and what becomes of records that nobody can read."""
+"""Topics: their table, the bytes of their records, and refused records."""

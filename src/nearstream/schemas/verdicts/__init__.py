@@ -1,1 +1,1 @@
-"""What a document is to those before it, and what changed by it."""
+"""Verdicts about documents, events about pairs, and retractions."""

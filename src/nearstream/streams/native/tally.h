@@ -1,4 +1,9 @@
-/* The keys that earlier states share with a document. Twin of matching/protocol/tally.py. Needs found_buckets.h. */
+/* The keys that earlier states share with a document. Twin of matching/protocol/tally.py. */
+
+#pragma once
+
+#include "found_buckets.h"
+#include "platform.h"
 
 enum { WEIGHT_MAX = 65535, ROW_SIZE = 16 };
 enum { BY_DIGEST = 1, BY_LINEAGE = 2, IN_FULL_BUCKET = 4, DIRECT = BY_DIGEST | BY_LINEAGE };

@@ -1,1 +1,1 @@
-"""The thin store of an index, and the messages between it and the matcher."""
+"""The store of an index: its calls, a slot in memory, and signatures packed for it."""

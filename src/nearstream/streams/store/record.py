@@ -10,7 +10,7 @@ import msgspec
 
 from nearstream.schemas.documents.document import DEFAULT_COLLECTION, Labels, document_key
 from nearstream.schemas.documents.signature import Origin, Signature
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.streams.native import PackedText
 from nearstream.streams.store.text_part import pack_text, unpack_text
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import asdict, replace
 from functools import partial
 
-from nearstream.schemas.topics.names import SIGNATURES
+from nearstream.schemas.topics.table import SIGNATURES
 from nearstream.streams.store.limits import IndexLostError, IndexState
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings, SettingsError

@@ -11,7 +11,7 @@ from pathlib import Path
 from nearstream.schemas.published import sinks
 from nearstream.schemas.published.asyncapi import asyncapi_document
 from nearstream.schemas.published.json_schema import json_schemas, subjects
-from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.workers.cli.event_lines import arrival_object, print_arrival
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.groups import own_group

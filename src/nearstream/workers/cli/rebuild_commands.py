@@ -6,7 +6,7 @@ import signal
 from collections.abc import Awaitable
 from dataclasses import replace
 
-from nearstream.schemas.topics.names import SIGNATURES
+from nearstream.schemas.topics.table import SIGNATURES
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.operations.claim import claim_deployment

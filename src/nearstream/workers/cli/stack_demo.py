@@ -18,7 +18,7 @@ from msgspec.structs import replace as replace_fields
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.codec import encode_document
-from nearstream.schemas.topics.names import ALL, DOCUMENTS
+from nearstream.schemas.topics.table import ALL, DOCUMENTS
 from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.http.outbox import connected

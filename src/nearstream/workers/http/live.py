@@ -12,7 +12,7 @@ from msgspec.structs import replace as replace_fields
 
 from nearstream.schemas.documents.document import DEFAULT_COLLECTION, document_key
 from nearstream.schemas.documents.signature import Signature
-from nearstream.schemas.live.page import LiveState
+from nearstream.schemas.live.state import LiveState
 from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http import openapi_live

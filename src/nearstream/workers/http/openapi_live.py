@@ -4,7 +4,7 @@ import msgspec
 
 from nearstream.schemas.checks.check import ApiError
 from nearstream.schemas.live.details import LiveDocument, LivePair
-from nearstream.schemas.live.page import (
+from nearstream.schemas.live.state import (
     LiveDeployment,
     LiveFamily,
     LiveFamilyDetail,

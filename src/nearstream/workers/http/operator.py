@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from aiohttp import web
 
-from nearstream.schemas.live.page import LiveReplay, LiveReplayRequest
+from nearstream.schemas.live.state import LiveReplay, LiveReplayRequest
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError

@@ -13,7 +13,7 @@ from functools import partial
 
 from nearstream.schemas.documents.document import EPOCH, Document
 from nearstream.schemas.documents.signature import Signature
-from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES, SILENCES
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES, SILENCES
 from nearstream.streams.ingest.charset import decode
 from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
 from nearstream.workers.crawl.html_processes import HtmlProcesses

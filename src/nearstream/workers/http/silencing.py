@@ -10,7 +10,7 @@ from aiohttp import web
 from nearstream.schemas.alerts.silence import Silence, silence_key
 from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.live.page import LiveSilenceRequest
+from nearstream.schemas.live.state import LiveSilenceRequest
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http import openapi_live

@@ -9,7 +9,7 @@ from aiokafka.protocol.admin import DescribeGroupsResponse_v3
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
 
-from nearstream.schemas.topics.names import (
+from nearstream.schemas.topics.table import (
     ALERTS,
     DEAD_LETTERS,
     DECISIONS,

@@ -10,7 +10,7 @@ from functools import partial
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES, Topic
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES, Topic
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka.client import admin, consumer, describe
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError, retriable

@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaTimeoutError
 from aiokafka.structs import RecordMetadata
 
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.topics.names import SIGNATURES
+from nearstream.schemas.topics.table import SIGNATURES
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka.client import SEND_MAX_BYTES, STOP_SECONDS, connect, consumer, finish
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError, first_failure

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from nearstream.schemas.alerts.silence import Silence
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.codec import decode_silence
-from nearstream.schemas.topics.names import SILENCES
+from nearstream.schemas.topics.table import SILENCES
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.kafka.whole_topic import read_topic

@@ -9,7 +9,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import for_code
 
-from nearstream.schemas.topics.names import ALL, DEAD_LETTERS, SIGNATURES, Topic
+from nearstream.schemas.topics.table import ALL, DEAD_LETTERS, SIGNATURES, Topic
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.client import RETRY_SECONDS, admin, describe
 from nearstream.workers.kafka.errors import KafkaUnreachableError, missing_topic_error, settings_error_of

@@ -18,7 +18,7 @@ from nearstream.schemas.live.details import (
     LiveSpan,
     LiveVersion,
 )
-from nearstream.schemas.live.page import LiveFamilyDetail
+from nearstream.schemas.live.state import LiveFamilyDetail
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.minhash import kept_sketch

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from nearstream.schemas.documents.document import from_milliseconds
-from nearstream.schemas.live.page import LiveFamilyDetail, LiveLag, LiveLetters, LiveNewText, LiveState, LiveWorker
+from nearstream.schemas.live.state import LiveFamilyDetail, LiveLag, LiveLetters, LiveNewText, LiveState, LiveWorker
 from nearstream.schemas.topics.codec import encode_event
 from nearstream.schemas.verdicts.events import Event, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import DocumentVerdict

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from msgspec import UNSET
 
 from nearstream.schemas.documents.document import from_milliseconds
-from nearstream.schemas.live.page import LiveFamily, LiveFamilyDetail, LiveMark, LiveMember
+from nearstream.schemas.live.state import LiveFamily, LiveFamilyDetail, LiveMark, LiveMember
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 
 FAMILIES = 2_000

@@ -10,7 +10,7 @@ from functools import partial
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.codec import decode_alert
 from nearstream.schemas.topics.dead_letter import read_dead_letter
-from nearstream.schemas.topics.names import ALERTS, DEAD_LETTERS, EVENT_TOPICS, VERDICTS
+from nearstream.schemas.topics.table import ALERTS, DEAD_LETTERS, EVENT_TOPICS, VERDICTS
 from nearstream.schemas.verdicts.events import Retraction
 from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.schemas.live.page import LiveLetter, LiveLetterDetail, LiveLetters, LiveReason
+from nearstream.schemas.live.state import LiveLetter, LiveLetterDetail, LiveLetters, LiveReason
 from nearstream.schemas.topics.dead_letter import StoredDeadLetter
 
 LETTERS = 200

@@ -12,7 +12,7 @@ from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.topics.codec import decode_alert, encode_event
 from nearstream.schemas.topics.dead_letter import read_dead_letter
-from nearstream.schemas.topics.names import ALERTS, DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.schemas.topics.table import ALERTS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.streams.alerting.counting import Rule, Subject, Tally, end_quiet
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.store.local import local_store

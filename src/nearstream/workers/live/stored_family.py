@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from nearstream.schemas.documents.document import document_key, from_milliseconds
-from nearstream.schemas.live.page import LiveFamily, LiveFamilyDetail, LiveMark, LiveMember
+from nearstream.schemas.live.state import LiveFamily, LiveFamilyDetail, LiveMark, LiveMember
 from nearstream.streams.store.record import Recorded
 from nearstream.workers.live.growth import MARKS, MEMBERS, MINUTE_MS, MINUTES, TEN_MINUTES, marks_of
 from nearstream.workers.redis.index.index import RedisIndex

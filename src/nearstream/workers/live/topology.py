@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 
-from nearstream.schemas.live.page import LiveDeployment, LiveInput, LiveRole, LiveSetting
+from nearstream.schemas.live.state import LiveDeployment, LiveInput, LiveRole, LiveSetting
 from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, table
 from nearstream.workers.kafka import acls

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Sequence
 
-from nearstream.schemas.live.page import LiveLag
+from nearstream.schemas.live.state import LiveLag
 from nearstream.workers.kafka.lag import PartitionLag
 
 _MINUTE_SECONDS = 60.0

@@ -1,1 +1,4 @@
-"""Reading mail: the bytes of a message to a document, within bounds that no message can break."""
+"""Mail: the bytes of a message to a document, the filter, and the server of LMTP.
+
+No message can break the bounds within which it is read.
+"""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 
-from nearstream.schemas.live.page import WorkerStateName
+from nearstream.schemas.live.state import WorkerStateName
 from nearstream.streams.store.limits import IndexBehindError
 from nearstream.workers.kafka.lag import PartitionLag
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
-from nearstream.schemas.live.page import WorkerStateName
+from nearstream.schemas.live.state import WorkerStateName
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka.errors import KafkaUnreachableError

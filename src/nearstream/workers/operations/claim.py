@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
-from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.pipeline.deployment import Deployment

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.dead_letter import StoredDeadLetter, read_dead_letter
-from nearstream.schemas.topics.names import DEAD_LETTERS
+from nearstream.schemas.topics.table import DEAD_LETTERS
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka.client import (

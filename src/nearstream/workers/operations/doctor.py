@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Any
 
-from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS, Topic
+from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS, Topic
 from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
 from nearstream.workers.config.groups import own_group

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from nearstream.schemas.documents.document import document_key, to_milliseconds
 from nearstream.schemas.documents.event_id import family_id
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_event
-from nearstream.schemas.topics.names import VERDICTS
+from nearstream.schemas.topics.table import VERDICTS
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.matching.telling import Matched

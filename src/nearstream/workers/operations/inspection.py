@@ -11,7 +11,7 @@ from functools import partial
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature
-from nearstream.schemas.topics.names import SIGNATURES
+from nearstream.schemas.topics.table import SIGNATURES
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import records as kafka_records

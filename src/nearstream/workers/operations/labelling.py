@@ -8,7 +8,7 @@ from typing import NamedTuple
 from nearstream.schemas.documents.document import document_key
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.labels.label import Label
-from nearstream.schemas.topics.names import SIGNATURES
+from nearstream.schemas.topics.table import SIGNATURES
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.pipeline.deployment import Deployment

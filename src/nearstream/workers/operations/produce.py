@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.codec import InvalidMessageError
-from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.streams.ingest.parse import parse_record
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.files.source import Refused, count_lines, read

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature
 from nearstream.schemas.topics.dead_letter import Stage
-from nearstream.schemas.topics.names import SIGNATURES
+from nearstream.schemas.topics.table import SIGNATURES
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.store.limits import IndexBehindError, IndexUnavailableError

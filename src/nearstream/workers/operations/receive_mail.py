@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from nearstream.schemas.documents.record import INPUT, ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.codec import InvalidMessageError
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.streams.ingest.parse import Removal, parse_record
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.files.content import UnreadableFileError

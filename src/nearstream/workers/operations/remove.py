@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from nearstream.schemas.documents.document import document_key
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.operations.inspection import DocumentStatus

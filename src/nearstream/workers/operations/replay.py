@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.dead_letter import MAX_REPLAYS, Reason, StoredDeadLetter, sent_again, size_of
-from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka.client import AIOKafkaAdminClient, AIOKafkaConsumer, TopicPartition, admin, consumer

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature, encode_signature
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.streams.ingest.parse import Removal
 from nearstream.workers.kafka.client import AIOKafkaConsumer, TopicPartition
 from nearstream.workers.kafka.records import record_at

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.dead_letter import DeadLetter, Reason, Stage
-from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.streams.store.store import Position
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka.client import (

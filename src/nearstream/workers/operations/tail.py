@@ -7,7 +7,7 @@ from datetime import datetime
 
 from nearstream.schemas.documents.record import ConsumerRecord, header
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_event
-from nearstream.schemas.topics.names import EVENT_TOPICS
+from nearstream.schemas.topics.table import EVENT_TOPICS
 from nearstream.schemas.verdicts.events import Event, Retraction, kind_of
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import client as kafka_client

@@ -1,4 +1,4 @@
 """The way of a record: take a batch, decide, deliver, acknowledge.
 
-No other wing imports Faust.
+Beside it only `workers/worker/topology.py` imports Faust.
 """

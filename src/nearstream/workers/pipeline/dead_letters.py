@@ -22,7 +22,7 @@ from nearstream.schemas.topics.dead_letter import (
     dead_id,
     outgoing,
 )
-from nearstream.schemas.topics.names import DEAD_LETTERS
+from nearstream.schemas.topics.table import DEAD_LETTERS
 from nearstream.workers.pipeline.step import Decide
 
 LOG_INTERVAL_SECONDS = 60.0

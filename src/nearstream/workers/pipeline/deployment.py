@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from nearstream.schemas.topics.dead_letter import Payload
-from nearstream.schemas.topics.names import DEAD_LETTERS, Topic
+from nearstream.schemas.topics.table import DEAD_LETTERS, Topic
 from nearstream.schemas.verdicts.verdict import VERDICT_KINDS
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import faust
 from mode.supervisors import CrashingSupervisor
 
-from nearstream.schemas.topics.names import SIGNATURES
+from nearstream.schemas.topics.table import SIGNATURES
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.client import SEND_MAX_BYTES, SESSION_SECONDS

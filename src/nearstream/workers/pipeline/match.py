@@ -26,7 +26,7 @@ from nearstream.schemas.topics.codec import (
     origin_header,
 )
 from nearstream.schemas.topics.dead_letter import DeadLetter, Stage
-from nearstream.schemas.topics.names import DOCUMENTS, LABELS_CHANGED, topics_of
+from nearstream.schemas.topics.table import DOCUMENTS, LABELS_CHANGED, topics_of
 from nearstream.schemas.verdicts.events import Event, kind_of, subject_of
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.ingest.defaults import DocumentLimits

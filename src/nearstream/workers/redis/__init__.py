@@ -1,1 +1,1 @@
-"""The index on Redis or Valkey. No other wing imports redis."""
+"""Redis or Valkey: the index, and what workers keep beside it. No other wing imports redis."""

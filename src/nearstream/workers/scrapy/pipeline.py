@@ -20,7 +20,7 @@ from scrapy.http import HtmlResponse, Response
 from nearstream.schemas.documents.document import CONTENT_TYPE_MAX_CHARACTERS, Document
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_document
-from nearstream.schemas.topics.names import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.ingest.media_type import PAGE_TYPES, media_type_of
 from nearstream.streams.ingest.parse import ParsedDocument, field_headers, parse_record

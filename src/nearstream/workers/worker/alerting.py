@@ -4,7 +4,7 @@ import time
 from functools import partial
 
 from nearstream.schemas.alerts.alert import Alert
-from nearstream.schemas.topics.names import ALERTS
+from nearstream.schemas.topics.table import ALERTS
 from nearstream.streams.alerting.silences import Silences
 from nearstream.workers.config.alert_rules import AlertSettings
 from nearstream.workers.http.webhooks import Webhooks

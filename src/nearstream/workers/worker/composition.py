@@ -11,8 +11,8 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.schemas.live.page import WorkerStateName
-from nearstream.schemas.topics.names import DEAD_LETTERS, DECISIONS, DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.schemas.live.state import WorkerStateName
+from nearstream.schemas.topics.table import DEAD_LETTERS, DECISIONS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.ingest.sites import site_of
 from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION

@@ -15,7 +15,7 @@ from typing import Any
 import faust
 from faust.types import StreamT
 
-from nearstream.schemas.topics.names import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.monitoring.health import Health

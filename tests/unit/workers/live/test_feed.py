@@ -7,7 +7,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from nearstream.schemas.documents.evidence import Amount
-from nearstream.schemas.live.page import LiveState
+from nearstream.schemas.live.state import LiveState
 from nearstream.workers.live.feed import COLLECTIONS
 from tests.support.live import NOW_MS, new_feed, removal, verdict
 

@@ -12,7 +12,7 @@ from nearstream.schemas.documents.event_id import DocumentState, event_id
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, header
 from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES, Signature
 from nearstream.schemas.topics.codec import decode_event, encode_signature
-from nearstream.schemas.topics.names import EVENT_TOPICS
+from nearstream.schemas.topics.table import EVENT_TOPICS
 from nearstream.schemas.verdicts.events import (
     Containment,
     Event,

@@ -7,7 +7,7 @@ import pytest
 
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, header
 from nearstream.schemas.topics.codec import decode_event
-from nearstream.schemas.topics.names import EVENT_TOPICS, VERDICTS
+from nearstream.schemas.topics.table import EVENT_TOPICS, VERDICTS
 from nearstream.schemas.verdicts.events import Event, ExactDuplicate, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.store.store import Store

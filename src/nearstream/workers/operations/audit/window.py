@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.codec import InvalidMessageError
-from nearstream.schemas.topics.names import DOCUMENTS, SIGNATURES, Topic
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES, Topic
 from nearstream.schemas.verdicts.events import Event, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.ingest.parse import Removal

@@ -1,1 +1,1 @@
-"""Opens an index, makes it anew, and chooses its scheme."""
+"""Checks an index, fills it again, and chooses its scheme."""

@@ -6,7 +6,7 @@ server. It removes the field when it is stopped, so a worker that says nothing m
 
 import msgspec
 
-from nearstream.schemas.live.page import WorkerStateName
+from nearstream.schemas.live.state import WorkerStateName
 from nearstream.workers.redis.server.client import Caller, ask, ask_fields, server_time_ms
 
 SAID_SECONDS = 10.0  # after which a worker that says nothing more is gone
