@@ -46,7 +46,7 @@ def alone() -> FamilyRef:
 
 def test_a_copy_is_told_with_its_numbers_and_its_place_in_the_family() -> None:
     assert verdict_line(example()) == (
-        "near_duplicate   c-7730 ~ a-1041  [+33 new, resemblance 0.90 (0.83-0.94), no. 3 of its family, distance 104]"
+        "near_duplicate   c-7730 ~ a-1041  [+36 new, resemblance 0.95 (0.89-0.98), no. 3 of its family, distance 92]"
     )
 
 
@@ -76,7 +76,7 @@ def test_what_brings_nothing_new_is_told_without_a_counterpart(kind: str) -> Non
 def test_a_containment_says_which_one_holds_the_other_whichever_is_newer(inner: str, days: int, verb: str) -> None:
     other = counterpart(observed_at=example().observed_at + timedelta(days=days))
     text = verdict_line(example("containment", inner=inner, of=other, family=alone()))
-    assert text.startswith(f"containment      c-7730 {verb} a-1041  [+33 new, resemblance 0.90")
+    assert text.startswith(f"containment      c-7730 {verb} a-1041  [+36 new, resemblance 0.95")
 
 
 @pytest.mark.parametrize(("days", "verb"), [(-1, "updates"), (1, "precedes")])
