@@ -49,7 +49,7 @@ def tables_of(head: str) -> list[str]:
 
 def test_every_example_is_shown_as_it_is_or_linked() -> None:
     shown = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)]
-    linked = re.findall(r"\]\(\.\./schemas/examples/(\w+)\.json\)", PAGE)
+    linked = re.findall(r"\]\(\.\./src/nearstream/schemas/examples/(\w+)\.json\)", PAGE)
     assert sorted(linked) == sorted({*RELATIONS, "decision", "label_change", "alert", "silence"} - {"near_duplicate"})
     kept = {path.stem: json.loads(path.read_text()) for path in EXAMPLES.glob("*.json") if path.stem not in linked}
     assert sorted(map(json.dumps, shown)) == sorted(map(json.dumps, kept.values()))
