@@ -98,7 +98,7 @@ async def test_why_not_names_the_tier_that_lost_the_pair(kafka: str, redis_url: 
         few, many = await in_order(deployment, FEW), await in_order(deployment, MANY)
         told_of_few = {(await lost(deployment, few[-1], each, relations=ALL)).tier for each in few[:-1]}
         assert {Tier.COMMON_TEXT, Tier.CANDIDATE_CAP} <= told_of_few
-        # Which pages a full bucket has displaced follows from how batches were cut, so all are asked until one of them is found.
+        # Which pages a full bucket displaces follows from how batches were cut, so all are asked until one is found.
         for each in (*many[26:-1], *many[:26]):
             told = await lost(deployment, many[-1], each)
             if told.tier is Tier.FULL_BUCKET:
