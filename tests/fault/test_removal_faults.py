@@ -52,7 +52,8 @@ async def test_f40_a_signer_that_wakes_after_the_removal_brings_nothing_back(
                     os.kill(frozen.pid, signal.SIGCONT)
 
                     async def removed_again() -> bool:
-                        return await _signed(deployment) == [True, False, True, False]
+                        signed = await _signed(deployment)  # the removal may be sent more than once
+                        return signed[:3] == [True, False, True] and not any(signed[3:]) and len(signed) > 3
 
                     await until(removed_again)
                     await deployment.send([deployment.document("y", TEXTS[0])])
